@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt as _};
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::karmada::gate::Gate;
 use crate::karmada::moving::{self, Direction, Found, MoveError};
 use crate::karmada::{self, GATE_OFF, Work};
@@ -32,7 +32,7 @@ const ADOPTION: Direction = Direction {
 };
 
 /// Adopts services; returns whether all of it is done.
-pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<Verdict, MoveError> {
+pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<ExitState, MoveError> {
     moving::run(hub, args, &ADOPTION, async |hub, namespace| {
         of_karmada(hub, args, namespace).await
     })

@@ -19,7 +19,7 @@ use k8s_openapi::jiff::Timestamp;
 use self::archive::Archive;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{BugReportArgs, HubArgs};
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::output::{self, OutputError};
 use crate::redact::Redactor;
 
@@ -68,8 +68,8 @@ async fn gather(request: &Request<'_>, archive: &mut Archive) -> Result<(), Outp
 }
 
 /// Writes the archive, and reports its parts, what was left out and what could not be read.
-/// [`Verdict::Unknown`] if anything could not be read.
-pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<Verdict, BugReportError> {
+/// [`ExitState::Unknown`] if anything could not be read.
+pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<ExitState, BugReportError> {
     let request = Request {
         namespace: hub.namespace.clone(),
         hub: ApiServer::hub(hub).await?,
@@ -92,5 +92,5 @@ pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<Verdict, 
         BugReportError::File { file, source }
     })?;
     output::result(summary::closing(&archive, &file, size).trim_end())?;
-    Ok(Verdict::new(true, archive.all_missing().is_empty()))
+    Ok(ExitState::new(true, archive.all_missing().is_empty()))
 }

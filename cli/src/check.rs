@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{CheckArgs, HubArgs};
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::output;
 use crate::output::OutputError;
 use crate::table::Table;
@@ -57,12 +57,12 @@ pub(crate) struct Report {
     pub checks: Vec<Check>,
 }
 
-/// Checks an installation, and returns the verdict of its checks.
-pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<Verdict, CheckError> {
+/// Checks an installation, and returns the exit state of its checks.
+pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<ExitState, CheckError> {
     let hub = ApiServer::hub(hub).await?;
     let report = examine(&hub, args).await?;
     output::report(&report, args.output.format, || report.render())?;
-    Ok(report.verdict())
+    Ok(report.exit_state())
 }
 
 /// Checks an installation.
@@ -81,10 +81,10 @@ impl Report {
         Self { healthy, checks }
     }
 
-    /// Verdict of all checks together.
-    pub(crate) fn verdict(&self) -> Verdict {
+    /// Exit state of all checks together.
+    pub(crate) fn exit_state(&self) -> ExitState {
         let is_known = |check: &Check| check.state != State::Unknown;
-        Verdict::new(self.healthy, self.checks.iter().all(is_known))
+        ExitState::new(self.healthy, self.checks.iter().all(is_known))
     }
 
     /// The form that people read.

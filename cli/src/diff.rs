@@ -14,7 +14,7 @@ use kube::ResourceExt as _;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DiffArgs, HubArgs};
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::output::{self, OutputError};
 use crate::snapshot;
 use crate::snapshot::gather::{self, GatherError};
@@ -45,9 +45,9 @@ pub(crate) enum DiffError {
     Output(#[from] OutputError),
 }
 
-/// Shows what would change. [`Verdict::Problem`] means that something would, as in `kubectl diff`;
+/// Shows what would change. [`ExitState::Problem`] means that something would, as in `kubectl diff`;
 /// a cluster that is not compared makes the whole unknown.
-pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<Verdict, DiffError> {
+pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<ExitState, DiffError> {
     let namespace = hub.namespace.clone();
     let hub = ApiServer::hub(hub).await?;
     let wanted = file::read(
@@ -64,8 +64,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<Verdict, DiffE
         reports.iter().map(text::render).collect()
     })?;
     Ok(match reports.iter().any(Report::is_incomplete) {
-        true => Verdict::Unknown,
-        false => Verdict::new(!reports.iter().any(Report::has_changes), true),
+        true => ExitState::Unknown,
+        false => ExitState::new(!reports.iter().any(Report::has_changes), true),
     })
 }
 

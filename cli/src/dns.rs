@@ -18,7 +18,7 @@ use self::plan::Refusal;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DnsArgs, HubArgs};
 use crate::check::Report;
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::join::{self, JoinError};
 use crate::objects::ObjectError;
 use crate::output::OutputError;
@@ -62,8 +62,8 @@ pub(crate) enum DnsError {
     NoRights { account: String, seconds: u64 },
 }
 
-/// Checks a member's DNS, sets it up where that is requested, and returns the verdict of its checks.
-pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<Verdict, DnsError> {
+/// Checks a member's DNS, sets it up where that is requested, and returns the exit state of its checks.
+pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<ExitState, DnsError> {
     let name = join::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let member = ApiServer::member(
@@ -75,14 +75,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<Verdict, DnsErr
     if args.fix {
         let found = gather::read(&member).await?;
         if !fix::fix(&member, &found, args).await? {
-            return Ok(Verdict::Good);
+            return Ok(ExitState::Good);
         }
     }
     let found = gather::read(&member).await?;
     let fix = format!("kubectl mcs dns {name} --fix, with the same --member-kubeconfig");
     let report = Report::new(diagnosis::diagnose(&found, &fix, args.image_has));
     output::report(&report, args.output.format, || report.render())?;
-    Ok(report.verdict())
+    Ok(report.exit_state())
 }
 
 /// Nobody's DNS is changed because of a kubeconfig of another cluster.

@@ -14,7 +14,7 @@ use self::effect::Effect;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DrainArgs, HubArgs};
 use crate::connectivity::ConnectError;
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::hub::{HubError, annotate};
 use crate::join::{self, JoinError};
 use crate::output::OutputError;
@@ -67,7 +67,7 @@ pub(crate) fn is_drained(cluster: &Cluster) -> bool {
 }
 
 /// Drains a cluster, or undoes that.
-pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<Verdict, DrainError> {
+pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, DrainError> {
     let name = join::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let clusters = clusters(&hub).await?;
@@ -95,7 +95,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<Verdict, Drai
     if args.waiting.wait {
         withdrawn(&hub, &name, args).await?;
     }
-    Ok(Verdict::new(true, is_complete))
+    Ok(ExitState::new(true, is_complete))
 }
 
 async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, DrainError> {

@@ -31,16 +31,16 @@ pub(crate) const USAGE: u8 = 2;
 /// Something that the answer needs could not be read: unreachable, forbidden, not compared.
 pub(crate) const UNKNOWN: u8 = 3;
 
-/// Verdict of a command that reports a state.
+/// Exit state of a command that reports a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ExitState {
     Good,
     Problem,
     /// No problem was found in the part that could be read.
     Unknown,
 }
 
-impl Verdict {
+impl ExitState {
     /// Combines a result with whether all of its inputs could be read. A problem that was found
     /// remains one, whatever else is unknown.
     pub(crate) fn new(is_good: bool, is_complete: bool) -> Self {
@@ -51,7 +51,7 @@ impl Verdict {
         }
     }
 
-    /// Exit code of this verdict.
+    /// Exit code of this state.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Good => 0,
@@ -393,14 +393,14 @@ mod tests {
 
     #[test]
     fn unknown_is_never_success() {
-        assert_eq!(Verdict::new(true, true).code(), 0);
-        assert_eq!(Verdict::new(false, true).code(), PROBLEM);
+        assert_eq!(ExitState::new(true, true).code(), 0);
+        assert_eq!(ExitState::new(false, true).code(), PROBLEM);
         assert_eq!(
-            Verdict::new(false, false).code(),
+            ExitState::new(false, false).code(),
             PROBLEM,
             "a problem was found"
         );
-        assert_eq!(Verdict::new(true, false).code(), UNKNOWN);
+        assert_eq!(ExitState::new(true, false).code(), UNKNOWN);
         let not_found = |unread: &str| StatusError::NotFound {
             name: "foo".to_owned(),
             place: String::new(),

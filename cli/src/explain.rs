@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{ExplainArgs, HubArgs};
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::lease::{self, Controller};
 use crate::output;
 use crate::output::OutputError;
@@ -81,9 +81,9 @@ pub(crate) struct Serving {
     pub consumers: Vec<ConsumerReport>,
 }
 
-/// Explains a service. [`Verdict::Good`] if every ready endpoint is in every consumer,
-/// [`Verdict::Unknown`] if nothing but members that could not be read is in question.
-pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<Verdict, ExplainError> {
+/// Explains a service. [`ExitState::Good`] if every ready endpoint is in every consumer,
+/// [`ExitState::Unknown`] if nothing but members that could not be read is in question.
+pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, ExplainError> {
     let hub = ApiServer::hub(hub).await?;
     let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
     let explanation = examine(&hub, &key, args).await?;
@@ -91,7 +91,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<Verdict, Ex
         text::render(&explanation, args.endpoints)
     })?;
     let only_unread = explanation.is_wrong_only_where_unread();
-    Ok(Verdict::new(explanation.ready || only_unread, !only_unread))
+    Ok(ExitState::new(
+        explanation.ready || only_unread,
+        !only_unread,
+    ))
 }
 
 /// What is so of a service, the controller of that Lease included.

@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt as _};
 
 use crate::api_server::ApiServer;
 use crate::args::{HubArgs, MoveArgs};
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::karmada::GATE_ON;
 use crate::karmada::gate::Gate;
 use crate::karmada::moving::{self, Direction, Found, MoveError};
@@ -32,7 +32,7 @@ const HAND_OVER: Direction = Direction {
 };
 
 /// Hands services over; returns whether all of it is done.
-pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<Verdict, MoveError> {
+pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<ExitState, MoveError> {
     moving::run(hub, args, &HAND_OVER, all).await
 }
 

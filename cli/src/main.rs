@@ -51,14 +51,14 @@ use clap::Parser as _;
 use tokio::runtime::Builder;
 
 use self::args::{Command, CommandLine};
-use self::exit::{Failure, Verdict};
+use self::exit::{ExitState, Failure};
 
 fn main() -> ExitCode {
     if let Some(words) = completion::requested(std::env::args_os()) {
         return complete(&words);
     }
     match run(&CommandLine::parse()) {
-        Ok(verdict) => ExitCode::from(verdict.code()),
+        Ok(outcome) => ExitCode::from(outcome.code()),
         Err(failure) => {
             // Where stderr is closed too, the exit code still tells.
             output::progress(format_args!("error: {failure}")).ok();
@@ -76,8 +76,8 @@ fn complete(words: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs one command and returns its verdict.
-fn run(line: &CommandLine) -> Result<Verdict, Failure> {
+/// Runs one command and returns its exit state.
+fn run(line: &CommandLine) -> Result<ExitState, Failure> {
     if rustls::crypto::ring::default_provider()
         .install_default()
         .is_err()
@@ -111,6 +111,6 @@ fn run(line: &CommandLine) -> Result<Verdict, Failure> {
             Command::Version(args) => version::run(&line.hub, args).await?,
             Command::Completion { shell } => completion::script(*shell)?,
         }
-        Ok(Verdict::Good)
+        Ok(ExitState::Good)
     })
 }

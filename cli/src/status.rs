@@ -31,7 +31,7 @@ use self::mirror::Mirror;
 use self::report::{Report, Scope};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{Awaited, HubArgs, StatusArgs};
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::explain::{self, ExplainError, Exposed};
 use crate::hub::DEFINE;
 use crate::misplaced::{self, Misplaced};
@@ -76,8 +76,8 @@ struct Query<'a> {
     args: &'a StatusArgs,
 }
 
-/// Shows the status and returns its verdict.
-pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<Verdict, StatusError> {
+/// Shows the status and returns its exit state.
+pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<ExitState, StatusError> {
     let query = Query {
         hub: ApiServer::hub(hub).await?,
         args,
@@ -98,12 +98,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<Verdict, Sta
     if args.waiting.wait {
         let (seconds, what) = (args.waiting.timeout.as_secs(), query.problems(&report));
         match query.awaited(&report) {
-            Verdict::Good => {}
-            Verdict::Problem => return Err(StatusError::NotInTime { seconds, what }),
-            Verdict::Unknown => return Err(StatusError::NotKnown { seconds, what }),
+            ExitState::Good => {}
+            ExitState::Problem => return Err(StatusError::NotInTime { seconds, what }),
+            ExitState::Unknown => return Err(StatusError::NotKnown { seconds, what }),
         }
     }
-    Ok(report.verdict())
+    Ok(report.exit_state())
 }
 
 /// The status as it is now.
@@ -267,9 +267,9 @@ impl Query<'_> {
             let report = self.report(snapshot);
             let gone = self.args.name.is_some() && report.is_empty();
             let is_over = match self.awaited(&report) {
-                Verdict::Good => true,
-                Verdict::Unknown => !may_see_clusters,
-                Verdict::Problem => gone && (report.is_complete() || !may_see_clusters),
+                ExitState::Good => true,
+                ExitState::Unknown => !may_see_clusters,
+                ExitState::Problem => gone && (report.is_complete() || !may_see_clusters),
             };
             if is_over {
                 return Ok(());
@@ -299,14 +299,14 @@ impl Query<'_> {
         }
     }
 
-    /// Verdict of what `--wait` waits for.
-    fn awaited(&self, report: &Report) -> Verdict {
+    /// Exit state of what `--wait` waits for.
+    fn awaited(&self, report: &Report) -> ExitState {
         let has_endpoints = match self.args.awaited {
             Awaited::Ready => Some(true),
             Awaited::Endpoints => report.has_endpoints(),
         };
         let is_good = report.ready && has_endpoints != Some(false);
-        Verdict::new(is_good, report.is_complete() && has_endpoints.is_some())
+        ExitState::new(is_good, report.is_complete() && has_endpoints.is_some())
     }
 
     /// Problems, and what is unknown, in one line.

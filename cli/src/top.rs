@@ -22,7 +22,7 @@ use self::report::Report;
 use self::scrape::Controller;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, TopArgs};
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::hub::DEFINE;
 use crate::output::{self, OutputError};
 use crate::screen::Screen;
@@ -41,8 +41,8 @@ pub(crate) enum TopError {
     Nothing(String),
 }
 
-/// Measures, and shows what it measured. [`Verdict::Unknown`] if a part could not be measured.
-pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<Verdict, TopError> {
+/// Measures, and shows what it measured. [`ExitState::Unknown`] if a part could not be measured.
+pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, TopError> {
     let hub = ApiServer::hub(hub).await?;
     let clusters = clusters(&hub).await?;
     let insecure = args.insecure.allow_insecure_members;
@@ -98,7 +98,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<Verdict, TopErr
     output::report_on(screen, &report, args.output.format, || {
         text::render(&report, screen)
     })?;
-    Ok(Verdict::new(true, report.notes.is_empty()))
+    Ok(ExitState::new(true, report.notes.is_empty()))
 }
 
 async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, TopError> {

@@ -448,12 +448,12 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             .iter()
             .filter(|other| other.name != name && !is_good(other));
         assert_eq!(others.count(), 0, "{what}: {checks:#?}");
-        let verdict = match state {
-            State::Healthy | State::Skipped => Verdict::Good,
-            State::Unhealthy => Verdict::Problem,
-            State::Unknown => Verdict::Unknown,
+        let expected = match state {
+            State::Healthy | State::Skipped => ExitState::Good,
+            State::Unhealthy => ExitState::Problem,
+            State::Unknown => ExitState::Unknown,
         };
-        assert_eq!(Report::new(checks).verdict(), verdict, "{what}");
+        assert_eq!(Report::new(checks).exit_state(), expected, "{what}");
     }
 }
 

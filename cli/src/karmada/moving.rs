@@ -12,7 +12,7 @@ use super::outcome::{Outcome, Plan, Report, State, Written};
 use super::step::{Done, Members, StepError};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::lease::{self, Controller};
 use crate::output;
 use crate::output::OutputError;
@@ -73,13 +73,13 @@ pub(crate) struct Found {
 }
 
 /// Moves the named service, or all that `list` finds in the given namespace.
-/// [`Verdict::Unknown`] if more services may exist in members that could not be read.
+/// [`ExitState::Unknown`] if more services may exist in members that could not be read.
 pub(crate) async fn run(
     hub: &HubArgs,
     args: &MoveArgs,
     direction: &Direction,
     list: impl AsyncFnOnce(&ApiServer, Option<&str>) -> Result<Found, MoveError>,
-) -> Result<Verdict, MoveError> {
+) -> Result<ExitState, MoveError> {
     let namespace = hub.namespace.as_deref();
     let hub = &ApiServer::hub(hub).await?;
     let found = match &args.name {
@@ -98,7 +98,7 @@ pub(crate) async fn run(
         direction,
     };
     let is_done = mover.run(&found.keys).await?;
-    Ok(Verdict::new(is_done, found.is_complete))
+    Ok(ExitState::new(is_done, found.is_complete))
 }
 
 /// A move that is under way.

@@ -13,7 +13,7 @@ use super::clusterset::{self, ExportedReport};
 use super::condition::{ConditionReport, deletions_suspended, readiness};
 use super::karmada::Observations;
 use super::members::Readings;
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::explain::{ConsumerEndpoints, Exposed, Serving};
 use crate::karmada::binding::Unapplied;
 use crate::misplaced::Misplaced;
@@ -230,14 +230,14 @@ impl Report {
         self
     }
 
-    /// Whether everything that the verdict needs could be read.
+    /// Whether everything that the exit state needs could be read.
     pub(crate) fn is_complete(&self) -> bool {
         self.unread.is_empty() && self.unknown.is_empty()
     }
 
-    /// Verdict of the whole.
-    pub(crate) fn verdict(&self) -> Verdict {
-        Verdict::new(self.ready, self.is_complete())
+    /// Exit state of the whole.
+    pub(crate) fn exit_state(&self) -> ExitState {
+        ExitState::new(self.ready, self.is_complete())
     }
 
     /// Adds the ready endpoints of each consumer, and the providers that it uses first.

@@ -25,7 +25,7 @@ use super::mirror::Mirror;
 use super::{Query, Snapshot, StatusError, karmada, members, misplaced};
 use crate::api_server::{ANSWER_WITHIN, RequestError};
 use crate::connectivity::{self, READ_WITHIN};
-use crate::exit::Verdict;
+use crate::exit::ExitState;
 use crate::output::{self, Reader};
 use crate::screen::Screen;
 use crate::watches::{self, Broken, ClustersetKind};
@@ -44,7 +44,7 @@ enum Change {
 }
 
 /// Shows the status and what changes of it, until nobody reads it any more.
-pub(super) async fn run(query: &Query<'_>) -> Result<Verdict, StatusError> {
+pub(super) async fn run(query: &Query<'_>) -> Result<ExitState, StatusError> {
     let screen = Screen::stdout(query.args.color.color);
     let format = query.args.output.format;
     let mut printer = Printer::new(format, screen);
@@ -71,7 +71,7 @@ pub(super) async fn run(query: &Query<'_>) -> Result<Verdict, StatusError> {
             reader = output::stream(&text, format, screen)?;
         }
     }
-    Ok(Verdict::Good)
+    Ok(ExitState::Good)
 }
 
 /// Tasks that end with their owner.

@@ -354,14 +354,17 @@ fn a_deletion_that_waits_for_karmada_says_so() {
 #[test]
 fn what_could_not_be_read_makes_a_healthy_status_unknown() {
     let report = || Report::new(Scope::All, Some(&[synced("a")]), &[]);
-    assert_eq!(report().verdict(), Verdict::Good);
+    assert_eq!(report().exit_state(), ExitState::Good);
     let unread = Readings::from([("a".to_owned(), Err(ConnectError::Timeout(5)))]);
-    assert_eq!(report().with(&unread).verdict(), Verdict::Unknown);
+    assert_eq!(report().with(&unread).exit_state(), ExitState::Unknown);
     let unknown = ["exports on the hub are not shown".to_owned()];
-    assert_eq!(report().with_unknown(&unknown).verdict(), Verdict::Unknown);
+    assert_eq!(
+        report().with_unknown(&unknown).exit_state(),
+        ExitState::Unknown
+    );
     let forbidden = Report::new(Scope::All, None, &[]);
-    assert_eq!(forbidden.verdict(), Verdict::Unknown);
+    assert_eq!(forbidden.exit_state(), ExitState::Unknown);
     let lost = cluster("a", json!([ready("False", "Unreachable", "refused")]));
     let problem = Report::new(Scope::All, Some(&[lost]), &[]).with(&unread);
-    assert_eq!(problem.verdict(), Verdict::Problem);
+    assert_eq!(problem.exit_state(), ExitState::Problem);
 }
