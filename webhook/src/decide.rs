@@ -25,7 +25,7 @@ use serde::de::IgnoredAny;
 
 use crate::fields::{fields, optional_fields};
 
-pub use hub_view::{Clusters, HubView, Neighbors, Observed, ServiceFacts, ServiceKind};
+pub use hub_view::{Clusters, HubView, Locality, Neighbors, Observed, ServiceFacts, ServiceKind};
 pub use prepared_change::PreparedChange;
 pub use violations::{Impact, Unconfirmed, Validation};
 

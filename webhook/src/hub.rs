@@ -4,12 +4,12 @@
 //! On a hub that serves no Cluster objects nothing is known of clusters: no cluster name is warned of, and under
 //! `--unknown-cluster=deny` every name is refused. The webhook is ready all the same, and notices when they come.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{MultiClusterService, labels};
 use causeway::domain::dns1123_label;
 use causeway::process::readiness::Readiness;
 use causeway::process::supervise::{Tasks, with_causes};
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use crate::decide::{
     Clusters, HubView, Impact, Neighbors, Observed, PreparedChange, ServiceFacts, Unconfirmed,
 };
-use crate::hub_cache::{ClusterCache, Service, ServiceCache, Services};
+use crate::hub_cache::{Cluster, ClusterCache, Service, ServiceCache, Services};
 use crate::watch::follow;
 
 /// How long the hub may take for all requests on account of one admission request.
@@ -80,7 +80,7 @@ impl Hub {
             follow("services", services, cache, listed, tasks.shutdown()),
         );
 
-        let clusters = watcher(self.cluster_names(), config());
+        let clusters = watcher(Api::<Cluster>::all(self.client.clone()), config());
         let cache = ClusterCache::new(Arc::clone(&self.clusters));
         let listed = readiness.awaits("the Clusters of the hub");
         tasks.spawn(
@@ -182,21 +182,17 @@ impl Hub {
             .map(|service| Arc::new(service.facts())))
     }
 
-    fn cluster_names(&self) -> Api<PartialObjectMeta<Cluster>> {
-        Api::all(self.client.clone())
-    }
-
     async fn live_clusters(&self, names: BTreeSet<&str>, served: bool) -> kube::Result<Clusters> {
-        let api = self.cluster_names();
+        let api = Api::<Cluster>::all(self.client.clone());
         if served && names.len() <= CLUSTER_GETS_MAX {
             let gets = names.into_iter().map(|name| api.get_opt(name));
             let found = try_join_all(gets).await?.into_iter().flatten();
-            let found: HashSet<_> = found.map(|cluster| cluster.name_any().into()).collect();
+            let found: HashMap<_, _> = found.map(Cluster::into_entry).collect();
             return Ok(Clusters::Named(Arc::new(found)));
         }
         match api.list(&ListParams::default()).await {
             Ok(list) => {
-                let all = list.iter().map(|cluster| cluster.name_any().into());
+                let all = list.into_iter().map(Cluster::into_entry);
                 Ok(Clusters::Named(Arc::new(all.collect())))
             }
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Clusters::NotServed),

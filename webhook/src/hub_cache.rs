@@ -1,19 +1,19 @@
 //! What the webhook caches of the hub's Services and Clusters.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use causeway::api::Cluster;
+use causeway::api;
 use causeway::domain::ServicePort;
 use k8s_openapi::api::core::v1 as core;
-use kube::api::{ObjectMeta, PartialObjectMeta};
+use kube::api::ObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 use parking_lot::RwLock;
 use serde::{Deserialize, Deserializer};
 
-use crate::decide::{Clusters, ServiceFacts, ServiceKind};
+use crate::decide::{Clusters, Locality, ServiceFacts, ServiceKind};
 use crate::watch::Apply;
 
 /// A Service, as far as validation needs it.
@@ -159,29 +159,68 @@ fn remove(services: &mut Services, service: &Service) {
     }
 }
 
-/// Fills the cache of Clusters, of which only the names count.
+/// A Cluster, as far as validation needs it.
+#[derive(Clone, Debug, Resource, Deserialize)]
+#[resource(inherit = "api::Cluster")]
+pub(crate) struct Cluster {
+    #[serde(deserialize_with = "identity")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Option<ClusterSpec>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct ClusterSpec {
+    #[serde(default)]
+    region: Option<Box<str>>,
+    #[serde(default)]
+    zones: Option<Vec<Box<str>>>,
+    #[serde(default)]
+    zone: Option<Box<str>>,
+}
+
+impl Cluster {
+    /// Its name, and where it is.
+    pub(crate) fn into_entry(self) -> (Box<str>, Locality) {
+        let spec = self.spec.unwrap_or_default();
+        let zones = spec.zones.filter(|zones| !zones.is_empty());
+        let zones = zones.unwrap_or_else(|| spec.zone.into_iter().collect());
+        let locality = Locality {
+            region: spec.region.filter(|region| !region.is_empty()),
+            zones: zones.into(),
+        };
+        let name = self.metadata.name.unwrap_or_default();
+        (name.into(), locality)
+    }
+}
+
+/// Fills the cache of Clusters.
 pub(crate) struct ClusterCache {
     cache: Arc<ArcSwapOption<Clusters>>,
-    incoming: HashSet<Box<str>>,
+    incoming: HashMap<Box<str>, Locality>,
 }
 
 impl ClusterCache {
     pub(crate) fn new(cache: Arc<ArcSwapOption<Clusters>>) -> Self {
         Self {
             cache,
-            incoming: HashSet::new(),
+            incoming: HashMap::new(),
         }
     }
 
-    fn names(&self) -> HashSet<Box<str>> {
+    fn known(&self) -> HashMap<Box<str>, Locality> {
         match self.cache.load().as_deref() {
-            Some(Clusters::Named(names)) => names.as_ref().clone(),
-            Some(Clusters::NotServed) | None => HashSet::new(),
+            Some(Clusters::Named(known)) => known.as_ref().clone(),
+            Some(Clusters::NotServed) | None => HashMap::new(),
         }
     }
 
-    fn knows(&self, name: &str) -> bool {
-        matches!(self.cache.load().as_deref(), Some(Clusters::Named(names)) if names.contains(name))
+    fn is_known(&self, name: &str, locality: &Locality) -> bool {
+        let cache = self.cache.load();
+        let Some(Clusters::Named(known)) = cache.as_deref() else {
+            return false;
+        };
+        known.get(name) == Some(locality)
     }
 
     fn store(&self, clusters: Clusters) {
@@ -189,12 +228,12 @@ impl ClusterCache {
     }
 }
 
-impl Apply<PartialObjectMeta<Cluster>> for ClusterCache {
-    fn apply(&mut self, event: Event<PartialObjectMeta<Cluster>>) -> bool {
+impl Apply<Cluster> for ClusterCache {
+    fn apply(&mut self, event: Event<Cluster>) -> bool {
         match event {
             Event::Init => self.incoming.clear(),
             Event::InitApply(cluster) => {
-                self.incoming.insert(cluster.name_any().into());
+                self.incoming.extend([cluster.into_entry()]);
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.incoming);
@@ -202,17 +241,17 @@ impl Apply<PartialObjectMeta<Cluster>> for ClusterCache {
                 return true;
             }
             Event::Apply(cluster) => {
-                let name = cluster.name_any();
-                if !self.knows(&name) {
-                    let mut names = self.names();
-                    names.insert(name.into());
-                    self.store(Clusters::Named(Arc::new(names)));
+                let (name, locality) = cluster.into_entry();
+                if !self.is_known(&name, &locality) {
+                    let mut known = self.known();
+                    known.insert(name, locality);
+                    self.store(Clusters::Named(Arc::new(known)));
                 }
             }
             Event::Delete(cluster) => {
-                let mut names = self.names();
-                names.remove(cluster.name_any().as_str());
-                self.store(Clusters::Named(Arc::new(names)));
+                let mut known = self.known();
+                known.remove(cluster.name_any().as_str());
+                self.store(Clusters::Named(Arc::new(known)));
             }
         }
         false

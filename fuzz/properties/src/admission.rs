@@ -4,7 +4,7 @@
 //! {"missingService": "Warn", "unknownCluster": "Deny"}, "hub": {"service": {"type": "", "clusterIP": "", "ports": []},
 //! "clusters": [""], "idTaken": false}}`, of which only the object has to be there; without `stored` it is created.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use causeway::api::MultiClusterServiceSpec;
@@ -12,8 +12,8 @@ use causeway::api::labels::PERMANENT_ID;
 use causeway::domain::protected::Protection;
 use causeway::domain::{ClusterField, Failover, MultiClusterService, ServicePort};
 use causeway_webhook::decide::{
-    self, Change, Clusters, Decision, Denial, HubView, Neighbors, Observed, Policy, PreparedChange,
-    ServiceFacts, ServiceKind, Stored, Strictness,
+    self, Change, Clusters, Decision, Denial, HubView, Locality, Neighbors, Observed, Policy,
+    PreparedChange, ServiceFacts, ServiceKind, Stored, Strictness,
 };
 use causeway_webhook::review::{self, Subject};
 use json_patch::{Patch, PatchOperation};
@@ -167,8 +167,9 @@ fn view(hub: &Value) -> HubView {
         })
     });
     let names = hub["clusters"].as_array().map(|names| {
-        let names = names.iter().filter_map(Value::as_str).map(Box::from);
-        Arc::new(names.collect::<HashSet<_>>())
+        let names = names.iter().filter_map(Value::as_str);
+        let clusters = names.map(|name| (Box::from(name), Locality::default()));
+        Arc::new(clusters.collect::<HashMap<_, _>>())
     });
     HubView {
         service: Some(Observed {

@@ -117,7 +117,7 @@ pub(super) fn validate_known<'a>(
     let mut impact = None;
     for entry in entries {
         let detail = match &observed.value {
-            Clusters::Named(names) if names.contains(entry.name) => continue,
+            Clusters::Named(names) if names.contains_key(entry.name) => continue,
             Clusters::Named(_) => format!("no Cluster is named {:?}", entry.name),
             // Without Cluster objects a mere warning would be about every name, and say nothing.
             Clusters::NotServed if !refuse => continue,

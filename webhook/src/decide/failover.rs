@@ -1,6 +1,6 @@
 //! V11: the annotations that say which providers are used first, and what becomes of those that cannot be reached.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use causeway::api::labels::{MIN_READY, PREFER, UNREACHABLE};
 use causeway::domain::{
@@ -8,7 +8,7 @@ use causeway::domain::{
     Unreachable,
 };
 
-use super::hub_view::ServiceKind;
+use super::hub_view::{Clusters, Locality, ServiceKind};
 use super::prepared_change::Before;
 use super::types::type_of;
 use super::violations::{Severity, Violations};
@@ -92,6 +92,7 @@ pub(super) fn validate(
     if let Some(preference) = &change.failover.failover.preference {
         warn_of_local(change, preference, violations);
         warn_of_no_providers(change, preference, violations);
+        warn_of_places(change, preference, view, violations);
     }
 }
 
@@ -219,6 +220,90 @@ fn warn_of_no_providers(
             name.as_str(),
         ));
     }
+}
+
+/// Warns of a tier `zone` or `region` that no provider is in for any consumer.
+fn warn_of_places(
+    change: &PreparedChange,
+    preference: &Preference,
+    view: &HubView,
+    violations: &mut Violations,
+) {
+    let role_changed = |role| change.role_changed(role);
+    if !change.annotation_changed(PREFER) && !ROLES.into_iter().any(role_changed) {
+        return;
+    }
+    let Some(Clusters::Named(known)) = view.clusters.as_ref().map(|observed| &observed.value)
+    else {
+        return;
+    };
+    let [Some(providers), Some(consumers)] = ROLES.map(|role| located(change, role, known)) else {
+        return;
+    };
+    let mut has_local = false;
+    for tier in preference.tiers() {
+        let (places, shares, field): (fn(&Locality) -> &[Box<str>], _, _) = match tier {
+            Tier::Local => {
+                has_local = true;
+                continue;
+            }
+            Tier::Zone => (|one| &one.zones, "shares a zone with", "spec.zones"),
+            Tier::Region => (
+                |one| one.region.as_slice(),
+                "is in the region of",
+                "spec.region",
+            ),
+            Tier::Cluster(_) | Tier::Any => continue,
+        };
+        let has_own = !has_local && both_roles(change, None);
+        if !has_own && !is_shared(&providers, &consumers, places) {
+            violations.warnings.push(format!(
+                "{}: no consumer {shares} another provider, so nobody is in tier {tier}; set {field} of \
+                 the Clusters, or remove the tier",
+                Failover::path(PREFER)
+            ));
+        }
+    }
+}
+
+type Located<'a> = Vec<(&'a str, &'a Locality)>;
+
+/// The clusters of a role with their localities; `None` where one is unknown, or there is none.
+fn located<'a>(
+    change: &'a PreparedChange,
+    role: ClusterField,
+    known: &'a HashMap<Box<str>, Locality>,
+) -> Option<Located<'a>> {
+    let located: Located<'a> = match members(change, role) {
+        None => known.iter().map(|(name, place)| (&**name, place)).collect(),
+        Some(names) => {
+            let located = |name| Some((name, known.get(name)?));
+            names.into_iter().map(located).collect::<Option<_>>()?
+        }
+    };
+    (!located.is_empty()).then_some(located)
+}
+
+/// Whether a consumer shares a place with a provider other than itself.
+fn is_shared(
+    providers: &Located<'_>,
+    consumers: &Located<'_>,
+    places: fn(&Locality) -> &[Box<str>],
+) -> bool {
+    // For each place one provider, and whether it has another.
+    let mut by_place: HashMap<&str, (&str, bool)> = HashMap::new();
+    for (name, locality) in providers {
+        for place in places(locality) {
+            let entry = by_place.entry(place).or_insert((name, false));
+            entry.1 |= entry.0 != *name;
+        }
+    }
+    consumers.iter().any(|(name, locality)| {
+        let mut found = places(locality)
+            .iter()
+            .filter_map(|place| by_place.get(&**place));
+        found.any(|(provider, has_another)| *has_another || provider != name)
+    })
 }
 
 const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consumers];

@@ -1,4 +1,4 @@
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use causeway::domain::ServicePort;
@@ -92,5 +92,14 @@ pub enum Clusters {
     /// The hub serves no Cluster objects, so nothing is known of clusters.
     NotServed,
     /// Of the requested names, those that a Cluster has; may hold more.
-    Named(Arc<HashSet<Box<str>>>),
+    Named(Arc<HashMap<Box<str>, Locality>>),
+}
+
+/// Region and zones of a cluster, as its Cluster has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Locality {
+    /// `spec.region`.
+    pub region: Option<Box<str>>,
+    /// `spec.zones`, else the deprecated `spec.zone`.
+    pub zones: Box<[Box<str>]>,
 }

@@ -447,6 +447,55 @@ fn a_preferred_cluster_that_provides_nothing_is_warned_of() {
 }
 
 #[test]
+fn empty_tiers_of_zone_and_region_are_warned_of() {
+    let zone = at(
+        PREFER,
+        "no consumer shares a zone with another provider, so nobody is in tier zone; set spec.zones of \
+         the Clusters, or remove the tier",
+    );
+    let region = at(
+        PREFER,
+        "no consumer is in the region of another provider, so nobody is in tier region; set spec.region \
+         of the Clusters, or remove the tier",
+    );
+    type Places = &'static [(&'static str, &'static str, &'static [&'static str])];
+    let apart: Places = &[("a", "eu", &["eu-1"]), ("b", "us", &["us-1", "us-2"])];
+    let together: Places = &[("a", "eu", &["eu-1"]), ("b", "eu", &["eu-2", "eu-1"])];
+    let nowhere: Places = &[("a", "", &[]), ("b", "", &[])];
+    let all = || placed(&[], &[]);
+    let named = || placed(&["a"], &["b"]);
+    for (preference, fields, clusters, warnings) in [
+        ("zone", named(), nowhere, vec![&zone]),
+        ("zone, region, any", named(), apart, vec![&zone, &region]),
+        ("zone, region, any", named(), together, vec![]),
+        // A consumer is in its own zone, unless its own tier comes first.
+        ("zone, any", all(), nowhere, vec![]),
+        ("local, zone, any", all(), nowhere, vec![&zone]),
+        ("local, region, any", all(), apart, vec![&region]),
+        ("local, region, any", all(), together, vec![]),
+        // Without Clusters, and of one that is unknown, nothing is certain.
+        ("local, zone, any", all(), &[], vec![]),
+        ("zone, any", named(), &together[..1], vec![]),
+    ] {
+        let warnings: Vec<_> = warnings.into_iter().map(String::as_str).collect();
+        let about = |request: Request| {
+            let found = request.located(clusters).validate();
+            let tiers = |text: &&String| text.contains("nobody is in tier");
+            let found: Vec<_> = found.warnings.iter().filter(tiers).cloned().collect();
+            assert_eq!(found, warnings, "{preference} of {clusters:?}");
+        };
+        about(annotated(&prefer(preference), fields.clone()));
+        about(reannotated(
+            &prefer("any"),
+            &prefer(preference),
+            fields.clone(),
+        ));
+        let kept = reannotated(&prefer(preference), &prefer(preference), fields);
+        kept.located(clusters).passes();
+    }
+}
+
+#[test]
 fn a_preferred_cluster_that_is_unknown_is_warned_of_or_refused() {
     let unknown = at(
         PREFER,

@@ -1,12 +1,13 @@
 //! Requests as they come over the wire, and what is observed of the hub beside them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use causeway::domain::protected::Protection;
 use causeway::domain::{PortId, Protocol, ServicePort};
 use causeway_webhook::decide::{
-    self, Change, Clusters, Decision, Denial, HubView, Neighbors, Observed, Policy, PreparedChange,
-    ServiceFacts, ServiceKind, Strictness, Unconfirmed,
+    self, Change, Clusters, Decision, Denial, HubView, Locality, Neighbors, Observed, Policy,
+    PreparedChange, ServiceFacts, ServiceKind, Strictness, Unconfirmed,
 };
 use causeway_webhook::review::{self, Subject};
 use serde_json::{Value, json};
@@ -30,6 +31,18 @@ pub(crate) struct Outcome {
     pub(crate) errors: Vec<String>,
     pub(crate) warnings: Vec<String>,
     pub(crate) unconfirmed: Unconfirmed,
+}
+
+fn localities(clusters: &[(&str, &str, &[&str])]) -> HashMap<Box<str>, Locality> {
+    let located = |(name, region, zones): &(&str, &str, &[&str])| {
+        let region = Some(*region).filter(|region| !region.is_empty());
+        let locality = Locality {
+            region: region.map(Box::from),
+            zones: zones.iter().map(|zone| Box::from(*zone)).collect(),
+        };
+        (Box::from(*name), locality)
+    };
+    clusters.iter().map(located).collect()
 }
 
 pub(crate) fn object(spec: Value) -> Value {
@@ -59,7 +72,8 @@ pub(crate) fn update(stored: Value, spec: Value) -> Request {
 
 impl Request {
     fn new(object: Value, stored: Option<Value>) -> Self {
-        let clusters = ["a", "b", "c"].map(Box::from).into();
+        let clusters = ["a", "b", "c"].map(|name| (name, "eu", ["eu-1"].as_slice()));
+        let clusters = localities(&clusters);
         Self {
             object,
             stored,
@@ -84,6 +98,15 @@ impl Request {
                 protection: Protection::new("causeway-system", []),
             },
         }
+    }
+
+    /// The Clusters, each with its region and its zones.
+    pub(crate) fn located(mut self, clusters: &[(&str, &str, &[&str])]) -> Self {
+        self.view.clusters = Some(Observed {
+            value: Clusters::Named(Arc::new(localities(clusters))),
+            live: true,
+        });
+        self
     }
 
     pub(crate) fn dry_run(mut self) -> Self {
