@@ -76,6 +76,9 @@ pub struct Failover {
     pub unreachable: Option<Unreachable>,
 }
 
+/// Maximum number of tiers of a preference.
+const TIERS_MAX: usize = 1024;
+
 const LOCAL: &str = "local";
 const ZONE: &str = "zone";
 const REGION: &str = "region";
@@ -230,6 +233,10 @@ fn tiers(text: &str, report: &mut dyn FnMut(FieldError)) -> Option<Box<[Tier]>> 
         _ => {}
     }
     let path = Failover::path(labels::PREFER);
+    if text.split(',').nth(TIERS_MAX).is_some() {
+        report(FieldError::too_many(path, TIERS_MAX));
+        return None;
+    }
     let mut tiers = Vec::new();
     let mut seen = HashSet::new();
     let mut is_right = true;

@@ -26,6 +26,8 @@ pub enum Problem {
     Duplicate(Value),
     /// The value, or the change, is not allowed here.
     Forbidden,
+    /// The list has more entries than this.
+    TooMany(usize),
 }
 
 /// One field that is wrong: where, what it holds, and what to do about it.
@@ -78,6 +80,11 @@ impl FieldError {
         Self::new(path, Problem::Forbidden, detail)
     }
 
+    /// A list with more entries than `most`.
+    pub fn too_many(path: impl Into<String>, most: usize) -> Self {
+        Self::new(path, Problem::TooMany(most), "")
+    }
+
     /// The same about something that is accepted: where it is, and the detail.
     pub fn remark(&self) -> String {
         format!("{}: {}", self.path, self.detail)
@@ -108,6 +115,7 @@ impl fmt::Display for FieldError {
             }
             Problem::Duplicate(value) => write!(out, "Duplicate value: {value}")?,
             Problem::Forbidden => out.write_str("Forbidden")?,
+            Problem::TooMany(most) => write!(out, "Too many: must have at most {most} items")?,
         }
         if self.detail.is_empty() {
             Ok(())
@@ -225,6 +233,10 @@ mod tests {
             (
                 FieldError::forbidden("spec.types", "cannot change"),
                 "spec.types: Forbidden: cannot change",
+            ),
+            (
+                FieldError::too_many("spec.ports", 1024),
+                "spec.ports: Too many: must have at most 1024 items",
             ),
         ];
         for (error, text) in cases {

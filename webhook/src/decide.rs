@@ -20,11 +20,13 @@ use causeway::api::{MultiClusterServiceSpec, labels};
 use causeway::domain::FieldErrors;
 use causeway::domain::protected::Protection;
 use json_patch::PatchOperation;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
+use crate::entries::{BoundedSpec, too_many};
 use crate::fields::{fields, optional_fields};
 
+pub use crate::entries::ENTRIES_MAX;
 pub use hub_view::{Clusters, HubView, Locality, Neighbors, Observed, ServiceFacts, ServiceKind};
 pub use prepared_change::PreparedChange;
 pub use violations::{Impact, Unconfirmed, Validation};
@@ -96,9 +98,16 @@ pub struct Object {
     /// Its name, labels and annotations.
     #[serde(deserialize_with = "fields")]
     pub metadata: Metadata,
-    /// Its spec.
-    #[serde(deserialize_with = "fields")]
+    /// Its spec. A list with more than [`ENTRIES_MAX`] entries ends after one more.
+    #[serde(deserialize_with = "bounded_spec")]
     pub spec: MultiClusterServiceSpec,
+}
+
+fn bounded_spec<'de, D>(input: D) -> Result<MultiClusterServiceSpec, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    fields::<BoundedSpec, D>(input).map(Into::into)
 }
 
 /// What is validated of the metadata.
@@ -215,7 +224,8 @@ pub fn mutate(mut change: Change, id_taken: bool) -> Decision {
     let mut warnings: Vec<_> = identity::replaced_id(&change, id_taken)
         .into_iter()
         .collect();
-    if !change.stored.is_deleting() {
+    let is_too_long = too_many(&change.object.spec, None).next().is_some();
+    if !change.stored.is_deleting() && !is_too_long {
         let stored = change.stored.object().map(|object| &object.spec);
         let conversions = deprecated::convert(&mut change.object.spec, stored);
         deprecated::patch(&change.object.spec, &conversions, &mut operations);

@@ -12,6 +12,7 @@ mod connection;
 pub mod connections;
 pub mod decide;
 pub mod drain;
+mod entries;
 mod fields;
 pub mod hub;
 mod hub_cache;

@@ -1,8 +1,12 @@
 //! The limits: how many connections, requests and bytes of bodies there are at one time.
 
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+
 use causeway::process::args::Checks;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 const KIB: usize = 1024;
 
@@ -23,10 +27,55 @@ pub struct Limits {
     pub body_bytes: usize,
 }
 
+/// Part of the memory that bodies may take: one in so many.
+const BODIES_SHARE: usize = 2;
+
+/// Bytes in memory for each byte of a body while it is decoded: the body, a copy without what is not
+/// read, and the strings of the object.
+const DECODING_COST: usize = 3;
+
+/// Returns the lowest `memory.max` of the cgroups (v2) of this process; `None` without a limit.
+fn memory_limit() -> Option<usize> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    lowest_memory_limit(Path::new("/sys/fs/cgroup"), Path::new(own))
+}
+
+fn lowest_memory_limit(root: &Path, own: &Path) -> Option<usize> {
+    let limits = own.ancestors().filter_map(|group| {
+        let limit = std::fs::read_to_string(root.join(group).join("memory.max")).ok()?;
+        limit.trim().parse().ok()
+    });
+    limits.min()
+}
+
 /// File descriptors that are no clients' connections: the hub's, the admin server's, logs.
 const OTHER_FILES: usize = 64;
 
 impl Limits {
+    /// Lowers the limit of bodies to what the memory of the process allows.
+    #[must_use]
+    pub fn within_memory(self) -> Self {
+        match memory_limit() {
+            Some(bytes) => self.within_memory_of(bytes),
+            None => self,
+        }
+    }
+
+    fn within_memory_of(mut self, bytes: usize) -> Self {
+        let possible = (bytes / BODIES_SHARE / DECODING_COST).max(BODY_MAX);
+        if self.body_bytes > possible {
+            tracing::warn!(
+                max_body_mib = self.body_bytes / (KIB * KIB),
+                lowered_to = possible / (KIB * KIB),
+                memory_mib = bytes / (KIB * KIB),
+                "limit of bodies lowered: raise the limit of memory"
+            );
+            self.body_bytes = possible;
+        }
+        self
+    }
+
     /// Raises the limit of open files as far as possible, and lowers that of connections to what it allows.
     #[must_use]
     pub fn within_open_files(mut self) -> Self {
@@ -139,6 +188,7 @@ impl LimitArgs {
 pub(crate) struct Limiter {
     requests: Semaphore,
     body_kib: Semaphore,
+    decoders: Arc<Semaphore>,
 }
 
 impl Limiter {
@@ -147,7 +197,13 @@ impl Limiter {
         Self {
             requests: permits(limits.in_flight),
             body_kib: permits(limits.body_bytes / KIB),
+            decoders: Arc::new(Semaphore::new(decoders())),
         }
+    }
+
+    /// Waits until a large body may be decoded, which takes a core for a while.
+    pub(crate) async fn decoder(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.decoders).acquire_owned().await.ok()
     }
 
     /// Admits a request until the permit is dropped. Where there are enough, `evict` may end another, in whose place this
@@ -201,6 +257,12 @@ impl<'a> Permit<'a> {
     }
 }
 
+/// Number of large bodies that are decoded at one time: half of the cores, one at least.
+fn decoders() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    (cores / 2).max(1)
+}
+
 fn kib(bytes: usize) -> u32 {
     u32::try_from(bytes.saturating_sub(FREE).div_ceil(KIB)).unwrap_or(u32::MAX)
 }
@@ -236,6 +298,35 @@ mod tests {
         drop(third);
         admit(&limiter).expect("a permit");
         assert_eq!(limiter.requests.available_permits(), 1);
+    }
+
+    #[test]
+    fn bodies_take_a_part_of_the_memory() {
+        let mib = |number: usize| number * KIB * KIB;
+        let limits = Limits::default();
+        for (memory, bodies) in [(mib(1024), 32), (mib(192), 32), (mib(96), 16), (mib(1), 7)] {
+            let lowered = limits.within_memory_of(memory);
+            assert_eq!(lowered.body_bytes, mib(bodies), "of {memory}");
+            assert_eq!(lowered.connections, limits.connections);
+        }
+    }
+
+    #[test]
+    fn lowest_memory_limit_of_all_cgroups_counts() {
+        let root = tempfile::tempdir().expect("a directory");
+        let own = Path::new("pods/one");
+        std::fs::create_dir_all(root.path().join(own)).expect("directories");
+        let set = |group: &str, limit: &str| {
+            std::fs::write(root.path().join(group).join("memory.max"), limit).expect("a file");
+        };
+        let limit = || lowest_memory_limit(root.path(), own);
+        assert_eq!(limit(), None);
+        set("pods/one", "max\n");
+        assert_eq!(limit(), None);
+        set("pods", "2000\n");
+        assert_eq!(limit(), Some(2000));
+        set("pods/one", "1000\n");
+        assert_eq!(limit(), Some(1000));
     }
 
     #[test]

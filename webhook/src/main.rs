@@ -52,7 +52,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         }
     };
 
-    let limits = config.limits.within_open_files();
+    let limits = config.limits.within_open_files().within_memory();
     let webhook = Webhook::new(hub, config.policy, &limits, metrics, tasks.clone()).traced(tracer);
     if let Some(callers) = &config.callers {
         let following = Arc::clone(callers).follow(tasks.shutdown());

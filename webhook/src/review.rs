@@ -113,7 +113,8 @@ struct GroupVersionKind<'a> {
 }
 
 impl Request<'_> {
-    fn into_owned(self) -> Request<'static> {
+    /// The request without the body that it was read from.
+    pub fn into_owned(self) -> Request<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         Request {
             uid: owned(self.uid),
@@ -417,6 +418,7 @@ fn cause(error: &FieldError) -> Cause {
         Problem::NotSupported(..) => "FieldValueNotSupported",
         Problem::Duplicate(_) => "FieldValueDuplicate",
         Problem::Forbidden => "FieldValueForbidden",
+        Problem::TooMany(_) => "FieldValueTooMany",
     };
     let text = error.to_string();
     let message = text

@@ -1,5 +1,6 @@
 //! HTTP: which requests are admission requests at all, and how they are answered.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ use crate::limits::{BODY_MAX, Limiter, Limits, Permit};
 use crate::metrics::{Call, Metrics, Outcome, RequestRejection};
 use crate::request_span::RequestSpan;
 use crate::review::{self, Status, Subject};
+
+/// Minimum length, in bytes, of a body that is decoded aside.
+const LARGE: usize = 64 * 1024;
 
 /// Why a request gets no decision.
 #[derive(Debug, thiserror::Error)]
@@ -191,7 +195,7 @@ impl Webhook {
         })?;
         progress.enter(Phase::Answer);
         let received = begun.elapsed();
-        let answered = self.answer(call, &body, span).await;
+        let answered = self.answer(call, body, span).await;
         log_slow(call, received, begun.elapsed());
         answered
     }
@@ -211,10 +215,14 @@ impl Webhook {
     async fn answer(
         &self,
         call: Call,
-        body: &[u8],
+        body: Bytes,
         span: &mut RequestSpan,
     ) -> Result<(Response<Full<Bytes>>, Outcome), Rejection> {
-        let request = review::read(body).map_err(|error| {
+        let request = match body.len() < LARGE {
+            true => review::read(&body),
+            false => Box::pin(self.read_aside(body.clone())).await,
+        };
+        let request = request.map_err(|error| {
             Rejection::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string())
         })?;
         span.read(&request);
@@ -232,6 +240,26 @@ impl Webhook {
                 (no_decision(&uid, &error), Outcome::Error)
             }
         })
+    }
+
+    /// Decodes a large body on a thread that serves nobody else. Few do at one time.
+    async fn read_aside(
+        &self,
+        body: Bytes,
+    ) -> Result<review::Request<'static>, review::EnvelopeError> {
+        let decoder = self.limiter.decoder().await;
+        let decoding = tokio::task::spawn_blocking(move || {
+            let read = review::read(&body).map(review::Request::into_owned);
+            drop(decoder);
+            read
+        });
+        match decoding.await {
+            Ok(read) => read,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => pending().await,
+            },
+        }
     }
 
     async fn decide(&self, call: Call, subject: Subject) -> Result<Decision, DecideError> {

@@ -11,6 +11,7 @@ use super::violations::{Validation, Violations};
 use super::{
     Change, HubView, Metadata, Policy, clusters, deprecated, identity, name, ports, types,
 };
+use crate::entries::too_many;
 
 /// A change that is validated against one view of the hub or several.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct PreparedChange {
     is_spec_validated: bool,
     /// What the parser finds wrong in what has changed.
     wrong: FieldErrors,
+    /// Lists that are too long, which are all that is validated where there are any.
+    too_long: FieldErrors,
     /// The annotations.
     pub(super) failover: ReadFailover,
 }
@@ -56,6 +59,11 @@ impl Before {
 impl From<Change> for PreparedChange {
     fn from(change: Change) -> Self {
         let mut spec = change.object.spec;
+        let mut too_long = FieldErrors::default();
+        if !change.stored.is_deleting() {
+            let stored = change.stored.object().map(|object| &object.spec);
+            too_long.extend(too_many(&spec, stored));
+        }
         let before = match change.stored {
             super::Stored::Nothing => {
                 deprecated::convert(&mut spec, None);
@@ -85,8 +93,12 @@ impl From<Change> for PreparedChange {
             before,
             is_spec_validated,
             wrong: FieldErrors::default(),
+            too_long,
             failover: ReadFailover::default(),
         };
+        if !prepared.too_long.is_empty() {
+            return prepared;
+        }
         if is_spec_validated {
             prepared.put_kept_ports_first();
             prepared.wrong = prepared.parse();
@@ -110,6 +122,10 @@ impl PreparedChange {
     /// Validates the change against what is observed of the hub (V1-V11).
     pub fn validate(&self, view: &HubView, policy: &Policy) -> Validation {
         let mut violations = Violations::default();
+        if !self.too_long.is_empty() {
+            violations.errors.append(&self.too_long);
+            return violations.into_validation(&self.metadata.name);
+        }
         match &self.before {
             Before::Deleting => {}
             Before::Nothing => {
