@@ -1,14 +1,29 @@
 //! The admin server: `/livez`, `/readyz` and `/metrics` over plain HTTP.
+//!
+//! It runs on a thread of its own, so that probes are answered whatever the process is busy with. Its
+//! port takes no credentials. A head has a time limit and a maximum size, and the oldest connection is
+//! closed for a new one once there are [`CONNECTIONS_MAX`].
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tokio::net::TcpListener;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{interval, sleep};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::metrics::Metrics;
 use super::readiness::{Readiness, Unready};
@@ -32,10 +47,50 @@ pub enum AdminError {
     Serve(#[from] io::Error),
 }
 
+/// Maximum number of open connections.
+pub const CONNECTIONS_MAX: usize = 32;
+
+/// Maximum size of a request head, in bytes.
+const HEAD_MAX: usize = 16 * 1024;
+
+/// Time limit of a request head, also of the pause before it.
+const HEAD_LIMIT: Duration = Duration::from_secs(10);
+
+/// Pause after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Interval of the heartbeat.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// Time without a heartbeat after which `/livez` fails.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// Time of the last sign of life of the process's runtime.
+#[derive(Clone, Debug)]
+pub struct Heartbeat(Arc<Mutex<Instant>>);
+
+impl Default for Heartbeat {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+}
+
+impl Heartbeat {
+    /// Beats on the current runtime until it is dropped.
+    pub async fn beat(self) {
+        let mut beats = interval(BEAT);
+        loop {
+            beats.tick().await;
+            *self.0.lock() = Instant::now();
+        }
+    }
+}
+
 #[derive(Clone)]
 struct Shown {
     readiness: Readiness,
     metrics: Metrics,
+    heartbeat: Heartbeat,
 }
 
 /// The admin server, listening.
@@ -66,21 +121,123 @@ impl Admin {
         self.address
     }
 
-    /// Serves until it is dropped.
+    /// Serves on a thread of its own until the result is dropped. `/livez` fails once the current
+    /// runtime stops.
     ///
     /// # Errors
-    /// [`AdminError::Serve`] where the listener breaks.
-    pub async fn serve(self, readiness: Readiness, metrics: Metrics) -> Result<(), AdminError> {
-        Ok(axum::serve(self.listener, router(readiness, metrics)).await?)
+    /// [`AdminError::Serve`] where there is no thread, or no runtime on it.
+    pub fn start(self, readiness: Readiness, metrics: Metrics) -> Result<Serving, AdminError> {
+        let heartbeat = Heartbeat::default();
+        tokio::spawn(heartbeat.clone().beat());
+        let router = router(readiness, metrics, heartbeat);
+        let listener = self.listener.into_std()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let (failed, failure) = oneshot::channel();
+        let serve = move || {
+            let served = runtime.block_on(async {
+                let listener = TcpListener::from_std(listener)?;
+                let serving = serve(listener, router);
+                stopped.run_until_cancelled(serving).await;
+                Ok(())
+            });
+            // Without a receiver the process has ended.
+            failed.send(served).ok();
+        };
+        std::thread::Builder::new()
+            .name("admin".to_owned())
+            .spawn(serve)?;
+        Ok(Serving {
+            failure,
+            _stop: stop.drop_guard(),
+        })
     }
 }
 
-fn router(readiness: Readiness, metrics: Metrics) -> Router {
+/// The admin server, serving until it is dropped.
+#[derive(Debug)]
+pub struct Serving {
+    failure: oneshot::Receiver<Result<(), AdminError>>,
+    _stop: DropGuard,
+}
+
+impl Serving {
+    /// Waits for the end of the server; `None` where its thread panicked.
+    pub async fn ended(&mut self) -> Option<Result<(), AdminError>> {
+        (&mut self.failure).await.ok()
+    }
+}
+
+async fn serve(listener: TcpListener, router: Router) {
+    let mut open = Open::default();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => open.add(stream, router.clone()),
+                Err(error) => {
+                    tracing::warn!(%error, "admin server accept failed");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_) = open.connections.join_next() => {}
+        }
+    }
+}
+
+/// The open connections.
+#[derive(Default)]
+struct Open {
+    connections: JoinSet<()>,
+    /// Handles of the connections, oldest first.
+    by_age: VecDeque<AbortHandle>,
+}
+
+impl Open {
+    /// Serves a connection, in place of the oldest one where there are too many.
+    fn add(&mut self, stream: TcpStream, router: Router) {
+        self.by_age.retain(|connection| !connection.is_finished());
+        while self.by_age.len() >= CONNECTIONS_MAX {
+            let Some(oldest) = self.by_age.pop_front() else {
+                break;
+            };
+            oldest.abort();
+        }
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_LIMIT)
+            .max_buf_size(HEAD_MAX)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        let connection = self.connections.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "admin connection closed");
+            }
+        });
+        self.by_age.push_back(connection);
+    }
+}
+
+fn router(readiness: Readiness, metrics: Metrics, heartbeat: Heartbeat) -> Router {
     Router::new()
-        .route("/livez", get(async || "ok\n"))
+        .route("/livez", get(livez))
         .route("/readyz", get(readyz))
         .route("/metrics", get(show_metrics))
-        .with_state(Shown { readiness, metrics })
+        .with_state(Shown {
+            readiness,
+            metrics,
+            heartbeat,
+        })
+}
+
+async fn livez(State(shown): State<Shown>) -> Response {
+    let age = shown.heartbeat.0.lock().elapsed();
+    if age < STALLED {
+        return "ok\n".into_response();
+    }
+    let text = format!("runtime stalled for {}s\n", age.as_secs());
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 async fn readyz(State(shown): State<Shown>) -> Response {
@@ -166,7 +323,7 @@ mod tests {
             .await
             .expect("a port is free");
         let address = admin.address();
-        let server = tokio::spawn(admin.serve(readiness.clone(), Metrics::default()));
+        let _server = start(admin, readiness.clone(), Metrics::default());
 
         assert!(get(address, "/livez").await.starts_with("HTTP/1.1 200"));
         assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 200"));
@@ -188,7 +345,95 @@ mod tests {
         readiness.shut_down();
         assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 503"));
         assert!(get(address, "/metrics").await.starts_with("HTTP/1.1 200"));
-        server.abort();
+    }
+
+    fn start(admin: Admin, readiness: Readiness, metrics: Metrics) -> Serving {
+        admin.start(readiness, metrics).expect("a thread")
+    }
+
+    async fn admin() -> Admin {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        Admin::bind(address).await.expect("a port is free")
+    }
+
+    /// Waits until the other side has closed a connection, and returns what it sent.
+    async fn rest(stream: &mut TcpStream) -> String {
+        let mut answer = Vec::new();
+        // A reset is an end too.
+        stream.read_to_end(&mut answer).await.ok();
+        String::from_utf8(answer).expect("text")
+    }
+
+    #[tokio::test]
+    async fn oldest_connections_give_way_to_probes() {
+        let admin = admin().await;
+        let address = admin.address();
+        let _server = start(admin, Readiness::default(), Metrics::default());
+        let mut silent = Vec::new();
+        for _ in 0..CONNECTIONS_MAX * 4 {
+            let mut stream = TcpStream::connect(address).await.expect("it listens");
+            stream.write_all(b"GET /livez").await.expect("it reads");
+            silent.push(stream);
+        }
+        assert!(get(address, "/livez").await.starts_with("HTTP/1.1 200"));
+        for stream in &mut silent[..CONNECTIONS_MAX * 3] {
+            assert_eq!(rest(stream).await, "");
+        }
+    }
+
+    #[tokio::test]
+    async fn half_a_head_is_closed_and_a_large_one_refused() {
+        let admin = admin().await;
+        let address = admin.address();
+        let _server = start(admin, Readiness::default(), Metrics::default());
+        let begun = Instant::now();
+        let mut half = TcpStream::connect(address).await.expect("it listens");
+        half.write_all(b"GET /livez HTTP/1.1\r\nHost:")
+            .await
+            .expect("it reads");
+        let mut large = TcpStream::connect(address).await.expect("it listens");
+        let head = format!("GET /livez HTTP/1.1\r\nHost: {}", "x".repeat(2 * HEAD_MAX));
+        large.write_all(head.as_bytes()).await.expect("it reads");
+        let refused = rest(&mut large).await;
+        assert!(
+            refused.is_empty() || refused.starts_with("HTTP/1.1 431"),
+            "{refused}"
+        );
+        rest(&mut half).await;
+        assert!(begun.elapsed() < HEAD_LIMIT * 2);
+    }
+
+    #[tokio::test]
+    async fn probes_are_answered_while_the_runtime_is_busy() {
+        let admin = admin().await;
+        let address = admin.address();
+        let _server = start(admin, Readiness::default(), Metrics::default());
+        // This thread is the runtime, and waits for the answer.
+        let asked = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime.expect("a runtime").block_on(get(address, "/livez"))
+        });
+        let answer = asked.join().expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn livez_fails_once_the_runtime_has_stalled() {
+        let heartbeat = Heartbeat::default();
+        let shown = || {
+            State(Shown {
+                readiness: Readiness::default(),
+                metrics: Metrics::default(),
+                heartbeat: heartbeat.clone(),
+            })
+        };
+        assert_eq!(livez(shown()).await.status(), StatusCode::OK);
+        let before = Instant::now().checked_sub(STALLED);
+        *heartbeat.0.lock() = before.expect("the machine has run for longer");
+        let stalled = livez(shown()).await;
+        assert_eq!(stalled.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
 
     #[tokio::test]
@@ -201,7 +446,7 @@ mod tests {
             .await
             .expect("a port is free");
         let address = admin.address();
-        let server = tokio::spawn(admin.serve(Readiness::default(), metrics));
+        let _server = start(admin, Readiness::default(), metrics);
         // As Prometheus asks, by default and where it is set to prefer the text format.
         let openmetrics = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
                            application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
@@ -226,7 +471,6 @@ mod tests {
             );
             assert!(answer.contains(line), "{accept}: {answer}");
         }
-        server.abort();
     }
 
     #[tokio::test]

@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::admin::{Admin, AdminError};
+use super::admin::{Admin, AdminError, Serving};
 use super::cpu;
 use super::metrics::Metrics;
 use super::readiness::{Awaited, Readiness};
@@ -53,7 +52,7 @@ pub struct Process {
     pub tasks: Tasks,
     failures: mpsc::UnboundedReceiver<TaskFailure>,
     signals: Signals,
-    admin: JoinHandle<Result<(), AdminError>>,
+    admin: Serving,
     traces: Traces,
     /// Awaited until [`Process::run`]: what else there is to await may not be known before.
     start: Option<Awaited>,
@@ -98,7 +97,7 @@ impl Process {
         metrics.register(cpu::register);
         let admin = Admin::bind(admin).await?;
         tracing::info!(address = %admin.address(), "admin server listens");
-        let admin = tokio::spawn(admin.serve(readiness.clone(), metrics.clone()));
+        let admin = admin.start(readiness.clone(), metrics.clone())?;
         Ok(Self {
             readiness,
             metrics,
@@ -157,7 +156,7 @@ impl Process {
             _ = self.signals.next() => return Err(ProcessError::Aborted(self.tasks.to_string())),
             drained = drained => drained,
         };
-        self.admin.abort();
+        drop(self.admin);
         failure?;
         drained.map_err(|_| ProcessError::NotDrained(self.tasks.to_string()))?;
         self.failures
@@ -173,14 +172,10 @@ impl Process {
                 Ok(())
             }
             Some(failure) = self.failures.recv() => Err(failure.into()),
-            admin = &mut self.admin => {
-                let failure = match admin {
-                    Ok(Ok(())) => TaskFailure::Ended { task: "admin" }.into(),
-                    Ok(Err(error)) => ProcessError::Admin(error),
-                    Err(error) => TaskFailure::Panicked { task: "admin", message: error.to_string() }.into(),
-                };
-                Err(failure)
-            }
+            ended = self.admin.ended() => Err(match ended {
+                Some(Err(error)) => ProcessError::Admin(error),
+                Some(Ok(())) | None => TaskFailure::Ended { task: "admin" }.into(),
+            }),
         }
     }
 }

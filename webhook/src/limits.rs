@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 
+use causeway::process::admin::CONNECTIONS_MAX;
 use causeway::process::args::Checks;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
@@ -50,7 +51,7 @@ fn lowest_memory_limit(root: &Path, own: &Path) -> Option<usize> {
 }
 
 /// File descriptors that are no clients' connections: the hub's, the admin server's, logs.
-const OTHER_FILES: usize = 64;
+const OTHER_FILES: usize = 64 + CONNECTIONS_MAX;
 
 impl Limits {
     /// Lowers the limit of bodies to what the memory of the process allows.
