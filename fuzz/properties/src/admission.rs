@@ -4,7 +4,7 @@
 //! {"missingService": "Warn", "unknownCluster": "Deny"}, "hub": {"service": {"type": "", "clusterIP": "", "ports": []},
 //! "clusters": [""], "idTaken": false}}`, of which only the object has to be there; without `stored` it is created.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use causeway::api::MultiClusterServiceSpec;
