@@ -208,7 +208,12 @@ impl Index {
     /// Applies what the hub said.
     pub fn apply_hub(&mut self, event: HubEvent, now: TimePoint) {
         let list = CompleteList::of_hub(&event);
+        let was_listed = self.hub.is_listed();
         let change = self.hub.apply(event, now);
+        if !was_listed && self.hub.is_listed() {
+            self.mark_all_services();
+            self.mark_all_clusters();
+        }
         if let Some(list) = list {
             self.compare_hub(list);
         }

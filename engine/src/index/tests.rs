@@ -2,7 +2,7 @@ use causeway::domain::ServiceKey;
 
 use super::*;
 use crate::fixtures::objects::{Kind, NAMESPACE, cluster, mcs, namespace, service, slice};
-use crate::fixtures::{Environment, env, key, name};
+use crate::fixtures::{Environment, env, hub_event, key, name};
 
 /// Two exposed services in two members, and one that nobody exposes.
 fn three_services() -> Environment {
@@ -160,5 +160,36 @@ fn a_member_that_was_forgotten_is_not_joined() {
     assert_eq!(
         marked(&mut env),
         [item("bar"), item("foo"), member_item("member1")]
+    );
+}
+
+/// A reconcile of a Cluster has no effect before the hub is listed, so it has to be repeated.
+#[test]
+fn listed_hub_marks_clusters_that_were_reconciled_before() {
+    let mut env = env();
+    env.member("member1");
+    let clusters = env.hub.all(Kind::Cluster).cloned().collect();
+    let now = env.now();
+    env.index = Index::new("hub-uid");
+    env.observe_hub(hub_event(Kind::Cluster, Signal::Listed(clusters)));
+    env.index.engage(&name("member1"), 1, None);
+    env.introduce("member1").list("member1");
+    assert!(
+        env.index
+            .take_marked()
+            .contains_key(&member_item("member1"))
+    );
+    env.observe_hub(hub_event(Kind::Mcs, Signal::Listed(Vec::new())));
+    assert!(
+        !env.index
+            .take_marked()
+            .contains_key(&member_item("member1"))
+    );
+    env.observe_hub(hub_event(Kind::Service, Signal::Listed(Vec::new())));
+    assert_eq!(env.index.hub.evidence.listed_since, Some(now));
+    assert!(
+        env.index
+            .take_marked()
+            .contains_key(&member_item("member1"))
     );
 }
