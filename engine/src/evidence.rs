@@ -27,6 +27,7 @@
 //!   that the hub lacks.
 //! - Objects that were observed with a deletionTimestamp were expected to go: they are no loss.
 //! - An API server that does not answer, or serves a kind no longer when it is asked once ([`discovery`]), has deleted nothing.
+//!   Nor has a member that is not synced, or a server that answers 404 without naming the object.
 //! - A version that a copy names and its source's cluster does not show is lost only if a second list does not show it either
 //!   ([`rollback`]).
 //! - What was observed deleted is not brought back by the answer to a write ([`tombstones`]).

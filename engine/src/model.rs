@@ -18,7 +18,7 @@ mod work;
 mod write;
 
 pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Signal};
-pub use self::failure::{Failure, FailureKind};
+pub use self::failure::{Failure, FailureKind, absent_object};
 pub use self::hub_objects::{HubExport, HubImport};
 pub use self::item::Item;
 pub use self::member_state::MemberState;

@@ -38,9 +38,4 @@ impl<T: Clone + PartialEq> DebouncedDiscovery<T> {
     pub fn observe_failure(&mut self) {
         self.suspected = None;
     }
-
-    /// Whether the last observation has to be repeated.
-    pub fn is_suspecting(&self) -> bool {
-        self.suspected.is_some()
-    }
 }

@@ -30,7 +30,7 @@ use super::clusterset::{ExportView, ImportView};
 use super::quota::{BeyondQuota, Quota};
 use super::service::ServiceView;
 use crate::evidence::MemberEvidence;
-use crate::evidence::list::SuspendedDeletions;
+use crate::evidence::list::{ListEvidence, SuspendedDeletions};
 use crate::model::object::key_of;
 use crate::model::served::{Served, ServedImports};
 use crate::model::slice::{
@@ -47,6 +47,8 @@ pub struct Member {
     pub(crate) generation: Generation,
     /// Who it is, once it has said so.
     pub(crate) identity: Option<Identity>,
+    /// Whether the API server has reported its identity in this engagement.
+    is_identified: bool,
     /// The UID of the Cluster object by which it is engaged.
     pub(crate) cluster_uid: Option<Box<str>>,
     /// Who its Cluster says that it is: the UID of its kube-system namespace.
@@ -109,6 +111,7 @@ impl Member {
         Self {
             generation,
             identity: None,
+            is_identified: false,
             cluster_uid: None,
             recorded_uid: None,
             ttl_expired: false,
@@ -130,9 +133,12 @@ impl Member {
         self.generation
     }
 
-    /// The member is engaged again, with other credentials: what was known stays known until its lists say otherwise.
+    /// Begins another engagement, with another address or other credentials. What was known stays known until lists show
+    /// otherwise. Nothing is written before the API server reports its identity.
     pub(super) fn engage_again(&mut self, generation: Generation) {
         self.generation = generation;
+        self.is_identified = false;
+        self.clusterset.deferred = None;
         self.probe_failure = None;
         self.failing = None;
         self.outage = Outage::default();
@@ -148,7 +154,6 @@ impl Member {
         if let Some(why) = self.refusals.first() {
             return MemberState::Refused(why.clone());
         }
-        let lists = self.evidence.required();
         let since = self.failing.map(|failing| failing.since);
         match (self.unreachable(), self.unwatched(), since) {
             (Some(why), _, Some(since)) => MemberState::Unreachable {
@@ -159,9 +164,7 @@ impl Member {
                 since,
                 why: format!("{kind}: {why}"),
             },
-            _ if self.identity.is_some() && lists.iter().all(|list| list.is_listed()) => {
-                MemberState::Synced
-            }
+            _ if self.is_synced() => MemberState::Synced,
             _ => MemberState::Syncing,
         }
     }
@@ -188,6 +191,14 @@ impl Member {
         ];
         let mut failures = lists.into_iter();
         failures.find_map(|(kind, list)| Some((kind, list.failure.as_ref()?)))
+    }
+
+    /// Whether the API server answers, has reported its identity in this engagement, and has listed
+    /// all that is required.
+    fn is_synced(&self) -> bool {
+        let mut lists = self.evidence.required().into_iter();
+        let fails = self.unreachable().is_some() || self.unwatched().is_some();
+        self.is_identified && !fails && lists.all(ListEvidence::is_listed)
     }
 
     /// Why the member takes no part, where its version is too old for EndpointSlices.
@@ -399,11 +410,7 @@ impl Member {
             MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
             MemberEvent::Probed(Ok(())) => self.probe_failure = None,
             MemberEvent::Probed(Err(failure)) => failure.note(&mut self.probe_failure),
-            MemberEvent::Served(served) => {
-                self.clusterset
-                    .note_served(served, &mut self.evidence, &mut changed.keys);
-                self.clusterset.note_exports(&changed.keys);
-            }
+            MemberEvent::Served(served) => self.note_served(served, &mut changed),
             MemberEvent::NotDiscovered(failure) => {
                 failure.note(&mut self.clusterset.not_discovered);
             }
@@ -439,7 +446,19 @@ impl Member {
         let has = |key: &ServiceKey| services.view(key).is_some();
         self.clusterset.note_services(&changed.keys, has, now);
         self.note_failing(now);
+        if self.is_synced()
+            && let Some(served) = self.clusterset.deferred.take()
+        {
+            self.note_served(served, &mut changed);
+        }
         changed
+    }
+
+    fn note_served(&mut self, served: Served, changed: &mut Changed) {
+        let (is_synced, evidence) = (self.is_synced(), &mut self.evidence);
+        self.clusterset
+            .note_served(served, is_synced, evidence, &mut changed.keys);
+        self.clusterset.note_exports(&changed.keys);
     }
 
     fn apply_services(&mut self, signal: Signal<Service>, changed: &mut Changed, now: TimePoint) {
@@ -495,6 +514,7 @@ impl Member {
              if that is meant"
                 .to_owned()
         });
+        self.is_identified = !is_another;
         if !is_another {
             self.identity = Some(identity);
         }

@@ -150,18 +150,24 @@ impl fmt::Display for Failure {
 
 impl StdError for Failure {}
 
+/// Returns the name of the object that does not exist according to a Status.
+///
+/// A proxy may answer 404 to anything. An API server names the object in a Status of reason
+/// NotFound; no other 404 is evidence of a deletion.
+pub fn absent_object(status: &Status) -> Option<&str> {
+    let details = status.details.as_ref()?;
+    let is_absence = status.code == 404 && status.reason == "NotFound" && !details.name.is_empty();
+    is_absence.then_some(&*details.name)
+}
+
 fn of_status(status: &Status) -> Failure {
     use FailureKind::*;
     let text = status.message.as_str();
-    let names_an_object = status
-        .details
-        .as_ref()
-        .is_some_and(|details| !details.name.is_empty());
     let quoted = |kind| Failure::quoting(kind, "", text);
     match (status.code, status.reason.as_str()) {
         (401, _) => Failure::new(Unauthorized, "unauthorized"),
         (403, _) => Failure::quoting(Forbidden, "forbidden", text),
-        (404, _) if names_an_object => quoted(NotFound),
+        (404, _) if absent_object(status).is_some() => quoted(NotFound),
         (404, _) => Failure::new(NotServed, "the API server does not serve the resource"),
         (409, "AlreadyExists") => quoted(AlreadyExists),
         (409, _) => quoted(Conflict),

@@ -17,6 +17,8 @@ use crate::model::{Failure, FailureKind, TimePoint};
 #[derive(Debug, Default)]
 pub(super) struct Clusterset {
     pub(super) served: Option<Served>,
+    /// Discovery that lacks a kind, reported while the member was not synced.
+    pub(super) deferred: Option<Served>,
     /// Why it could not be asked what is served.
     pub(super) not_discovered: Option<Failure>,
     pub(super) exports: Objects<ExportView>,
@@ -117,13 +119,21 @@ impl Clusterset {
         }
     }
 
-    /// Another version, or none, is served: what is listed again replaces what is known; of what is not served there is none.
+    /// Applies what discovery reports. A kind that is not served has no objects, so a report that
+    /// lacks one waits until the member is synced; a newer report replaces it.
     pub(super) fn note_served(
         &mut self,
         served: Served,
+        is_synced: bool,
         evidence: &mut MemberEvidence,
         changed: &mut HashSet<ServiceKey>,
     ) {
+        let is_complete = served.exports.is_some() && served.imports.is_some();
+        if !is_synced && !is_complete && self.served.as_ref() != Some(&served) {
+            self.deferred = Some(served);
+            return;
+        }
+        self.deferred = None;
         let before = self.served.replace(served.clone());
         if served.exports.is_none() {
             self.exports.clear(changed);

@@ -470,3 +470,31 @@ fn an_answer_to_a_write_brings_nothing_back_that_was_seen_deleted_since() {
     member.apply_ack(Ack::Service(recreated.into()), now());
     assert!(member.service(&key).is_some());
 }
+
+#[test]
+fn reengaged_member_is_not_written_to_before_it_is_identified() {
+    let mut env = provided();
+    let consumer = name("member3");
+    env.index
+        .engage(&consumer, 1, Some("uid-of-member3".to_owned()));
+    env.introduce("member3").list("member3").settle();
+    assert_eq!(env.index.member_state(&consumer), MemberState::Synced);
+    for recorded in ["uid-of-member3", "uid-of-another"] {
+        env.index.engage(&consumer, 2, Some(recorded.to_owned()));
+        assert_eq!(env.index.member_state(&consumer), MemberState::Syncing);
+    }
+    // Its Secret names another API server now, which has not reported its identity.
+    env.index
+        .engage(&consumer, 3, Some("uid-of-member3".to_owned()));
+    env.on("member1", source("10.1.0.6"));
+    env.pass(Duration::from_secs(60));
+    assert_eq!(env.index.member_state(&consumer), MemberState::Syncing);
+    let written = |env: &Environment| env.log().into_iter().any(|line| line.contains("member3"));
+    assert!(!written(&env), "{:?}", env.log());
+    env.identify("member3", "uid-of-a-stranger", (1, 34))
+        .pass(Duration::from_secs(60));
+    assert!(!written(&env), "{:?}", env.log());
+    env.introduce("member3").settle();
+    assert_eq!(env.index.member_state(&consumer), MemberState::Synced);
+    assert_eq!(addresses(&env), ["10.1.0.6", "10.2.0.5"]);
+}

@@ -51,6 +51,12 @@ fn what_an_api_server_answers_is_distinguished() {
             false,
         ),
         (
+            status(404, "Failed to parse error data", "<html>", "foo"),
+            NotServed,
+            "the API server does not serve the resource",
+            false,
+        ),
+        (
             status(409, "Conflict", "modified", "foo"),
             Conflict,
             "modified",

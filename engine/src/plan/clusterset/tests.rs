@@ -19,9 +19,9 @@ use crate::fixtures::objects::{
     Kind, NAMESPACE, Object, cluster, export, import, mcs, namespace, service, slice,
 };
 use crate::fixtures::server::decode;
-use crate::fixtures::{Environment, GRACE, env};
+use crate::fixtures::{Environment, GRACE, env, member_event};
 use crate::model::served::{ImportFields, Served, ServedImports};
-use crate::model::{Failure, FailureKind, MemberEvent};
+use crate::model::{Failure, FailureKind, MemberEvent, Signal};
 
 fn foo() -> Object {
     service("foo").port("http", 80)

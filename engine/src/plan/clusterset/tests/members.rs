@@ -374,3 +374,43 @@ fn an_export_of_a_cluster_that_is_taken_out_says_so_before_the_cluster_is_gone()
     assert!(conflict.starts_with("False NoConflicts"), "{conflict}");
     assert_eq!(env.addresses("member3", "derived-foo"), ["10.2.0.5"]);
 }
+
+/// Discovery of a front end that answers 404 looks like a member without definitions.
+#[test]
+fn unreachable_member_keeps_its_exports_whatever_it_serves() {
+    let mut env = exported();
+    let lost = || Failure::new(FailureKind::NotServed, "404 page not found");
+    for kind in [
+        Kind::Service,
+        Kind::Slice,
+        Kind::Namespace,
+        Kind::Export,
+        Kind::Import,
+    ] {
+        env.observe("member1", member_event(kind, Signal::Failed(lost())));
+    }
+    env.observe("member1", MemberEvent::Probed(Err(lost())))
+        .settle()
+        .forget_writes();
+    env.observe("member1", MemberEvent::Served(Served::default()));
+    env.pass(Duration::from_secs(60));
+    assert_eq!(env.log(), Vec::<String>::new());
+    // The definitions are served after all.
+    env.list("member1")
+        .pass(Duration::from_secs(60))
+        .assert_at_rest();
+    assert!(get(&env, "member2", Kind::Import, "foo").is_some());
+}
+
+#[test]
+fn definitions_that_go_during_an_outage_count_once_it_is_over() {
+    let mut env = exported();
+    env.lose("member1").settle();
+    env.observe("member1", MemberEvent::Served(Served::default()))
+        .settle();
+    assert!(get(&env, "member2", Kind::Import, "foo").is_some());
+    env.observe("member1", MemberEvent::Probed(Ok(())))
+        .observe("member1", member_event(Kind::Service, Signal::Connected))
+        .settle();
+    assert!(get(&env, "member2", Kind::Import, "foo").is_none());
+}
