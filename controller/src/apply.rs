@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::failure::Classify as _;
+use crate::failure::{Classify as _, is_absence};
 
 /// Carries out a write within `deadline`.
 ///
@@ -187,7 +187,8 @@ async fn merge_status<K: DeserializeOwned>(
     Ok(ack(stored.into()))
 }
 
-/// Deletes that version of an object; what is not there is deleted. Whose it was, and its UID.
+/// Deletes that version of an object. An object that does not exist counts as deleted. Returns the
+/// service that owned it, and its UID.
 async fn delete<K>(
     api: Api<K>,
     key: &ServiceKey,
@@ -206,11 +207,12 @@ where
         ..DeleteParams::default()
     };
     match api.delete(name, &params).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => {
-            Ok((key.clone(), observed.uid.clone()))
-        }
+        Err(error) if is_absence(&error, name) => Ok((key.clone(), observed.uid.clone())),
         other => other
             .map(|_| (key.clone(), observed.uid.clone()))
             .classified(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::time::Duration;
 
-use causeway_engine::model::{Failure, FailureKind};
+use causeway_engine::model::{Failure, FailureKind, absent_object};
 
 /// A result whose error is one of a client.
 pub trait Classify<T> {
@@ -37,6 +37,11 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Failure {
     }
     let last = chain(error).last().unwrap_or(error);
     Failure::quoting(FailureKind::Other, "", &last.to_string())
+}
+
+/// Whether an API server answered that the object of this name does not exist.
+pub fn is_absence(error: &kube::Error, name: &str) -> bool {
+    matches!(error, kube::Error::Api(status) if absent_object(status) == Some(name))
 }
 
 /// An answer that is not what was asked for.

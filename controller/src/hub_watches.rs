@@ -27,6 +27,8 @@ mod report;
 pub struct HubWatches<'a> {
     /// The hub.
     pub client: &'a Client,
+    /// UID of the hub's kube-system namespace.
+    pub uid: &'a str,
     /// The lists that are requested of the watches while they run.
     pub relist_requests: Receiver<RelistRequests>,
     /// Makes a client of the hub with connections of its own.
@@ -86,6 +88,7 @@ impl HubWatches<'_> {
     fn follower(&self, plural: &str) -> Follower {
         Follower {
             client: self.client.clone(),
+            uid: self.uid.to_owned(),
             relist_requests: self.relist_requests.clone(),
             connect: self.connect.clone(),
             unreadable: self.metrics.unreadable(),

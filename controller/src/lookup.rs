@@ -4,17 +4,20 @@ mod queue;
 
 use std::time::Duration;
 
-use causeway::api;
+use causeway::api::{self, bounds};
 use causeway::domain::ServiceKey;
-use causeway_engine::model::{Failure, Propagation};
+use causeway_engine::model::{Failure, FailureKind, Propagation};
 use http::Request;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroupList;
+use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::event::Event;
-use crate::failure::{Classify as _, classify};
+use crate::failure::{Classify as _, classify, is_absence};
 
 pub use self::queue::{LookupQueue, REMEMBERED};
 
@@ -29,8 +32,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Looks up whether the MultiClusterService exists; the result comes as [`Event::LookedUp`].
 pub async fn multi_cluster_service(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {
     let api = Api::<api::MultiClusterService>::namespaced(hub, &key.namespace);
-    let exists = match timeout(DEADLINE, api.get_metadata_opt(&key.name)).await {
-        Ok(found) => found.map(|found| found.is_some()).classified(),
+    let exists = match timeout(DEADLINE, api.get_metadata(&key.name)).await {
+        Ok(Err(error)) if is_absence(&error, &key.name) => Ok(false),
+        Ok(found) => found.map(|_| true).classified(),
         Err(_) => Err(Failure::timeout()),
     };
     tell(&events, Event::LookedUp { key, exists }).await;
@@ -38,31 +42,88 @@ pub async fn multi_cluster_service(hub: Client, key: ServiceKey, events: mpsc::S
 
 /// Looks up the state of Karmada's propagation of a Service, by its ResourceBinding if there is one; the result comes as [`Event::Propagated`].
 pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {
+    let name = format!("{}-service", key.name);
     let path = format!(
-        "/apis/work.karmada.io/v1alpha2/namespaces/{}/resourcebindings/{}-service",
-        key.namespace, key.name
+        "/apis/work.karmada.io/v1alpha2/namespaces/{}/resourcebindings/{name}",
+        key.namespace
     );
-    let binding = document::<Propagation>(&hub, &path, DEADLINE).await;
-    let outcome = binding.map(Option::unwrap_or_default);
+    let outcome = match request::<Propagation>(&hub, &path, DEADLINE).await {
+        Ok(Err(error)) if is_absence(&error, &name) => Ok(Propagation::default()),
+        Ok(binding) => binding.classified(),
+        Err(failure) => Err(failure),
+    };
     tell(&events, Event::Propagated { key, outcome }).await;
 }
 
-/// Gets a document; `None` where the API server does not serve it.
+/// Gets a document. `None` where the answer is a 404, which proves nothing: any proxy may give it
+/// ([`prove_unserved`]).
 pub(crate) async fn document<T: DeserializeOwned>(
     client: &Client,
     path: &str,
     deadline: Duration,
 ) -> Result<Option<T>, Failure> {
+    match request(client, path, deadline).await? {
+        Ok(document) => Ok(Some(document)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(classify(&error)),
+    }
+}
+
+/// Proves that the cluster with this kube-system UID serves none of these versions of an API group:
+/// its API server lists other groups and versions, and has that UID.
+///
+/// # Errors
+/// [`Failure`] where the API server lists one of the versions or no group at all, where it has
+/// another UID, or where either request fails.
+pub(crate) async fn prove_unserved(
+    client: &Client,
+    uid: &str,
+    group: &str,
+    versions: &[&str],
+    deadline: Duration,
+) -> Result<(), Failure> {
+    let listed = request::<APIGroupList>(client, "/apis", deadline).await?;
+    let groups = listed.classified()?.groups;
+    let of_group = groups.iter().filter(|one| one.name == group);
+    let mut served = of_group.flat_map(|one| &one.versions);
+    if groups.is_empty() || served.any(|one| versions.contains(&&*one.version)) {
+        let text = format!("API discovery contradicts itself on group {group}");
+        return Err(Failure::new(FailureKind::Other, text));
+    }
+    if cluster_uid(client, deadline).await? != uid {
+        let text = "another cluster answers (the UID of kube-system changed)";
+        return Err(Failure::new(FailureKind::Other, text));
+    }
+    Ok(())
+}
+
+/// The namespace by whose UID a cluster is known.
+const IDENTITY_NAMESPACE: &str = "kube-system";
+
+/// Returns the UID of a cluster's kube-system namespace.
+///
+/// # Errors
+/// [`Failure`] where it cannot be read within the deadline, or is empty.
+pub(crate) async fn cluster_uid(client: &Client, deadline: Duration) -> Result<String, Failure> {
+    let namespaces = Api::<PartialObjectMeta<Namespace>>::all(client.clone());
+    let namespace = timeout(deadline, namespaces.get_metadata(IDENTITY_NAMESPACE)).await;
+    let namespace = namespace.map_err(|_| Failure::timeout())?.classified()?;
+    let without = || Failure::new(FailureKind::Other, "its namespace kube-system has no UID");
+    let is_uid = |uid: &String| (1..=bounds::UID).contains(&uid.len());
+    namespace.metadata.uid.filter(is_uid).ok_or_else(without)
+}
+
+async fn request<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    deadline: Duration,
+) -> Result<kube::Result<T>, Failure> {
     let request = Request::get(path)
         .body(Vec::new())
         .map_err(kube::Error::HttpError)
         .classified()?;
     let answer = timeout(deadline, client.request::<T>(request)).await;
-    match answer.map_err(|_| Failure::timeout())? {
-        Ok(document) => Ok(Some(document)),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(classify(&error)),
-    }
+    answer.map_err(|_| Failure::timeout())
 }
 
 async fn tell(events: &mpsc::Sender<Event>, event: Event) {

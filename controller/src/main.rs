@@ -172,6 +172,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         tokio::sync::watch::channel(RelistRequests::default());
     let watches = HubWatches {
         client: &client,
+        uid: &known.uid,
         relist_requests,
         connect,
         tasks: &tasks,

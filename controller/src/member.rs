@@ -22,6 +22,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, tim
 
 use crate::event::Event;
 use crate::failure::{Backoff, Classify as _};
+use crate::lookup::cluster_uid;
 use crate::watch as watches;
 use crate::watch::{Connect, Decoder, Json, RelistRequests, SharedGuard, Watch};
 
@@ -72,9 +73,6 @@ const VERSION_EVERY: u32 = 3;
 /// After how long a schema that is about to be published is looked for again.
 const SCHEMA_AGAIN: Duration = Duration::from_secs(1);
 
-/// The namespace by whose UID a cluster is known.
-const IDENTITY_NAMESPACE: &str = "kube-system";
-
 /// Tells what the member says, for as long as somebody listens; its watches list when `relist_requests` change. Dropping the future ends everything.
 ///
 /// First it is asked who it is, until it answers; then its Services, EndpointSlices and Namespaces are watched, and its
@@ -105,8 +103,8 @@ pub async fn run(
         let (reconnect, reconnections) = watch::channel(0);
         identified = tokio::select! {
             () = member.watch(reconnections.clone()) => None,
-            () = member.follow_clusterset(reconnections) => None,
-            another = member.probe(&mut health, identity, reconnect) => match another {
+            () = member.follow_clusterset(&identity.uid, reconnections) => None,
+            another = member.probe(&mut health, identity.clone(), reconnect) => match another {
                 Some(identity) => member.tell_identity(identity).await,
                 None => None,
             },
@@ -167,16 +165,7 @@ impl Member {
     }
 
     async fn ask_uid(&self) -> Result<String, Failure> {
-        let namespaces = Api::<PartialObjectMeta<Namespace>>::all(self.client.clone());
-        let namespace = timeout(
-            self.settings.probe_deadline,
-            namespaces.get_metadata(IDENTITY_NAMESPACE),
-        )
-        .await;
-        let namespace = namespace.map_err(|_| Failure::timeout())?.classified()?;
-        let without = || Failure::new(FailureKind::Other, "its namespace kube-system has no UID");
-        let is_uid = |uid: &String| (1..=bounds::UID).contains(&uid.len());
-        namespace.metadata.uid.filter(is_uid).ok_or_else(without)
+        cluster_uid(&self.client, self.settings.probe_deadline).await
     }
 
     /// Probes until nobody listens any more, or another cluster answers. A member that answers again has its watches connect
@@ -287,10 +276,11 @@ impl Member {
 
     /// Asks what of the clusterset's API is served, and watches that, until nobody listens any more. What the watches of one
     /// version tell comes before it is reported that another is served.
-    async fn follow_clusterset(&self, reconnections: watch::Receiver<u64>) {
+    async fn follow_clusterset(&self, uid: &str, reconnections: watch::Receiver<u64>) {
         let settings = &self.settings;
         let mut discovery = Discovery::new(
             self.name.clone(),
+            uid.to_owned(),
             self.client.clone(),
             settings.probe_deadline,
             settings.schema_every,

@@ -7,7 +7,7 @@ use causeway_engine::model::Failure;
 
 /// When the hub is asked again, for definitions come and go while it runs.
 const EVERY: Duration = Duration::from_secs(15);
-/// When it is asked again about an observation that has to be repeated, or where nothing is known yet.
+/// When it is asked again where nothing is known yet.
 const SOON: Duration = Duration::from_secs(1);
 
 /// What the hub serves of a kind. That it serves the kind no more, whereupon causeway would take over what Karmada manages, is
@@ -42,6 +42,11 @@ impl Discovery {
         self.pause
     }
 
+    /// Whether the hub is known not to serve the kind.
+    pub(super) fn is_unserved(&self) -> bool {
+        self.served == Some(None)
+    }
+
     /// Notes an answer; gives the version that is served, where that is news.
     pub(super) fn note(
         &mut self,
@@ -56,7 +61,7 @@ impl Discovery {
             }
         }
         let is_new = before.is_none() && !matches!(self.served, Some(Some(_)));
-        self.pause = match self.debounced.is_suspecting() || is_new {
+        self.pause = match is_new {
             true => SOON,
             false => EVERY,
         };
@@ -86,11 +91,11 @@ mod tests {
             (Ok(None), Some(None), SOON),
             (Ok(None), None, EVERY),
             (Ok(served), Some(served), EVERY),
-            (Ok(None), None, SOON),
+            (Ok(None), None, EVERY),
             (Ok(served), None, EVERY),
-            (Ok(None), None, SOON),
+            (Ok(None), None, EVERY),
             (silent(), None, EVERY),
-            (Ok(None), None, SOON),
+            (Ok(None), None, EVERY),
             (Ok(None), Some(None), EVERY),
             (silent(), None, EVERY),
             (Ok(served), Some(served), EVERY),

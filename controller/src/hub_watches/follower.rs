@@ -45,6 +45,8 @@ pub(super) struct Kind<K, T> {
 pub(super) struct Follower {
     /// The hub.
     pub(super) client: Client,
+    /// UID of the hub's kube-system namespace.
+    pub(super) uid: String,
     /// The lists that are requested of its watches.
     pub(super) relist_requests: watch::Receiver<RelistRequests>,
     /// Makes a client with connections of its own.
@@ -68,7 +70,8 @@ impl Follower {
             let news = async {
                 loop {
                     sleep(discovery.pause()).await;
-                    if let Some(news) = discovery.note(self.ask(&kind).await) {
+                    let observed = self.ask(&kind, discovery.is_unserved()).await;
+                    if let Some(news) = discovery.note(observed) {
                         break news;
                     }
                 }
@@ -86,20 +89,30 @@ impl Follower {
         }
     }
 
-    /// The version in which the hub serves the kind, if any. Of a group with several versions the group is asked for first: most hubs
-    /// have none of it.
-    async fn ask<K, T>(&self, kind: &Kind<K, T>) -> Result<Option<&'static str>, Failure> {
+    /// Returns the version in which the hub serves the kind, if any. The group is requested before its versions: most hubs
+    /// have none of it. `None` is proven by the hub, except where it `is_unserved` already.
+    async fn ask<K, T>(
+        &self,
+        kind: &Kind<K, T>,
+        is_unserved: bool,
+    ) -> Result<Option<&'static str>, Failure> {
         let group = format!("/apis/{}", kind.group);
-        if kind.versions.len() > 1 && self.get::<Value>(&group).await?.is_none() {
-            return Ok(None);
-        }
-        for version in kind.versions {
-            let path = format!("{group}/{version}");
-            let resources = self.get::<APIResourceList>(&path).await?.into_iter();
-            let mut all = resources.flat_map(|list| list.resources);
-            if all.any(|one| one.name == kind.plural) {
-                return Ok(Some(version));
+        let mut unserved = kind.versions.to_vec();
+        if kind.versions.len() == 1 || self.get::<Value>(&group).await?.is_some() {
+            for version in kind.versions {
+                let path = format!("{group}/{version}");
+                let Some(list) = self.get::<APIResourceList>(&path).await? else {
+                    continue;
+                };
+                if list.resources.iter().any(|one| one.name == kind.plural) {
+                    return Ok(Some(version));
+                }
+                unserved.retain(|one| one != version);
             }
+        }
+        if !is_unserved {
+            let Self { client, uid, .. } = self;
+            lookup::prove_unserved(client, uid, kind.group, &unserved, DEADLINE).await?;
         }
         Ok(None)
     }

@@ -27,6 +27,12 @@ const ASKED: &str = "/apis/work.karmada.io/v1alpha1";
 const SERVED: &str = r#"{"kind":"APIResourceList","groupVersion":"work.karmada.io/v1alpha1","resources":[
     {"name":"works","singularName":"work","namespaced":true,"kind":"Work","verbs":["list","watch"]}]}"#;
 
+const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
+const SERVED_GROUPS: &str = r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"work.karmada.io",
+    "versions":[{"groupVersion":"work.karmada.io/v1alpha1","version":"v1alpha1"}]}]}"#;
+const OTHER_GROUPS: &str = r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps",
+    "versions":[{"groupVersion":"apps/v1","version":"v1"}]}]}"#;
+
 /// A hub that is asked by a follower, and what the follower tells.
 struct Followed {
     requests: mpsc::Receiver<Received>,
@@ -40,6 +46,7 @@ impl Followed {
         let same = client.clone();
         let follower = Follower {
             client,
+            uid: "hub".to_owned(),
             relist_requests,
             connect: Arc::new(move || Ok(same.clone())),
             unreadable: Counter::default(),
@@ -77,9 +84,21 @@ impl Followed {
 async fn works_are_watched_once_they_are_served_whatever_the_hub_refuses_at_first() {
     let (client, requests, _accepting) = http::listen().await;
     let mut followed = Followed::by(client, requests);
-    let asked = followed.requests.recv().await.unwrap();
-    assert_eq!(asked.path, ASKED);
-    asked.answer(404, "404 page not found").await;
+    // A proxy answers 404 to everything, and then to discovery alone.
+    for listed in ["", SERVED_GROUPS, OTHER_GROUPS] {
+        for path in [ASKED, "/apis", KUBE_SYSTEM] {
+            let asked = followed.requests.recv().await.unwrap();
+            assert_eq!((&*asked.path, followed.events.len()), (path, 0));
+            match path {
+                "/apis" if !listed.is_empty() => asked.answer(200, listed).await,
+                KUBE_SYSTEM => asked.answer(200, r#"{"metadata":{"uid":"hub"}}"#).await,
+                _ => asked.answer(404, "<html>404</html>").await,
+            }
+            if path == "/apis" && listed != OTHER_GROUPS {
+                break;
+            }
+        }
+    }
     assert!(matches!(
         followed.reported().await,
         HubEvent::WorksServed(false)

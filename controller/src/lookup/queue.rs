@@ -180,7 +180,7 @@ mod tests {
         /// Says of the oldest request that nothing is there; which service it was about.
         async fn answer(&mut self) -> String {
             let (service, asked) = self.open.pop_front().expect("a request");
-            asked.refuse(404, "NotFound", "not found").await;
+            asked.not_found(&service).await;
             let event = timeout(PATIENCE, self.answers.recv())
                 .await
                 .expect("in time");

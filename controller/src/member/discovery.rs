@@ -1,7 +1,8 @@
 //! What of the Multi-Cluster Services API a member serves: its definitions come and go while it runs.
 //!
-//! Found with small requests: the resources of one version, and of the next where that is not served. What fields a
-//! ServiceImport has is in the OpenAPI document, which any account may read; it is asked for when what is served changed.
+//! Found with small requests: the resources of one version, and of the next where that is not served. A kind counts as not
+//! served only where the member proves that in the same look ([`lookup::prove_unserved`]). What fields a ServiceImport has is
+//! in the OpenAPI document, which any account may read; it is asked for when what is served changed.
 
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ mod versions;
 /// What a member serves, as it was last reported.
 pub(super) struct Discovery {
     name: ClusterName,
+    /// UID of the member's kube-system namespace.
+    uid: String,
     client: Client,
     deadline: Duration,
     schema_every: Duration,
@@ -40,12 +43,14 @@ impl Discovery {
     /// `schema_every`, whether or not anything changed.
     pub(super) fn new(
         name: ClusterName,
+        uid: String,
         client: Client,
         deadline: Duration,
         schema_every: Duration,
     ) -> Self {
         Self {
             name,
+            uid,
             client,
             deadline,
             schema_every,
@@ -97,15 +102,19 @@ impl Discovery {
 
     async fn observe(&self) -> Result<Versions, Failure> {
         let mut versions = Versions::default();
+        let mut unserved = Vec::new();
         for version in Version::ALL {
             let path = format!("/apis/{GROUP}/{version}");
-            if let Some(resources) = self.get::<APIResourceList>(&path).await? {
-                versions.note(version, &resources);
+            match self.get::<APIResourceList>(&path).await? {
+                Some(resources) => versions.note(version, &resources),
+                None => unserved.push(version.as_str()),
             }
             if versions.are_complete() {
-                break;
+                return Ok(versions);
             }
         }
+        let Self { client, uid, .. } = self;
+        lookup::prove_unserved(client, uid, GROUP, &unserved, self.deadline).await?;
         Ok(versions)
     }
 

@@ -20,6 +20,8 @@ struct Answers {
     uid: &'static str,
     may_discover: bool,
     minor: Option<&'static str>,
+    /// Status code and body of every answer about API groups.
+    of_groups: (u16, &'static str),
 }
 
 /// A server that answers everything.
@@ -27,7 +29,11 @@ const WELL: Answers = Answers {
     uid: "one",
     may_discover: true,
     minor: Some("35"),
+    of_groups: (200, GROUPS),
 };
+
+const GROUPS: &str =
+    r#"{"groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}]}]}"#;
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -125,11 +131,17 @@ fn summary<K>(kind: &str, signal: &Signal<K>) -> String {
 }
 
 async fn answer(answers: &Mutex<Answers>, asked: Received) {
-    let (uid, may_discover, minor) = {
+    let (uid, may_discover, minor, of_groups) = {
         let answers = answers.lock().unwrap();
-        (answers.uid, answers.may_discover, answers.minor)
+        (
+            answers.uid,
+            answers.may_discover,
+            answers.minor,
+            answers.of_groups,
+        )
     };
     match &*asked.path {
+        "/apis" => asked.answer(of_groups.0, of_groups.1).await,
         "/version" => match minor {
             Some(minor) => asked.answer(200, &VERSION.replace("MINOR", minor)).await,
             None => asked.refuse(403, "Forbidden", "no").await,
@@ -195,6 +207,36 @@ async fn an_account_that_may_not_ask_what_is_served_watches_the_rest_until_it_ma
     server.change(|answers| answers.may_discover = true);
     assert_eq!(server.reported().await, serves_nothing());
 }
+
+/// Whoever answers 404 to everything does not list the API groups.
+#[tokio::test]
+async fn absent_definitions_are_not_reported_without_proof() {
+    for (of_groups, why) in [
+        (
+            (404, "<html>404 page not found</html>"),
+            "not serve the resource",
+        ),
+        ((200, r#"{"groups":[]}"#), "contradicts itself"),
+        ((200, SERVED), "contradicts itself"),
+    ] {
+        let mut server = Server::engaged(Answers { of_groups, ..WELL }).await;
+        assert_eq!(server.reported().await, "is one");
+        assert_eq!(server.reported().await, "answers true");
+        let mut left: Vec<_> = natives().collect();
+        let hidden = loop {
+            let reported = server.reported().await;
+            match left.iter().position(|one| *one == reported) {
+                Some(at) => left.remove(at),
+                None => break reported,
+            };
+        };
+        assert!(hidden.starts_with("hides what it serves: "), "{hidden}");
+        assert!(hidden.contains(why), "{hidden}");
+    }
+}
+
+const SERVED: &str = r#"{"groups":[{"name":"multicluster.x-k8s.io","versions":
+    [{"groupVersion":"multicluster.x-k8s.io/v1alpha1","version":"v1alpha1"}]}]}"#;
 
 #[tokio::test]
 async fn another_version_is_reported_and_nothing_is_listed_again_for_it() {

@@ -68,6 +68,7 @@ impl Upstream {
         match fault {
             Fault::Reset | Fault::Refused => Err(io::ErrorKind::ConnectionReset.into()),
             Fault::Answers(code) => Ok(status(code)),
+            Fault::NotFound => Ok(page(StatusCode::NOT_FOUND)),
             Fault::Forgetful | Fault::Restored | Fault::Expired if watches => Ok(status(410)),
             Fault::Forgetful if is_read => empty(self.forward(request).await?, None).await,
             Fault::Restored if is_read => empty(self.forward(request).await?, Some("2")).await,
@@ -199,6 +200,15 @@ fn status(code: u16) -> Response<Body> {
     *response.status_mut() = StatusCode::from_u16(code).expect("a status code");
     let json = http::HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
+
+/// An answer of a web server that is no API server.
+fn page(code: StatusCode) -> Response<Body> {
+    let mut response = Response::new(whole("<html><h1>404 Not Found</h1></html>".into()));
+    *response.status_mut() = code;
+    let html = HeaderValue::from_static("text/html");
+    response.headers_mut().insert(CONTENT_TYPE, html);
     response
 }
 

@@ -43,6 +43,9 @@ pub enum Fault {
     Reset,
     /// Every request is answered so.
     Answers(u16),
+    /// Every new request is answered 404 with a page of HTML, as by a front end that has lost its
+    /// backend. Watches that stand go on.
+    NotFound,
     /// Answers break off in the middle.
     Torn,
     /// Lists are complete, most recent, and empty; watches have expired.
@@ -76,6 +79,7 @@ impl Fault {
                 | Self::Silent
                 | Self::Frozen
                 | Self::Late(_)
+                | Self::NotFound
                 | Self::Kubernetes121
                 | Self::Backdates
         )

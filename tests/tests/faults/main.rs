@@ -5,6 +5,7 @@ mod credentials;
 mod events;
 mod evidence;
 mod fights;
+mod frontends;
 mod joining;
 mod karmada;
 mod karmada_imports;

@@ -29,7 +29,7 @@ enum When {
 
 const MOMENTS: [When; 4] = [When::Change, When::Start, When::Steady, When::HandOver];
 
-const FAULTS: [Fault; 14] = [
+const FAULTS: [Fault; 15] = [
     Fault::Refused,
     Fault::Silent,
     Fault::Late(Duration::from_secs(1)),
@@ -39,6 +39,7 @@ const FAULTS: [Fault; 14] = [
     Fault::Answers(429),
     Fault::Answers(500),
     Fault::Answers(503),
+    Fault::NotFound,
     Fault::Torn,
     Fault::Forgetful,
     Fault::Restored,
@@ -47,7 +48,7 @@ const FAULTS: [Fault; 14] = [
 ];
 
 /// So many members suffer at once.
-const HURT: usize = 7;
+const HURT: usize = 8;
 
 /// Rows of the table that are played at once.
 #[derive(Debug)]

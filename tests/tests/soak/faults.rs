@@ -5,7 +5,7 @@ use std::time::Duration;
 use causeway_tests::Fault;
 use causeway_tests::soak::Random;
 
-const ALL: [Fault; 13] = [
+const ALL: [Fault; 14] = [
     Fault::Refused,
     Fault::Silent,
     Fault::Late(Duration::from_millis(700)),
@@ -15,6 +15,7 @@ const ALL: [Fault; 13] = [
     Fault::Answers(429),
     Fault::Answers(500),
     Fault::Answers(503),
+    Fault::NotFound,
     Fault::Torn,
     Fault::Expired,
     Fault::Impostor,

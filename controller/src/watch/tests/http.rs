@@ -80,6 +80,13 @@ impl Received {
         self.answer(code, &status(code, reason, message)).await;
     }
 
+    /// Answers that the object of this name does not exist, as an API server does.
+    pub(crate) async fn not_found(self, name: &str) {
+        let details = format!(r#","details":{{"name":"{name}"}},"code":"#);
+        let status = status(404, "NotFound", "not found").replace(r#","code":"#, &details);
+        self.answer(404, &status).await;
+    }
+
     pub(crate) async fn accept(&mut self) {
         let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
         self.stream.write_all(head).await.unwrap();
