@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use causeway::api::labels;
 
+use crate::by_item::ByItem;
 use crate::model::map::HashMap;
 use crate::model::{Item, Lane, ObjectId, Write};
 
@@ -31,7 +32,7 @@ pub struct Fights {
     written: HashMap<u64, Written>,
     /// When the same was written again.
     put_back: HashMap<u64, Vec<Instant>>,
-    holds: HashMap<Place, Hold>,
+    holds: ByItem<Place, Hold>,
     swept: Option<Instant>,
 }
 
@@ -45,7 +46,6 @@ struct Written {
 
 #[derive(Debug)]
 struct Hold {
-    item: Item,
     content: u64,
     until: Instant,
     pause: Duration,
@@ -102,7 +102,7 @@ impl Fights {
             first_pause,
             written: HashMap::default(),
             put_back: HashMap::default(),
-            holds: HashMap::default(),
+            holds: ByItem::default(),
             swept: None,
         }
     }
@@ -123,6 +123,7 @@ impl Fights {
         let place = (lane.clone(), write.object().clone());
         let put_back = self.put_back(&place, content, now);
         let hold = self.holds.get_mut(&place);
+        let hold = hold.filter(|hold| !hold.is_over(now));
         let rounds = match &hold {
             Some(hold) if hold.content == content => 1,
             _ => ROUNDS,
@@ -138,15 +139,15 @@ impl Fights {
         if put_back < rounds {
             return None;
         }
+        let is_new = pause.is_none();
         let pause = pause.unwrap_or(self.first_pause);
         let hold = Hold {
-            item: item.clone(),
             content,
             until: now + pause,
             pause,
             tried: None,
         };
-        let is_new = self.holds.insert(place, hold).is_none();
+        self.holds.insert(item, place, hold);
         Some(Fight { pause, is_new })
     }
 
@@ -168,9 +169,8 @@ impl Fights {
 
     /// When a fight over an object of an item is looked at again, if there is one.
     pub fn next_end(&self, item: &Item, now: Instant) -> Option<Instant> {
-        let holds = self.holds.values().filter(|hold| hold.item == *item);
-        let ends = holds.map(Hold::reported_until).filter(|end| now < *end);
-        ends.min()
+        let ends = self.holds.of(item).map(|(_, hold)| hold.reported_until());
+        ends.filter(|end| now < *end).min()
     }
 
     /// The fights over objects of an item in a cluster.
@@ -180,8 +180,8 @@ impl Fights {
         item: &Item,
         now: Instant,
     ) -> impl Iterator<Item = OngoingFight<'_>> {
-        let holds = self.holds.iter();
-        let fight = holds.filter(move |((of, _), hold)| *of == *lane && hold.item == *item);
+        let holds = self.holds.of(item);
+        let fight = holds.filter(move |((of, _), _)| of == lane);
         let fight = fight.map(|((_, object), hold)| OngoingFight {
             object,
             until: hold.reported_until(),
@@ -195,11 +195,11 @@ impl Fights {
     }
 
     fn sweep(&mut self, now: Instant) {
-        self.holds.retain(|_, hold| !hold.is_over(now));
         if self.swept.is_some_and(|swept| is_recent(swept, now)) {
             return;
         }
         self.swept = Some(now);
+        self.holds.retain(|hold| !hold.is_over(now));
         self.written.retain(|_, written| is_recent(written.at, now));
         self.written.shrink_to_fit();
         let written = &self.written;

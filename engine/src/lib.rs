@@ -4,6 +4,7 @@
 //! turn of it for one item. [`model`] holds the words that cross the borders. What watches the API servers, carries out
 //! the writes and reads the clocks is the controller.
 
+mod by_item;
 pub mod diff;
 pub mod evidence;
 pub mod explain;

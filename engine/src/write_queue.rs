@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
+use crate::by_item::ByItem;
 use crate::fight::{Fight, Fights, OngoingFight};
 use crate::model::map::{HashMap, HashSet};
 use crate::model::{
@@ -65,7 +66,7 @@ struct LaneState {
     of_items: HashMap<Item, BTreeSet<u64>>,
     next_place: u64,
     under_way: HashMap<ObjectId, UnderWay>,
-    failed: HashMap<ObjectId, FailedWrite>,
+    failed: ByItem<ObjectId, FailedWrite>,
     started: HashMap<ObjectId, Instant>,
     tokens: f64,
     refilled: Option<Instant>,
@@ -263,11 +264,11 @@ impl WriteQueue {
         let failed = FailedWrite {
             attempts,
             failure,
-            item: item.clone(),
             retry_at,
         };
-        let place = state.failed.entry(write.object().clone());
-        Some(place.insert_entry(failed).into_mut())
+        let object = write.object();
+        state.failed.insert(item, object.clone(), failed);
+        state.failed.get(object)
     }
 
     /// What could not be written for an item in a lane, and counts as failed.
@@ -276,22 +277,22 @@ impl WriteQueue {
         lane: &Lane,
         item: &Item,
     ) -> impl Iterator<Item = (&ObjectId, &FailedWrite)> {
-        let all = self.lanes.get(lane).map(|state| &state.failed);
-        all.into_iter()
-            .flatten()
-            .filter(move |(_, failed)| failed.item == *item && failed.counts())
+        let state = self.lanes.get(lane);
+        let state = state.filter(|state| state.failed.has(item)).into_iter();
+        let own = state.flat_map(|state| state.failed.of(item));
+        own.filter(|(_, failed)| failed.counts())
     }
 
     /// Withdraws and forgets what an item asks for no longer: what is not wanted neither waits nor counts as failed. What is
     /// wanted still keeps its place, so that an object that changes all the time gets its turn.
     pub fn keep_only(&mut self, item: &Item, wanted: &BTreeMap<Lane, Vec<Write>>) {
         let lanes = self.lanes.iter_mut();
-        for (lane, state) in lanes.filter(|(_, state)| state.holds_any()) {
+        for (lane, state) in lanes.filter(|(_, state)| state.holds_any_of(item)) {
             let wanted = wanted.get(lane).into_iter().flatten();
             let wanted: HashSet<_> = wanted.map(Write::object).collect();
             state
                 .failed
-                .retain(|object, failed| failed.item != *item || wanted.contains(object));
+                .retain_of(item, |object| wanted.contains(object));
             state.withdraw(item, |write| !wanted.contains(write.object()));
         }
     }
@@ -330,7 +331,7 @@ impl WriteQueue {
     /// A member answers again, or is gone: its back-offs are void.
     pub fn reset(&mut self, lane: &Lane) {
         if let Some(state) = self.lanes.get_mut(lane) {
-            state.failed.clear();
+            state.failed = ByItem::default();
         }
     }
 
@@ -360,7 +361,7 @@ impl LaneState {
             of_items: HashMap::default(),
             next_place: 0,
             under_way: HashMap::default(),
-            failed: HashMap::default(),
+            failed: ByItem::default(),
             started: HashMap::default(),
             tokens: burst,
             refilled: None,
@@ -368,9 +369,9 @@ impl LaneState {
         }
     }
 
-    /// Whether anything waits, or could not be written.
-    fn holds_any(&self) -> bool {
-        !self.waiting.is_empty() || !self.failed.is_empty()
+    /// Whether a write of the item waits, or has failed.
+    fn holds_any_of(&self, item: &Item) -> bool {
+        self.of_items.contains_key(item) || self.failed.has(item)
     }
 
     /// Takes out what waits for an item and is unwanted.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::model::{Failure, FailureKind, Item};
+use crate::model::{Failure, FailureKind};
 
 /// An object that could not be written.
 #[derive(Clone, Debug)]
@@ -11,7 +11,6 @@ pub struct FailedWrite {
     pub attempts: u32,
     /// Why, the last time.
     pub failure: Failure,
-    pub(super) item: Item,
     pub(super) retry_at: Instant,
 }
 

@@ -527,3 +527,27 @@ fn what_was_enqueued_while_a_write_was_under_way_is_to_be_enqueued_again() {
         assert!(!desk.write_queue.is_busy_with(&item("a")));
     }
 }
+
+#[test]
+fn unconcerned_item_visits_no_failure_or_conflict_of_others() {
+    let mut desk = wide();
+    for number in 0..100 {
+        let name = format!("s{number}");
+        desk.fail("member1", &name, FailureKind::Forbidden, 1);
+        for _ in 0..=crate::fight::ROUNDS {
+            desk.enqueue("member2", &name, "same");
+            let dispatch = desk.ready().pop().expect("a dispatch");
+            assert_eq!(desk.finish(&dispatch, fine(&dispatch)), None);
+            desk.wait(FOLD);
+        }
+    }
+    let (refusing, fighting, now) = (lane("member1"), lane("member2"), desk.now.instant);
+    let visited = |item: &Item| {
+        let failed = desk.write_queue.failed(&refusing, item);
+        let fights = desk.write_queue.fights(&fighting, item, now);
+        let bounds = [failed.size_hint().1, fights.size_hint().1];
+        (bounds, failed.count(), fights.count())
+    };
+    assert_eq!(visited(&item("other")), ([Some(0), Some(0)], 0, 0));
+    assert_eq!(visited(&item("s7")), ([None, None], 1, 1));
+}
