@@ -106,7 +106,7 @@ impl Connection {
                 self.webhook
                     .metrics()
                     .connection_rejected(ConnectionRejection::Handshake);
-                tracing::info!(peer = %self.peer, %error, "TLS handshake failed");
+                tracing::debug!(peer = %self.peer, %error, "TLS handshake failed");
                 // The alert that says why is on its way; a reset would overtake it.
                 end(&mut stream, b"", progress).await?;
                 Ok(None)

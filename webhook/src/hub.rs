@@ -17,13 +17,14 @@ use futures::future::{OptionFuture, try_join_all};
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::time::timeout;
 
 use crate::decide::{
     Clusters, HubView, Impact, Neighbors, Observed, PreparedChange, ServiceFacts, Unconfirmed,
 };
 use crate::hub_cache::{Cluster, ClusterCache, Service, ServiceCache, Services};
+use crate::lookups::Lookups;
 use crate::watch::follow;
 
 /// How long the hub may take for all requests on account of one admission request.
@@ -41,6 +42,9 @@ pub enum HubError {
     /// It did not answer in time.
     #[error("the hub did not answer the request for {0} within {REQUEST_DEADLINE:?}")]
     Late(&'static str),
+    /// The webhook has sent enough requests for the moment.
+    #[error("too many requests to the hub at one time; try again")]
+    Busy,
     /// It answered with an error, or could not be reached.
     #[error("request to the hub for {what} failed")]
     Failed {
@@ -57,6 +61,7 @@ pub struct Hub {
     client: Client,
     services: Arc<RwLock<Option<Services>>>,
     clusters: Arc<ArcSwapOption<Clusters>>,
+    lookups: Arc<Mutex<Lookups>>,
 }
 
 impl Hub {
@@ -66,6 +71,7 @@ impl Hub {
             client,
             services: Arc::default(),
             clusters: Arc::default(),
+            lookups: Arc::default(),
         }
     }
 
@@ -135,13 +141,30 @@ impl Hub {
             .as_ref()
             .is_some_and(|observed| matches!(observed.value, Clusters::Named(_)));
         let (namespace, name) = change.service();
-        let service = unconfirmed
-            .service
-            .map(|impact| confirmed(impact, "the Service", self.live_service(namespace, name)));
+        let service = unconfirmed.service.map(|impact| {
+            let lookup = in_time("the Service", self.live_service(namespace, name));
+            confirmed(impact, async {
+                let may_send = self.lookups.lock().may_send();
+                if !may_send {
+                    let recent = self.lookups.lock().recent(namespace, name);
+                    return recent.ok_or(HubError::Busy);
+                }
+                let found = lookup.await?;
+                self.lookups.lock().record(namespace, name, found.clone());
+                Ok(found)
+            })
+        });
         let names = change.new_cluster_names();
-        let clusters = unconfirmed
-            .clusters
-            .map(|impact| confirmed(impact, "its Clusters", self.live_clusters(names, served)));
+        let clusters = unconfirmed.clusters.map(|impact| {
+            let lookup = in_time("its Clusters", self.live_clusters(names, served));
+            confirmed(impact, async {
+                let may_send = self.lookups.lock().may_send();
+                if !may_send {
+                    return Err(HubError::Busy);
+                }
+                lookup.await
+            })
+        });
         let (service, clusters) =
             tokio::join!(OptionFuture::from(service), OptionFuture::from(clusters));
         if let Some(value) = service.transpose()?.flatten() {
@@ -158,6 +181,10 @@ impl Hub {
     /// # Errors
     /// [`HubError`] where the request fails.
     pub async fn is_id_taken(&self, id: &str, own: (&str, &str)) -> Result<bool, HubError> {
+        let may_send = self.lookups.lock().may_send();
+        if !may_send {
+            return Err(HubError::Busy);
+        }
         let api = Api::<PartialObjectMeta<MultiClusterService>>::all(self.client.clone());
         let selector = format!("{}={id}", labels::PERMANENT_ID);
         // Two are enough: one of them is another one.
@@ -209,10 +236,9 @@ fn could_exist(namespace: &str, name: &str) -> bool {
 /// What a request observes; `None` where it failed and only a warning rests on it.
 async fn confirmed<T>(
     impact: Impact,
-    what: &'static str,
-    request: impl Future<Output = kube::Result<T>>,
+    request: impl Future<Output = Result<T, HubError>>,
 ) -> Result<Option<T>, HubError> {
-    match in_time(what, request).await {
+    match request.await {
         Ok(observed) => Ok(Some(observed)),
         Err(error) if impact == Impact::Warning => {
             tracing::warn!(

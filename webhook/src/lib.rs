@@ -17,6 +17,7 @@ mod fields;
 pub mod hub;
 mod hub_cache;
 pub mod limits;
+mod lookups;
 pub mod metrics;
 mod reload;
 mod request_span;

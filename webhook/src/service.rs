@@ -235,6 +235,13 @@ impl Webhook {
         });
         Ok(match answered {
             Ok((text, outcome)) => (json(StatusCode::OK, text), outcome),
+            Err(DecideError::Hub(HubError::Busy)) => {
+                return Err(Rejection::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "TooManyRequests",
+                    HubError::Busy.to_string(),
+                ));
+            }
             Err(error) => {
                 span.failed(&error);
                 (no_decision(&uid, &error), Outcome::Error)

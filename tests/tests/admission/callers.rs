@@ -71,6 +71,7 @@ async fn an_api_server_that_is_set_up_as_documented_is_let_in_and_no_other() {
         .webhook()
         .arg(format!("--client-ca={}", callers.display()))
         .arg("--client-name=kube-apiserver")
+        .arg("--log=info,causeway_webhook=debug")
         .start()
         .await;
     installation.register(&webhook).await;

@@ -49,7 +49,8 @@ async fn only_a_certificate_of_the_authority_and_of_a_name_is_accepted() {
     let flag = format!("--client-ca={}", path.display());
     let names = "--client-name=kube-apiserver,apiserver.example";
     let mut any = Webhook::start(files.path(), &[&flag]);
-    let mut named = Webhook::start(files.path(), &[&flag, names]);
+    let log = "--log=info,causeway_webhook=debug";
+    let mut named = Webhook::start(files.path(), &[&flag, names, log]);
 
     let expired = Leaf {
         common_name: "kube-apiserver".to_owned(),

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use causeway::process::readiness::{Readiness, Unready};
 use causeway_webhook::hub::Hub;
+use futures::future::join_all;
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -61,6 +62,40 @@ async fn without_a_cache_requests_go_to_the_hub_itself() {
         "no such port"
     );
     assert_eq!(hub.requests(), [SERVICE, SERVICE, SERVICE]);
+}
+
+#[tokio::test]
+async fn flood_of_refusals_costs_the_hub_a_bounded_rate() {
+    let hub = FakeHub::default();
+    let called = Called::new(hub.client().await).await;
+    let begun = Instant::now();
+    let mut codes = Vec::new();
+    for _ in 0..500 {
+        codes.push(called.review("/validate", &exposing(80)).await.0);
+    }
+    // What was observed a moment ago answers for the same Service.
+    assert!(
+        codes.iter().all(|code| *code == StatusCode::OK),
+        "{codes:?}"
+    );
+    let allowed = 100 + begun.elapsed().as_secs() * 50 + 50;
+    let sent = hub.requests().len() as u64;
+    assert!(sent <= allowed, "{sent} requests, {allowed} allowed");
+
+    let others = (0..300).map(|number| {
+        let mut review = exposing(80);
+        review["request"]["object"]["metadata"]["name"] = json!(format!("s{number}"));
+        review
+    });
+    let others: Vec<_> = others.collect();
+    let asked = others
+        .iter()
+        .map(|review| called.review("/validate", review));
+    let answers = join_all(asked).await;
+    let is_busy = |(code, _): &&(StatusCode, Value)| *code == StatusCode::TOO_MANY_REQUESTS;
+    let (_, busy) = answers.iter().find(is_busy).expect("one is rejected");
+    let message = "too many requests to the hub at one time; try again";
+    assert_eq!(busy["message"], message);
 }
 
 #[tokio::test]
