@@ -157,9 +157,11 @@ impl Member {
         )
         .await;
         let version = version.map_err(|_| Failure::timeout())?.classified()?;
+        // Without a version the member is unknown: that of an old one would withdraw its endpoints.
+        let unread = || Failure::new(FailureKind::Other, "its /version names no release");
         Ok(Identity {
             uid,
-            release: KubernetesVersion::of(&version).unwrap_or_default(),
+            release: KubernetesVersion::of(&version).ok_or_else(unread)?,
             version: bounds::foreign(&version.git_version),
         })
     }

@@ -7,11 +7,13 @@ use causeway_engine::model::Identity;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Api;
 use kube::api::ListParams;
 
 use super::{Held, Snapshot};
 use crate::api_server::{ApiServer, RequestError};
+use crate::args::Side;
 use crate::connectivity;
 use crate::hub::DEFINE;
 use crate::karmada::{self, binding};
@@ -139,7 +141,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     Ok(Held {
         identity: Identity {
             uid,
-            release: KubernetesVersion::of(&version).unwrap_or_default(),
+            release: release(&version)?,
             version: version.git_version,
         },
         served,
@@ -148,6 +150,14 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         slices: slices.items,
         exports: exports.map(|(_, all)| all).unwrap_or_default(),
         imports: imports.map(|(_, all)| all).unwrap_or_default(),
+    })
+}
+
+/// Reads the release of a member. One that names none is not taken for an old one.
+pub(crate) fn release(version: &Info) -> Result<KubernetesVersion, RequestError> {
+    KubernetesVersion::of(version).ok_or_else(|| RequestError::Busy {
+        side: Side::Member,
+        message: "its /version names no release".to_owned(),
     })
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::Cluster;
-use causeway::domain::KubernetesVersion;
 use causeway_engine::model::Identity;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
@@ -17,6 +16,7 @@ use super::change::{Change, MemberChange};
 use super::watches::{Watched, pauses};
 use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity::{self, ConnectError};
+use crate::snapshot::gather::release;
 
 /// A connection that stood for so long is taken up again at once.
 const STOOD: Duration = Duration::from_secs(10);
@@ -148,7 +148,7 @@ async fn identify(server: &ApiServer) -> Result<Identity, RequestError> {
     let (uid, version) = tokio::try_join!(server.uid(), version)?;
     Ok(Identity {
         uid,
-        release: KubernetesVersion::of(&version).unwrap_or_default(),
+        release: release(&version)?,
         version: version.git_version,
     })
 }

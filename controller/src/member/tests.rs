@@ -239,6 +239,25 @@ const SERVED: &str = r#"{"groups":[{"name":"multicluster.x-k8s.io","versions":
     [{"groupVersion":"multicluster.x-k8s.io/v1alpha1","version":"v1alpha1"}]}]}"#;
 
 #[tokio::test]
+async fn unreadable_version_leaves_the_member_unknown() {
+    let unread = Answers {
+        minor: Some(""),
+        ..WELL
+    };
+    let mut server = Server::engaged(unread).await;
+    assert_eq!(server.reported().await, "answers false");
+    server.change(|answers| answers.minor = Some("34"));
+    assert_eq!(server.reported().await, "is one");
+    assert_eq!(server.reported().await, "answers true");
+    server
+        .tells(natives().chain([serves_nothing()]).collect())
+        .await;
+    server.change(|answers| answers.minor = Some(""));
+    server.change(|answers| answers.minor = Some("36"));
+    assert_eq!(server.reported().await, "one is 1.36 now");
+}
+
+#[tokio::test]
 async fn another_version_is_reported_and_nothing_is_listed_again_for_it() {
     let mut server = Server::engaged(WELL).await;
     assert_eq!(server.reported().await, "is one");

@@ -34,7 +34,8 @@ use crate::evidence::list::{ListEvidence, SuspendedDeletions};
 use crate::model::object::key_of;
 use crate::model::served::{Served, ServedImports};
 use crate::model::slice::{
-    CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, SourceVersion, Uid,
+    AddressType, CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, SourceVersion,
+    Uid,
 };
 use crate::model::{
     Ack, DeletedObject, Failure, Generation, Identity, MemberEvent, MemberState, Signal, TimePoint,
@@ -222,6 +223,16 @@ impl Member {
         sources.into_iter().flat_map(ByName::iter)
     }
 
+    /// Whether any slice of the service has a ready endpoint; true where that is unknown.
+    pub fn may_have_ready(&self, key: &ServiceKey) -> bool {
+        let is_ready = |source: &SourceSlice| {
+            let mut endpoints = source.endpoints();
+            source.address_type == AddressType::Unread
+                || endpoints.any(|endpoint| endpoint.conditions[0] != Some(false))
+        };
+        !self.sources_are_known() || self.sources(key).any(|(_, source)| is_ready(source))
+    }
+
     /// The copies of every hub for a service, but for those whose deletion was acknowledged.
     pub fn copies(
         &self,
@@ -407,6 +418,9 @@ impl Member {
         }
         match event {
             MemberEvent::Identified(identity) => self.identify(identity),
+            // A cluster in use is never too old: its endpoints would be withdrawn.
+            MemberEvent::VersionChanged(identity)
+                if identity.release < KubernetesVersion::OLDEST_MEMBER => {}
             MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
             MemberEvent::Probed(Ok(())) => self.probe_failure = None,
             MemberEvent::Probed(Err(failure)) => failure.note(&mut self.probe_failure),

@@ -176,6 +176,16 @@ fn a_cluster_that_nobody_joined_counts_as_not_done_and_takes_nothing_from_the_ot
 }
 
 #[test]
+fn version_that_goes_back_withdraws_nothing() {
+    let mut env = three();
+    place_them(&mut env, &["member1"], &["member3"]);
+    env.forget_writes();
+    env.upgrade("member1", "uid-of-member1", (0, 0)).settle();
+    assert_eq!(env.addresses("member3", "foo"), ["10.1.0.5"]);
+    assert_eq!(env.log(), Vec::<String>::new());
+}
+
+#[test]
 fn pull_mode_and_old_members_are_named_and_left_out() {
     let mut env = three();
     env.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
