@@ -8,6 +8,7 @@ pub mod copy;
 mod desired;
 pub mod exposure;
 pub mod ignored;
+mod no_endpoints;
 mod not_followed;
 pub mod placement;
 pub mod publish;

@@ -120,8 +120,21 @@ impl<'a> Exposure<'a> {
                     .map(|why| self.service_problem(name, why))
             })
             .or_else(|| self.service_missing(name))
+            .or_else(|| self.unserved(name))
             .or_else(|| self.unresolved(name))
             .or_else(|| self.ignored(name))
+    }
+
+    /// Reports a preference that leads to no provider.
+    fn unserved(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let tiers = self.desired(name)?.tiers.as_ref()?;
+        tiers.lack_providers().then(|| {
+            let message = format!("{name} has no endpoint: {}", tiers.why_unused());
+            Diagnosis::new(Reason::NoPreferredProvider, message).fix(format!(
+                "add any, or cluster/NAME, to the annotation {}",
+                labels::PREFER
+            ))
+        })
     }
 
     /// Clients do not reach what is copied there.

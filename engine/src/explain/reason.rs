@@ -29,6 +29,8 @@ pub enum Reason {
     Promoted,
     /// No tier of the consumer's takes the provider.
     NotPreferred,
+    /// No provider is in any tier of the consumer.
+    NoPreferredProvider,
     /// The consumer has what the provider gave last.
     Kept,
     /// The consumer has it, in Karmada's own slice.

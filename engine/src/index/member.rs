@@ -223,14 +223,17 @@ impl Member {
         sources.into_iter().flat_map(ByName::iter)
     }
 
-    /// Whether any slice of the service has a ready endpoint; true where that is unknown.
-    pub fn may_have_ready(&self, key: &ServiceKey) -> bool {
-        let is_ready = |source: &SourceSlice| {
-            let mut endpoints = source.endpoints();
-            source.address_type == AddressType::Unread
-                || endpoints.any(|endpoint| endpoint.conditions[0] != Some(false))
-        };
-        !self.sources_are_known() || self.sources(key).any(|(_, source)| is_ready(source))
+    /// Whether any slice of the service has a ready endpoint; `None` where that is unknown.
+    pub fn has_ready(&self, key: &ServiceKey) -> Option<bool> {
+        let sources = || self.sources(key).map(|(_, source)| source);
+        let mut endpoints = sources().flat_map(|source| source.endpoints());
+        let has_ready = endpoints.any(|endpoint| endpoint.conditions[0] != Some(false));
+        let is_unread = sources().any(|source| source.address_type == AddressType::Unread);
+        match has_ready {
+            _ if !self.sources_are_known() => None,
+            false if is_unread => None,
+            has_ready => Some(has_ready),
+        }
     }
 
     /// The copies of every hub for a service, but for those whose deletion was acknowledged.

@@ -222,6 +222,11 @@ impl Tiers {
         all.position(|state| state.clusters.iter().any(|name| name.as_str() == provider))
     }
 
+    /// Whether no provider is in any tier, so that the consumer uses none.
+    pub fn lack_providers(&self) -> bool {
+        self.unreachable.is_empty() && self.all.iter().all(|state| state.clusters.is_empty())
+    }
+
     fn has_ready(&self) -> bool {
         self.carrying()
             .iter()

@@ -86,7 +86,8 @@ async fn a_pull_mode_member_is_left_out_and_named() {
     assert_eq!(
         message,
         format!(
-            "{name}/foo can be reached from 1 cluster, backed by 1 cluster; left out: puller (pull mode)"
+            "{name}/foo is exposed in 1 cluster, backed by 1 cluster; no provider has a ready endpoint; \
+             left out: puller (pull mode)"
         )
     );
 }

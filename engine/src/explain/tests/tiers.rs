@@ -109,3 +109,26 @@ fn a_tier_that_is_about_to_be_given_up_says_so() {
     env.pass(HOLD);
     assert_eq!(of_a(&explained(&env)).0, Reason::Standby);
 }
+
+#[test]
+fn preference_for_tiers_without_providers_is_reported() {
+    for prefer in ["zone", "cluster/c", "region, cluster/c"] {
+        let mut env = preferring(prefer, &[]);
+        let explanation = explained(&env);
+        assert!(!explanation.ready, "{prefer}");
+        let consumer = &explanation.exposures[0].consumers[0];
+        let reasons: Vec<_> = consumer.diagnoses.iter().map(|one| one.reason).collect();
+        assert_eq!(reasons, [Reason::NoPreferredProvider], "{prefer}");
+        let ready = env.says("foo", "Ready");
+        let why = format!(
+            "True Ready: shop/foo can be reached from 0 clusters, backed by 2 clusters; no endpoint in b: \
+             mcs.causeway.dev/prefer names only tiers that no provider is in ({prefer})"
+        );
+        assert!(ready.starts_with(&why), "{ready}");
+        env.on("b", own(&[true])).pass(HOLD);
+        assert_eq!(
+            env.says("foo", "Ready").contains("no endpoint in b"),
+            prefer == "cluster/c"
+        );
+    }
+}

@@ -21,6 +21,7 @@ use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status
 use crate::plan::condition_state::{ConditionState, State, set, settled, summarize, tally};
 use crate::plan::copy::Refused;
 use crate::plan::ignored::{self, Ignored};
+use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::status::Progress;
 
@@ -122,7 +123,7 @@ impl View<'_> {
             ..event
         });
         let ready = self.ready(export, validity);
-        let text = self.exported_text(name);
+        let text = self.exported_text(name, export);
         let of_ready = put(names::READY, (EXPORTED.0, &text), &ready);
         let of_ready = of_ready.filter(|event| event.reason != reason::PENDING);
         let events = of_valid.into_iter().chain(of_conflict).chain(of_ready);
@@ -136,11 +137,15 @@ impl View<'_> {
     }
 
     /// What Ready says of an export that is imported: also what of it is not.
-    fn exported_text(&self, name: &ClusterName) -> String {
+    fn exported_text(&self, name: &ClusterName, export: &ExportView) -> String {
         let mut text = EXPORTED.1.to_owned();
         if let Some(refused) = self.refused(name) {
             text.push_str(&format!("; not copied: {}", refused.of(name)));
         }
+        if self.lacks_endpoints(export) {
+            text.push_str(&format!("; no exporter {}", no_endpoints::SENTENCE));
+        }
+        text.push_str(&self.unserved());
         text.push_str(&self.not_consumers());
         let own = self.clusterset.imports.of(name);
         if let Some(why) = own.and_then(|desired| desired.unresolved.as_ref()) {
@@ -156,6 +161,36 @@ impl View<'_> {
             ));
         }
         text
+    }
+
+    fn lacks_endpoints(&self, export: &ExportView) -> bool {
+        let stored = names::find(&export.conditions, names::READY);
+        let exporters = self.clusterset.exporters.iter();
+        no_endpoints::are_unready(self.index, self.key, exporters, stored)
+    }
+
+    /// Names the importers whose preference leads to no exporter. While an exporter is unknown, the
+    /// preference is what a member recorded, and is not repeated.
+    fn unserved(&self) -> String {
+        let imports = match &self.clusterset.imports {
+            Imports::Wanted(imports) if !self.clusterset.unsure => imports,
+            _ => return String::new(),
+        };
+        let tiers = imports.iter();
+        let tiers =
+            tiers.filter_map(|(name, desired)| Some((name, desired.copies.tiers.as_ref()?)));
+        let unserved: Vec<_> = tiers.filter(|(_, tiers)| tiers.lack_providers()).collect();
+        let names: Vec<_> = unserved.iter().map(|(name, _)| name.as_str()).collect();
+        match unserved.first() {
+            None => String::new(),
+            Some((_, tiers)) => {
+                format!(
+                    "; no endpoint in {}: {}",
+                    names.join(", "),
+                    tiers.why_unused()
+                )
+            }
+        }
     }
 
     /// The members that the exports keep the service from.

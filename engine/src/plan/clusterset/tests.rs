@@ -353,3 +353,20 @@ fn what_an_export_names_and_cannot_be_carried_is_said_in_valid_while_it_lasts() 
     let expected = format!("True Valid: {can}; not exported: annotation a (beyond 240 KiB in all)");
     assert_eq!(says(&env, "member1", "Valid"), expected);
 }
+
+#[test]
+fn exports_report_that_no_exporter_serves_an_importer() {
+    let mut env = exported();
+    let text = "True Exported: the service is exported to the clusterset";
+    let prefer = json!({labels::PREFER: "zone"});
+    env.on("member1", export("foo").annotated(&prefer)).settle();
+    let expected = format!(
+        "{text}; no endpoint in member2, member3: mcs.causeway.dev/prefer names only tiers that no provider is in (zone)"
+    );
+    assert_eq!(says(&env, "member1", "Ready"), expected);
+    env.on("member1", export("foo"))
+        .off("member1", Kind::Slice, "foo-abc")
+        .settle();
+    let expected = format!("{text}; no exporter has a ready endpoint");
+    assert_eq!(says(&env, "member1", "Ready"), expected);
+}

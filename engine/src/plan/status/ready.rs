@@ -14,8 +14,10 @@ use crate::model::slice::Path;
 use crate::plan::condition_state::{ConditionState, Text};
 use crate::plan::copy::Refused;
 use crate::plan::ignored::{self, Ignored};
+use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::reach::is_unused;
+use crate::plan::tiers::Tiers;
 use crate::plan::{Members, Problem};
 
 /// What is said of a provider whose endpoints are not used any more.
@@ -138,17 +140,29 @@ impl View<'_> {
     pub(super) fn ready_message(&self) -> String {
         let placement = &self.desired.placement;
         let used = self.used().count();
+        let unserved = self.unserved();
+        let consumers = placement.consumers().count() - unserved.len();
         let mut message = match self.exposure() {
-            ExposureType::CrossCluster => format!(
-                "{} can be reached from {}, backed by {}",
-                self.key,
-                counted(placement.consumers().count()),
-                counted(used)
-            ),
+            ExposureType::CrossCluster => {
+                let verb = match self.lacks_endpoints() {
+                    true => "is exposed in",
+                    false => "can be reached from",
+                };
+                let (consumers, used) = (counted(consumers), counted(used));
+                format!("{} {verb} {consumers}, backed by {used}", self.key)
+            }
             ExposureType::LoadBalancer => {
                 format!("the load balancers of {} are gathered", counted(used))
             }
         };
+        if self.lacks_endpoints() {
+            message.push_str(&format!("; no provider {}", no_endpoints::SENTENCE));
+        }
+        if let Some((_, tiers)) = unserved.first() {
+            let names: Vec<_> = unserved.iter().map(|(name, _)| name.as_str()).collect();
+            let (names, why) = (names.join(", "), tiers.why_unused());
+            message.push_str(&format!("; no endpoint in {names}: {why}"));
+        }
         let out = self.left_out();
         if !out.is_empty() {
             message.push_str(&format!("; left out: {}", out.join(", ")));
@@ -185,6 +199,20 @@ impl View<'_> {
             message.push_str("; unknown whether Karmada manages it too (its Works cannot be read)");
         }
         message
+    }
+
+    fn lacks_endpoints(&self) -> bool {
+        let stored = names::find(&self.mcs.conditions, names::READY);
+        self.exposure() == ExposureType::CrossCluster
+            && no_endpoints::are_unready(self.index, self.key, self.used(), stored)
+    }
+
+    /// Lists the consumers whose preference leads to no provider.
+    fn unserved(&self) -> Vec<(&ClusterName, &Tiers)> {
+        let consumers = self.desired.placement.consumers();
+        let tiers = consumers
+            .filter_map(|name| Some((name, self.desired_member(name)?.copies.tiers.as_ref()?)));
+        tiers.filter(|(_, tiers)| tiers.lack_providers()).collect()
     }
 
     /// The consumers of which it is not known in which region or zone they are, where the preference names that.

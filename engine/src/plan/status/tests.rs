@@ -539,3 +539,32 @@ fn clients_of_a_headless_service_are_bound_to_no_node() {
     let ready = "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster";
     assert_eq!(env.says("foo", names::READY), ready);
 }
+
+#[test]
+fn ready_reports_that_no_provider_has_a_ready_endpoint() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    env.on_hub(service("foo").port("http", 80));
+    env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]));
+    let source = || slice("foo-abc", "foo").port("http", 8080);
+    let unready = json!({"addresses": ["10.1.0.5"], "conditions": {"ready": false}});
+    let without = "True Ready: shop/foo is exposed in 1 cluster, backed by 1 cluster; no provider has a ready endpoint";
+    for (source, expected) in [
+        (source(), without),
+        (source().endpoint_with(unready), without),
+        (
+            source().endpoint("10.1.0.5"),
+            "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster",
+        ),
+    ] {
+        env.on("member1", source).settle();
+        assert_eq!(env.says("foo", "Ready"), expected);
+    }
+    env.lose("member1").restart().forget_writes();
+    env.pass(Duration::from_secs(600));
+    let ready = env.says("foo", "Ready");
+    assert!(
+        !ready.contains("no provider has a ready endpoint"),
+        "{ready}"
+    );
+}

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use causeway::api::labels;
 use causeway::domain::ClusterName;
 
 use super::{TierState, Tiers};
@@ -77,6 +78,17 @@ impl Tiers {
     /// Why the endpoints of a provider are standby endpoints, though its tier carries.
     pub fn why_unreachable(&self, provider: &ClusterName) -> String {
         format!("{provider} cannot be reached; its endpoints are used where no other is ready")
+    }
+
+    /// Describes tiers that no provider is in, after the names of the consumers:
+    /// `mcs.causeway.dev/prefer names only tiers that no provider is in (zone)`.
+    pub fn why_unused(&self) -> String {
+        let words: Vec<_> = self.all.iter().map(TierState::name).collect();
+        let words = words.join(", ");
+        format!(
+            "{} names only tiers that no provider is in ({words})",
+            labels::PREFER
+        )
     }
 
     /// The tier that a provider is in, with its clusters.

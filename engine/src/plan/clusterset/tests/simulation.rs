@@ -142,6 +142,10 @@ fn names_consumers(step: &Step) -> bool {
     matches!(step, Step::Export { annotations, .. } if !annotations[labels::CONSUMERS].is_null())
 }
 
+fn has_preference(step: &Step) -> bool {
+    matches!(step, Step::Export { annotations, .. } if !annotations[labels::PREFER].is_null())
+}
+
 /// Keeps the endpoints of unreachable members, whatever the export asks for.
 fn patient((member, mut step): At) -> At {
     if let Step::Export { annotations, .. } = &mut step {
@@ -633,8 +637,9 @@ proptest! {
         publish in any::<bool>(),
     ) {
         // Under a list an unobserved exporter may have no importer that records it, and Ready names
-        // no member that was not observed.
+        // no member that was not observed, nor a preference that is unknown.
         let has_lists = requests.iter().any(|(_, step)| names_consumers(step));
+        let has_tiers = requests.iter().any(|(_, step)| has_preference(step));
         let mut story = story(publish && !has_lists);
         for request in requests.into_iter().map(patient) {
             story.take(&request);
@@ -648,7 +653,8 @@ proptest! {
             story.env.pass(Duration::from_secs(40));
         }
         let is_expected = |line: &String| {
-            line.starts_with("hub") || has_lists && line.ends_with("patch ServiceExport")
+            let is_status = line.ends_with("patch ServiceExport");
+            line.starts_with("hub") || is_status && (has_lists || has_tiers)
         };
         let written = story.env.log().into_iter();
         let members: Vec<_> = written.filter(|line| !is_expected(line)).collect();

@@ -1,0 +1,32 @@
+//! Services without any ready endpoint.
+
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::index::Index;
+
+/// End of the sentence that Ready has for such a service.
+pub(super) const SENTENCE: &str = "has a ready endpoint";
+
+/// Whether no provider has a ready endpoint. While a provider is unknown, what the stored condition
+/// reports stays.
+pub(super) fn are_unready<'a>(
+    index: &Index,
+    key: &ServiceKey,
+    providers: impl Iterator<Item = &'a ClusterName>,
+    stored: Option<&Condition>,
+) -> bool {
+    let mut is_known = true;
+    for name in providers {
+        match index
+            .members
+            .get(name)
+            .and_then(|member| member.has_ready(key))
+        {
+            Some(true) => return false,
+            Some(false) => {}
+            None => is_known = false,
+        }
+    }
+    is_known || stored.is_some_and(|ready| ready.message.contains(SENTENCE))
+}
