@@ -90,8 +90,9 @@ pub(super) const CHECK_EXAMPLES: &str = "Examples:
   # Show only the problems
   kubectl mcs check -o json | jq '.checks[] | select(.state == \"Unhealthy\")'
 
-Checks the CRDs, the registration of the webhook and its endpoints, the Deployments in causeway-system, the Lease of the controller, the \
-rights of its account and the Clusters, and changes nothing. What you may not read is Unknown.
+Checks the CRDs, the registration of the webhook, its certificate and endpoints, the Deployments in causeway-system, the Lease of the \
+controller, the rights of both accounts and the Clusters, and has the hub create a MultiClusterService in a dry run. Changes nothing. \
+What you may not read is Unknown; a part that does not apply is Skipped.
 
 Exit code: 0 no problem is known; 1 a check is Unhealthy; 2 wrong usage; 3 the hub cannot be reached, or a check is Unknown.";
 

@@ -52,6 +52,7 @@ async fn a_service_is_waited_for_and_reported() {
     );
 
     is_waited_for(env, &space).await;
+    endpoints_are_waited_for(env, &space).await;
     is_reported(env, name).await;
 }
 
@@ -85,6 +86,27 @@ async fn is_waited_for(env: &Environment, space: &Space<'_>) {
         (Some("foo"), Some(true))
     );
     assert_eq!(reported["members"][0]["service"], "yes", "{reported}");
+}
+
+/// It is Ready without any.
+async fn endpoints_are_waited_for(env: &Environment, space: &Space<'_>) {
+    let wait = |timeout| {
+        let (name, wait) = (space.name(), "--wait");
+        env.mcs([
+            "status",
+            "foo",
+            "-n",
+            name,
+            wait,
+            "--for=endpoints",
+            timeout,
+        ])
+    };
+    let none = wait("--timeout=2s").await;
+    ends(&none, 1, "True (Ready) | no consumer has a ready endpoint");
+    let member = env.fleet.member("member4");
+    let (waited, _) = tokio::join!(wait("--timeout=60s"), space.backends("foo").create(member));
+    ends(&waited, 0, "CONSUMER   READY ENDPOINTS | member4");
 }
 
 async fn is_reported(env: &Environment, name: &str) {
