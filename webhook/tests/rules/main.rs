@@ -6,6 +6,7 @@
     reason = "a helper of a test fails by panicking, as the test does"
 )]
 
+mod codes;
 mod combinations;
 mod creation;
 mod failover;
