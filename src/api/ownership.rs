@@ -92,7 +92,8 @@ pub fn claimant(meta: &ObjectMeta) -> Option<&str> {
         records.find_map(|(record, by)| annotation(meta, record).map(|_| by))
     };
     let propagated = || is_karmadas(meta).then_some("Karmada");
-    applied.or_else(recorded).or_else(propagated)
+    // Karmada propagates the record of the client that applied its template.
+    applied.or_else(propagated).or_else(recorded)
 }
 
 /// Whether nobody but causeway, of whichever hub, keeps the object's status up, as far as its managed fields say. Whoever replaces an
@@ -398,6 +399,13 @@ mod tests {
             ),
             (
                 of(json!({labels::KARMADA_MANAGED: "true"}), json!({})),
+                Some("Karmada"),
+            ),
+            (
+                of(
+                    json!({labels::KARMADA_MANAGED: "true"}),
+                    json!({labels::LAST_APPLIED: "{}"}),
+                ),
                 Some("Karmada"),
             ),
             (

@@ -455,20 +455,24 @@ impl<'a> Place<'a> {
 
     fn progressing(&self) -> Diagnosis {
         let (provider, consumer) = (self.provider, self.consumer);
+        let mut held = self.exposure.copies.get(consumer).into_iter().flatten();
+        let is_held = held.any(|held| self.is_copy_of(held));
         if let Some(ready) = self.exposure.reported(provider)
             && ready.reason == reason::WRITE_CONFLICT
         {
-            let message = format!("{consumer} has no copy of it: {}", ready.message);
+            let has = match is_held {
+                true => "has a copy that lacks it",
+                false => "has no copy of it",
+            };
+            let message = format!("{consumer} {has}: {}", ready.message);
             return Diagnosis::new(Reason::WriteConflict, message)
                 .fix("stop the other writer that the message names");
         }
-        let held = self.exposure.copies.get(consumer).into_iter().flatten();
-        let mut of_slice = held.filter(|held| self.is_copy_of(held));
-        let message = match of_slice.next() {
-            Some(_) => format!(
+        let message = match is_held {
+            true => format!(
                 "{consumer} has a copy of an older version of this EndpointSlice of {provider}"
             ),
-            None => format!(
+            false => format!(
                 "nothing that is seen stands in the way, and {consumer} has no copy of it yet"
             ),
         };

@@ -202,3 +202,17 @@ fn annotations_of_a_cluster_are_read_as_the_controller_reads_them() {
     env.settle();
     assert_said(&env, Reason::Drained, "a is drained");
 }
+
+#[test]
+fn copy_in_a_write_conflict_is_not_reported_as_absent() {
+    let mut env = healthy();
+    for _ in 0..10 {
+        let copy = env.members["b"].all(Kind::Slice).next().expect("a copy");
+        let mut value = copy.clone();
+        value["endpoints"] = json!([]);
+        let kind = Kind::Slice;
+        env.on("b", Object { kind, value })
+            .pass(std::time::Duration::from_secs(1));
+    }
+    assert_said(&env, Reason::WriteConflict, "b has a copy that lacks it: ");
+}
