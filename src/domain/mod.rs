@@ -26,7 +26,7 @@ pub use imported_slice::{KARMADA, imported_by};
 pub use kubernetes_version::KubernetesVersion;
 pub use misplaced::{ClustersetKind, misplaced};
 pub use multi_cluster_service::{ClusterSelection, ExposureType, MultiClusterService};
-pub use name::{ClusterName, NameError, ServiceKey, dns1123_label, short_hash};
+pub use name::{ClusterName, NameError, ServiceKey, dns1123_label, is_label_value, short_hash};
 pub use port::{
     ExposedPort, ExposedPorts, PortId, Protocol, ServicePort, UnknownProtocol, describe_ports,
 };

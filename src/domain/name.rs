@@ -116,6 +116,17 @@ impl ServiceKey {
     }
 }
 
+/// Whether a text may be the value of a label that is not empty (Kubernetes, "Labels and Selectors").
+pub fn is_label_value(text: &str) -> bool {
+    let outer = |byte: &u8| byte.is_ascii_alphanumeric();
+    let inner = |byte: &u8| outer(byte) || b"-_.".contains(byte);
+    let bytes = text.as_bytes();
+    bytes.len() <= bounds::LABEL
+        && bytes.iter().all(inner)
+        && bytes.first().is_some_and(outer)
+        && bytes.last().is_some_and(outer)
+}
+
 /// Eight hexadecimal digits that stand for these texts in a name.
 pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = Sha256::new();
@@ -166,6 +177,23 @@ pub fn dns1123_label(name: &str) -> Result<(), NameError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn label_values_are_recognized() {
+        for (text, fine) in [
+            ("a", true),
+            ("6f1c-A_b.c", true),
+            ("", false),
+            ("-a", false),
+            ("a.", false),
+            ("a b", false),
+            ("a,b=c", false),
+            ("ä", false),
+        ] {
+            assert_eq!(is_label_value(text), fine, "{text:?}");
+        }
+        assert!(is_label_value(&"x".repeat(63)) && !is_label_value(&"x".repeat(64)));
+    }
 
     #[test]
     fn a_cluster_is_named_by_a_label_of_at_most_48_characters() {

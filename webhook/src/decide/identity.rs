@@ -1,14 +1,12 @@
 //! The permanent-id: M1 sets it, V7 keeps it.
 
 use causeway::api::labels::PERMANENT_ID;
-use causeway::domain::FieldError;
+use causeway::domain::{FieldError, is_label_value};
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::json;
 
 use super::{Change, Metadata, Stored};
-
-const LABEL_VALUE_MAX: usize = 63;
 
 /// The id of a new object that another may have: a copied manifest brings the id along. A text that is no label
 /// value is borne by nothing.
@@ -74,37 +72,4 @@ pub(super) fn changed_id(metadata: &Metadata, stored: &Metadata) -> Option<Field
 
 fn path() -> String {
     format!("metadata.labels[{PERMANENT_ID}]")
-}
-
-/// Whether a text may be the value of a label (Kubernetes, "Labels and Selectors").
-fn is_label_value(text: &str) -> bool {
-    let outer = |byte: &u8| byte.is_ascii_alphanumeric();
-    let inner = |byte: &u8| outer(byte) || b"-_.".contains(byte);
-    let bytes = text.as_bytes();
-    bytes.len() <= LABEL_VALUE_MAX
-        && bytes.iter().all(inner)
-        && bytes.first().is_some_and(outer)
-        && bytes.last().is_some_and(outer)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_label_values_are_looked_for() {
-        for (text, fine) in [
-            ("a", true),
-            ("6f1c-A_b.c", true),
-            ("", false),
-            ("-a", false),
-            ("a.", false),
-            ("a b", false),
-            ("a,b=c", false),
-            ("ä", false),
-        ] {
-            assert_eq!(is_label_value(text), fine, "{text:?}");
-        }
-        assert!(is_label_value(&"x".repeat(63)) && !is_label_value(&"x".repeat(64)));
-    }
 }

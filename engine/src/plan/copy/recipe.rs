@@ -4,7 +4,9 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
 use causeway::api::labels;
-use causeway::domain::{AddressRefusal, ClusterName, PortId, Ranges, ServiceKey, ServicePort};
+use causeway::domain::{
+    AddressRefusal, ClusterName, PortId, Ranges, ServiceKey, ServicePort, is_label_value,
+};
 use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -369,7 +371,9 @@ impl Recipe {
 
     /// Under a preference every endpoint bears hints: one without would switch the preference off for the whole Service.
     fn hints<'a>(&'a self, carried: &SourceEndpoint<'a>) -> [Option<&'a str>; 2] {
-        let zone = carried.zone.unwrap_or(&self.remote);
+        // No API server checks a zone; one that is checked in hints would have the whole copy refused.
+        let zone = carried.zone.filter(|zone| is_label_value(zone));
+        let zone = zone.unwrap_or(&self.remote);
         let node = carried.node.unwrap_or(&self.remote);
         [
             self.stores.zone_hints.then_some(zone),

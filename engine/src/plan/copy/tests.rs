@@ -379,11 +379,16 @@ fn under_a_preference_every_endpoint_bears_hints_of_its_own() {
     let source = || {
         abc().endpoint_with(json!({"addresses": ["10.1.0.5"], "zone": "a", "hints": {"forZones": [{"name": "foreign"}]}}))
             .endpoint_with(json!({"addresses": ["10.1.0.6"]}))
+            .endpoint_with(json!({"addresses": ["10.1.0.7"], "zone": "rack 7/a"}))
     };
     let remote = json!([{"name": "member1.remote"}]);
-    let zones = [json!([{"name": "a"}]), remote.clone()];
+    let zones = [json!([{"name": "a"}]), remote.clone(), remote.clone()];
     for (preference, for_zones, for_nodes) in [
-        (Value::Null, [Value::Null, Value::Null], Value::Null),
+        (
+            Value::Null,
+            [Value::Null, Value::Null, Value::Null],
+            Value::Null,
+        ),
         (json!("PreferClose"), zones.clone(), Value::Null),
         (json!("PreferSameZone"), zones.clone(), Value::Null),
         (json!("PreferSameNode"), zones.clone(), remote),
