@@ -14,6 +14,7 @@ use causeway_engine::model::protobuf::{self, Fields, Malformed};
 use causeway_engine::model::{Failure, FailureKind};
 use futures::io::{AsyncBufRead, AsyncBufReadExt as _};
 use http::{HeaderValue, StatusCode};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
 use serde::Deserialize;
@@ -54,7 +55,20 @@ pub(crate) struct WatchEvent<'a> {
 pub(crate) struct Identity {
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
+    pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
+}
+
+impl From<Identity> for ObjectMeta {
+    fn from(identity: Identity) -> Self {
+        Self {
+            namespace: identity.namespace,
+            name: identity.name,
+            uid: identity.uid,
+            resource_version: identity.resource_version,
+            ..Self::default()
+        }
+    }
 }
 
 /// How much of an event was read.
@@ -250,6 +264,7 @@ fn identity(message: &[u8]) -> Result<Identity, Malformed> {
             match field? {
                 (1, value) => found.name = Some(value.text()?.to_owned()),
                 (3, value) => found.namespace = Some(value.text()?.to_owned()),
+                (5, value) => found.uid = Some(value.text()?.to_owned()),
                 (6, value) => found.resource_version = Some(value.text()?.to_owned()),
                 _ => {}
             }

@@ -24,14 +24,15 @@ pub(crate) struct Page {
     pub(crate) bytes: usize,
 }
 
-/// Reads a page to its end, and hands over each object; `None` where it is longer than `most` bytes. `held` is where text goes, so
-/// that pages need not ask for memory again.
+/// Reads a page to its end, and hands over each object; `None` where it is longer than `most` bytes. An object of protobuf that is
+/// longer than `object_most` bytes is cut one byte after that, for `take` to refuse. `held` is where text goes, so that pages need not
+/// ask for memory again.
 ///
 /// # Errors
 /// Where it is no page or breaks off, and what `take` returns. Some objects may have been handed over by then.
 pub(crate) async fn read_page(
     from: Pin<&mut impl AsyncBufRead>,
-    most: usize,
+    [most, object_most]: [usize; 2],
     held: &mut Vec<u8>,
     take: impl FnMut(Object<'_>) -> Result<(), Failure>,
 ) -> Result<Option<Page>, Failure> {
@@ -39,6 +40,7 @@ pub(crate) async fn read_page(
         from,
         read: 0,
         most,
+        object_most,
     };
     match bytes.page(held, take).await {
         Ok(page) => Ok(Some(page)),
@@ -88,6 +90,7 @@ struct Bytes<'a, R> {
     from: Pin<&'a mut R>,
     read: usize,
     most: usize,
+    object_most: usize,
 }
 
 impl<R: AsyncBufRead> Bytes<'_, R> {
@@ -140,7 +143,8 @@ impl<R: AsyncBufRead> Bytes<'_, R> {
             let Field::Bytes { number, length } = self.field().await? else {
                 continue;
             };
-            self.exactly(length, held).await?;
+            let held_most = (self.object_most as u64).saturating_add(1);
+            self.exactly(length.min(held_most), held).await?;
             match number {
                 1 => (page.version, page.token) = list_meta(held)?,
                 2 => take(Object::Protobuf(held))?,
@@ -286,7 +290,7 @@ mod tests {
     ) -> Result<Option<(Page, Vec<String>)>, Failure> {
         let from = pin!(BufReader::with_capacity(part, answer));
         let (mut held, mut objects) = (Vec::new(), Vec::new());
-        let page = read_page(from, most, &mut held, |object| {
+        let page = read_page(from, [most, ALL], &mut held, |object| {
             objects.push(match object {
                 Object::Json(text) => text.get().to_owned(),
                 Object::Protobuf(message) => String::from_utf8_lossy(message).into_owned(),
@@ -330,6 +334,22 @@ mod tests {
                 assert_eq!(read, objects);
             }
         }
+    }
+
+    #[test]
+    fn object_beyond_its_bound_is_not_held() {
+        let answer = answer();
+        let from = pin!(BufReader::with_capacity(7, &*answer));
+        let (mut held, mut longest) = (Vec::new(), 0);
+        let page = read_page(from, [ALL, 100], &mut held, |object| {
+            longest = longest.max(object.bytes());
+            match object.bytes() <= 100 {
+                true => Ok(()),
+                false => Err(Failure::timeout()),
+            }
+        });
+        assert_eq!(block_on(page), Err(Failure::timeout()));
+        assert_eq!(longest, 101);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use super::SharedGuard;
 use super::decoder::Decoder;
 use super::relist_requests::{Connect, RelistRequests};
-use super::source::Source;
+use super::source::{Read, Source};
 use crate::encoding::{self, Progress, WatchEvent};
 use crate::failure::{Backoff, classify, spread};
 
@@ -81,9 +81,12 @@ where
         }
         loop {
             let guard = self.guard.clone();
-            let read = |object: K, bytes| {
-                let observed = locked(&guard).object(object.meta(), bytes);
-                (observed, (self.read)(object))
+            let read = |object: Read<K>, bytes| match object {
+                Ok(object) => {
+                    let observed = locked(&guard).object(object.meta(), bytes);
+                    (observed, Some((self.read)(object)))
+                }
+                Err(meta) => (locked(&guard).object(&meta, bytes), None),
             };
             let listed = tokio::select! {
                 listed = self.source.list(self.connect.as_ref(), read) => listed,
@@ -129,17 +132,35 @@ where
 
     async fn report_list(
         &mut self,
-        objects: Vec<((u64, ObservedObject), T)>,
+        objects: Vec<((u64, ObservedObject), Option<T>)>,
         version: String,
     ) -> Result<(), Closed> {
         let went_back = is_before(&version, &self.version);
         self.version = version;
         self.note_requests();
         let present = objects.iter().map(|(object, _)| *object).collect();
-        let objects = objects.into_iter().map(|(_, object)| object);
+        let unread = objects.iter().filter(|(_, object)| object.is_none());
+        let unread = unread.map(|((id, _), _)| *id);
+        let (keeps, lacks) = {
+            let guard = self.guard();
+            (guard.has_observed(unread), guard.is_lacking(&present))
+        };
+        let objects = objects.into_iter().filter_map(|(_, object)| object);
         let now = Instant::now().into_std();
-        let conclusion = self.guard().observe_list(present, went_back, now);
+        // A complete list would delete what cannot be read.
+        let is_suspect = went_back || (keeps && lacks);
+        let conclusion = self.guard().observe_list(present, is_suspect, now);
         match conclusion {
+            Conclusion::Accepted { confirms } if keeps && !lacks => {
+                for object in objects {
+                    self.report(Signal::Applied(object)).await?;
+                }
+                self.report(Signal::DeletionsSuspended(0)).await?;
+                match confirms {
+                    true => self.report(Signal::Confirmed).await,
+                    false => Ok(()),
+                }
+            }
             Conclusion::Accepted { confirms } => {
                 self.report(Signal::Listed(objects.collect())).await?;
                 match confirms {

@@ -52,15 +52,25 @@ impl Limits {
         ))
     }
 
+    /// What it is where a list has ever more pages and no objects.
+    pub(super) fn too_many_pages(&self, kind: &str) -> Failure {
+        excess(format!("its list of {kind}s has pages without end"))
+    }
+
     /// Whether an object may be so large.
     pub(super) fn check_object(&self, kind: &str, bytes: usize) -> Result<(), Failure> {
-        if bytes <= self.object_bytes {
-            return Ok(());
+        match bytes <= self.object_bytes {
+            true => Ok(()),
+            false => Err(self.too_large(kind)),
         }
+    }
+
+    /// What it is where an object takes more bytes than may be held.
+    pub(super) fn too_large(&self, kind: &str) -> Failure {
         let most = self.object_bytes / MIB;
-        Err(excess(format!(
+        excess(format!(
             "it has a {kind} of more than {most} MiB (--max-member-object-mib)"
-        )))
+        ))
     }
 }
 

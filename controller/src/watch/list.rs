@@ -11,17 +11,19 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::decoder::Decoder;
 use super::relist_requests::Connect;
-use super::source::Source;
+use super::source::{Read, Source, kind};
 
 /// Objects of the first page, whose size nobody knows.
 const FIRST_PAGE: u32 = 50;
 /// However large objects are, so many make a page.
 const LAST_PAGE: u32 = 2;
-/// Bytes of a page that are read, where it may be made shorter.
-const PAGE_MOST: usize = 128 * 1024 * 1024;
+/// Bytes of a page around its objects.
+const ENVELOPE: usize = 64 * 1024;
+/// Pages that may hold no object.
+const EMPTY_PAGES: usize = 1000;
 
 /// The objects of a page, each with its bytes.
-type Objects<K> = Vec<(K, usize)>;
+type Objects<K> = Vec<(Read<K>, usize)>;
 
 /// What of a list is read at one time.
 enum Step<K> {
@@ -37,6 +39,7 @@ enum Step<K> {
 struct Cursor {
     token: Option<String>,
     limit: Option<u32>,
+    pages: usize,
     objects: usize,
     bytes: usize,
     /// Where the text of a page goes, so that pages need not ask for memory again.
@@ -57,6 +60,7 @@ impl Cursor {
         Self {
             token: None,
             limit: Some(page.min(FIRST_PAGE)),
+            pages: 0,
             objects: 0,
             bytes: 0,
             held: Vec::new(),
@@ -77,7 +81,7 @@ where
     pub(super) async fn list<T>(
         &mut self,
         connect: Option<&Connect>,
-        read: impl Fn(K, usize) -> T,
+        read: impl Fn(Read<K>, usize) -> T,
     ) -> Result<(Vec<T>, String), Failure> {
         let mut listed = Vec::new();
         let mut take = |step| {
@@ -152,16 +156,22 @@ where
     async fn step(&mut self, cursor: &mut Cursor) -> Result<Step<K>, Failure> {
         loop {
             let left = self.settings.limits.bytes.saturating_sub(cursor.bytes);
-            let most = cursor.limit.map_or(left, |_| left.min(PAGE_MOST));
+            // As many bytes as the shortest page may have: a longer one is asked for again, shorter.
+            let shortest = self.settings.limits.object_bytes * LAST_PAGE as usize + ENVELOPE;
+            let most = cursor.limit.map_or(left, |_| left.min(shortest));
             let mut objects = Vec::with_capacity(cursor.limit.unwrap_or_default() as usize);
             let take = |object, bytes| objects.push((object, bytes));
             let token = cursor.token.as_deref();
             let page = self.page(cursor.limit, token, most, &mut cursor.held, take);
             match page.await {
-                Ok((page, count)) => {
+                Ok(Some((page, count))) => {
+                    cursor.pages += 1;
                     cursor.bytes += page.bytes;
-                    cursor.objects += objects.len();
+                    cursor.objects += count;
                     self.check(cursor.objects, cursor.bytes)?;
+                    if cursor.pages > cursor.objects + EMPTY_PAGES {
+                        return Err(self.settings.limits.too_many_pages(&kind::<K>()));
+                    }
                     if page.token.is_none() {
                         return Ok(Step::Last(objects, page.version));
                     }
@@ -170,16 +180,20 @@ where
                     return Ok(Step::Page(objects));
                 }
                 // The objects of this page are larger than those before.
-                Err(failure)
-                    if failure.kind == FailureKind::Excess
-                        && cursor.limit.is_some_and(|limit| limit > LAST_PAGE)
-                        && most < left =>
-                {
+                Ok(None) if cursor.limit.is_some_and(|limit| limit > LAST_PAGE) && most < left => {
                     cursor.limit = Some(LAST_PAGE);
+                }
+                Ok(None) => {
+                    let kind = kind::<K>();
+                    let is_shortest = cursor.limit.is_some() && most == shortest;
+                    return Err(match is_shortest {
+                        true => self.settings.limits.too_large(&kind),
+                        false => self.settings.limits.too_many_bytes(&kind),
+                    });
                 }
                 Err(failure) if failure.kind == FailureKind::Expired && cursor.token.is_some() => {
                     (cursor.token, cursor.limit) = (None, None);
-                    (cursor.objects, cursor.bytes) = (0, 0);
+                    (cursor.pages, cursor.objects, cursor.bytes) = (0, 0, 0);
                     return Ok(Step::Again);
                 }
                 Err(failure) => return Err(failure),

@@ -13,7 +13,7 @@ use futures::io::{AsyncBufRead, AsyncReadExt as _};
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{HeaderValue, Request as HttpRequest};
 use http_body_util::BodyExt as _;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta};
 use kube::api::{ListParams, WatchParams};
 use kube::client::Body;
 use kube::core::Request;
@@ -32,6 +32,9 @@ use crate::failure::Classify as _;
 const UNCOMPRESSED: HeaderValue = HeaderValue::from_static("identity");
 /// Bytes of a refusal that are read.
 const REFUSAL_MOST: usize = 64 * 1024;
+
+/// An object of a list, or what is known of one that cannot be read.
+pub(super) type Read<K> = Result<K, ObjectMeta>;
 
 /// Where the objects come from.
 pub(super) struct Source<K, D> {
@@ -88,15 +91,15 @@ where
         Ok(page.metadata.resource_version.unwrap_or_default())
     }
 
-    /// A page of the list, and how many objects it has; `held` is where its text goes, so that pages need not ask for memory again.
+    /// A page of the list, and how many objects it has; `None` where it is longer than `most` bytes. `held` is where its text goes, so that pages need not ask for memory again.
     pub(super) async fn page(
         &mut self,
         limit: Option<u32>,
         token: Option<&str>,
         most: usize,
         held: &mut Vec<u8>,
-        mut take: impl FnMut(K, usize),
-    ) -> Result<(Page, usize), Failure> {
+        mut take: impl FnMut(Read<K>, usize),
+    ) -> Result<Option<(Page, usize)>, Failure> {
         let params = ListParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
@@ -117,21 +120,19 @@ where
         let deadline = self.settings.page_deadline;
         let page = timeout(deadline, async {
             let stream = pin!(self.send(request).await?);
-            let page = encoding::read_page(stream, most, held, |object| {
+            let object_most = self.settings.limits.object_bytes;
+            let page = encoding::read_page(stream, [most, object_most], held, |object| {
                 let bytes = object.bytes();
                 self.check_object(bytes)?;
                 objects += 1;
-                if let Some(object) = self.decode(object) {
-                    take(object, bytes);
-                }
+                let read = self.decode(object);
+                take(read.ok_or_else(|| object.identity().into()), bytes);
                 Ok(())
             });
             page.await
         });
-        match page.await.map_err(|_| Failure::timeout()).flatten()? {
-            Some(page) => Ok((page, objects)),
-            None => Err(self.settings.limits.too_many_bytes(&kind::<K>())),
-        }
+        let page = page.await.map_err(|_| Failure::timeout()).flatten()?;
+        Ok(page.map(|page| (page, objects)))
     }
 
     /// Whether so many objects, of so many bytes, are listened to.
@@ -222,7 +223,7 @@ fn described(kind: &str, error: &Unreadable) -> String {
     }
 }
 
-fn kind<K: Resource<DynamicType: Default>>() -> String {
+pub(super) fn kind<K: Resource<DynamicType: Default>>() -> String {
     K::kind(&K::DynamicType::default()).into_owned()
 }
 

@@ -224,6 +224,32 @@ async fn watch_that_begins_again_compares_with_the_one_before() {
 }
 
 #[tokio::test]
+async fn object_that_cannot_be_read_is_not_missing_from_a_list() {
+    for (lists_foo, reports) in [
+        (true, &[r#"Applied("foo")"#, "DeletionsSuspended(0)"][..]),
+        (false, &["DeletionsSuspended(1)"]),
+    ] {
+        let settings = Settings::default();
+        let guard = new_guard(settings.confirmation_interval, false);
+        let mut before = Server::guarded_by(guard.clone(), settings.clone()).await;
+        let asked = before.asked_for_list().await;
+        let all = [service("foo", 5), service("bar", 6)];
+        asked.answer(200, &list(&all, "7", "")).await;
+        assert_eq!(before.reported().await, r#"Listed(["foo", "bar"])"#);
+        drop(before);
+        let mut after = Server::guarded_by(guard, settings).await;
+        let asked = after.asked_for_list().await;
+        let foo = lists_foo.then(|| service("foo", 5));
+        let all: Vec<_> = foo.into_iter().chain([odd_service("bar", 8)]).collect();
+        asked.answer(200, &list(&all, "9", "")).await;
+        for report in reports {
+            assert_eq!(after.reported().await, *report);
+        }
+        assert_eq!(after.unreadable.get(), 1);
+    }
+}
+
+#[tokio::test]
 async fn a_list_whose_pages_expire_is_begun_again_in_one_piece_and_never_reported_in_part() {
     let mut server = Server::watched().await;
     server

@@ -133,6 +133,16 @@ impl DeletionGuard {
         self.bytes -= before.map_or(0, |before| before.bytes as usize);
     }
 
+    /// Whether any object that a list holds and that cannot be read was observed before.
+    pub fn has_observed(&self, mut unread: impl Iterator<Item = Id>) -> bool {
+        unread.any(|id| self.observed.contains_key(&id))
+    }
+
+    /// Whether a list lacks any object that was observed.
+    pub fn is_lacking(&self, listed: &ObservedObjects) -> bool {
+        self.observed.keys().any(|id| !listed.contains_key(id))
+    }
+
     /// How many objects there are, and how many bytes they take.
     pub fn size(&self) -> (usize, usize) {
         (self.observed.len(), self.bytes)

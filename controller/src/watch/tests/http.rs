@@ -64,6 +64,14 @@ impl Received {
         self.query.get("limit").is_some_and(|limit| limit == "1")
     }
 
+    /// Answers one who may hang up before the end.
+    pub(crate) async fn answer_in_part(mut self, code: u16, body: &str) {
+        let length = body.len();
+        let head =
+            format!("HTTP/1.1 {code} x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        self.stream.write_all((head + body).as_bytes()).await.ok();
+    }
+
     pub(crate) async fn answer(mut self, code: u16, body: &str) {
         let head = format!(
             "HTTP/1.1 {code} x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",

@@ -69,6 +69,34 @@ async fn pages_count_together() {
 }
 
 #[tokio::test]
+async fn list_with_pages_without_end_fails() {
+    let mut server = Server::watched_with(limited(9, MIB, MIB)).await;
+    let reported = loop {
+        tokio::select! {
+            asked = server.requests.recv() => {
+                let asked = asked.expect("a request");
+                asked.answer(200, &list(&[], "7", "more")).await;
+            }
+            signal = server.signals.recv() => break format!("{signal:?}"),
+        }
+    };
+    assert!(reported.contains("pages without end"), "{reported}");
+}
+
+#[tokio::test]
+async fn page_longer_than_its_objects_may_be_is_not_read() {
+    let mut server = Server::watched_with(limited(9, MIB, 99 * MIB)).await;
+    for _ in 0..2 {
+        let asked = server.asked_for_list().await;
+        let page = list(&[large(&"x".repeat(3 * MIB))], "7", "");
+        asked.answer_in_part(200, &page).await;
+    }
+    let reported = server.reported().await;
+    let said = "a Service of more than 1 MiB (--max-member-object-mib)";
+    assert!(reported.contains(said), "{reported}");
+}
+
+#[tokio::test]
 async fn a_watch_of_too_much_fails_and_reports_nothing_of_it() {
     for (name, said) in [
         ("two", "more Services than 1"),

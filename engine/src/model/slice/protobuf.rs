@@ -38,6 +38,16 @@ pub(super) fn slice(message: &[u8]) -> Result<Wire<'_>, Malformed> {
     Ok(slice)
 }
 
+/// The metadata of a slice, whatever else it holds.
+pub(super) fn metadata_of(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
+    for field in Fields::of(message) {
+        if let (1, value) = field? {
+            return metadata(value.bytes());
+        }
+    }
+    Err(Malformed::Cut)
+}
+
 /// Reads the endpoints of a slice, one after the other.
 pub(super) fn each_endpoint<'a>(
     message: &'a [u8],
@@ -135,7 +145,9 @@ fn port(message: &[u8]) -> Result<EndpointPort, Malformed> {
             (2, value) => port.protocol = Some(value.text()?.to_owned()),
             (3, value) => {
                 let number = value.number().map(u64::cast_signed);
-                port.port = number.and_then(|number| i32::try_from(number).ok());
+                let number = number.and_then(|number| i32::try_from(number).ok());
+                // A port without a number stands for every port.
+                port.port = Some(number.ok_or(Malformed::Field)?);
             }
             (4, value) => port.app_protocol = Some(value.text()?.to_owned()),
             _ => {}
@@ -195,4 +207,24 @@ fn target(message: &[u8]) -> Result<WireTarget<'_>, Malformed> {
         }
     }
     Ok(WireTarget { name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::protobuf::Message as _;
+
+    #[test]
+    fn port_number_beyond_32_bits_is_malformed() {
+        for (number, expected) in [
+            (8080, Ok(Some(8080))),
+            (u64::from(u32::MAX), Err(Malformed::Field)),
+            (1 << 40, Err(Malformed::Field)),
+        ] {
+            let mut message = Vec::new();
+            message.number(3, number);
+            assert_eq!(port(&message).map(|port| port.port), expected, "{number}");
+        }
+        assert_eq!(port(&[]).map(|port| port.port), Ok(None));
+    }
 }

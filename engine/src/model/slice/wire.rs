@@ -63,7 +63,10 @@ impl SliceDecoder {
     /// # Errors
     /// Where it is no EndpointSlice.
     pub fn json(&mut self, text: &str) -> Result<WireSlice, Unreadable> {
-        let slice = serde_json::from_str::<Wire<'_>>(text)?;
+        let slice = serde_json::from_str::<Wire<'_>>(text).or_else(|error| {
+            let bearer = serde_json::from_str::<Bearer<'_>>(text).map_err(|_| error)?;
+            Ok::<_, Unreadable>(Wire::unread(bearer.metadata))
+        })?;
         let slice = slice.read(&mut self.places, &mut self.origins)?;
         Ok(self.share(slice))
     }
@@ -73,7 +76,10 @@ impl SliceDecoder {
     /// # Errors
     /// Where it is malformed.
     pub fn protobuf(&mut self, message: &[u8]) -> Result<WireSlice, Unreadable> {
-        let slice = protobuf::slice(message)?;
+        let slice = protobuf::slice(message).or_else(|error| {
+            let metadata = protobuf::metadata_of(message).map_err(|_| error)?;
+            Ok::<_, Unreadable>(Wire::unread(metadata))
+        })?;
         let slice = slice.read(&mut self.places, &mut self.origins)?;
         Ok(self.share(slice))
     }
@@ -103,6 +109,13 @@ pub(super) struct Wire<'a> {
     #[serde(borrow, default)]
     pub(super) endpoints: Endpoints<'a>,
     pub(super) ports: Option<Vec<EndpointPort>>,
+}
+
+/// What has to be readable for the slice to count as present: a source of which nothing else can be read keeps its copies.
+#[derive(Deserialize)]
+struct Bearer<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -180,6 +193,17 @@ impl From<WireSlice> for ObservedSlice {
             namespace: slice.role.key().namespace.clone(),
             name: slice.meta.name.unwrap_or_default().into(),
             role: slice.role,
+        }
+    }
+}
+
+impl<'a> Wire<'a> {
+    /// A slice of which nothing but the metadata can be read.
+    fn unread(metadata: Metadata<'a>) -> Self {
+        Self {
+            metadata,
+            endpoints: Endpoints::Json("unread"),
+            ..Self::default()
         }
     }
 }
@@ -323,6 +347,19 @@ mod tests {
                 assert_eq!(format!("{wire:?}"), format!("{typed:?}"));
             }
         }
+    }
+
+    #[test]
+    fn source_without_readable_ports_is_present_and_unread() {
+        let labels = json!({labels::SERVICE_NAME: "foo"});
+        let odd = json!({"ports": [{"port": 1_u64 << 40}]});
+        let text = slice(labels, odd).to_string();
+        let wire = SliceDecoder::default().json(&text).expect("a slice");
+        let SliceRole::Source(key, source) = wire.role else {
+            panic!("no source")
+        };
+        assert_eq!(*key.name, *"foo");
+        assert_eq!(source.address_type, AddressType::Unread);
     }
 
     #[test]
