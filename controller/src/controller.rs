@@ -308,7 +308,9 @@ impl Controller {
             self.parts.metrics.services_not_ready(reason, count);
         }
         for Ahead { provider, copied } in &outcome.ahead {
-            index.suspect_rollback(provider, key, copied, now);
+            if let Some(at) = index.suspect_rollback(provider, key, copied, now) {
+                self.queue.at(Item::Service(key.clone()), at.instant);
+            }
         }
         if !index.owns_native(key) {
             index.forget_confirmed_gone(key);

@@ -357,7 +357,8 @@ impl Environment {
                     self.index.gaps.note(key, outcome.gaps, now);
                     self.index.note_tiers(key, outcome.tiers);
                     for Ahead { provider, copied } in &outcome.ahead {
-                        self.index.suspect_rollback(provider, key, copied, now);
+                        let later = self.index.suspect_rollback(provider, key, copied, now);
+                        self.look_again(item.clone(), later.map(|at| at.instant));
                     }
                     if outcome.look_up {
                         self.looked_up.insert(key.clone());

@@ -31,6 +31,8 @@ use super::quota::{BeyondQuota, Quota};
 use super::service::ServiceView;
 use crate::evidence::MemberEvidence;
 use crate::evidence::list::{ListEvidence, SuspendedDeletions};
+use crate::evidence::rollback::Suspicion;
+use crate::model::map::{HashMap, HashSet};
 use crate::model::object::key_of;
 use crate::model::served::{Served, ServedImports};
 use crate::model::slice::{
@@ -277,14 +279,13 @@ impl Member {
         self.evidence.rollbacks.lost_versions(source)
     }
 
-    /// Notes that a copy was made from that version of a source slice, which is newer than what the member shows. Whether that was
-    /// not known: the member is to be listed a second time then.
+    /// Notes that a copy names that version of a source slice, which is newer than what the member shows.
     pub(super) fn suspect_rollback(
         &mut self,
         key: &ServiceKey,
         version: &SourceVersion,
         now: TimePoint,
-    ) -> bool {
+    ) -> Suspicion {
         self.evidence.rollbacks.suspect(key, version, now)
     }
 

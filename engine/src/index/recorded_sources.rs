@@ -12,6 +12,7 @@ use string_cache::DefaultAtom;
 use super::Index;
 use super::member::Member;
 use crate::evidence::initial_list::CompleteList;
+use crate::evidence::rollback::Suspicion;
 use crate::model::map::HashSet;
 use crate::model::served::Served;
 use crate::model::slice::{Path, SourceVersion};
@@ -26,21 +27,25 @@ impl Index {
         std::mem::take(&mut self.second_lists)
     }
 
-    /// A copy was made from a newer version of a provider's slice than the provider shows: either this index is behind, or the
-    /// provider's store was restored. A second list tells.
+    /// A copy names a newer version of a provider's slice than the provider shows: either this index is behind, or the provider's store
+    /// was restored, or somebody forged the version. A second list shows which. Returns when to review the service, if a list was
+    /// requested in vain of late.
     pub fn suspect_rollback(
         &mut self,
         provider: &ClusterName,
         key: &ServiceKey,
         copied: &SourceVersion,
         now: TimePoint,
-    ) {
-        let Some(member) = self.members.get_mut(provider) else {
-            return;
-        };
-        if member.suspect_rollback(key, copied, now) {
-            tracing::warn!(cluster = %provider, namespace = %key.namespace, name = %key.name, source = %copied, "rollback suspected, relisting");
-            self.second_lists.insert(Lane::Member(provider.clone()));
+    ) -> Option<TimePoint> {
+        let member = self.members.get_mut(provider)?;
+        match member.suspect_rollback(key, copied, now) {
+            Suspicion::Noted => None,
+            Suspicion::Later(at) => Some(at),
+            Suspicion::Request => {
+                tracing::warn!(cluster = %provider, namespace = %key.namespace, name = %key.name, source = %copied, "rollback suspected, relisting");
+                self.second_lists.insert(Lane::Member(provider.clone()));
+                None
+            }
         }
     }
 
