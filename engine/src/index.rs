@@ -486,12 +486,15 @@ impl Index {
             let Some(member) = self.members.get_mut(&name) else {
                 continue;
             };
-            let Some(uid) = member
-                .identity
-                .as_ref()
-                .map(|identity| identity.uid.clone())
-            else {
-                continue;
+            // One that has not answered is the cluster that its Cluster records.
+            let cluster = self.hub.clusters.get(&name);
+            let recorded = cluster.and_then(|cluster| cluster.id.as_deref());
+            let uid = match &member.identity {
+                Some(identity) => identity.uid.clone(),
+                None => match recorded {
+                    Some(uid) => uid.to_owned(),
+                    None => continue,
+                },
             };
             let elder = elders.entry(uid).or_insert_with(|| name.clone());
             let duplicate = (*elder != name).then(|| {

@@ -13,6 +13,8 @@ use crate::model::TimePoint;
 /// A Cluster as it is stored.
 #[derive(Clone, Debug)]
 pub struct ClusterView {
+    /// The UID of its kube-system namespace, as `kubectl mcs join` records it.
+    pub id: Option<Box<str>>,
     /// Its UID.
     pub uid: Box<str>,
     /// Its resourceVersion, as it has to be given back.
@@ -55,6 +57,7 @@ impl ClusterView {
         let status = object.status.clone().unwrap_or_default();
         let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
         Some(Self {
+            id: said(object.spec.id.as_deref()),
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
@@ -98,6 +101,7 @@ impl ClusterView {
 
     pub(super) fn plans_like(&self, other: &Self) -> bool {
         self.uid == other.uid
+            && self.id == other.id
             && self.mode == other.mode
             && self.withdrawn == other.withdrawn
             && self.export_namespaces == other.export_namespaces

@@ -1,6 +1,7 @@
 //! Who a member is, and what becomes of it when that was, or becomes, another.
 
 use super::*;
+use crate::fixtures::objects::cluster;
 use crate::model::{Failure, FailureKind, Item};
 
 fn member_state(env: &Environment, cluster: &str) -> MemberState {
@@ -83,6 +84,34 @@ fn who_is_meant_is_what_the_cluster_records_when_that_is_put_right() {
     env.list("member1").settle();
     assert_eq!(member_state(&env, "member1"), MemberState::Synced);
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"]);
+}
+
+#[test]
+fn second_name_waits_for_the_elder_after_a_restart() {
+    let mut env = provided();
+    let recorded = json!({"spec": {"id": "uid-of-member1"}});
+    env.on_hub(cluster("member1").with(recorded))
+        .pass(Duration::from_secs(60));
+    env.silent_member("again").on("again", source("10.1.0.5"));
+    env.identify("again", "uid-of-member1", (1, 34))
+        .list("again");
+    env.on_hub(
+        mcs("foo")
+            .providers(&["member1", "again"])
+            .consumers(&["member3"]),
+    )
+    .settle();
+    assert_eq!(addresses(&env), ["10.1.0.5"]);
+    env.lose("member1").lose("again").restart();
+    env.identify("again", "uid-of-member1", (1, 34))
+        .list("again")
+        .pass(Duration::from_secs(120));
+    assert_eq!(env.copies("member3", "foo").len(), 1);
+    assert!(!env.index.provides(&name("again")));
+    env.identify("member1", "uid-of-member1", (1, 34))
+        .list("member1")
+        .settle();
+    assert_eq!(addresses(&env), ["10.1.0.5"]);
 }
 
 #[test]
