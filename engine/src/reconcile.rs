@@ -113,7 +113,8 @@ fn hub_status<'a>(
         return None;
     }
     let item = Item::Service(key.clone());
-    let conflict = write_queue.fights(&Lane::Hub, &item, now.instant).next();
+    let conflicts = write_queue.fights(&Lane::Hub, &item, now.instant);
+    let conflict = conflicts.min_by_key(|fight| fight.object);
     let conflict = conflict.map(|fight| fight.text(index.other_writer(&Lane::Hub, fight.object)));
     let status = status(index, key, mcs, desired, progress, conflict, now);
     Some((mcs, status))
@@ -322,6 +323,9 @@ impl Progresses<'_> {
     fn note_fights(&self, lane: &Lane, progress: &mut Progress) {
         let item = Item::Service(self.key.clone());
         let fights = self.write_queue.fights(lane, &item, self.now.instant);
+        let mut fights: Vec<_> = fights.collect();
+        fights.sort_unstable_by_key(|fight| fight.object);
+        let fights = fights.into_iter();
         for fight in fights.filter(|fight| path_of(fight.object, self.key) == Some(self.path)) {
             let text = fight.text(self.index.other_writer(lane, fight.object));
             let (problem, is_fought) = match fight.object {
@@ -335,10 +339,12 @@ impl Progresses<'_> {
 
     fn note_failed_writes(&self, lane: &Lane, progress: &mut Progress) {
         let item = Item::Service(self.key.clone());
-        let mut failed = self.write_queue.failed(lane, &item).peekable();
-        if failed.peek().is_none() {
+        let mut failed: Vec<_> = self.write_queue.failed(lane, &item).collect();
+        if failed.is_empty() {
             return;
         }
+        // Of several failures the same is reported each time.
+        failed.sort_unstable_by_key(|(object, _)| *object);
         let mut slices = 0;
         let outstanding: HashSet<_> = self.outstanding(lane).collect();
         for (object, failed) in failed {

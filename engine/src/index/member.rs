@@ -72,6 +72,8 @@ pub struct Member {
     probe_failure: Option<Failure>,
     failing: Option<Failing>,
     outage: Outage,
+    /// When a Service that selects pods was first observed without an EndpointSlice, of those that came after the lists.
+    awaited_slices: HashMap<ServiceKey, TimePoint>,
 }
 
 /// Since when a member fails in the same way.
@@ -128,6 +130,7 @@ impl Member {
             probe_failure: None,
             failing: None,
             outage: Outage::default(),
+            awaited_slices: HashMap::default(),
         }
     }
 
@@ -358,6 +361,27 @@ impl Member {
         self.clusterset.imports.get(key)
     }
 
+    fn note_awaited_slices(&mut self, changed: &HashSet<ServiceKey>, now: TimePoint) {
+        if !self.evidence.has_listed_natives() {
+            return;
+        }
+        for key in changed {
+            let service = self.services.view(key);
+            let selects = service.is_some_and(|service| !service.shape.selector.is_empty());
+            if selects && self.sources(key).next().is_none() {
+                self.awaited_slices.entry(key.clone()).or_insert(now);
+            } else {
+                self.awaited_slices.remove(key);
+            }
+        }
+    }
+
+    /// Since when the Service, which selects pods, has been observed without an EndpointSlice. `None` for a Service that the initial
+    /// lists held.
+    pub fn slice_awaited_since(&self, key: &ServiceKey) -> Option<TimePoint> {
+        self.awaited_slices.get(key).copied()
+    }
+
     /// Since when an export has been without its Service.
     pub fn service_lost_since(&self, key: &ServiceKey) -> Option<TimePoint> {
         self.clusterset.lost_services.get(key).copied()
@@ -463,6 +487,7 @@ impl Member {
         let services = &self.services;
         let has = |key: &ServiceKey| services.view(key).is_some();
         self.clusterset.note_services(&changed.keys, has, now);
+        self.note_awaited_slices(&changed.keys, now);
         self.note_failing(now);
         if self.is_synced()
             && let Some(served) = self.clusterset.deferred.take()

@@ -350,6 +350,11 @@ impl View<'_> {
             return None;
         }
         let since = service.created.unwrap_or(Timestamp::UNIX_EPOCH);
+        if since > self.now.wall {
+            // The clock of the provider is ahead.
+            let observed = member.slice_awaited_since(self.key);
+            return observed.map(|since| since.after(SEEN_WITHIN));
+        }
         let until = since.saturating_add(SEEN_WITHIN).unwrap_or(Timestamp::MAX);
         Some(self.now.at_wall(until))
     }

@@ -6,7 +6,9 @@ use serde_json::json;
 use super::*;
 use crate::fixtures::objects::{Kind, NAMESPACE, Object, mcs, service, slice};
 use crate::fixtures::{Environment, env, key, name};
-use crate::model::{Failure, FailureKind};
+use k8s_openapi::jiff::SignedDuration;
+
+use crate::model::{Failure, FailureKind, Lane};
 
 mod load_balancer;
 
@@ -314,6 +316,62 @@ fn a_provider_without_a_slice_is_not_dispatched_after_half_a_minute() {
     assert_eq!(env.says("foo", names::READY), message);
     env.on("member1", source("10.1.0.5")).settle();
     assert!(env.is_ready("foo"));
+}
+
+#[test]
+fn provider_whose_clock_is_ahead_lacks_its_slice_all_the_same() {
+    let mut env = env();
+    env.member("member1")
+        .member("member2")
+        .member("member3")
+        .on_hub(foo())
+        .on_hub(exposure())
+        .settle();
+    env.set_clock(SignedDuration::from_mins(-60));
+    env.pass(Duration::from_secs(28));
+    assert_eq!(env.says("foo", names::ENDPOINT_SLICE_DISPATCHED), "unknown");
+    env.pass(Duration::from_secs(4));
+    let said = env.says("foo", names::READY);
+    assert!(said.contains("has no EndpointSlice"), "{said}");
+}
+
+#[test]
+fn one_of_several_failures_is_reported_every_time() {
+    let mut env = env();
+    for member in ["member1", "member2", "member3"] {
+        env.member(member);
+    }
+    env.on_hub(foo()).on_hub(exposure()).settle();
+    for number in 0..20 {
+        let name = format!("foo-{number}");
+        let address = format!("10.1.0.{number}");
+        let slice = slice(&name, "foo").port("http", 8080).endpoint(&address);
+        env.on("member1", slice);
+    }
+    env.settle().forget_writes();
+    let refusal = |number| Failure::new(FailureKind::Forbidden, format!("no {number}"));
+    // Each attempt fails in another way, and the texts are of ours: each of them is another failure.
+    let mut texts = std::collections::BTreeSet::new();
+    for number in 0..20 {
+        env.server("member3").refuses = Some((Kind::Slice, refusal(number)));
+        let name = format!("foo-{number}");
+        let address = format!("10.1.1.{number}");
+        let slice = slice(&name, "foo").port("http", 8080).endpoint(&address);
+        env.on("member1", slice).work();
+        texts.insert(env.says("foo", names::ENDPOINT_SLICE_DISPATCHED));
+    }
+    let (queue, lane) = (
+        &env.write_queue,
+        Lane::Member(crate::fixtures::name("member3")),
+    );
+    let item = crate::model::Item::Service(crate::fixtures::key("foo"));
+    let least = queue.failed(&lane, &item).min_by_key(|(object, _)| *object);
+    let (_, least) = least.expect("a failure");
+    let said = env.says("foo", names::ENDPOINT_SLICE_DISPATCHED);
+    assert!(
+        said.contains(&least.failure.to_string()),
+        "{said}, {texts:?}"
+    );
 }
 
 #[test]
