@@ -68,7 +68,7 @@ pub struct Parts {
     /// What begins the spans of writes.
     pub tracer: Tracer,
     /// Whether the hub's Cluster objects are causeway's to keep.
-    pub keeps_clusters: bool,
+    pub keeps_clusters: watch::Receiver<bool>,
 }
 
 /// The loop and its state.
@@ -162,6 +162,10 @@ impl Controller {
     fn turn(&mut self, events: &mut mpsc::Receiver<Event>, leadership: &Leadership) {
         self.parts.metrics.begins_to_work(Instant::now());
         self.note_leadership(leadership);
+        if self.parts.keeps_clusters.has_changed().unwrap_or_default() {
+            self.parts.keeps_clusters.mark_unchanged();
+            self.parts.index.mark_all_clusters();
+        }
         let applied_until = Instant::now() + APPLYING;
         for _ in 0..TURN {
             let Ok(event) = events.try_recv() else { break };
@@ -266,7 +270,7 @@ impl Controller {
                 if let Some(expiry) = self.parts.index.note_ttl(name, ttl, now) {
                     self.queue.at(item.clone(), expiry.instant);
                 }
-                let keeps = self.parts.keeps_clusters;
+                let keeps = *self.parts.keeps_clusters.borrow();
                 match reconcile_cluster(
                     &self.parts.index,
                     &mut self.parts.write_queue,

@@ -5,8 +5,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use causeway::api::ownership;
 use causeway::process::args::own_namespace;
 use causeway::process::readiness::Awaited;
 use causeway::process::supervise::{Tasks, with_causes};
@@ -18,6 +16,7 @@ use causeway_controller::event::{self, Event};
 use causeway_controller::event_recorder::EventRecorder;
 use causeway_controller::failure::Classify as _;
 use causeway_controller::fleet::Fleet;
+use causeway_controller::hub_identity::{self, Hub};
 use causeway_controller::hub_watches::{HubWatches, Reports};
 use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::Metrics;
@@ -30,9 +29,7 @@ use causeway_engine::seal::Seal;
 use causeway_engine::write_queue::{WriteLimits, WriteQueue};
 use clap::Parser as _;
 use http::HeaderValue;
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client};
+use kube::Client;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
@@ -155,7 +152,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     } = with;
     let shutdown = tasks.shutdown();
     let asked = async {
-        let known = until_answered(|| Hub::get(&client)).await;
+        let known = until_answered(|| async { Ok(Hub::get(&client).await?) }).await;
         (known, until_answered(|| keep_seal(&client, &config)).await)
     };
     let (known, seal) = tokio::select! {
@@ -180,6 +177,14 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         metrics: &metrics,
     };
     watches.start(reports);
+    let (keeps, keeps_clusters) = tokio::sync::watch::channel(known.keeps_clusters);
+    let same_hub = hub_identity::follow(
+        client.clone(),
+        known.uid.clone(),
+        keeps,
+        hub_identity::EVERY,
+    );
+    tasks.spawn("hub identity", stopping(same_hub, tasks.shutdown()));
     let event_recorder = EventRecorder::new(tasks.clone(), identity, leadership.clone());
     let parts = Parts {
         index: Index::new(&known.uid),
@@ -194,7 +199,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         event_recorder,
         metrics,
         tracer,
-        keeps_clusters: known.keeps_clusters,
+        keeps_clusters,
     };
     Controller::new(parts, events).run(received, shutdown).await;
     written.cancel();
@@ -307,14 +312,15 @@ fn stand_for_election(
     leadership
 }
 
-/// What has to be known of the hub before anything is written.
-struct Hub {
-    uid: String,
-    keeps_clusters: bool,
-}
-
 const DEADLINE: Duration = Duration::from_secs(10);
-const CLUSTER_CRD: &str = "clusters.cluster.karmada.io";
+
+/// Ends a task that has no end of its own with the process.
+async fn stopping<E>(
+    task: impl Future<Output = Result<(), E>>,
+    shutdown: CancellationToken,
+) -> Result<(), E> {
+    shutdown.run_until_cancelled(task).await.unwrap_or(Ok(()))
+}
 
 /// Repeats requests to the hub until it answers.
 async fn until_answered<T, F>(request: impl Fn() -> F) -> T
@@ -332,29 +338,5 @@ where
             Err(_) => tracing::warn!(cluster = "hub", "hub unreachable, retrying"),
         }
         tokio::time::sleep(backoff.pause()).await;
-    }
-}
-
-impl Hub {
-    async fn get(client: &Client) -> anyhow::Result<Self> {
-        let namespaces = Api::<Namespace>::all(client.clone());
-        let namespace = namespaces
-            .get_metadata("kube-system")
-            .await
-            .context("namespace kube-system")?;
-        let definitions = Api::<CustomResourceDefinition>::all(client.clone());
-        let cluster = definitions
-            .get_opt(CLUSTER_CRD)
-            .await
-            .context("the definition of Cluster")?;
-        let by_causeway =
-            |crd: CustomResourceDefinition| ownership::is_own_definition(&crd.metadata);
-        Ok(Self {
-            uid: namespace
-                .metadata
-                .uid
-                .context("namespace kube-system has no UID")?,
-            keeps_clusters: cluster.is_some_and(by_causeway),
-        })
     }
 }

@@ -70,7 +70,12 @@ impl Controller {
                 self.note_duration(&written.result.dispatch, written.taken);
                 self.written(written);
             }
-            Ok(None) => self.lead(false),
+            // Leadership ended before the write was answered. It may have been renewed since, which nothing would report again.
+            Ok(None) => {
+                self.lead(false);
+                let leadership = self.parts.leadership.borrow().clone();
+                self.note_leadership(&leadership);
+            }
             Err(error) if error.is_cancelled() => {}
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
