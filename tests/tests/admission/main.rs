@@ -11,6 +11,7 @@ mod callers;
 mod creation;
 mod disturbance;
 mod failover;
+mod floods;
 mod hub;
 mod old;
 mod order;
