@@ -242,7 +242,7 @@ fn warn_of_places(
     };
     let mut has_local = false;
     for tier in preference.tiers() {
-        let (places, shares, field): (fn(&Locality) -> &[Box<str>], _, _) = match tier {
+        let (places, shares, field): (Places, _, _) = match tier {
             Tier::Local => {
                 has_local = true;
                 continue;
@@ -266,6 +266,9 @@ fn warn_of_places(
     }
 }
 
+/// The places of a cluster by which a tier is decided.
+type Places = fn(&Locality) -> &[Box<str>];
+
 type Located<'a> = Vec<(&'a str, &'a Locality)>;
 
 /// The clusters of a role with their localities; `None` where one is unknown, or there is none.
@@ -285,11 +288,7 @@ fn located<'a>(
 }
 
 /// Whether a consumer shares a place with a provider other than itself.
-fn is_shared(
-    providers: &Located<'_>,
-    consumers: &Located<'_>,
-    places: fn(&Locality) -> &[Box<str>],
-) -> bool {
+fn is_shared(providers: &Located<'_>, consumers: &Located<'_>, places: Places) -> bool {
     // For each place one provider, and whether it has another.
     let mut by_place: HashMap<&str, (&str, bool)> = HashMap::new();
     for (name, locality) in providers {
