@@ -254,6 +254,9 @@ fn unjoin(error: &UnjoinError) -> u8 {
         UnjoinError::Object(error) => object(error),
         UnjoinError::Output(_)
         | UnjoinError::NotJoined(_)
+        | UnjoinError::UnknownName(_)
+        | UnjoinError::JoinedAs { .. }
+        | UnjoinError::NoController { .. }
         | UnjoinError::AnotherCluster { .. }
         | UnjoinError::NotCleaned { .. } => PROBLEM,
     }

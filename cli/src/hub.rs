@@ -201,18 +201,14 @@ pub(crate) fn bare_cluster(name: &ClusterName) -> Result<DynamicObject, ObjectEr
     }))
 }
 
-/// Deletes the credentials that `join` made, and says so; whether they were there.
-pub(crate) async fn forget_credentials(
+/// Returns the name of the Secret with a member's credentials, if `join` made it.
+pub(crate) async fn credentials(
     hub: &ApiServer,
     name: &ClusterName,
-) -> Result<bool, ObjectError> {
+) -> Result<Option<DynamicObject>, ObjectError> {
     let secret = bare_secret(name)?;
     let stored = objects::get(hub, &secret).await?;
-    let made_by_join = stored.as_ref().is_some_and(objects::is_managed);
-    if made_by_join {
-        objects::remove(hub, &secret).await?;
-    }
-    Ok(made_by_join)
+    Ok(stored.filter(objects::is_managed).map(|_| secret))
 }
 
 /// What a person runs in a member to delete all that causeway wrote there for this hub.

@@ -9,7 +9,7 @@ use causeway::api::labels;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{DynamicObject, ListParams};
-use kube::{Api, Config};
+use kube::{Api, Config, ResourceExt as _};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
@@ -259,28 +259,62 @@ pub(crate) async fn verify(
     }
 }
 
-/// Removes what [`grant`] made for the hub of that UID; the account stays while another hub has a token for it.
+/// Deletes everything that [`grant`] made for the hub with this UID. The account stays while
+/// another hub has a token for it.
 pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), MemberError> {
-    objects::remove(member, &token_secret(hub_uid)?).await?;
-    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
-    let tokens = member
-        .request(secrets.list_metadata(&ListParams::default().labels(labels::HUB)))
-        .await?;
-    if !tokens.items.is_empty() {
-        return Ok(output::result("member: account kept, another hub uses it")?);
-    }
-    let mut objects = objects::parse(RBAC)?;
-    objects.extend(objects::parse(NAMESPACE_CREATION)?);
-    for object in objects
-        .iter()
-        .rev()
-        .filter(|object| !objects::is_a(object, "Namespace"))
-    {
+    let revocation = Revocation::read(member, hub_uid).await?;
+    for object in &revocation.objects {
         objects::remove(member, object).await?;
     }
-    Ok(output::result(format_args!(
-        "member: namespace/{DEFAULT_NAMESPACE} kept; delete it if it is empty"
-    ))?)
+    revocation.report_kept()
+}
+
+/// Prints what [`revoke`] would delete, and changes nothing.
+pub(crate) async fn preview_revocation(
+    member: &ApiServer,
+    hub_uid: &str,
+) -> Result<(), MemberError> {
+    let revocation = Revocation::read(member, hub_uid).await?;
+    for object in &revocation.objects {
+        if objects::get(member, object).await?.is_some() {
+            let title = objects::title(object);
+            output::result(format_args!("member: {title} deleted (dry run)"))?;
+        }
+    }
+    revocation.report_kept()
+}
+
+/// Objects of a member that go with one hub, in the order of their deletion.
+struct Revocation {
+    objects: Vec<DynamicObject>,
+    /// Whether another hub has a token for the account.
+    shared: bool,
+}
+
+impl Revocation {
+    async fn read(member: &ApiServer, hub_uid: &str) -> Result<Self, MemberError> {
+        let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
+        let of_hubs = ListParams::default().labels(labels::HUB);
+        let tokens = member.request(secrets.list_metadata(&of_hubs)).await?;
+        let own = token_name(hub_uid);
+        let shared = tokens.items.iter().any(|token| token.name_any() != own);
+        let mut objects = vec![token_secret(hub_uid)?];
+        if !shared {
+            objects.extend(objects::parse(NAMESPACE_CREATION)?.into_iter().rev());
+            objects.extend(objects::parse(RBAC)?.into_iter().rev());
+            objects.retain(|object| !objects::is_a(object, "Namespace"));
+        }
+        Ok(Self { objects, shared })
+    }
+
+    fn report_kept(&self) -> Result<(), MemberError> {
+        if self.shared {
+            return Ok(output::result("member: account kept, another hub uses it")?);
+        }
+        Ok(output::result(format_args!(
+            "member: namespace/{DEFAULT_NAMESPACE} kept; delete it if it is empty"
+        ))?)
+    }
 }
 
 #[cfg(test)]

@@ -327,7 +327,9 @@ async fn clean(
         let Ok(known) = ClusterName::try_from(&*name) else {
             continue;
         };
-        hub::forget_credentials(hub, &known).await?;
+        if let Some(secret) = hub::credentials(hub, &known).await? {
+            objects::remove(hub, &secret).await?;
+        }
         let problem = unjoin::cleaning(cluster);
         if inventory.serving.clusters().contains(&name) && !problem.is_empty() {
             unjoin::report_left(hub, &name, &problem).await?;

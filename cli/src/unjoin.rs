@@ -1,9 +1,12 @@
-//! `kubectl mcs unjoin`: the Cluster goes, the controller cleans the member, then the credentials go.
+//! `kubectl mcs unjoin`: deletes the Cluster, waits for the controller's cleanup, then deletes the
+//! credentials: first those in the member, last those on the hub, by which an interrupted run is
+//! recognized.
 
 use std::fmt::Display;
 
-use causeway::api::{Cluster, MultiClusterService, condition};
+use causeway::api::{Cluster, MultiClusterService, condition, labels};
 use causeway::domain::{self, ClusterName};
+use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use tokio::time::Instant;
@@ -13,6 +16,7 @@ use crate::args::{HubArgs, UnjoinArgs};
 use crate::definitions::{self, DefinitionError};
 use crate::hub::{self, HubError};
 use crate::join::{self, JoinError};
+use crate::lease::{self, Controller};
 use crate::member::{self, MemberError};
 use crate::objects::{self, ObjectError};
 use crate::output::OutputError;
@@ -39,6 +43,22 @@ pub(crate) enum UnjoinError {
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(ClusterName),
     #[error(
+        "{0} is not joined; kubectl mcs status lists the members. Nothing was deleted. To delete \
+         causeway's account from the cluster of --member-kubeconfig nevertheless, add --force"
+    )]
+    UnknownName(ClusterName),
+    #[error(
+        "the cluster of --member-kubeconfig is joined as {other}, which would lose its credentials. \
+         Nothing was deleted. Give the kubeconfig of {name} or none, or run: kubectl mcs unjoin {other}"
+    )]
+    JoinedAs { name: ClusterName, other: String },
+    #[error(
+        "{why}. Nothing was deleted, because only the controller cleans up {name}. Start it ({remedy}), \
+         name its --lease, or go on without it: --force",
+        remedy = lease::REMEDY
+    )]
+    NoController { name: ClusterName, why: String },
+    #[error(
         "the member's kubeconfig is of another cluster than {name} (kube-system UID {given}, {name} has {known}); \
          name the right one, or leave it out if {name} was rebuilt"
     )]
@@ -60,7 +80,7 @@ pub(crate) enum UnjoinError {
     },
 }
 
-/// Takes a cluster out of the hub.
+/// Removes a cluster from the hub. Checks everything before the first deletion.
 pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinError> {
     let name = join::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
@@ -69,41 +89,117 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
         Some(path) => Some(ApiServer::member(path, args.member_context.as_deref()).await?),
         None => None,
     };
-    let cluster = hub::bare_cluster(&name)?;
-    let stored = objects::get(&hub, &cluster).await?;
-    if let (Some(member), Some(known)) = (&member, stored.as_ref().and_then(hub::recorded_id)) {
-        let given = member.uid().await?;
-        if given != known {
-            return Err(UnjoinError::AnotherCluster {
-                name,
-                known: known.to_owned(),
-                given,
-            });
+    let clusters = hub::clusters(&hub).await?;
+    let stored = clusters.iter().find(|one| one.name_any() == name.as_str());
+    let secret = hub::credentials(&hub, &name).await?;
+    if let Some(member) = &member {
+        check_identity(&clusters, &name, &member.uid().await?, &member.url())?;
+    }
+    if stored.is_none() && secret.is_none() {
+        match member {
+            Some(_) if args.force => {}
+            Some(_) => return Err(UnjoinError::UnknownName(name)),
+            None => return Err(UnjoinError::NotJoined(name)),
         }
     }
-    let mut found = stored.is_some();
-    if found && objects::delete(&hub, &cluster).await? {
+    if let Some(stored) = stored.filter(|_| !args.force) {
+        check_controller(&hub, stored, &name, args).await?;
+    }
+    let hub_uid = hub.uid().await?;
+    let cluster = hub::bare_cluster(&name)?;
+    if args.dry_run.is_some() {
+        let cluster = stored.map(|_| &cluster);
+        for object in cluster.into_iter().chain(&secret) {
+            output::result(format_args!(
+                "hub: {} deleted (dry run)",
+                objects::title(object)
+            ))?;
+        }
+        if let Some(member) = &member {
+            member::preview_revocation(member, &hub_uid).await?;
+        }
+        return Ok(());
+    }
+    if stored.is_some() && objects::delete(&hub, &cluster).await? {
         let unready = gone(&hub, &name, args).await?;
         output::result(format_args!("hub: {} deleted", objects::title(&cluster)))?;
         if !unready.is_empty() {
             report_left(&hub, &name, &unready).await?;
         }
     }
-    found |= hub::forget_credentials(&hub, &name).await?;
-    if !found && member.is_none() {
-        return Err(UnjoinError::NotJoined(name));
-    }
-    match member {
+    match &member {
         Some(member) => {
-            member::revoke(&member, &hub.uid().await?).await?;
-            definitions::report_left(&member).await?;
+            member::revoke(member, &hub_uid).await?;
+            definitions::report_left(member).await?;
         }
         None => output::result(format_args!(
             "member: causeway's account and its rights remain; to delete them, run \
-             kubectl mcs unjoin {name} --member-kubeconfig FILE"
+             kubectl mcs unjoin {name} --member-kubeconfig FILE --force"
         ))?,
     }
+    if let Some(secret) = &secret {
+        objects::remove(&hub, secret).await?;
+    }
     report_services(&hub, &name).await
+}
+
+/// Checks that the member belongs to this Cluster and to no other: all names of a member share one
+/// account. A Cluster without a recorded UID is recognized by its endpoint.
+fn check_identity(
+    clusters: &[Cluster],
+    name: &ClusterName,
+    uid: &str,
+    url: &str,
+) -> Result<(), UnjoinError> {
+    for cluster in clusters {
+        let id = cluster.spec.id.as_deref().filter(|id| !id.is_empty());
+        let endpoint = cluster.spec.api_endpoint.as_deref().unwrap_or_default();
+        let is_member = id.map_or(endpoint.trim_end_matches('/') == url, |id| id == uid);
+        match (cluster.name_any() == name.as_str(), id) {
+            (false, _) if is_member => {
+                let (name, other) = (name.clone(), cluster.name_any());
+                return Err(UnjoinError::JoinedAs { name, other });
+            }
+            (true, Some(known)) if !is_member => {
+                return Err(UnjoinError::AnotherCluster {
+                    name: name.clone(),
+                    known: known.to_owned(),
+                    given: uid.to_owned(),
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a controller leads if the Cluster has causeway's finalizer.
+async fn check_controller(
+    hub: &ApiServer,
+    cluster: &Cluster,
+    name: &ClusterName,
+    args: &UnjoinArgs,
+) -> Result<(), UnjoinError> {
+    if !cluster
+        .finalizers()
+        .iter()
+        .any(|one| one == labels::FINALIZER)
+    {
+        return Ok(());
+    }
+    let controller = Controller::read(hub, &args.controller.lease).await?;
+    if matches!(controller, Controller::Unknown) && args.controller.lease.0.is_some() {
+        output::progress(
+            "note: you may not read the controller's Lease, so it may not be running",
+        )?;
+    }
+    match controller.problem(Timestamp::now()) {
+        Some(why) => Err(UnjoinError::NoController {
+            name: name.clone(),
+            why,
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Waits until the controller has let go of the Cluster; why the member could not be cleaned, if it was not ready at the end.
@@ -194,4 +290,48 @@ fn names(service: &MultiClusterService, name: &ClusterName) -> bool {
             .chain(desired.consumers.named())
             .any(|named| named == name)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cluster(name: &str, id: &str, endpoint: &str) -> Cluster {
+        serde_json::from_value(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1",
+            "kind": "Cluster",
+            "metadata": { "name": name },
+            "spec": { "id": id, "apiEndpoint": endpoint },
+        }))
+        .expect("a Cluster")
+    }
+
+    #[test]
+    fn unjoin_refuses_the_kubeconfig_of_any_other_cluster() {
+        let clusters = [
+            cluster("a", "uid-a", "https://a"),
+            cluster("b", "uid-b", "https://b"),
+            cluster("old", "", "https://old/"),
+            cluster("twin", "uid-b", "https://twin"),
+        ];
+        for (name, uid, url, refusal) in [
+            ("a", "uid-a", "https://elsewhere", None),
+            ("old", "uid-old", "https://old", None),
+            ("typo", "uid-new", "https://new", None),
+            ("typo", "uid-a", "https://a", Some("joined as a")),
+            ("typo", "uid-old", "https://old", Some("joined as old")),
+            ("a", "uid-b", "https://b", Some("another cluster than a")),
+            ("b", "uid-b", "https://b", Some("joined as twin")),
+        ] {
+            let name = ClusterName::try_from(name).expect("a name");
+            let checked = check_identity(&clusters, &name, uid, url);
+            let text = checked.err().map(|error| error.to_string());
+            match refusal {
+                None => assert_eq!(text, None, "{name} {uid}"),
+                Some(words) => assert!(text.is_some_and(|text| text.contains(words)), "{words}"),
+            }
+        }
+    }
 }

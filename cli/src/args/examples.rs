@@ -17,8 +17,13 @@ pub(super) const JOIN_EXAMPLES: &str = "Examples:
 A dry run reads both clusters and changes neither. So there is no token yet: it prints the command that copies it to the hub, once the objects are applied.";
 
 pub(super) const UNJOIN_EXAMPLES: &str = "Examples:
+  # Show what would be deleted
+  kubectl mcs unjoin member1 --member-kubeconfig ~/.kube/member1 --dry-run=client
+
   # Remove member1, and causeway's account from it
-  kubectl mcs unjoin member1 --member-kubeconfig ~/.kube/member1";
+  kubectl mcs unjoin member1 --member-kubeconfig ~/.kube/member1
+
+Refuses the kubeconfig of a cluster that is joined under another name. An interrupted run can be repeated.";
 
 pub(super) const STATUS_EXAMPLES: &str = "Examples:
   # Members, and the services of every namespace

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::values::{duration, place};
-use super::{ClientDryRun, OutputArgs};
+use super::{ClientDryRun, LeaseArgs, OutputArgs};
 
 #[derive(Args, Debug)]
 #[command(mut_arg("format", |format| {
@@ -90,6 +90,20 @@ pub(crate) struct RequiredMemberArgs {
 pub(crate) struct UnjoinArgs {
     /// Name of the member
     pub name: String,
+    /// Print the objects that would be deleted; change neither the hub nor the member
+    #[arg(
+        long,
+        value_name = "WHERE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "client"
+    )]
+    pub dry_run: Option<ClientDryRun>,
+    /// Go on although the name is not joined, or no controller runs to clean up the member
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub controller: LeaseArgs,
     /// Kubeconfig of the member; also removes causeway's account from it
     #[arg(long, value_name = "FILE", help_heading = "Member")]
     pub member_kubeconfig: Option<PathBuf>,

@@ -88,7 +88,7 @@ async fn a_member_that_cannot_be_reached_is_unjoined_and_what_is_left_is_named()
     let env = env().await;
     let _peace = env.peace.read().await;
     let member = Member::that_is_used(env, "late").await;
-    let unjoin = ["unjoin", "late", "--timeout", "100s"];
+    let unjoin = ["unjoin", "late", "--timeout", "100s", "--lease="];
     let said = env.installation.kubectl_mcs(unjoin).await.ok();
     assert!(
         said.contains("note: late could not be cleaned up: Unreachable"),

@@ -50,6 +50,51 @@ async fn a_cluster_is_joined_seen_and_taken_out_again() {
     is_taken_out(env, member).await;
 }
 
+#[tokio::test]
+async fn unjoin_under_a_wrong_name_leaves_the_live_member_alone() {
+    let env = env().await;
+    let member = env.fleet.member("member9");
+    ends(&env.join("member9", member).await, 0, "");
+    let kubeconfig = member.kubeconfig().display().to_string();
+    let unjoin = async |name: &str, more: &[&str]| {
+        let args = ["unjoin", name, "--member-kubeconfig", &kubeconfig];
+        let args = args.into_iter().chain(more.iter().copied());
+        env.installation.kubectl_mcs(args).await
+    };
+    for more in [&[] as &[&str], &["--force"], &["--dry-run=client"]] {
+        ends(&unjoin("membr9", more).await, 1, "joined as member9");
+    }
+    let account = ["get", "serviceaccount", "causeway", "-n", NAMESPACE];
+    member.kubectl(account).await.ok();
+    ends(
+        &unjoin("member9", &["--dry-run=client"]).await,
+        0,
+        "
+            hub: cluster.cluster.karmada.io/member9 deleted (dry run)
+            hub: secret/member9 deleted (dry run)
+            member: serviceaccount/causeway deleted (dry run)
+        ",
+    );
+    let secret = credentials(env.fleet.hub(), "member9").await;
+    let client = member.client_with_token(&token(&secret.expect("credentials")));
+    let services = Api::<Service>::all(client);
+    let listed = services.list(&ListParams::default()).await;
+    listed.expect("the credentials still work");
+
+    // The cluster stays unknown after its removal, as a wrong kubeconfig would be.
+    ends(
+        &unjoin("member9", &[]).await,
+        0,
+        "member: serviceaccount/causeway deleted",
+    );
+    ends(&unjoin("member9", &[]).await, 1, "is not joined | --force");
+    ends(
+        &unjoin("member9", &["--force"]).await,
+        0,
+        "causeway-system kept",
+    );
+}
+
 async fn is_shown(env: &Environment, member: &Cluster) {
     let overview = env.mcs(["status"]).await;
     let row = overview
@@ -369,8 +414,17 @@ async fn what_the_controller_cleans_is_waited_for(installation: &Installation, h
         r#"{"metadata":{"finalizers":["mcs.causeway.dev/cleanup"]}}"#,
     )
     .await;
+    let refused = installation.kubectl_mcs(["unjoin", "member1"]).await;
+    ends(&refused, 1, "Lease | Nothing was deleted | --force");
+    let get = [
+        "get",
+        "cluster",
+        "member1",
+        "-o=jsonpath={.metadata.deletionTimestamp}",
+    ];
+    assert_eq!(hub.kubectl(get).await.ok(), "");
     let held = installation
-        .kubectl_mcs(["unjoin", "member1", "--timeout", "1s"])
+        .kubectl_mcs(["unjoin", "member1", "--timeout", "1s", "--force"])
         .await;
     ends(
         &held,
@@ -414,7 +468,9 @@ async fn the_account_stays_for_another_hub(installation: &Installation, member: 
     member.kubectl(account).await.ok();
     let forget = ["delete", "secret", "causeway-hub-other", "-n", NAMESPACE];
     member.kubectl(forget).await.ok();
-    let freed = installation.kubectl_mcs(args).await;
+    let freed = installation
+        .kubectl_mcs(args.into_iter().chain(["--force"]))
+        .await;
     ends(&freed, 0, "member: serviceaccount/causeway deleted");
     member.kubectl(account).await.refused();
 }

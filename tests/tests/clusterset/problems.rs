@@ -227,7 +227,10 @@ async fn a_member_that_leaves_keeps_nothing_of_imports_and_takes_its_exports_alo
     }
     let member2 = stage.member("member2");
     let kubeconfig = member2.kubeconfig().display().to_string();
-    let leave = ["unjoin", "member2", "--member-kubeconfig", &kubeconfig];
+    let kubeconfig = ["--member-kubeconfig", &kubeconfig];
+    let leave = ["unjoin", "member2", "--lease="]
+        .into_iter()
+        .chain(kubeconfig);
     stage.set.installation.kubectl_mcs(leave).await.ok();
     let left = [
         "get",
