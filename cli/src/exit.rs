@@ -203,6 +203,7 @@ fn install(error: &InstallError) -> u8 {
 fn uninstall(error: &UninstallError) -> u8 {
     match error {
         UninstallError::NotConfirmed => USAGE,
+        UninstallError::WorksForbidden | UninstallError::LeaseForbidden(_) => UNKNOWN,
         UninstallError::Request(error) => request(error),
         UninstallError::Object(error) => object(error),
         UninstallError::Definition(error) => definition(error),

@@ -6,9 +6,10 @@ mod serving;
 
 use std::io;
 
-use causeway::api::{Cluster, MultiClusterService};
+use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::ClusterName;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Resource, ResourceExt};
@@ -40,6 +41,14 @@ pub(crate) enum UninstallError {
     Definition(#[from] DefinitionError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(
+        "you may not list works.work.karmada.io on the hub, which show what Karmada manages; use a kubeconfig that may"
+    )]
+    WorksForbidden,
+    #[error(
+        "you may not get Lease {0} on the hub, which shows whether causeway-controller runs; use a kubeconfig that may"
+    )]
+    LeaseForbidden(&'static str),
     #[error("the answer cannot be read: {0}")]
     Input(io::Error),
     #[error(
@@ -96,6 +105,8 @@ struct Inventory {
     karmadas: ManagedByKarmada,
     services: usize,
     clusters: Vec<Cluster>,
+    /// Members whose credentials outlived their Cluster, as an interrupted `--cascade` leaves them.
+    orphans: Vec<ClusterName>,
     /// The two definitions, and whose they are.
     definitions: [(Kind, Origin); 2],
     /// In the order in which they are removed.
@@ -107,7 +118,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
     let hub = ApiServer::hub(hub).await?;
     let inventory = Inventory::read(&hub).await?;
     let definitions = inventory.definitions_to_go(args);
-    if inventory.objects.is_empty() && definitions.is_empty() {
+    if inventory.objects.is_empty() && inventory.orphans.is_empty() && definitions.is_empty() {
         output::result(format_args!(
             "nothing of causeway to remove on the hub at {}",
             hub.url()
@@ -146,7 +157,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
     }
     if args.keep_services {
         keep_services::remove_finalizers(&hub, &inventory.objects, args.timeout).await?;
-    } else if !inventory.serving.is_empty() {
+    } else {
         clean(&hub, &inventory, args).await?;
     }
     for object in &inventory.objects {
@@ -165,9 +176,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
 impl Inventory {
     async fn read(hub: &ApiServer) -> Result<Self, UninstallError> {
         let services: Vec<MultiClusterService> = list(hub).await?;
-        let works = karmada::works(hub, None).await?.unwrap_or_default();
-        let karmadas = ManagedByKarmada::of(&services, &works);
+        let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
         let clusters: Vec<Cluster> = list(hub).await?;
+        let orphans = orphans(hub, &clusters).await?;
         let definitions = [
             (SERVICES, SERVICES.find(hub).await?.origin),
             (CLUSTERS, CLUSTERS.find(hub).await?.origin),
@@ -188,6 +199,7 @@ impl Inventory {
             karmadas,
             services: services.len(),
             clusters,
+            orphans,
             definitions,
             objects,
         })
@@ -205,10 +217,16 @@ impl Inventory {
         hub: &ApiServer,
         definitions: &[Kind],
         args: &UninstallArgs,
-    ) -> Result<(), OutputError> {
+    ) -> Result<(), UninstallError> {
         output::result(format_args!("to be removed from the hub at {}:", hub.url()))?;
         for object in &self.objects {
             output::result(format_args!("  {}", objects::title(object)))?;
+        }
+        for name in self.orphans.iter().filter(|_| !args.keep_services) {
+            output::result(format_args!(
+                "  {}",
+                objects::title(&hub::bare_secret(name)?)
+            ))?;
         }
         for kind in definitions {
             let count = match kind.plural == SERVICES.plural {
@@ -232,14 +250,14 @@ impl Inventory {
             ))?;
         }
         if args.keep_services {
-            return output::result(
+            return Ok(output::result(
                 "after that nothing updates multi-cluster services: Services and EndpointSlices stay in the members as they are now, also when \
                  endpoints come and go",
-            );
+            )?);
         }
-        output::result(
+        Ok(output::result(
             "after that MultiClusterServices are neither validated nor served, and exports are not imported: clients lose their endpoints in other clusters",
-        )
+        )?)
     }
 
     fn print_kept(&self, args: &UninstallArgs) -> Result<(), UninstallError> {
@@ -265,23 +283,55 @@ impl Inventory {
         Ok(())
     }
 
-    /// What is left in the members, which the hub's credentials do not reach any more.
+    /// Reports the accounts in the members, whose credentials on the hub are about to go.
+    fn report_accounts(&self) -> Result<(), OutputError> {
+        let joined = self.serving.clusters().iter().map(String::as_str);
+        let joined: Vec<_> = joined
+            .chain(self.orphans.iter().map(ClusterName::as_str))
+            .collect();
+        if joined.is_empty() {
+            return Ok(());
+        }
+        output::result(format_args!(
+            "note: causeway's account remains in {}; to delete its token for this hub, and the account unless another hub uses it, run \
+             for each: kubectl mcs unjoin NAME --member-kubeconfig FILE --force",
+            joined.join(", ")
+        ))
+    }
+
+    /// Reports leftovers in members that were not joined with this program.
     async fn report_members(&self, hub: &ApiServer) -> Result<(), UninstallError> {
         let joined = self.serving.clusters();
-        if !joined.is_empty() {
-            output::result(format_args!(
-                "note: causeway's account remains in {}; to delete it, run there: kubectl delete -f manifests/member/rbac.yaml",
-                joined.join(", ")
-            ))?;
-        }
-        let others = self.clusters.iter().map(ResourceExt::name_any);
-        let others: Vec<_> = others.filter(|name| !joined.contains(name)).collect();
         let others = self
             .clusters
             .iter()
-            .filter(|one| others.contains(&one.name_any()));
+            .filter(|one| !joined.contains(&one.name_any()));
         leftovers::report(hub, others).await
     }
+}
+
+/// Returns the Works of Karmada; none where the hub serves none.
+async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, UninstallError> {
+    let works = karmada::works(hub, None).await?;
+    works.ok_or(UninstallError::WorksForbidden)
+}
+
+/// Returns the names of credentials that `join` made, of Clusters that do not exist.
+async fn orphans(hub: &ApiServer, clusters: &[Cluster]) -> Result<Vec<ClusterName>, RequestError> {
+    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), MEMBERS_NAMESPACE);
+    let made_by_join = format!(
+        "{}={},{}",
+        labels::MANAGED_BY,
+        labels::MANAGER,
+        labels::CLUSTER
+    );
+    let made_by_join = ListParams::default().labels(&made_by_join);
+    let secrets = hub.request(secrets.list_metadata(&made_by_join)).await?;
+    let names = secrets.items.iter().map(ResourceExt::name_any);
+    let names = names.filter(|name| !clusters.iter().any(|one| one.name_any() == *name));
+    Ok(names
+        .filter_map(|name| ClusterName::try_from(&*name).ok())
+        .collect())
 }
 
 /// Every object of a kind, none where it is not served.
@@ -306,33 +356,39 @@ fn confirm(hub: &ApiServer) -> Result<(), UninstallError> {
     }
 }
 
-/// Deletes what causeway serves, and waits until its controller is done: first the services, while all members are known, then
-/// the Clusters.
+/// Deletes everything that causeway serves and waits for its controller: first the services, while
+/// all members are known, then the Clusters, then the credentials. A repeated run resumes an
+/// interrupted one.
 async fn clean(
     hub: &ApiServer,
     inventory: &Inventory,
     args: &UninstallArgs,
 ) -> Result<(), UninstallError> {
     let deadline = Instant::now() + args.timeout;
-    for (namespace, name) in inventory.serving.services() {
-        objects::remove(hub, &object(&SERVICES, Some(namespace), &name)?).await?;
+    let serving = &inventory.serving;
+    if !serving.is_empty() {
+        for (namespace, name) in serving.services() {
+            objects::remove(hub, &object(&SERVICES, Some(namespace), &name)?).await?;
+        }
+        cleaned(hub, deadline, args, Serving::without_clusters).await?;
+        for name in serving.clusters() {
+            objects::remove(hub, &object(&CLUSTERS, None, name)?).await?;
+        }
+        cleaned(hub, deadline, args, |serving| serving).await?;
     }
-    cleaned(hub, deadline, args, Serving::without_clusters).await?;
-    for name in inventory.serving.clusters() {
-        objects::remove(hub, &object(&CLUSTERS, None, name)?).await?;
-    }
-    cleaned(hub, deadline, args, |serving| serving).await?;
+    inventory.report_accounts()?;
     for cluster in &inventory.clusters {
         let name = cluster.name_any();
-        let Ok(known) = ClusterName::try_from(&*name) else {
-            continue;
-        };
-        if let Some(secret) = hub::credentials(hub, &known).await? {
-            objects::remove(hub, &secret).await?;
-        }
         let problem = unjoin::cleaning(cluster);
-        if inventory.serving.clusters().contains(&name) && !problem.is_empty() {
+        if serving.clusters().contains(&name) && !problem.is_empty() {
             unjoin::report_left(hub, &name, &problem).await?;
+        }
+    }
+    let cleaned = serving.clusters().iter();
+    let cleaned = cleaned.filter_map(|name| ClusterName::try_from(name.as_str()).ok());
+    for name in cleaned.chain(inventory.orphans.iter().cloned()) {
+        if let Some(secret) = hub::credentials(hub, &name).await? {
+            objects::remove(hub, &secret).await?;
         }
     }
     Ok(())
@@ -366,8 +422,7 @@ async fn cleaned(
     loop {
         ticks.tick().await;
         let (services, clusters) = (list(hub).await?, list(hub).await?);
-        let works = karmada::works(hub, None).await?.unwrap_or_default();
-        let karmadas = ManagedByKarmada::of(&services, &works);
+        let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
         let left = part(Serving::of(&services, &clusters, &karmadas));
         if left.is_empty() {
             return Ok(());

@@ -84,7 +84,11 @@ pub(crate) enum UnjoinError {
 pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinError> {
     let name = join::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
-    hub::check_cluster_api(&hub).await?;
+    match hub::check_cluster_api(&hub).await {
+        // After an uninstall the account in the member is left.
+        Err(HubError::NoClusterApi) if args.force => {}
+        checked => checked?,
+    }
     let member = match &args.member_kubeconfig {
         Some(path) => Some(ApiServer::member(path, args.member_context.as_deref()).await?),
         None => None,
@@ -270,7 +274,12 @@ async fn report_services(hub: &ApiServer, name: &ClusterName) -> Result<(), Unjo
     let services: Api<MultiClusterService> = Api::all(hub.client.clone());
     let services = match hub.request(services.list(&ListParams::default())).await {
         Ok(list) => list.items,
-        Err(RequestError::NotFound { .. } | RequestError::NotAllowed { .. }) => return Ok(()),
+        Err(RequestError::NotFound { .. }) => return Ok(()),
+        Err(RequestError::NotAllowed { .. }) => {
+            return Ok(output::result(format_args!(
+                "note: you may not list MultiClusterServices, so some may still name {name}"
+            ))?);
+        }
         Err(error) => return Err(error.into()),
     };
     for service in services.iter().filter(|service| names(service, name)) {

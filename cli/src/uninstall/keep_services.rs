@@ -33,10 +33,13 @@ pub(super) async fn check(
     }
 }
 
-async fn holder(hub: &ApiServer) -> Result<Option<String>, RequestError> {
+async fn holder(hub: &ApiServer) -> Result<Option<String>, UninstallError> {
     let lease = CONTROLLER_LEASE.split_once('/');
     let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
     let controller = Controller::read(hub, &args::Lease(lease)).await?;
+    if matches!(controller, Controller::Unknown) {
+        return Err(UninstallError::LeaseForbidden(CONTROLLER_LEASE));
+    }
     Ok(controller.holder(Timestamp::now()).map(ToOwned::to_owned))
 }
 

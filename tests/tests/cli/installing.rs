@@ -4,8 +4,8 @@ use std::path::Path;
 use std::pin::pin;
 
 use causeway_tests::binaries;
-use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::causeway::replicas::{Replicas, answered};
+use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
 use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::kubelet::Kubelet;
 use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
@@ -19,7 +19,7 @@ use crate::{credentials, ends, join};
 async fn fleet() -> &'static Fleet {
     static FLEET: OnceCell<Fleet> = OnceCell::const_new();
     FLEET
-        .get_or_init(|| Fleet::builder().members(3).start())
+        .get_or_init(|| Fleet::builder().members(4).start())
         .await
 }
 
@@ -417,12 +417,56 @@ async fn what_the_controller_still_serves_is_cleaned_before_it_goes() {
             lease.coordination.k8s.io/causeway-controller deleted
             clusters.cluster.karmada.io deleted
             account remains in member3
+            kubectl mcs unjoin NAME --member-kubeconfig FILE --force
         ",
     );
+    assert!(!removed.stdout.contains("rbac.yaml"), "{}", removed.stdout);
     assert!(credentials(hub, "member3").await.is_none());
+    the_account_is_deleted_without_definitions(fleet, hub, member).await;
     member.kubectl(delivered).await.refused();
     let again = mcs(fleet, hub, "uninstall --yes --cascade --crds").await;
     ends(&again, 0, "nothing of causeway to remove");
+}
+
+/// As the note of `uninstall` advises.
+async fn the_account_is_deleted_without_definitions(
+    fleet: &Fleet,
+    hub: &Cluster,
+    member: &Cluster,
+) {
+    let kubeconfig = member.kubeconfig().display();
+    let unjoin = format!("unjoin member3 --force --member-kubeconfig {kubeconfig}");
+    let said = mcs(fleet, hub, &unjoin).await;
+    ends(
+        &said,
+        0,
+        "secret/causeway-hub- | member: serviceaccount/causeway deleted",
+    );
+}
+
+#[tokio::test]
+async fn interrupted_uninstall_leaves_no_credentials_when_repeated() {
+    let fleet = fleet().await;
+    let hub = fleet.member("member4");
+    ends(&mcs(fleet, hub, "install --external").await, 0, "");
+    // The Clusters of both are gone; a person made the second Secret.
+    let secret = |name: &str, manager: &str| {
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\n  namespace: {MEMBERS_NAMESPACE}\n\
+             \x20 labels: {{app.kubernetes.io/managed-by: {manager}, mcs.causeway.dev/cluster: {name}}}\n\
+             stringData: {{token: live}}\n"
+        )
+    };
+    hub.apply(&secret("gone", "causeway")).await.ok();
+    hub.apply(&secret("kept", "somebody")).await.ok();
+    let removed = mcs(fleet, hub, "uninstall --cascade --yes").await;
+    ends(
+        &removed,
+        0,
+        "account remains in gone | hub: secret/gone deleted",
+    );
+    assert!(credentials(hub, "gone").await.is_none());
+    assert!(credentials(hub, "kept").await.is_some());
 }
 
 /// While the controller is stopped nothing but the object's deletion is asked for.
