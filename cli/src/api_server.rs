@@ -1,19 +1,19 @@
 //! Requests to an API server, each within a deadline, and what it means when there is no answer.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::multicluster::Version;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config, Resource};
 use tokio::sync::OnceCell;
 
 use crate::args::{HubArgs, Side};
 use crate::screen::printable;
+use crate::kubeconfig::{self, Access, LoadError, describe_plugin_failure};
 
 /// How long one request may take.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -70,40 +70,41 @@ pub(crate) struct ApiServer {
     pub config: Config,
     /// Namespaces of the hub that hold the members' credentials; read where needed.
     pub secret_namespaces: Arc<OnceCell<BTreeSet<String>>>,
+    /// `proxy-url` of the kubeconfig, without the proxy of the environment.
+    pub proxy_url: Option<String>,
 }
 
 impl ApiServer {
-    /// The hub: the kubeconfig that was given, else what kubectl would use.
+    /// Connects to the hub of the given kubeconfig, else of the one that kubectl would use.
     pub(crate) async fn hub(args: &HubArgs) -> Result<Self, RequestError> {
-        let options = KubeConfigOptions {
-            context: args.context.clone(),
-            ..KubeConfigOptions::default()
-        };
-        let mut config = match &args.kubeconfig {
-            Some(path) => from_file(Side::Hub, path, &options).await?,
-            None if args.context.is_some() => Config::from_kubeconfig(&options)
-                .await
-                .map_err(|error| unusable(Side::Hub, &error))?,
-            None => Config::infer()
-                .await
-                .map_err(|error| RequestError::NoKubeconfig(root_cause(&error)))?,
+        let context = args.context.as_deref();
+        let mut access = match kubeconfig::load(args.kubeconfig.as_deref()) {
+            Err(LoadError::Absent {
+                why,
+                in_cluster: true,
+            }) if context.is_none() => Access {
+                config: Config::incluster().map_err(|_| RequestError::NoKubeconfig(why))?,
+                proxy_url: None,
+            },
+            Err(LoadError::Absent { why, .. }) => return Err(RequestError::NoKubeconfig(why)),
+            loaded => access(Side::Hub, loaded, context).await?,
         };
         if let Some(namespace) = &args.namespace {
-            config.default_namespace.clone_from(namespace);
+            access.config.default_namespace.clone_from(namespace);
         }
-        Self::new(Side::Hub, config)
+        Self::of(Side::Hub, access)
     }
 
-    /// The member of that kubeconfig.
-    pub(crate) async fn member(
-        path: &PathBuf,
-        context: Option<&str>,
-    ) -> Result<Self, RequestError> {
-        let options = KubeConfigOptions {
-            context: context.map(ToOwned::to_owned),
-            ..KubeConfigOptions::default()
-        };
-        Self::new(Side::Member, from_file(Side::Member, path, &options).await?)
+    /// Connects to the member of that kubeconfig.
+    pub(crate) async fn member(path: &Path, context: Option<&str>) -> Result<Self, RequestError> {
+        let access = access(Side::Member, kubeconfig::load(Some(path)), context).await?;
+        Self::of(Side::Member, access)
+    }
+
+    fn of(side: Side, access: Access) -> Result<Self, RequestError> {
+        let mut server = Self::new(side, access.config)?;
+        server.proxy_url = access.proxy_url;
+        Ok(server)
     }
 
     /// One with that configuration. A server that is busy for a moment (429, 503, 504) gets the request again.
@@ -112,13 +113,15 @@ impl ApiServer {
         let client =
             Client::try_from(config.clone()).map_err(|error| RequestError::Kubeconfig {
                 side,
-                why: root_cause(&error),
+                why: describe_plugin_failure(&error, config.auth_info.exec.as_ref())
+                    .unwrap_or_else(|| root_cause(&error)),
             })?;
         Ok(Self {
             side,
             client,
             config,
             secret_namespaces: Arc::default(),
+            proxy_url: None,
         })
     }
 
@@ -129,11 +132,6 @@ impl ApiServer {
             .to_string()
             .trim_end_matches('/')
             .to_owned()
-    }
-
-    /// The proxy through which it is reached.
-    pub(crate) fn proxy(&self) -> Option<String> {
-        self.config.proxy_url.as_ref().map(ToString::to_string)
     }
 
     /// Sends one request and waits for the answer, 10 seconds at most.
@@ -168,7 +166,9 @@ impl ApiServer {
     pub(crate) fn failure(&self, error: &kube::Error) -> RequestError {
         let side = self.side;
         let kube::Error::Api(status) = error else {
-            return self.unreachable(root_cause(error));
+            let exec = self.config.auth_info.exec.as_ref();
+            let of_plugin = describe_plugin_failure(error, exec);
+            return self.unreachable(of_plugin.unwrap_or_else(|| root_cause(error)));
         };
         let message = printable(&status.message).into_owned();
         match status.code {
@@ -212,22 +212,20 @@ impl ApiServer {
     }
 }
 
-async fn from_file(
+async fn access(
     side: Side,
-    path: &PathBuf,
-    options: &KubeConfigOptions,
-) -> Result<Config, RequestError> {
-    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unusable(side, &error))?;
-    Config::from_custom_kubeconfig(kubeconfig, options)
-        .await
-        .map_err(|error| unusable(side, &error))
-}
-
-fn unusable(side: Side, error: &KubeconfigError) -> RequestError {
-    RequestError::Kubeconfig {
+    loaded: Result<kubeconfig::Loaded, LoadError>,
+    context: Option<&str>,
+) -> Result<Access, RequestError> {
+    let unusable = |error: LoadError| RequestError::Kubeconfig {
         side,
         why: error.to_string(),
-    }
+    };
+    loaded
+        .map_err(unusable)?
+        .access(context)
+        .await
+        .map_err(unusable)
 }
 
 /// The innermost error: "connection refused" says more than "client error".

@@ -87,7 +87,7 @@ pub(crate) enum Command {
     /// Uninstall causeway from the hub
     #[command(after_help = UNINSTALL_EXAMPLES)]
     Uninstall(UninstallArgs),
-    /// Join a cluster to the hub, or renew its credentials
+    /// Join a cluster to the hub, or update it
     #[command(after_help = JOIN_EXAMPLES)]
     Join(JoinArgs),
     /// Remove a cluster from the hub

@@ -232,7 +232,10 @@ fn moving(error: &MoveError) -> u8 {
 
 fn join(error: &JoinError) -> u8 {
     match error {
-        JoinError::Name { .. } | JoinError::Endpoint(_) => USAGE,
+        JoinError::Name { .. }
+        | JoinError::Endpoint(_)
+        | JoinError::Insecure { .. }
+        | JoinError::ProxyUser => USAGE,
         JoinError::Request(error) => request(error),
         JoinError::Hub(error) => hub(error),
         JoinError::Member(error) => member(error),

@@ -8,7 +8,7 @@ use kube::Api;
 use tokio::time::Instant;
 
 use crate::api_server::{ApiServer, RequestError};
-use crate::args::{HubArgs, JoinArgs};
+use crate::args::{HubArgs, JoinArgs, Side};
 use crate::definitions::{self, DefinitionError};
 use crate::hub::{self, HubError, Known};
 use crate::location::{Located, Location};
@@ -25,6 +25,16 @@ pub(crate) enum JoinError {
     Name { name: String, rule: NameError },
     #[error("--api-endpoint {0:?} is no URL such as https://10.0.0.2:6443")]
     Endpoint(String),
+    #[error(
+        "the kubeconfig of the {side} {what}, so anybody could answer for it and take the tokens of \
+         join; add certificate-authority-data and an https:// server to it"
+    )]
+    Insecure { side: Side, what: &'static str },
+    #[error(
+        "proxy-url of the member's kubeconfig holds a user, and everybody who may list Clusters would \
+         see it; use a proxy without a password"
+    )]
+    ProxyUser,
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -60,7 +70,7 @@ pub(crate) enum JoinError {
     },
 }
 
-/// Joins a cluster, or renews its credentials.
+/// Joins a cluster, or updates a joined one.
 pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError> {
     let name = cluster_name(&args.name)?;
     let endpoint = args
@@ -74,6 +84,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         args.member.member_context.as_deref(),
     )
     .await?;
+    check_verified(&hub)?;
+    check_verified(&member)?;
+    check_proxy(member.proxy_url.as_deref())?;
     if args.dry_run.is_some() {
         return dry_run::print(&hub, &member, &name, endpoint, args).await;
     }
@@ -104,18 +117,39 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let endpoint = endpoint.unwrap_or_else(|| member.url());
     let Credentials { token, ca_bundle } = &credentials;
     let secret = hub::secret(&name, Some(token), ca_bundle)?;
-    let proxy = member.proxy();
     let cluster = hub::cluster(
         &name,
         &identity.uid,
         &endpoint,
-        proxy.as_deref(),
+        member.proxy_url.as_deref(),
         &located.location,
     )?;
     for object in [secret, cluster] {
         objects::apply(&hub, &object, Run::Real).await?;
     }
     synced(&hub, &name, &endpoint, args).await
+}
+
+/// Refuses a server whose identity is not verified.
+fn check_verified(server: &ApiServer) -> Result<(), JoinError> {
+    let what = if server.config.accept_invalid_certs {
+        "sets insecure-skip-tls-verify"
+    } else if server.config.cluster_url.scheme_str() == Some("http") {
+        "names a server without TLS"
+    } else {
+        return Ok(());
+    };
+    let side = server.side;
+    Err(JoinError::Insecure { side, what })
+}
+
+/// Refuses a proxy with user info: `spec.proxyURL` is no secret.
+fn check_proxy(url: Option<&str>) -> Result<(), JoinError> {
+    let authority = url.and_then(|url| url.split("://").last()?.split('/').next());
+    match authority {
+        Some(authority) if authority.contains('@') => Err(JoinError::ProxyUser),
+        _ => Ok(()),
+    }
 }
 
 /// The name, checked.
@@ -347,6 +381,36 @@ mod tests {
             ),
         ] {
             assert_eq!(waiting(cluster.as_ref()), expected);
+        }
+    }
+
+    #[test]
+    fn proxy_with_a_user_is_refused() {
+        for url in [
+            "http://me:secret@proxy:1",
+            "http://me@proxy",
+            "me:secret@proxy:1/",
+        ] {
+            let error = check_proxy(Some(url)).expect_err(url).to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        for url in [None, Some("http://proxy:1"), Some("http://proxy/a@b")] {
+            assert!(check_proxy(url).is_ok(), "{url:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn unverified_servers_are_refused() {
+        let check = |url: &str, accept_invalid_certs| {
+            let mut config = kube::Config::new(url.parse().expect("a URL"));
+            config.accept_invalid_certs = accept_invalid_certs;
+            let server = ApiServer::new(Side::Member, config).expect("a client");
+            check_verified(&server).map_err(|error| error.to_string())
+        };
+        assert_eq!(check("https://a", false), Ok(()));
+        for (url, insecure) in [("https://a", true), ("http://a", false)] {
+            let error = check(url, insecure).expect_err(url);
+            assert!(error.contains("of the member"), "{error}");
         }
     }
 

@@ -25,6 +25,7 @@ mod hub;
 mod install;
 mod join;
 mod karmada;
+mod kubeconfig;
 mod lease;
 mod location;
 mod member;

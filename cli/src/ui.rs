@@ -26,7 +26,6 @@ mod watches;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use kube::config::Kubeconfig;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -40,6 +39,7 @@ pub(crate) use self::rights::RightsError;
 use self::row::ServerRow;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, UiArgs};
+use crate::kubeconfig;
 use crate::output;
 use crate::output::OutputError;
 
@@ -151,11 +151,8 @@ fn context(args: &HubArgs) -> Option<String> {
     if args.context.is_some() {
         return args.context.clone();
     }
-    let kubeconfig = match &args.kubeconfig {
-        Some(path) => Kubeconfig::read_from(path),
-        None => Kubeconfig::read(),
-    };
-    kubeconfig.ok()?.current_context
+    let loaded = kubeconfig::load(args.kubeconfig.as_deref());
+    loaded.ok()?.kubeconfig.current_context
 }
 
 /// Until a person, or whoever started this, wants it to end.

@@ -10,11 +10,11 @@ use causeway::api::{Cluster, MultiClusterService};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::ListParams;
-use kube::config::Kubeconfig;
 use serde::de::DeserializeOwned;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::HubArgs;
+use crate::kubeconfig;
 
 /// How long a person waits for names after they pressed Tab.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -90,11 +90,8 @@ impl Names {
 
 /// The contexts of a kubeconfig: this one, else the one that kubectl would use.
 fn contexts(path: Option<&Path>) -> Option<Vec<String>> {
-    let kubeconfig = match path {
-        Some(path) => Kubeconfig::read_from(path),
-        None => Kubeconfig::read(),
-    };
-    let contexts = kubeconfig.ok()?.contexts.into_iter();
+    let loaded = kubeconfig::load(path).ok()?;
+    let contexts = loaded.kubeconfig.contexts.into_iter();
     Some(contexts.map(|context| context.name).collect())
 }
 

@@ -43,8 +43,8 @@ pub(super) async fn print(
         let ca_bundle = member::published_authorities(member).await?;
         let secret = hub::secret(name, None, &ca_bundle)?;
         let location = location(member, &known, name, args).await?.location;
-        let proxy = member.proxy();
-        let cluster = hub::cluster(name, &identity.uid, &endpoint, proxy.as_deref(), &location)?;
+        let proxy = member.proxy_url.as_deref();
+        let cluster = hub::cluster(name, &identity.uid, &endpoint, proxy, &location)?;
         sets.push((hub, vec![secret, cluster]));
         note_token(name, &hub_uid)?;
     }

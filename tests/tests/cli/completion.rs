@@ -63,7 +63,7 @@ spec: {types: [CrossCluster]}
     hub.apply(objects).await.ok();
 
     let commands = completed(&fleet, &[""]).await;
-    let join = "join\tJoin a cluster to the hub, or renew its credentials";
+    let join = "join\tJoin a cluster to the hub, or update it";
     assert!(commands.contains(&join.to_owned()), "{commands:?}");
     assert_eq!(commands.last().map(String::as_str), Some(":4"));
     let flags = completed(&fleet, &["status", "--al"]).await;

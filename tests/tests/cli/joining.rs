@@ -1,4 +1,6 @@
+use causeway_tests::binaries;
 use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::kubectl::Command;
 use causeway_tests::{Cluster, Fleet, Installation};
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::Api;
@@ -212,6 +214,54 @@ async fn the_making_of_namespaces_is_granted_and_withdrawn_by_join() {
         "member: clusterrole.rbac.authorization.k8s.io/causeway-member-namespace-creation deleted",
     );
     member.kubectl(role).await.refused();
+}
+
+#[tokio::test]
+async fn join_stores_only_the_proxy_of_the_kubeconfig() {
+    let env = env().await;
+    let member = env.fleet.member("member9");
+    let text = std::fs::read_to_string(member.kubeconfig()).expect("a kubeconfig");
+    let endpoint = format!("server: {}", member.url());
+    assert!(text.contains(&endpoint), "{text}");
+    let write = |name: &str, addition: &str| {
+        let text = text.replace(&endpoint, &format!("{endpoint}\n    {addition}"));
+        let path = env.fleet.directory().join(name);
+        std::fs::write(&path, text).expect("a kubeconfig");
+        path.display().to_string()
+    };
+    let join = async |kubeconfig: &str, args: &[&str]| {
+        let program = binaries::causeway("kubectl-mcs");
+        Command::new(env.fleet.reaper(), env.fleet.directory(), program)
+            .env(
+                "KUBECONFIG",
+                env.fleet.hub().kubeconfig().display().to_string(),
+            )
+            .env("HTTPS_PROXY", "http://me:hunter2@127.0.0.1:1")
+            .args(["join", "member9", "--member-kubeconfig", kubeconfig])
+            .args(args.iter().copied())
+            .run()
+            .await
+    };
+    let dry_run = ["--dry-run=client", "--only=hub"];
+    let plain = member.kubeconfig().display().to_string();
+    let printed = join(&plain, &dry_run).await;
+    ends(&printed, 0, "kind: Cluster");
+    let text = format!("{}{}", printed.stdout, printed.stderr);
+    assert!(
+        !text.contains("proxyURL") && !text.contains("hunter2"),
+        "{text}"
+    );
+    let user = write(
+        "proxy.kubeconfig",
+        "proxy-url: http://me:hunter2@127.0.0.1:1",
+    );
+    let refused = join(&user, &[]).await;
+    ends(
+        &refused,
+        2,
+        "proxy-url of the member's kubeconfig holds a user",
+    );
+    assert!(!refused.stderr.contains("hunter2"), "{}", refused.stderr);
 }
 
 #[tokio::test]

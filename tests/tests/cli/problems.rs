@@ -79,6 +79,48 @@ async fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
 }
 
 #[tokio::test]
+async fn kubeconfig_files_are_read_as_kubectl_reads_them() {
+    let env = env().await;
+    let hub = env.fleet.hub().kubeconfig().display().to_string();
+    let broken = env.fleet.directory().join("broken.kubeconfig");
+    std::fs::write(&broken, "users: [{user: {token: hunter2}]").unwrap();
+    let broken = broken.display().to_string();
+    let mcs = async |kubeconfig: String, command: &str| {
+        let program = binaries::causeway("kubectl-mcs");
+        Command::new(env.fleet.reaper(), env.fleet.directory(), program)
+            .env("KUBECONFIG", kubeconfig)
+            .args(command.split(' '))
+            .run()
+            .await
+    };
+    ends(
+        &mcs(format!("/missing:{hub}"), "version").await,
+        0,
+        "Hub Version: v1.36.3",
+    );
+    for command in ["version", "ui --no-browser"] {
+        let refused = mcs(format!("{hub}:{broken}"), command).await;
+        ends(
+            &refused,
+            2,
+            &format!("invalid kubeconfig of the hub: {broken}: invalid YAML"),
+        );
+        assert!(!refused.stderr.contains("hunter2"), "{}", refused.stderr);
+    }
+    ends(
+        &mcs("/missing".to_owned(), "version").await,
+        3,
+        "/missing does not exist",
+    );
+    let join = format!("join a --member-kubeconfig {broken}");
+    ends(
+        &mcs(hub, &join).await,
+        2,
+        &format!("of the member: {broken}: invalid YAML"),
+    );
+}
+
+#[tokio::test]
 async fn an_api_server_that_cannot_be_asked_exits_with_3() {
     let env = env().await;
     let directory = env.fleet.directory();
