@@ -12,8 +12,8 @@ use kube::{Api, Client, Config, Resource};
 use tokio::sync::OnceCell;
 
 use crate::args::{HubArgs, Side};
-use crate::screen::printable;
 use crate::kubeconfig::{self, Access, LoadError, describe_plugin_failure};
+use crate::screen::printable;
 
 /// How long one request may take.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);

@@ -197,6 +197,22 @@ pub(crate) fn registry(deployment: &DynamicObject) -> Option<&str> {
     })
 }
 
+/// Returns the tag of a stored Deployment's image, if it is one of causeway's own name.
+pub(crate) fn deployed_tag(deployment: &DynamicObject) -> Option<&str> {
+    let images = deployment.data.pointer(CONTAINERS)?.as_array()?.iter();
+    let mut images = images.filter_map(|container| container.get("image")?.as_str());
+    let name = deployment.metadata.name.as_deref()?;
+    let image = images.find(|image| Image::parse(image).name == name)?;
+    tag(image)
+}
+
+/// Returns the Deployments of a hub that runs causeway itself.
+pub(crate) fn deployments() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut workloads = objects::parse(WORKLOADS)?;
+    workloads.retain(is_deployment);
+    Ok(workloads)
+}
+
 fn is_named(object: &DynamicObject, name: &str) -> bool {
     object.metadata.name.as_deref() == Some(name)
 }

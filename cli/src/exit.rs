@@ -192,6 +192,7 @@ fn install(error: &InstallError) -> u8 {
         InstallError::NotReady(_)
         | InstallError::Output(_)
         | InstallError::TooOld(_)
+        | InstallError::Older { .. }
         | InstallError::Lacks { .. }
         | InstallError::OfHelm { .. }
         | InstallError::NamespaceEnds(_)

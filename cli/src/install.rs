@@ -8,16 +8,18 @@ use std::path::{Path, PathBuf};
 
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use tokio::time::Instant;
 
 use self::ready::NotReady;
 use crate::api_server::{ApiServer, RequestError};
-use crate::args::{DryRun, HubArgs, InstallArgs};
+use crate::args::{CONTROLLER_LEASE, DryRun, HubArgs, InstallArgs, Lease};
 use crate::definitions::{CLUSTERS, DefinitionError, SERVICES};
 use crate::helm::Release;
-use crate::objects::{self, ObjectError, Run};
+use crate::lease::Controller;
+use crate::objects::{self, ObjectError, Run, preview};
 use crate::output::OutputError;
 use crate::{bundle, helm, member, output};
 
@@ -37,6 +39,11 @@ pub(crate) enum InstallError {
     NotReady(#[from] NotReady),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(
+        "the hub runs causeway v{deployed}, newer than this program (v{own}). Nothing was changed. Use the \
+         program of that version; to go back to v{own}, leave the newer CRDs as they are: add --skip-crds"
+    )]
+    Older { deployed: String, own: &'static str },
     #[error("--webhook-ca {file}: {why}", file = file.display())]
     Authority { file: PathBuf, why: String },
     #[error("the hub runs Kubernetes {0}; causeway needs 1.30 or later")]
@@ -100,12 +107,24 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
         keep_registries(&hub, &mut chosen).await?;
     }
     if !args.parts.skip_crds {
+        check_newer(&hub).await?;
+    }
+    let is_new = |object: &DynamicObject| {
+        let namespace = object.metadata.namespace.as_deref();
+        namespace.is_some_and(|one| absent.contains(&one))
+    };
+    let existing = chosen.iter().filter(|object| !is_new(object));
+    let checked = preview::check(&hub, existing, args.force_conflicts).await;
+    if run == Run::Real {
+        checked?;
+        return apply(&hub, args, &chosen).await;
+    }
+    if !args.parts.skip_crds {
         crds::install(&hub, &args.parts, run).await?;
     }
     note_nodes(&hub, &chosen).await?;
     for object in &chosen {
-        let namespace = object.metadata.namespace.as_deref();
-        if run == Run::Dry && namespace.is_some_and(|one| absent.contains(&one)) {
+        if is_new(object) {
             output::result(format_args!(
                 "hub: {} created (dry run, not validated: its namespace does not exist yet)",
                 objects::title(object)
@@ -114,10 +133,54 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
             objects::apply(&hub, object, run).await?;
         }
     }
-    if run == Run::Real {
-        finish(&hub, args, &chosen).await?;
+    Ok(checked?)
+}
+
+/// Applies the CRDs and everything else, and waits if requested.
+async fn apply(
+    hub: &ApiServer,
+    args: &InstallArgs,
+    chosen: &[DynamicObject],
+) -> Result<(), InstallError> {
+    if !args.parts.skip_crds {
+        crds::install(hub, &args.parts, Run::Real).await?;
+    }
+    note_nodes(hub, chosen).await?;
+    for object in chosen {
+        objects::apply_with(hub, object, Run::Real, args.force_conflicts).await?;
+    }
+    finish(hub, args, chosen).await
+}
+
+/// Refuses to replace a newer version, as far as the tags of the deployed images tell.
+async fn check_newer(hub: &ApiServer) -> Result<(), InstallError> {
+    let own = env!("CARGO_PKG_VERSION");
+    for deployment in bundle::deployments()? {
+        let stored = objects::get(hub, &deployment).await?;
+        let deployed = stored.as_ref().and_then(bundle::deployed_tag);
+        if let Some(deployed) = deployed.filter(|deployed| is_newer(deployed, own)) {
+            let deployed = deployed.to_owned();
+            return Err(InstallError::Older { deployed, own });
+        }
     }
     Ok(())
+}
+
+/// Whether a tag is a version newer than another. Tags that are no version are not.
+fn is_newer(tag: &str, own: &str) -> bool {
+    let version = |text: &str| {
+        let (numbers, rest) = match text.split_once('-') {
+            Some((numbers, _)) => (numbers, false),
+            None => (text, true),
+        };
+        let mut numbers = numbers.split('.').map(|one| one.parse::<u64>().ok());
+        let mut next = || numbers.next().flatten();
+        Some((next()?, next()?, next()?, rest))
+    };
+    match (version(tag.trim_start_matches('v')), version(own)) {
+        (Some(tag), Some(own)) => tag > own,
+        _ => false,
+    }
 }
 
 /// Waits, if requested, and prints the next step.
@@ -131,12 +194,18 @@ async fn finish(
     if args.parts.crds_only {
         return Ok(());
     }
+    if args.parts.external && leads(hub).await? {
+        return Ok(output::result(format_args!(
+            "the hub is ready for causeway v{version}, and causeway-controller is running; replace programs of \
+             another version, then check: kubectl mcs check"
+        ))?);
+    }
     if args.parts.external {
         output::result(format_args!(
             "the hub is ready for causeway v{version}; start causeway-webhook and causeway-controller with the tokens of Secrets \
              causeway-webhook-token and causeway-controller-token in namespace {DEFAULT_NAMESPACE}{}",
             match args.parts.webhook_url {
-                Some(_) => "",
+                Some(_) => ", unless they are running already",
                 None => ", then register the webhook: run this again with --webhook-url",
             }
         ))?;
@@ -162,6 +231,14 @@ async fn finish(
     Ok(output::result(format_args!(
         "causeway v{version} is ready; join a member: kubectl mcs join NAME --member-kubeconfig FILE"
     ))?)
+}
+
+/// Whether a controller leads. One that may not be observed does not count.
+async fn leads(hub: &ApiServer) -> Result<bool, InstallError> {
+    let lease = CONTROLLER_LEASE.split_once('/');
+    let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+    let controller = Controller::read(hub, &Lease(lease)).await?;
+    Ok(controller.holder(Timestamp::now()).is_some())
 }
 
 /// All that would be applied where the hub has no foreign definitions.
@@ -301,6 +378,21 @@ mod tests {
             assert_eq!(read, applied, "{line}");
             assert_eq!(read[0].metadata.name.as_deref(), Some(first), "{line}");
             assert_eq!(read.len(), count, "{line}");
+        }
+    }
+
+    #[test]
+    fn newer_versions_are_recognized_by_their_tags() {
+        for (tag, own, newer) in [
+            ("0.3.0", "0.2.0", true),
+            ("v0.10.0", "0.9.0", true),
+            ("0.2.0", "0.2.0-dev", true),
+            ("0.2.0-dev", "0.2.0", false),
+            ("0.2.0", "0.2.0", false),
+            ("0.1.9", "0.2.0", false),
+            ("latest", "0.2.0", false),
+        ] {
+            assert_eq!(is_newer(tag, own), newer, "{tag} over {own}");
         }
     }
 

@@ -109,7 +109,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     }
 
     let hub_uid = hub.uid().await?;
-    let credentials = member::grant(&member, &hub_uid, args.allow_namespace_creation).await?;
+    let creation = args.allow_namespace_creation;
+    let credentials = member::grant(&member, &hub_uid, creation, args.force_conflicts).await?;
     member::verify(&member, &credentials).await?;
     if !args.skip_crds {
         definitions::install(&member).await?;

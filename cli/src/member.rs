@@ -12,12 +12,12 @@ use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Config, ResourceExt as _};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
-use crate::objects::{self, ObjectError, Run};
+use crate::objects::{self, ObjectError, Run, preview};
 use crate::output::OutputError;
 use crate::wait::TimedOut;
 use crate::{output, wait};
@@ -100,27 +100,50 @@ pub(crate) fn account(
 ) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut account = objects::parse(RBAC)?;
     if namespace_creation {
-        account.extend(objects::parse(NAMESPACE_CREATION)?);
+        account.extend(namespace_creation_of(hub_uid)?);
     }
     account.push(token_secret(hub_uid)?);
     Ok(account)
 }
 
-/// Makes the account and its token for the hub of that UID.
+/// Creates the account and its token for the hub with this UID. `None` leaves the right to create
+/// namespaces as it is. Without `force` a right that another field manager changed is an error.
 pub(crate) async fn grant(
     member: &ApiServer,
     hub_uid: &str,
-    namespace_creation: bool,
+    namespace_creation: Option<bool>,
+    force: bool,
 ) -> Result<Credentials, MemberError> {
-    for object in account(hub_uid, namespace_creation)? {
-        objects::apply(member, &object, Run::Real).await?;
+    let account = account(hub_uid, namespace_creation == Some(true))?;
+    preview::check(member, account.iter(), force).await?;
+    for object in account {
+        objects::apply_with(member, &object, Run::Real, force).await?;
     }
-    if !namespace_creation {
-        for object in objects::parse(NAMESPACE_CREATION)? {
-            objects::remove(member, &object).await?;
+    if namespace_creation == Some(false) {
+        for object in namespace_creation_of(hub_uid)?.iter().rev() {
+            objects::remove(member, object).await?;
         }
     }
     filled(member, &token_name(hub_uid)).await
+}
+
+/// Returns the right to create namespaces that one hub needs, named by that hub: no other hub takes
+/// it away.
+fn namespace_creation_of(hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectError> {
+    let hub = short(hub_uid);
+    let mut rights = objects::parse(NAMESPACE_CREATION)?;
+    for object in &mut rights {
+        let labels = object.metadata.labels.get_or_insert_default();
+        labels.insert(labels::HUB.to_owned(), hub_uid.to_owned());
+        let names = object.metadata.name.as_mut().into_iter();
+        for name in names {
+            name.push_str(&format!("-{hub}"));
+        }
+        if let Some(Value::String(role)) = object.data.pointer_mut("/roleRef/name") {
+            role.push_str(&format!("-{hub}"));
+        }
+    }
+    Ok(rights)
 }
 
 /// One token per hub, so that two hubs can share a member and part from it one by one.
@@ -140,10 +163,11 @@ fn token_secret(hub_uid: &str) -> Result<DynamicObject, ObjectError> {
 
 /// The name of that Secret.
 pub(crate) fn token_name(hub_uid: &str) -> String {
-    format!(
-        "causeway-hub-{}",
-        hub_uid.get(..UID_SHOWN).unwrap_or(hub_uid)
-    )
+    format!("causeway-hub-{}", short(hub_uid))
+}
+
+fn short(hub_uid: &str) -> &str {
+    hub_uid.get(..UID_SHOWN).unwrap_or(hub_uid)
 }
 
 /// Waits until the member's controller manager has filled the Secret.
@@ -299,7 +323,9 @@ impl Revocation {
         let own = token_name(hub_uid);
         let shared = tokens.items.iter().any(|token| token.name_any() != own);
         let mut objects = vec![token_secret(hub_uid)?];
+        objects.extend(namespace_creation_of(hub_uid)?.into_iter().rev());
         if !shared {
+            // As versions before 0.2 named it.
             objects.extend(objects::parse(NAMESPACE_CREATION)?.into_iter().rev());
             objects.extend(objects::parse(RBAC)?.into_iter().rev());
             objects.retain(|object| !objects::is_a(object, "Namespace"));
@@ -345,6 +371,25 @@ mod tests {
             more.contains(r#""resources":["namespaces"],"verbs":["create"]"#),
             "{more}"
         );
+    }
+
+    #[test]
+    fn namespace_creation_is_a_right_of_each_hub() {
+        let of = |uid| namespace_creation_of(uid).expect("objects");
+        let (one, other) = (of("1b4e28ba-2fa1"), of("2b4e28ba-2fa1"));
+        for (one, other) in one.iter().zip(&other) {
+            assert_ne!(one.metadata.name, other.metadata.name);
+        }
+        let role = one
+            .iter()
+            .find(|object| objects::is_a(object, "ClusterRole"));
+        let binding = one
+            .iter()
+            .find(|object| objects::is_a(object, "ClusterRoleBinding"));
+        let name = role.and_then(|role| role.metadata.name.as_deref());
+        let referenced = binding.and_then(|binding| binding.data.pointer("/roleRef/name"));
+        assert_eq!(name, Some("causeway-member-namespace-creation-1b4e28ba"));
+        assert_eq!(referenced.and_then(Value::as_str), name);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Objects as kubectl handles them: applied from a manifest, deleted by name, spoken of as `kind/name`.
 
+pub(crate) mod preview;
+
 use causeway::api::labels;
 use kube::Api;
 use kube::api::{
@@ -10,6 +12,7 @@ use kube::core::gvk::ParseGroupVersionError;
 use serde_json::Value;
 
 use crate::api_server::{ApiServer, RequestError};
+use crate::args::Side;
 use crate::output;
 use crate::output::OutputError;
 
@@ -31,6 +34,11 @@ pub(crate) enum ObjectError {
     Version(#[from] ParseGroupVersionError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(
+        "{side}: another field manager changed what this would change back; nothing was applied. Take \
+         the values over with --force-conflicts, or leave them as they are:\n{conflicts}"
+    )]
+    Conflicts { side: Side, conflicts: String },
 }
 
 /// What came of an application.
@@ -95,23 +103,45 @@ pub(crate) enum Run {
     Dry,
 }
 
-/// Applies an object server-side, and tells the person what that changed, or would.
+/// Applies an object server-side, takes over fields of other managers, and prints the outcome.
 pub(crate) async fn apply(
     server: &ApiServer,
     object: &DynamicObject,
     run: Run,
 ) -> Result<(), ObjectError> {
-    let applied = patch(server, object, run).await?;
+    apply_with(server, object, run, true).await
+}
+
+/// Applies an object server-side and prints the outcome; a dry run prints a diff, too. Without
+/// `force` a field of another manager is an error.
+pub(crate) async fn apply_with(
+    server: &ApiServer,
+    object: &DynamicObject,
+    run: Run,
+    force: bool,
+) -> Result<(), ObjectError> {
+    let before = stored(server, object).await?;
+    let after = patch(server, object, run, force).await?;
+    let applied = match &before {
+        None => Applied::Created,
+        Some(before) if *before == after => Applied::Unchanged,
+        Some(_) => Applied::Configured,
+    };
     let dry_run = match run {
         Run::Real => "",
         Run::Dry => " (server dry run)",
     };
-    Ok(output::result(format_args!(
+    output::result(format_args!(
         "{}: {} {}{dry_run}",
         server.side,
         title(object),
         applied.word()
-    ))?)
+    ))?;
+    if let (Run::Dry, Some(before), Applied::Configured) = (run, &before, applied) {
+        let diff = preview::diff(before, &after)?;
+        output::result(diff.trim_end())?;
+    }
+    Ok(())
 }
 
 /// Deletes an object and tells the person, if it was there.
@@ -122,26 +152,29 @@ pub(crate) async fn remove(server: &ApiServer, object: &DynamicObject) -> Result
     Ok(())
 }
 
+async fn stored(
+    server: &ApiServer,
+    object: &DynamicObject,
+) -> Result<Option<DynamicObject>, ObjectError> {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    Ok(server.request(api(server, object)?.get_opt(name)).await?)
+}
+
 async fn patch(
     server: &ApiServer,
     object: &DynamicObject,
     run: Run,
-) -> Result<Applied, ObjectError> {
-    let api = api(server, object)?;
+    force: bool,
+) -> Result<DynamicObject, ObjectError> {
     let name = object.metadata.name.as_deref().unwrap_or_default();
-    let before = server.request(api.get_opt(name)).await?;
     let parameters = PatchParams {
         dry_run: run == Run::Dry,
-        ..PatchParams::apply(FIELD_MANAGER).force()
+        force,
+        ..PatchParams::apply(FIELD_MANAGER)
     };
-    let after = server
-        .request(api.patch(name, &parameters, &Patch::Apply(object)))
-        .await?;
-    Ok(match before {
-        None => Applied::Created,
-        Some(before) if before == after => Applied::Unchanged,
-        Some(_) => Applied::Configured,
-    })
+    let api = api(server, object)?;
+    let patch = Patch::Apply(object);
+    Ok(server.request(api.patch(name, &parameters, &patch)).await?)
 }
 
 /// Deletes an object; says whether it was there.

@@ -12,7 +12,7 @@ pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
   # Install causeway, or upgrade it to the version of this program
   kubectl mcs install --registry registry.example/team
 
-  # Show what an upgrade would change
+  # Show what an upgrade would change, as a diff
   kubectl mcs install --dry-run=server
 
   # Write the manifests to a file
@@ -25,7 +25,9 @@ pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
   kubectl mcs install --karmada --external
 
 Applies the manifests that are built into this program, server-side: first the CRDs of MultiClusterService and Cluster, then the rest. CRDs that \
-causeway does not manage, such as Karmada's, stay as they are. Flags are not remembered, except for the registry: give them again when you upgrade.
+causeway does not manage, such as Karmada's, stay as they are. Flags are not remembered, except for the registry: give them again when you upgrade. \
+Fields that somebody else changed are conflicts: they are listed, and nothing is applied without --force-conflicts. To go back to an older version, \
+use its program with --skip-crds.
 
 Exit code: 0 installed, and ready unless --wait=false; 1 not ready, or failed; 2 wrong usage; 3 the hub cannot be reached.";
 
@@ -62,6 +64,9 @@ pub(crate) struct InstallArgs {
         default_missing_value = "client"
     )]
     pub dry_run: Option<DryRun>,
+    /// Take over fields that another field manager changed, such as replicas or arguments
+    #[arg(long)]
+    pub force_conflicts: bool,
     #[command(flatten)]
     pub waiting: DefaultWaitArgs,
     #[command(flatten)]

@@ -45,9 +45,13 @@ pub(crate) struct JoinArgs {
         value_parser = place
     )]
     pub zones: Vec<String>,
-    /// Let causeway create the namespace of a service where the member has none
+    /// Let causeway create the namespace of a service where the member has none; false takes the right
+    /// of this hub away [default: as it is]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub allow_namespace_creation: Option<bool>,
+    /// Take over rights in the member that another field manager changed
     #[arg(long)]
-    pub allow_namespace_creation: bool,
+    pub force_conflicts: bool,
     /// Do not install the CRDs of ServiceExport and ServiceImport
     #[arg(long)]
     pub skip_crds: bool,

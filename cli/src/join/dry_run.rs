@@ -67,7 +67,7 @@ async fn of_member(
     hub_uid: &str,
     args: &JoinArgs,
 ) -> Result<Vec<DynamicObject>, JoinError> {
-    let mut objects = member::account(hub_uid, args.allow_namespace_creation)?;
+    let mut objects = member::account(hub_uid, args.allow_namespace_creation == Some(true))?;
     if args.skip_crds {
         return Ok(objects);
     }

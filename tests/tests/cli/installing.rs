@@ -10,6 +10,7 @@ use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::kubelet::Kubelet;
 use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
 use futures::future::{Either, select};
+use k8s_openapi::jiff::Timestamp;
 use tokio::sync::OnceCell;
 
 use crate::{credentials, ends, join};
@@ -130,8 +131,16 @@ async fn an_upgrade_writes_what_differs(fleet: &Fleet, hub: &Cluster) {
     let dry = mcs(fleet, hub, "install --dry-run=server").await;
     let configured = said(&dry, "configured (server dry run)");
     assert_eq!(configured, webhook, "{}", dry.stdout);
-    let upgraded = mcs(fleet, hub, "install --wait=false").await;
-    assert_eq!(said(&upgraded, "configured"), webhook);
+    ends(&dry, 1, "--- stored | causeway-webhook:0.0.9 | conflict");
+    changes_of_others_are_conflicts(fleet, hub).await;
+    let upgraded = mcs(fleet, hub, "install --wait=false --force-conflicts").await;
+    assert_eq!(
+        said(&upgraded, "configured"),
+        [
+            "deployment.apps/causeway-webhook",
+            "deployment.apps/causeway-controller"
+        ]
+    );
     let version = env!("CARGO_PKG_VERSION");
     images_are(
         hub,
@@ -146,6 +155,59 @@ async fn an_upgrade_writes_what_differs(fleet: &Fleet, hub: &Cluster) {
     ends(&mcs(fleet, hub, moved).await, 0, "");
     let images = ["webhook", "controller"].map(|name| format!("other.example/causeway-{name}:x"));
     images_are(hub, images).await;
+}
+
+async fn changes_of_others_are_conflicts(fleet: &Fleet, hub: &Cluster) {
+    let argument = r#"[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--client-ca=/ca"}]"#;
+    let patch = ["patch", "deployment", "causeway-webhook", "-n", NAMESPACE];
+    hub.kubectl(patch.into_iter().chain(["--type=json", "-p", argument]))
+        .await
+        .ok();
+    let refused = mcs(fleet, hub, "install --wait=false").await;
+    ends(
+        &refused,
+        1,
+        "
+            deployment.apps/causeway-webhook loses --client-ca=/ca
+            nothing was applied
+            containers[name=\"webhook\"].args
+            --force-conflicts
+        ",
+    );
+    let stored = [
+        "get",
+        "deployment",
+        "causeway-webhook",
+        "-n",
+        NAMESPACE,
+        "-o=yaml",
+    ];
+    let stored = hub.kubectl(stored).await.ok();
+    assert!(
+        stored.contains("--client-ca=/ca") && stored.contains("0.0.9"),
+        "{stored}"
+    );
+
+    let newer = [
+        "set",
+        "image",
+        "deployment/causeway-controller",
+        "controller=a/causeway-controller:99.0.0",
+    ];
+    hub.kubectl(newer.into_iter().chain(["-n", NAMESPACE]))
+        .await
+        .ok();
+    let older = mcs(fleet, hub, "install --wait=false --force-conflicts").await;
+    ends(&older, 1, "v99.0.0, newer than this program | --skip-crds");
+    let back = [
+        "set",
+        "image",
+        "deployment/causeway-controller",
+        "controller=causeway/causeway-controller:0.0.9",
+    ];
+    hub.kubectl(back.into_iter().chain(["-n", NAMESPACE]))
+        .await
+        .ok();
 }
 
 /// The images of the webhook and of the controller.
@@ -428,13 +490,28 @@ async fn what_the_controller_still_serves_is_cleaned_before_it_goes() {
     ends(&again, 0, "nothing of causeway to remove");
 }
 
+async fn the_last_line_knows_whether_a_controller_leads(fleet: &Fleet, hub: &Cluster) {
+    let install = "install --external --webhook-url https://127.0.0.1:1";
+    let idle = mcs(fleet, hub, install).await;
+    ends(&idle, 0, "start causeway-webhook and causeway-controller");
+    let now = Timestamp::now();
+    let lease = format!(
+        "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {{name: causeway-controller, namespace: {NAMESPACE}}}\n\
+         spec: {{holderIdentity: a, renewTime: '{now:.6}'}}\n"
+    );
+    hub.apply(&lease).await.ok();
+    let leads = mcs(fleet, hub, install).await;
+    ends(&leads, 0, "causeway-controller is running");
+    assert!(!leads.stdout.contains("start causeway"), "{}", leads.stdout);
+}
+
 /// As the note of `uninstall` advises.
 async fn the_account_is_deleted_without_definitions(
     fleet: &Fleet,
     hub: &Cluster,
     member: &Cluster,
 ) {
-    let kubeconfig = member.kubeconfig().display();
+    let kubeconfig = member.kubeconfig().display().to_string();
     let unjoin = format!("unjoin member3 --force --member-kubeconfig {kubeconfig}");
     let said = mcs(fleet, hub, &unjoin).await;
     ends(
@@ -457,6 +534,7 @@ async fn interrupted_uninstall_leaves_no_credentials_when_repeated() {
              stringData: {{token: live}}\n"
         )
     };
+    the_last_line_knows_whether_a_controller_leads(fleet, hub).await;
     hub.apply(&secret("gone", "causeway")).await.ok();
     hub.apply(&secret("kept", "somebody")).await.ok();
     let removed = mcs(fleet, hub, "uninstall --cascade --yes").await;

@@ -193,7 +193,17 @@ async fn the_token_on_the_hub_reads_services_in_the_member_and_no_secrets() {
 async fn the_making_of_namespaces_is_granted_and_withdrawn_by_join() {
     let env = env().await;
     let member = env.fleet.member("member3");
-    let role = ["get", "clusterrole", "causeway-member-namespace-creation"];
+    let role = async || {
+        let of_hubs = [
+            "get",
+            "clusterrole",
+            "-l",
+            "mcs.causeway.dev/hub",
+            "-o",
+            "name",
+        ];
+        member.kubectl(of_hubs).await.ok()
+    };
     let granted = join(
         &env.installation,
         "member3",
@@ -204,16 +214,43 @@ async fn the_making_of_namespaces_is_granted_and_withdrawn_by_join() {
     ends(
         &granted,
         0,
-        "member: clusterrole.rbac.authorization.k8s.io/causeway-member-namespace-creation created",
+        "member: clusterrole.rbac.authorization.k8s.io/causeway-member-namespace-creation-",
     );
-    member.kubectl(role).await.ok();
-    let withdrawn = env.join("member3", member).await;
+    assert!(role().await.contains("causeway-member-namespace-creation-"));
+    ends(&env.join("member3", member).await, 0, "");
+    assert_ne!(
+        role().await,
+        "",
+        "a join without the flag takes nothing away"
+    );
+    let withdrawn = ["--allow-namespace-creation=false"];
+    let withdrawn = join(&env.installation, "member3", member, &withdrawn).await;
     ends(
         &withdrawn,
         0,
-        "member: clusterrole.rbac.authorization.k8s.io/causeway-member-namespace-creation deleted",
+        "member: clusterrole.rbac.authorization.k8s.io/causeway-member-namespace-creation-",
     );
-    member.kubectl(role).await.refused();
+    assert_eq!(role().await, "");
+
+    // Rights that somebody changed are theirs until a person decides.
+    let narrow = r#"{"rules":[{"apiGroups":[""],"resources":["services"],"verbs":["list"]}]}"#;
+    let patch = [
+        "patch",
+        "clusterrole",
+        "causeway-member",
+        "--type=merge",
+        "-p",
+        narrow,
+    ];
+    member.kubectl(patch).await.ok();
+    let refused = env.join("member3", member).await;
+    ends(
+        &refused,
+        1,
+        "clusterrole.rbac.authorization.k8s.io/causeway-member | .rules | --force-conflicts",
+    );
+    let forced = join(&env.installation, "member3", member, &["--force-conflicts"]).await;
+    ends(&forced, 0, "causeway-member configured | member3 is synced");
 }
 
 #[tokio::test]
@@ -221,14 +258,15 @@ async fn join_stores_only_the_proxy_of_the_kubeconfig() {
     let env = env().await;
     let member = env.fleet.member("member9");
     let text = std::fs::read_to_string(member.kubeconfig()).expect("a kubeconfig");
-    let endpoint = format!("server: {}", member.url());
-    assert!(text.contains(&endpoint), "{text}");
-    let write = |name: &str, addition: &str| {
-        let text = text.replace(&endpoint, &format!("{endpoint}\n    {addition}"));
-        let path = env.fleet.directory().join(name);
-        std::fs::write(&path, text).expect("a kubeconfig");
-        path.display().to_string()
-    };
+    let server = format!("server: \"{}\"", member.url());
+    assert!(text.contains(&server), "{text}");
+    let proxy = "proxy-url: \"http://me:hunter2@127.0.0.1:1\"";
+    let with_user = env.fleet.directory().join("proxy.kubeconfig");
+    std::fs::write(
+        &with_user,
+        text.replace(&server, &format!("{server}, {proxy}")),
+    )
+    .expect("a kubeconfig");
     let join = async |kubeconfig: &str, args: &[&str]| {
         let program = binaries::causeway("kubectl-mcs");
         Command::new(env.fleet.reaper(), env.fleet.directory(), program)
@@ -251,11 +289,7 @@ async fn join_stores_only_the_proxy_of_the_kubeconfig() {
         !text.contains("proxyURL") && !text.contains("hunter2"),
         "{text}"
     );
-    let user = write(
-        "proxy.kubeconfig",
-        "proxy-url: http://me:hunter2@127.0.0.1:1",
-    );
-    let refused = join(&user, &[]).await;
+    let refused = join(&with_user.display().to_string(), &[]).await;
     ends(
         &refused,
         2,
