@@ -181,15 +181,19 @@ impl Recipe {
         hasher.finish()
     }
 
-    /// Whether a copy of the slice is to be there at all: one that has ports, none of which is exposed, offers nothing.
+    /// Whether the slice has any port that the consumer's Service offers. Endpoints without ports fit
+    /// a headless Service without ports alone: no proxy sends anything to them.
     pub(super) fn offers(&self, source: &SourceSlice) -> bool {
-        source.ports.is_empty() || self.ports(source).next().is_some()
+        match source.ports.is_empty() {
+            true => self.consumer_ports.is_empty() || source.is_empty(),
+            false => self.ports(source).next().is_some(),
+        }
     }
 
-    /// The ports that the consumer's Service offers and the slice has not; one without ports has them all.
+    /// Lists the ports that the consumer's Service offers and the slice lacks.
     pub(super) fn port_gaps(&self, source: &SourceSlice) -> impl Iterator<Item = PortGap> {
-        let offered = self.consumer_ports.iter();
-        let offered = offered.filter(|_| !source.ports.is_empty());
+        let is_placeholder = source.ports.is_empty() && source.is_empty();
+        let offered = self.consumer_ports.iter().filter(move |_| !is_placeholder);
         offered.filter_map(|wanted| {
             let mut known = self
                 .provider_ports

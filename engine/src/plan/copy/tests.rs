@@ -310,7 +310,7 @@ fn ports_fit_by_protocol_and_number_and_bear_the_consumers_names() {
 }
 
 #[test]
-fn a_slice_of_which_no_port_is_exposed_has_no_copy_and_one_without_ports_has() {
+fn slices_without_an_exposed_port_are_not_copied_but_empty_ones_are() {
     let hub_service = foo().port("grpc", 81);
     let mut env = env();
     env.member("member1").member("member2").on_hub(hub_service);

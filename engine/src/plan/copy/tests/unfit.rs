@@ -106,3 +106,24 @@ fn more_slices_than_a_service_may_have_change_nothing() {
     env.pass(Duration::from_secs(5));
     assert_eq!(env.copies("member2", "foo").len(), MOST_SLICES);
 }
+
+#[test]
+fn slice_without_ports_is_copied_for_a_service_without_ports() {
+    let lacking = slice("foo-abc", "foo").endpoint("10.1.0.5");
+    for (case, service, expected) in [
+        ("ports", service("foo").port("http", 80), 0),
+        (
+            "headless, ports",
+            service("foo").port("http", 80).headless(),
+            0,
+        ),
+        ("headless", service("foo").headless(), 1),
+    ] {
+        let mut env = env();
+        env.member("member1").member("member2");
+        env.on_hub(service).on("member1", lacking.clone());
+        env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
+            .settle();
+        assert_eq!(env.copies("member2", "foo").len(), expected, "{case}");
+    }
+}
