@@ -38,11 +38,14 @@ below. Where a licence leaves a choice, each of its texts is here.
 const PAGE: &str = "cli/ui/dist/licenses.json";
 
 /// A package of npm's that the page holds.
-#[derive(Deserialize)]
-struct PagePackage {
-    name: String,
-    version: String,
-    license: String,
+#[derive(Debug, Deserialize)]
+pub(crate) struct PagePackage {
+    /// Its name in the registry of npm.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its licence, as an SPDX expression.
+    pub license: String,
     source: String,
     text: String,
 }
@@ -115,7 +118,8 @@ pub(crate) fn document<'a>(
         )?);
     }
     works.push(Work::of_package(packages.named(roots::PACKAGE)?, &apache)?);
-    works.extend(page(&packages.workspace_root.join(PAGE))?);
+    let page = page(&packages.workspace_root)?;
+    works.extend(page.into_iter().map(Work::of_page));
     works.push(standard_library(rust, &apache));
     if let Some(library) = c_library {
         works.push(Work::of_c_library(library)?);
@@ -146,6 +150,15 @@ impl Work {
         })
     }
 
+    fn of_page(package: PagePackage) -> Self {
+        Self {
+            name: format!("{} {}", package.name, package.version),
+            license: package.license,
+            source: Some(package.source),
+            texts: vec![package.text],
+        }
+    }
+
     fn of_c_library(library: &CLibrary) -> Result<Self, LicensesError> {
         let files = library.license_files();
         let texts: Result<_, _> = files.iter().map(|path| read(path)).collect();
@@ -167,20 +180,14 @@ fn standard_library(rust: &Rust, apache: &str) -> Work {
     }
 }
 
-/// The packages that a page holds.
-fn page(path: &Path) -> Result<Vec<Work>, LicensesError> {
-    let packages: Vec<PagePackage> =
-        serde_json::from_str(&read(path)?).map_err(|source| LicensesError::Json {
-            path: path.to_path_buf(),
-            source,
-        })?;
-    let works = packages.into_iter().map(|package| Work {
-        name: format!("{} {}", package.name, package.version),
-        license: package.license,
-        source: Some(package.source),
-        texts: vec![package.text],
-    });
-    Ok(works.collect())
+/// Reads the packages of npm that the page of kubectl-mcs holds.
+///
+/// # Errors
+/// [`LicensesError`] if the list cannot be read.
+pub(crate) fn page(repository: &Path) -> Result<Vec<PagePackage>, LicensesError> {
+    let path = repository.join(PAGE);
+    let text = read(&path)?;
+    serde_json::from_str(&text).map_err(|source| LicensesError::Json { path, source })
 }
 
 /// Whether a file of this name holds a licence and no program.

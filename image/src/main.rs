@@ -35,6 +35,9 @@ use toolchain::{CLibrary, Rust};
 /// The images; each holds the program of its name, which the package of that name has.
 const IMAGES: [&str; 3] = ["causeway-webhook", "causeway-controller", "kubectl-mcs"];
 
+/// The program that embeds a page with packages of npm.
+const WITH_PAGE: &str = "kubectl-mcs";
+
 /// The most that a node pulls for one of them, in bytes.
 const SIZE_MAX: u64 = 25_000_000;
 
@@ -148,6 +151,10 @@ fn make(built: Built, licenses: &str, output: &Path, sources: &Sources) -> anyho
         image.size
     );
     let architecture = program.architecture.to_string();
+    let page = match name {
+        WITH_PAGE => licenses::page(&sources.packages.workspace_root)?,
+        _ => Vec::new(),
+    };
     let document = sbom::document(
         &sbom::Contents {
             name,
@@ -158,6 +165,7 @@ fn make(built: Built, licenses: &str, output: &Path, sources: &Sources) -> anyho
             crates: &program.crates,
             roots: sources.packages.named(roots::PACKAGE)?,
             rust: &sources.rust,
+            page: &page,
             c_library: sources.c_library.as_ref(),
         },
         &sources.packages,

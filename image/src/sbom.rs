@@ -7,6 +7,7 @@ use auditable_serde::{DependencyKind, Package as Crate, Source, VersionInfo};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::licenses::PagePackage;
 use crate::packages::{Package, Packages};
 use crate::toolchain::{CLibrary, Rust};
 
@@ -29,6 +30,8 @@ pub(crate) struct Contents<'a> {
     pub roots: &'a Package,
     /// The compiler, whose standard library is in it.
     pub rust: &'a Rust,
+    /// The packages of npm in the page that it embeds; empty for a program without a page.
+    pub page: &'a [PagePackage],
     /// The C library, where its package is known.
     pub c_library: Option<&'a CLibrary>,
 }
@@ -40,6 +43,7 @@ pub(crate) fn document(contents: &Contents<'_>, packages: &Packages) -> Value {
     components.push(standard_library(contents.rust));
     components.extend(contents.c_library.map(c_library));
     components.push(roots(contents.roots, packages));
+    components.extend(contents.page.iter().map(page_package));
     let program = crates.iter().filter(|one| one.root).map(reference);
     let beside = components[crates.len()..].iter();
     let beside =
@@ -148,6 +152,20 @@ fn roots(package: &Package, packages: &Packages) -> Value {
     })
 }
 
+fn page_package(package: &PagePackage) -> Value {
+    let PagePackage { name, version, .. } = package;
+    json!({
+        "bom-ref": format!("npm:{name}@{version}"),
+        "type": "library",
+        "name": name,
+        "version": version,
+        "scope": "required",
+        // A scope is part of the namespace, and its at sign is encoded.
+        "purl": format!("pkg:npm/{}@{version}", name.replace('@', "%40")),
+        "licenses": [{ "expression": package.license }],
+    })
+}
+
 fn licenses(packages: &Packages, name: &str, version: &str) -> Value {
     let expressions = packages.license(name, version).into_iter();
     let licenses = expressions.map(|expression| json!({ "expression": expression }));
@@ -170,6 +188,10 @@ mod tests {
             architecture: "amd64".to_owned(),
             distribution: "debian".to_owned(),
         };
+        let preact = serde_json::from_value(json!({
+            "name": "preact", "version": "11.2.0", "license": "MIT", "source": "", "text": "",
+        }));
+        let preact = preact.expect("a package");
         let contents = Contents {
             name: "causeway-webhook",
             version: "0.1.0",
@@ -179,6 +201,7 @@ mod tests {
             crates: &crates,
             roots: packages.named("itoa").expect("a package"),
             rust: &rust(),
+            page: &[preact],
             c_library: Some(&c_library),
         };
         document(&contents, &packages)
@@ -235,6 +258,13 @@ mod tests {
     }
 
     #[test]
+    fn packages_of_the_page_are_components() {
+        let preact = component(&example(), "npm:preact@11.2.0");
+        assert_eq!(preact["purl"], "pkg:npm/preact@11.2.0");
+        assert_eq!(preact["licenses"][0]["expression"], "MIT");
+    }
+
+    #[test]
     fn every_dependency_is_a_component() {
         let document = example();
         let dependencies = document["dependencies"].as_array().expect("dependencies");
@@ -244,7 +274,8 @@ mod tests {
             "crate:causeway-webhook@0.1.0",
             "rust-std",
             "libc",
-            "root-certificates"
+            "root-certificates",
+            "npm:preact@11.2.0"
         ]);
         assert_eq!(dependencies[0]["dependsOn"], direct);
         for dependency in dependencies {

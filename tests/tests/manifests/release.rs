@@ -191,6 +191,114 @@ fn the_archive_of_the_manifests_is_the_same_each_time_and_unpacks_below_its_vers
     }
 }
 
+/// A directory with a program of this name that runs a shell script, first in the PATH of [`script`].
+fn stand_in(name: &str, body: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join(name);
+    fs::write(&path, format!("#!/bin/sh\n{body}\n")).expect("a program");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&path, executable).expect("an executable program");
+    directory
+}
+
+/// A script of the repository, with these programs before those of the system.
+fn script(path: &str, programs: &Path) -> Command {
+    let mut command = Command::new(repository().join(path));
+    command.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
+    for name in ["COSIGN_KEY", "SIGSTORE_ID_TOKEN", "TAG", "SKOPEO_FLAGS"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+#[test]
+fn provenance_names_the_commit_and_every_file() {
+    let files = tempfile::tempdir().expect("a directory");
+    fs::write(files.path().join("a.tar"), "a\n").expect("a file");
+    fs::write(files.path().join("b.txt"), "b\n").expect("a file");
+    let mut provenance = script("release/provenance", files.path());
+    let provenance = provenance.args(["0123abcd", "x86_64-unknown-linux-gnu"]);
+    let printed = printed(&provenance.arg(files.path()).output().expect("a script"));
+    let statement: Value = serde_json::from_str(&printed).expect("JSON");
+    assert_eq!(statement["predicateType"], "https://slsa.dev/provenance/v1");
+    let subjects = statement["subject"].as_array().expect("subjects");
+    let names: Vec<_> = subjects.iter().map(|one| one["name"].clone()).collect();
+    assert_eq!(names, ["a.tar", "b.txt"]);
+    let digest = "87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7";
+    assert_eq!(statement["subject"][0]["digest"]["sha256"], digest);
+    let sources = &statement["predicate"]["buildDefinition"]["resolvedDependencies"];
+    assert_eq!(sources[0]["digest"]["gitCommit"], "0123abcd");
+}
+
+#[test]
+fn checksums_are_signed_if_a_key_or_an_identity_is_given() {
+    let files = tempfile::tempdir().expect("a directory");
+    let sums = files.path().join("SHA256SUMS");
+    fs::write(&sums, "").expect("a file");
+    let cosign = stand_in("cosign", "echo \"$@\" > \"$(dirname \"$0\")/said\"");
+    let sign = |variable: &str, programs: &Path, what: &Path| {
+        let mut sign = script("release/sign", programs);
+        sign.env(variable, "given")
+            .arg(what)
+            .output()
+            .expect("a script")
+    };
+    let unsigned = printed(&sign("UNRELATED", cosign.path(), &sums));
+    assert!(
+        unsigned.starts_with("not signed: give a key in COSIGN_KEY"),
+        "{unsigned}"
+    );
+    assert!(!cosign.path().join("said").exists());
+    for (variable, key) in [("COSIGN_KEY", "--key given "), ("SIGSTORE_ID_TOKEN", "")] {
+        let missing = refused(&sign(variable, files.path(), Path::new("check")));
+        assert!(
+            missing.starts_with("cosign is missing: go install"),
+            "{missing}"
+        );
+        printed(&sign(variable, cosign.path(), &sums));
+        let said = fs::read_to_string(cosign.path().join("said")).expect("a signature");
+        let sums = sums.display();
+        let expected = format!("sign-blob --yes {key}--bundle {sums}.sigstore.json {sums}\n");
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
+fn images_of_a_dirty_work_tree_are_not_pushed_over_a_version() {
+    let images = tempfile::tempdir().expect("a directory");
+    fs::write(images.path().join("causeway-webhook.tar"), "").expect("a file");
+    let body = |revision: &str| {
+        format!(
+            "case $* in *revision*) echo {revision};; *version*) echo 0.3.0;; *title*) echo causeway-webhook;; \
+             *Digest*) echo sha256:0;; *) echo \"$@\" > \"$(dirname \"$0\")/copied\";; esac"
+        )
+    };
+    for (revision, tag, pushed) in [
+        ("0123-dirty", None, None),
+        ("0123-dirty", Some("0.3.0"), None),
+        ("0123-dirty", Some("trial"), Some("trial")),
+        ("0123", None, Some("0.3.0")),
+    ] {
+        let skopeo = stand_in("skopeo", &body(revision));
+        let mut push = script("image/push", skopeo.path());
+        push.envs(tag.map(|tag| ("TAG", tag)));
+        let push = push.arg(images.path()).arg("registry.example/team");
+        let output = push.output().expect("image/push");
+        let is_copied = skopeo.path().join("copied").exists();
+        assert_eq!(is_copied, pushed.is_some(), "{revision} as {tag:?}");
+        match pushed {
+            None => {
+                let said = refused(&output);
+                assert!(said.contains("commit first, or give another tag"), "{said}");
+            }
+            Some(tag) => {
+                let image = format!("registry.example/team/causeway-webhook:{tag}@sha256:0\n");
+                assert_eq!(printed(&output), image);
+            }
+        }
+    }
+}
+
 /// krew unpacks regular files and directories alone, so that the second name of kubectl-mcs cannot be a link.
 #[test]
 fn kubectl_mcs_completes_under_the_name_that_a_release_brings() {
