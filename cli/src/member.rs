@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use causeway::api::labels;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Config, ResourceExt as _};
 use rustls::pki_types::CertificateDer;
@@ -24,6 +25,7 @@ use crate::{output, wait};
 
 const RBAC: &str = include_str!("../../manifests/member/rbac.yaml");
 const NAMESPACE_CREATION: &str = include_str!("../../manifests/member/namespace-creation.yaml");
+const POLICY: &str = include_str!("../../manifests/member/policy.yaml");
 const ACCOUNT: &str = "causeway";
 const TOKEN_WITHIN: Duration = Duration::from_secs(30);
 /// An API server authenticates and authorizes out of caches: what was granted just now counts a moment later.
@@ -106,6 +108,21 @@ pub(crate) fn account(
     Ok(account)
 }
 
+/// Returns the admission policy for the account, if the member serves such policies (Kubernetes 1.30
+/// or later).
+pub(crate) async fn policy(member: &ApiServer) -> Result<Vec<DynamicObject>, MemberError> {
+    let served = member
+        .client
+        .list_api_group_resources("admissionregistration.k8s.io/v1");
+    let served = member.request(served).await?.resources;
+    let is_served = |one: &APIResource| one.name == "validatingadmissionpolicies";
+    if served.iter().any(is_served) {
+        Ok(objects::parse(POLICY)?)
+    } else {
+        Ok(Vec::new())
+    }
+}
+
 /// Creates the account and its token for the hub with this UID. `None` leaves the right to create
 /// namespaces as it is. Without `force` a right that another field manager changed is an error.
 pub(crate) async fn grant(
@@ -114,7 +131,8 @@ pub(crate) async fn grant(
     namespace_creation: Option<bool>,
     force: bool,
 ) -> Result<Credentials, MemberError> {
-    let account = account(hub_uid, namespace_creation == Some(true))?;
+    let mut account = account(hub_uid, namespace_creation == Some(true))?;
+    account.extend(policy(member).await?);
     preview::check(member, account.iter(), force).await?;
     for object in account {
         objects::apply_with(member, &object, Run::Real, force).await?;
@@ -327,6 +345,7 @@ impl Revocation {
         if !shared {
             // As versions before 0.2 named it.
             objects.extend(objects::parse(NAMESPACE_CREATION)?.into_iter().rev());
+            objects.extend(policy(member).await?.into_iter().rev());
             objects.extend(objects::parse(RBAC)?.into_iter().rev());
             objects.retain(|object| !objects::is_a(object, "Namespace"));
         }

@@ -68,6 +68,7 @@ async fn of_member(
     args: &JoinArgs,
 ) -> Result<Vec<DynamicObject>, JoinError> {
     let mut objects = member::account(hub_uid, args.allow_namespace_creation == Some(true))?;
+    objects.extend(member::policy(member).await?);
     if args.skip_crds {
         return Ok(objects);
     }

@@ -61,9 +61,8 @@ fn unanswered(path: &str, hub: &Cluster) -> String {
 #[tokio::test]
 async fn every_file_for_the_hub_is_accepted_as_it_is_but_for_its_placeholders() {
     let hub = fleet().await.hub();
-    hub.kubectl(["create", "namespace", "karmada-cluster"])
-        .await
-        .ok();
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: karmada-cluster}\n";
+    hub.apply(namespace).await.ok();
     for path in [
         "hub/rbac.yaml",
         "hub/webhook-by-service.yaml",
@@ -98,6 +97,7 @@ async fn every_file_for_a_member_is_accepted() {
     for path in [
         "crds/member",
         "member/rbac.yaml",
+        "member/policy.yaml",
         "member/namespace-creation.yaml",
     ] {
         let output = member
