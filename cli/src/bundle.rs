@@ -32,6 +32,9 @@ const INJECT: (&str, &str) = (
 /// The flag by which the controller reads the credentials that Karmada keeps.
 pub(crate) const KARMADA_SECRETS: &str = "--secret-namespace=karmada-cluster";
 
+/// Component of the objects by which the webhook keeps its own certificates.
+const CERTIFICATES: &str = "webhook-certificates";
+
 const CONTAINERS: &str = "/spec/template/spec/containers";
 
 /// The Deployments of a hub that runs causeway itself.
@@ -48,6 +51,8 @@ pub(crate) fn chosen(
         return Ok(Vec::new());
     }
     let mut chosen = objects::parse(RBAC)?;
+    let superseded = superseded(parts)?;
+    chosen.retain(|object| !superseded.contains(object));
     if parts.karmada {
         chosen.extend(objects::parse(KARMADA)?);
     }
@@ -61,6 +66,19 @@ pub(crate) fn chosen(
     }
     chosen.extend(registration(parts, authority)?);
     Ok(chosen)
+}
+
+/// Objects of [`RBAC`] that these parts do without: where somebody else fills in the caBundle, the webhook gets no right to
+/// change webhook configurations, and no Secret.
+pub(crate) fn superseded(parts: &PartArgs) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut superseded = objects::parse(RBAC)?;
+    let is_certified = parts.cert_manager || parts.webhook_ca.is_some();
+    superseded.retain(|object| {
+        let labels = object.metadata.labels.as_ref();
+        let component = labels.and_then(|labels| labels.get("app.kubernetes.io/component"));
+        is_certified && component.is_some_and(|component| component == CERTIFICATES)
+    });
+    Ok(superseded)
 }
 
 fn workloads(parts: &PartArgs, images: &ImageArgs) -> Result<Vec<DynamicObject>, ObjectError> {
@@ -142,16 +160,11 @@ pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
         let kept = of_manifest.into_iter().rev();
         all.extend(kept.filter(|object| !objects::is_a(object, "Namespace")));
     }
-    for (api_version, kind, name) in [
-        ("v1", "Secret", "causeway-webhook-tls"),
-        ("coordination.k8s.io/v1", "Lease", "causeway-controller"),
-    ] {
-        all.push(objects::object(json!({
-            "apiVersion": api_version,
-            "kind": kind,
-            "metadata": { "name": name, "namespace": DEFAULT_NAMESPACE },
-        }))?);
-    }
+    all.push(objects::object(json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": { "name": "causeway-controller", "namespace": DEFAULT_NAMESPACE },
+    }))?);
     Ok(all)
 }
 

@@ -149,7 +149,11 @@ async fn apply(
     for object in chosen {
         objects::apply_with(hub, object, Run::Real, args.force_conflicts).await?;
     }
-    finish(hub, args, chosen).await
+    finish(hub, args, chosen).await?;
+    for object in bundle::superseded(&args.parts)?.iter().rev() {
+        objects::remove(hub, object).await?;
+    }
+    Ok(())
 }
 
 /// Refuses to replace a newer version, as far as the tags of the deployed images tell.
@@ -357,17 +361,17 @@ mod tests {
     #[test]
     fn what_is_printed_reads_back_as_what_would_be_applied() {
         for (line, first, count) in [
-            ("", "multiclusterservices.networking.karmada.io", 26),
+            ("", "multiclusterservices.networking.karmada.io", 36),
             (
                 "--crds-only",
                 "multiclusterservices.networking.karmada.io",
                 2,
             ),
-            ("--skip-crds --external", DEFAULT_NAMESPACE, 19),
+            ("--skip-crds --external", DEFAULT_NAMESPACE, 26),
             (
                 "--skip-crds --cert-manager --karmada",
                 DEFAULT_NAMESPACE,
-                30,
+                33,
             ),
         ] {
             let args = args(line);

@@ -8,7 +8,7 @@ pub(crate) mod moving;
 pub(crate) mod outcome;
 pub(crate) mod step;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::karmada::FINALIZERS;
 pub(crate) use causeway::api::karmada::{GATE_OFF, GATE_ON};
@@ -132,6 +132,29 @@ pub(crate) async fn works(
         Err(RequestError::NotAllowed { .. }) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Members into which Karmada propagates a namespace of the hub. Its Works are owned by the namespace, so that deleting the
+/// namespace deletes it in these members too. `None` if the person may not list Works.
+pub(crate) async fn members_with_namespace(
+    hub: &ApiServer,
+    namespace: &str,
+) -> Result<Option<Vec<String>>, RequestError> {
+    let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &work_kind());
+    let works = match hub.request(api.list_metadata(&ListParams::default())).await {
+        Ok(list) => list.items,
+        Err(RequestError::NotFound { .. }) => return Ok(Some(Vec::new())),
+        Err(RequestError::NotAllowed { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let works = works.into_iter().map(|one| Work(one.metadata));
+    let is_owned = |work: &Work| {
+        let mut owners = work.0.owner_references.iter().flatten();
+        owners.any(|owner| owner.kind == "Namespace" && owner.name == namespace)
+    };
+    let owned = works.filter(|work| is_executed(work) && is_owned(work));
+    let members: BTreeSet<_> = owned.map(|work| work.member().to_owned()).collect();
+    Ok(Some(members.into_iter().collect()))
 }
 
 /// Whether it is in a namespace in which Karmada executes; others may belong to anybody.

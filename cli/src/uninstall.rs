@@ -123,7 +123,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
             "nothing of causeway to remove on the hub at {}",
             hub.url()
         ))?;
-        return inventory.print_kept(args);
+        return inventory.print_kept(&hub, args).await;
     }
     if let Some(release) = helm::release(&hub).await? {
         let commands = inventory.serving.commands();
@@ -166,7 +166,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
     for kind in definitions {
         remove_definition(&hub, kind, args).await?;
     }
-    inventory.print_kept(args)?;
+    inventory.print_kept(&hub, args).await?;
     if args.keep_services {
         return keep_services::report(&hub).await;
     }
@@ -260,7 +260,11 @@ impl Inventory {
         )?)
     }
 
-    fn print_kept(&self, args: &UninstallArgs) -> Result<(), UninstallError> {
+    async fn print_kept(
+        &self,
+        hub: &ApiServer,
+        args: &UninstallArgs,
+    ) -> Result<(), UninstallError> {
         for (kind, origin) in self.definitions {
             let title = objects::title(&kind.definition()?);
             match origin {
@@ -275,10 +279,20 @@ impl Inventory {
                 Origin::Managed | Origin::Absent => {}
             }
         }
-        if !self.objects.is_empty() {
-            output::result(format_args!(
-                "hub: namespace/{DEFAULT_NAMESPACE} and namespace/{MEMBERS_NAMESPACE} kept; delete them if they are empty"
-            ))?;
+        if self.objects.is_empty() {
+            return Ok(());
+        }
+        for namespace in [DEFAULT_NAMESPACE, MEMBERS_NAMESPACE] {
+            let advice = match karmada::members_with_namespace(hub, namespace).await? {
+                Some(members) if members.is_empty() => "delete it if it is empty".to_owned(),
+                Some(members) => format!(
+                    "do not delete it: Karmada propagates it, and would delete it with all that it holds in {}",
+                    members.join(", ")
+                ),
+                None => "delete it only if no Work of Karmada propagates it; you may not list works.work.karmada.io"
+                    .to_owned(),
+            };
+            output::result(format_args!("hub: namespace/{namespace} kept; {advice}"))?;
         }
         Ok(())
     }

@@ -35,11 +35,13 @@ const MANIFESTS: [Manifest; 7] = [
     Manifest {
         path: "hub/rbac.yaml",
         about: &[
-            "What the webhook and the controller may do on the hub, and nothing else; and what people may do there.",
+            "What the webhook and the controller may do on the hub, and nothing else; and what people may do there. Where the webhook does not",
+            "keep its own certificates, delete what is labelled app.kubernetes.io/component=webhook-certificates.",
         ],
         templates: &[
             "namespaces",
             "webhook-rbac",
+            "webhook-certificates-rbac",
             "controller-rbac",
             "users-rbac",
         ],
@@ -52,11 +54,13 @@ const MANIFESTS: [Manifest; 7] = [
             "the Secret causeway-webhook-tls; options/cert-manager.yaml says how cert-manager does it instead.",
         ],
         templates: &[
+            "webhook-priorityclass",
             "webhook-service",
             "webhook-deployment",
             "webhook-poddisruptionbudget",
             "controller-deployment",
             "controller-poddisruptionbudget",
+            "networkpolicy",
         ],
         values: &[],
     },
@@ -85,8 +89,8 @@ const MANIFESTS: [Manifest; 7] = [
     Manifest {
         path: "hub/options/karmada.yaml",
         about: &[
-            "On a Karmada control plane the members' credentials are in namespace karmada-cluster: lets the controller read them there.",
-            "Start it with --secret-namespace=karmada-cluster.",
+            "On a Karmada control plane the members' credentials are in namespace karmada-cluster: lets the controller read them there, and",
+            "read Karmada's Works. Start it with --secret-namespace=karmada-cluster.",
         ],
         templates: &["controller-rbac-karmada"],
         values: &["karmada.enabled=true"],

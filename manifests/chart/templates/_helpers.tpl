@@ -108,6 +108,11 @@ topologySpreadConstraints:
 {{- if or (not .Values.external.enabled) .Values.external.webhookURL }}true{{ end -}}
 {{- end }}
 
+{{/* Whether the webhook issues its own certificates and publishes their authority. */}}
+{{- define "causeway.selfManaged" -}}
+{{- if and (eq .Values.webhook.certificates.source "selfManaged") (not .Values.external.caBundle) }}true{{ end -}}
+{{- end }}
+
 {{/* What both webhook configurations have in common, but for how the webhook is reached. */}}
 {{- define "causeway.webhookRules" -}}
 rules:
@@ -170,6 +175,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if ne $certificates.source "selfManaged" }}
 {{- fail (printf "webhook.certificates.source is %s, but with external.enabled the webhook runs elsewhere, with certificates of its own: leave it selfManaged, and give external.caBundle if the webhook does not publish its authority itself" $certificates.source) }}
 {{- end }}
+{{- if .Values.webhook.clientCA.configMapName }}
+{{- fail "webhook.clientCA is mounted into the webhook, which with external.enabled runs elsewhere: start that with --client-ca, and leave the value empty" }}
+{{- end }}
 {{- if .Values.webhook.missingService }}
 {{- fail "webhook.missingService is a flag of the webhook, which with external.enabled runs elsewhere: start that with --missing-service, and leave the value empty" }}
 {{- end }}
@@ -189,6 +197,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if and $certificates.issuerRef (ne $certificates.source "certManager") }}
 {{- fail (printf "webhook.certificates.issuerRef is for source certManager, and the source is %s" $certificates.source) }}
 {{- end }}
+{{- if and .Values.webhook.clientCA.names (not .Values.webhook.clientCA.configMapName) }}
+{{- fail "webhook.clientCA.names are names in certificates of webhook.clientCA.configMapName, which is empty: give both" }}
+{{- end }}
 {{- range $labels := list .Values.commonLabels .Values.webhook.podLabels .Values.controller.podLabels }}
 {{- range $name := list "app.kubernetes.io/name" "app.kubernetes.io/component" "app.kubernetes.io/managed-by" }}
 {{- if hasKey (default dict $labels) $name }}
@@ -200,8 +211,8 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- fail "tracing.sampler and tracing.samplerArg say which traces are sent to tracing.endpoint, which is empty: give it too, or leave them empty" }}
 {{- end }}
 {{- range .Values.webhook.extraArgs }}
-{{- if regexMatch "^--(bind|admin-bind|self-managed-certs|tls-dir|log-format|missing-service|otlp-endpoint)(=|$)" . }}
-{{- fail (printf "webhook.extraArgs has %s, which the chart gives itself: leave it out, and see webhook.certificates, webhook.missingService and tracing.endpoint" .) }}
+{{- if regexMatch "^--(bind|admin-bind|self-managed-certs|tls-dir|log-format|missing-service|client-ca|client-name|otlp-endpoint)(=|$)" . }}
+{{- fail (printf "webhook.extraArgs has %s, which the chart gives itself: leave it out, and see webhook.certificates, webhook.clientCA, webhook.missingService and tracing.endpoint" .) }}
 {{- end }}
 {{- end }}
 {{- range .Values.controller.extraArgs }}

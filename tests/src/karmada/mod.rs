@@ -38,7 +38,7 @@ pub use objects::{
 };
 pub use observer::Observer;
 
-use crate::{Cluster, Fleet, SOON, Space, eventually};
+use crate::{Cluster, Fleet, SOON, Space, eventually, paths};
 use plane::{Member, Plane};
 use queue::Key;
 
@@ -49,12 +49,21 @@ pub struct Karmada {
     process: Mutex<Option<Process>>,
 }
 
+/// Applies Karmada's definitions to a hub, and what causeway's manifests add on a Karmada control plane.
+pub async fn define(hub: &Cluster) {
+    hub.apply(DEFINITIONS).await.ok();
+    create_namespace(hub.client(), "karmada-cluster").await;
+    let rights = paths::repository().join("manifests/hub/options/karmada.yaml");
+    let apply = ["apply", "-f", &rights.display().to_string()];
+    hub.kubectl(apply).await.ok();
+}
+
 impl Karmada {
     /// Brings Karmada's definitions and the execution namespaces of all members. Nothing runs yet. The definition of MultiClusterService is
     /// whoever's it is: it must be there before the gate is on.
     pub async fn install(fleet: &Fleet) {
         let hub = fleet.hub();
-        hub.apply(DEFINITIONS).await.ok();
+        define(hub).await;
         let established = ["wait", "--for=condition=Established", "crd"];
         let crds = ["works.work.karmada.io", "resourcebindings.work.karmada.io"];
         hub.kubectl(established.into_iter().chain(crds)).await.ok();

@@ -1,18 +1,21 @@
-use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use causeway_certs::{
     Authority, CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, NEXT_CERTIFICATE, NEXT_KEY,
 };
-use causeway_tests::{SOON, eventually};
+use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::{Running, SOON, eventually};
 use k8s_openapi::ByteString;
 
-use crate::stage::{Stage, issuer, repairs, stage};
+use crate::stage::{SECRET, Stage, issuer, repairs, stage};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-async fn agree(stage: &Stage) {
-    let replicas: Vec<_> = (0..3).map(|_| stage.launch().start_unready()).collect();
+fn three(stage: &Stage) -> Vec<Running> {
+    (0..3).map(|_| stage.launch().start_unready()).collect()
+}
+
+async fn agree(stage: &Stage, replicas: Vec<Running>) {
     stage.register(&replicas[0]).await;
     for replica in &replicas {
         replica.ready().await;
@@ -37,24 +40,53 @@ async fn agree(stage: &Stage) {
             "{reason}: nothing was wrong"
         );
     }
+}
+
+#[tokio::test]
+async fn replicas_started_before_the_secret_fill_it_when_it_is_created() {
+    let (stage, _turn) = stage().await;
+    stage.delete_secret().await;
+    let replicas = three(stage);
     for replica in &replicas {
-        let log = std::fs::read_to_string(replica.process().log()).expect("the log");
+        eventually("the refusal names the remedy", SOON, || async {
+            let log = std::fs::read_to_string(replica.process().log()).expect("the log");
+            let remedy = format!("create Secret {NAMESPACE}/{SECRET}; apply causeway's manifests");
+            (log.contains(&remedy) && log.contains("forbidden"))
+                .then_some(())
+                .ok_or(log)
+        })
+        .await;
+    }
+    stage.create_secret().await;
+    agree(stage, replicas).await;
+}
+
+#[tokio::test]
+async fn replicas_that_are_started_at_once_on_an_empty_secret_agree_on_one_authority() {
+    let (stage, _turn) = stage().await;
+    let replicas = three(stage);
+    let logs: Vec<_> = replicas
+        .iter()
+        .map(|one| one.process().log().to_owned())
+        .collect();
+    agree(stage, replicas).await;
+    for log in logs {
+        let log = std::fs::read_to_string(log).expect("the log");
         let warned = log.lines().find(|line| line.contains(" WARN "));
         assert_eq!(warned, None, "that another was faster is no warning");
     }
 }
 
 #[tokio::test]
-async fn replicas_that_are_started_at_once_without_a_secret_agree_on_one_authority() {
+async fn applying_the_manifests_again_keeps_the_certificates() {
     let (stage, _turn) = stage().await;
-    agree(stage).await;
-}
-
-#[tokio::test]
-async fn replicas_that_are_started_at_once_on_an_empty_secret_agree_on_one_authority() {
-    let (stage, _turn) = stage().await;
-    stage.put(BTreeMap::new()).await;
-    agree(stage).await;
+    let webhook = stage.launch().start().await;
+    stage.register(&webhook).await;
+    let before = stage.settled(2).await;
+    let mark = stage.hub().mark().await;
+    stage.create_secret().await;
+    assert_eq!(stage.stored().await.contents(), before.contents());
+    assert_eq!(stage.hub().writes_since(mark, "causeway-webhook").await, []);
 }
 
 #[tokio::test]

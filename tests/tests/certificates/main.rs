@@ -8,6 +8,7 @@
 
 mod beginnings;
 mod cert_manager;
+mod escalation;
 mod repairs;
 mod rotation;
 mod stage;

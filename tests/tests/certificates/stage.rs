@@ -30,7 +30,7 @@ pub(crate) struct Stage {
     turn: Mutex<()>,
 }
 
-/// The stage that the tests share, one after the other: nothing is stored or registered at the beginning of a turn.
+/// The stage that the tests share, one after the other: the Secret is empty, and nothing is registered, at the beginning of a turn.
 pub(crate) async fn stage() -> (&'static Stage, MutexGuard<'static, ()>) {
     static STAGE: OnceCell<Stage> = OnceCell::const_new();
     let made = || async {
@@ -57,6 +57,18 @@ impl Stage {
             let args = delete.into_iter().chain(what.iter().copied());
             self.hub().kubectl(args).await.ok();
         }
+        self.create_secret().await;
+    }
+
+    /// Creates the Secret of the manifests, empty.
+    pub(crate) async fn create_secret(&self) {
+        let file = causeway_tests::repository().join("manifests/hub/rbac.yaml");
+        let apply = ["apply", "-f", &file.display().to_string()];
+        let selector = ["-l", "app.kubernetes.io/component=webhook-certificates"];
+        self.hub()
+            .kubectl(apply.into_iter().chain(selector))
+            .await
+            .ok();
     }
 
     pub(crate) fn hub(&self) -> &Cluster {

@@ -204,7 +204,6 @@ fn the_network_policies_let_in_what_the_pods_serve_and_nothing_else() {
         let rules = policy["ingress"].as_array().unwrap();
         let opened = rules.iter().map(|rule| &rule["ports"][0]["port"]);
         assert!(served.eq(opened), "{policy}");
-        // The API server is no pod: no peer could name it.
         for rule in rules {
             let is_metrics = rule["ports"][0]["port"] == "admin";
             assert_eq!(rule["from"].is_array(), is_metrics, "{rule}");
@@ -217,6 +216,47 @@ fn the_network_policies_let_in_what_the_pods_serve_and_nothing_else() {
     let policy = &all["NetworkPolicy causeway-system/causeway-controller"]["spec"];
     assert_eq!(policy["policyTypes"], json!(["Ingress", "Egress"]));
     assert_eq!(policy["egress"], json!([{"ports": [{"port": 443}]}]));
+}
+
+#[test]
+fn callers_of_the_webhook_are_limited_by_policy_and_certificate() {
+    let all = rendered(&[
+        "networkPolicy.webhookFrom[0].ipBlock.cidr=192.0.2.0/24",
+        "webhook.clientCA.configMapName=callers",
+        "webhook.clientCA.names={kube-apiserver,another}",
+    ]);
+    let rules = &all["NetworkPolicy causeway-system/causeway-webhook"]["spec"]["ingress"];
+    let from = json!([{"ipBlock": {"cidr": "192.0.2.0/24"}}]);
+    assert_eq!(rules[0]["from"], from);
+    assert!(rules[1]["from"].is_null(), "{rules}");
+    let webhook = &all["Deployment causeway-system/causeway-webhook"];
+    let pod = webhook.pointer(POD).unwrap();
+    let args = pod["containers"][0]["args"].as_array().unwrap();
+    for flag in [
+        "--client-ca=/etc/causeway/callers/ca.crt",
+        "--client-name=kube-apiserver",
+        "--client-name=another",
+    ] {
+        assert!(args.contains(&json!(flag)), "{flag}: {args:?}");
+    }
+    assert_eq!(pod["volumes"][0]["configMap"]["name"], "callers");
+    let mount = &pod["containers"][0]["volumeMounts"][0];
+    assert_eq!(mount["name"], pod["volumes"][0]["name"]);
+    assert_eq!(mount["mountPath"], "/etc/causeway/callers");
+}
+
+#[test]
+fn webhook_has_a_priority_class_of_its_own_unless_another_is_named() {
+    let all = rendered(&[]);
+    let name = "causeway-webhook";
+    assert!(all[&format!("PriorityClass /{name}")]["value"].is_number());
+    let pod = deployment(&[], "webhook");
+    assert_eq!(
+        pod.pointer(&format!("{POD}/priorityClassName")),
+        Some(&json!(name))
+    );
+    let another = rendered(&["webhook.priorityClassName=another"]);
+    assert!(!another.contains_key(&format!("PriorityClass /{name}")));
 }
 
 #[test]
@@ -298,6 +338,8 @@ fn budgets_and_policies_are_left_out_where_they_are_not_wanted() {
         "controller.podDisruptionBudget.enabled=false",
     ];
     assert!(!kinds(&none).contains(&"PodDisruptionBudget".to_owned()));
+    let open = ["networkPolicy.enabled=false"];
+    assert!(!kinds(&open).contains(&"NetworkPolicy".to_owned()));
     let elsewhere = [
         "external.enabled=true",
         "networkPolicy.enabled=true",

@@ -147,6 +147,14 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
         ),
         // What no schema can say.
         (
+            "webhook.clientCA.names={a}",
+            "webhook.clientCA.configMapName, which is empty: give both",
+        ),
+        (
+            "external.enabled=true,webhook.clientCA.configMapName=a",
+            "start that with --client-ca, and leave the value empty",
+        ),
+        (
             "external.webhookURL=https://a",
             "set external.enabled too, or leave them empty",
         ),

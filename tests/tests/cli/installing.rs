@@ -8,9 +8,12 @@ use causeway_tests::causeway::replicas::{Replicas, answered};
 use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
 use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::kubelet::Kubelet;
-use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
+use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually, karmada};
 use futures::future::{Either, select};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use serde_json::json;
 use tokio::sync::OnceCell;
 
 use crate::{credentials, ends, join};
@@ -54,7 +57,7 @@ fn said<'a>(output: &'a Output, word: &str) -> Vec<&'a str> {
 }
 
 /// What `kubectl mcs install` makes.
-const OBJECTS: usize = 26;
+const OBJECTS: usize = 36;
 
 #[tokio::test]
 async fn causeway_is_installed_upgraded_and_removed_on_a_hub_that_runs_it() {
@@ -292,7 +295,8 @@ async fn it_is_removed_and_its_definitions_stay(fleet: &Fleet, hub: &Cluster) {
         0,
         "
             clusters.cluster.karmada.io stays; --crds deletes it
-            namespace/causeway-system and namespace/causeway-members kept
+            namespace/causeway-system kept
+            namespace/causeway-members kept
         ",
     );
     let deleted = said(&removed, "deleted");
@@ -608,4 +612,44 @@ async fn when_install_says_that_it_is_ready_the_webhook_decides() {
         made.exit.success().then_some(()).ok_or(made.stderr)
     })
     .await;
+}
+
+#[tokio::test]
+async fn uninstall_warns_of_namespaces_that_karmada_propagates() {
+    let fleet = Fleet::builder().start().await;
+    let hub = fleet.hub();
+    ends(&mcs(&fleet, hub, "install --wait=false").await, 0, "");
+    let namespaces = Api::<Namespace>::all(hub.client());
+    let namespace = namespaces.get(NAMESPACE).await.expect("the namespace");
+    let labels = namespace.metadata.labels.expect("labels");
+    let skip = "namespace.karmada.io/skip-auto-propagation";
+    assert_eq!(labels.get(skip).map(String::as_str), Some("true"));
+    karmada::define(hub).await;
+    let work = json!({
+        "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+        "metadata": {
+            "name": "causeway-system-1", "namespace": "karmada-es-member1",
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Namespace", "name": NAMESPACE,
+                "uid": namespace.metadata.uid,
+            }],
+        },
+        "spec": {"workload": {"manifests": []}},
+    });
+    let create = ["create", "namespace", "karmada-es-member1"];
+    hub.kubectl(create).await.ok();
+    eventually("Works are served", SOON, async || {
+        let made = hub.apply(&work.to_string()).await;
+        made.exit.success().then_some(()).ok_or(made.stderr)
+    })
+    .await;
+    let removed = mcs(&fleet, hub, "uninstall --yes").await;
+    ends(
+        &removed,
+        0,
+        "
+            namespace/causeway-system kept; do not delete it: Karmada propagates it, and would delete it with all that it holds in member1
+            namespace/causeway-members kept; delete it if it is empty
+        ",
+    );
 }

@@ -62,11 +62,11 @@ async fn expose(fleet: &Fleet, space: &Space<'_>) -> [Vec<String>; 2] {
         fleet.member("member2"),
     );
     service("foo").port("http", 80).create(hub, space).await;
-    let foo = multi_cluster_service("foo").providers(["member1"]);
-    foo.consumers(["member2"]).create(space).await;
-    let foo = space.backends("foo").create(member1).await;
-    let foo = vec![foo[0].ip().to_owned()];
-    reaches(space, member2, &foo, SOON).await;
+    let exposed = multi_cluster_service("foo").providers(["member1"]);
+    exposed.consumers(["member2"]).create(space).await;
+    let native = space.backends("foo").create(member1).await;
+    let native = vec![native[0].ip().to_owned()];
+    reaches(space, member2, &native, SOON).await;
     service("exported")
         .port("http", 80)
         .create(member1, space)
@@ -81,7 +81,7 @@ async fn expose(fleet: &Fleet, space: &Space<'_>) -> [Vec<String>; 2] {
             .ok_or(format!("{ready:?}"))
     })
     .await;
-    [foo, exported]
+    [native, exported]
 }
 
 /// Has Karmada manage `managed`, as its Work shows.

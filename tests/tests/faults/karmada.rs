@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use causeway_tests::karmada::DEFINITIONS;
+use causeway_tests::karmada;
 use causeway_tests::{Cluster, SOON, Space, eventually, multi_cluster_service, service, soak};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -100,7 +100,7 @@ async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_i
     let (space, mut addresses) = env.foo("works").await;
 
     // Karmada comes, and carries foo; of bar it propagates the Service alone, by a policy.
-    hub.apply(DEFINITIONS).await.ok();
+    karmada::define(hub).await;
     hub.kubectl(["create", "namespace", "karmada-es-member1"])
         .await
         .ok();
@@ -184,7 +184,7 @@ async fn a_hub_that_lets_nobody_list_works_is_served_and_that_is_said_until_it_d
     }
     let env = Environment::start(2, &[]).await;
     let hub = env.hub();
-    hub.apply(DEFINITIONS).await.ok();
+    karmada::define(hub).await;
     let role = ["get", "clusterrole", "causeway-controller", "-o", "json"];
     let role = hub.kubectl(role).await.ok();
     let mut without: Value = serde_json::from_str(&role).expect("a role");

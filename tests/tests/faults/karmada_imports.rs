@@ -1,7 +1,7 @@
 //! A hub on which Karmada's own ServiceExport controllers import services, as what they make on the hub and in members shows. Each
 //! object is as these controllers make it (karmada-io/karmada, pkg/controllers/mcs), and is made and deleted by the test in their place.
 
-use causeway_tests::karmada::DEFINITIONS;
+use causeway_tests::karmada;
 use causeway_tests::{Cluster, SOON, Space, eventually, service};
 
 use super::{Environment, NOTICED, condition, own_objects};
@@ -89,7 +89,7 @@ async fn what_karmadas_export_controllers_import_is_left_to_them_and_taken_over_
  {
     let env = Environment::start(2, &[]).await;
     let (hub, member1, member2) = (env.hub(), env.member("member1"), env.member("member2"));
-    hub.apply(DEFINITIONS).await.ok();
+    karmada::define(hub).await;
     hub.serve_older_clusterset().await;
     let space = env.fleet.space("imports").await;
 

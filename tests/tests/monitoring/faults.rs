@@ -72,6 +72,9 @@ impl Stage {
         let tls = self.webhook.tls();
         self.installation.write_certificate(tls, &credentials);
         let (certificate, key) = (tls.join("tls.crt"), tls.join("tls.key"));
+        // The one of the manifests is empty and of another type.
+        let delete = ["delete", "secret", "causeway-webhook-tls", "-n", NAMESPACE];
+        self.hub().kubectl(delete).await.ok();
         let create = [
             "create",
             "secret",

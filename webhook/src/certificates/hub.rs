@@ -165,24 +165,28 @@ impl Hub {
         contents: &Contents,
         fulfils_request: bool,
     ) -> Result<(), HubError> {
-        let what = format!("write {}", self.secret());
+        let secret = self.secret();
+        let what = match read {
+            Some(_) => format!("write {secret}"),
+            None => format!("create {secret}; apply causeway's manifests again, which contain it"),
+        };
         let params = PostParams {
             field_manager: Some(MANAGER.to_owned()),
             ..PostParams::default()
         };
-        let mut secret = read.cloned().unwrap_or_else(|| self.new_secret());
-        put(&mut secret, contents);
-        if fulfils_request && let Some(annotations) = &mut secret.metadata.annotations {
+        let mut written = read.cloned().unwrap_or_else(|| self.new_secret());
+        put(&mut written, contents);
+        if fulfils_request && let Some(annotations) = &mut written.metadata.annotations {
             annotations.remove(ROTATE);
         }
-        secret.metadata.managed_fields = None;
+        written.metadata.managed_fields = None;
         let sent = async {
             match read {
-                None => self.secrets.create(&params, &secret).await,
-                Some(_) => self.secrets.replace(&self.name, &params, &secret).await,
+                None => self.secrets.create(&params, &written).await,
+                Some(_) => self.secrets.replace(&self.name, &params, &written).await,
             }
         };
-        conflict_or(self.secret(), in_time(&what, sent).await.map(drop))
+        conflict_or(secret, in_time(&what, sent).await.map(drop))
     }
 
     fn new_secret(&self) -> Secret {
