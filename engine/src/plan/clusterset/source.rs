@@ -56,16 +56,18 @@ impl Source<'_> {
     }
 
     /// Whether the exports let a member import the service. While an exporter is unknown, no member
-    /// ceases to import, and one begins only if the known exports and every recorded list name it.
+    /// ceases to import. One begins only if the known exports and every recorded list name it, and
+    /// at least one of these is there.
     fn lets_import(&self, name: &ClusterName, member: &Member) -> bool {
         let selects = |consumers: &Consumers| self.selects(consumers, name, member);
-        let agreed = || self.agreed.is_none_or(|shape| selects(&shape.consumers));
+        let agreed = self.agreed.map(|shape| selects(&shape.consumers));
         if self.unknown.is_none() {
-            return agreed();
+            return agreed.unwrap_or(true);
         }
         let derived = self.key.derived();
         let holds = member.owns_clusterset(self.key, &derived, &self.index.hub.uid);
-        holds || agreed() && self.recorded_consumers().all(|all| selects(&all))
+        let recorded = self.recorded_consumers().map(|list| selects(&list));
+        holds || agreed.into_iter().chain(recorded).reduce(|all, one| all && one) == Some(true)
     }
 
     /// Whether a list selects a member; those that export always import (enhancements#6329).

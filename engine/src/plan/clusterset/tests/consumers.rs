@@ -162,3 +162,11 @@ fn nobody_begins_to_import_after_a_list_that_cannot_be_read() {
     env.lose("member1").restart().pass(Duration::from_secs(600));
     assert_eq!(importers(&env), ["member1", "member2"]);
 }
+
+#[test]
+fn hand_made_import_begins_nothing_while_all_records_are_lost() {
+    let mut env = exported_for(json!("member1"));
+    env.on("member3", import("foo").port("http", 80)).settle();
+    env.lose("member1").restart().pass(Duration::from_secs(600));
+    assert!(get(&env, "member3", Kind::Service, "derived-foo").is_none());
+}
