@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::throughout;
-use causeway_tests::karmada::DEFINITIONS;
 use causeway_tests::{
-    Cluster, Fault, Fleet, Proxy, SOON, Space, eventually, multi_cluster_service, service,
+    Cluster, Fault, Fleet, Proxy, SOON, Space, eventually, karmada, multi_cluster_service, service,
     service_export,
 };
 
@@ -27,7 +26,7 @@ impl Fronted {
     async fn start() -> Self {
         let fleet = Fleet::builder().members(2).start().await;
         let installation = Installation::new(&fleet).await;
-        fleet.hub().apply(DEFINITIONS).await.ok();
+        karmada::define(fleet.hub()).await;
         let hub = Proxy::before(fleet.hub()).await;
         let controller = installation.controller_through(fleet.hub(), &hub.url());
         let controller = controller.start().await;

@@ -67,7 +67,12 @@ impl Source<'_> {
         let derived = self.key.derived();
         let holds = member.owns_clusterset(self.key, &derived, &self.index.hub.uid);
         let recorded = self.recorded_consumers().map(|list| selects(&list));
-        holds || agreed.into_iter().chain(recorded).reduce(|all, one| all && one) == Some(true)
+        holds
+            || agreed
+                .into_iter()
+                .chain(recorded)
+                .reduce(|all, one| all && one)
+                == Some(true)
     }
 
     /// Whether a list selects a member; those that export always import (enhancements#6329).
