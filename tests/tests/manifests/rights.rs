@@ -1,3 +1,4 @@
+use causeway::api::labels;
 use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
 use causeway_tests::{Cluster, SOON, eventually};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
@@ -400,7 +401,9 @@ async fn the_account_in_a_member_writes_only_labelled_objects() {
     })
     .await;
     let owner = json!({"mcs.causeway.dev/owner": "MultiClusterService/u"});
+    let dispatched = json!({labels::SLICE_MANAGED_BY: labels::SLICE_DISPATCHER});
     let people = [
+        slice("karmadas", &dispatched, &none, "192.0.2.1"),
         service("default", "theirs", &none),
         slice("theirs", &none, &none, "192.0.2.1"),
         slice("lost", &none, &owner, "192.0.2.1"),
@@ -445,6 +448,16 @@ async fn the_account_in_a_member_writes_only_labelled_objects() {
             &delete,
             slice("theirs", &none, &none, "192.0.2.1"),
             Some(label),
+        ),
+        (
+            &replace,
+            slice("karmadas", &dispatched, &none, "192.0.2.2"),
+            Some(label),
+        ),
+        (
+            &delete[..],
+            slice("karmadas", &dispatched, &none, "192.0.2.1"),
+            None,
         ),
         (&delete[..], service("kube-public", "managed", &hub), None),
         (&delete[..], slice("ours", &hub, &none, "192.0.2.1"), None),
