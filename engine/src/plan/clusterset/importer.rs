@@ -45,7 +45,9 @@ impl Importer<'_> {
         let hub = &self.index.hub.uid;
         match (import.filter(|import| import.path(hub).is_none()), shape) {
             (Some(foreign), shape)
-                if shape.is_some() || !exports::is_of_another(&foreign.hub, hub) =>
+                if shape.is_some()
+                    || !exports::is_of_another(&foreign.hub, hub)
+                        && self.source.honours_hand_made(self.member) =>
             {
                 let shape = import::shape_of(foreign, shape);
                 let owner = format!("ServiceImport/{}", foreign.uid);

@@ -56,23 +56,25 @@ impl Source<'_> {
     }
 
     /// Whether the exports let a member import the service. While an exporter is unknown, no member
-    /// ceases to import. One begins only if the known exports and every recorded list name it, and
-    /// at least one of these is there.
+    /// ceases to import, and one begins only if the known exports and every recorded list name it.
     fn lets_import(&self, name: &ClusterName, member: &Member) -> bool {
         let selects = |consumers: &Consumers| self.selects(consumers, name, member);
-        let agreed = self.agreed.map(|shape| selects(&shape.consumers));
+        let agreed = || self.agreed.is_none_or(|shape| selects(&shape.consumers));
         if self.unknown.is_none() {
-            return agreed.unwrap_or(true);
+            return agreed();
         }
-        let derived = self.key.derived();
-        let holds = member.owns_clusterset(self.key, &derived, &self.index.hub.uid);
-        let recorded = self.recorded_consumers().map(|list| selects(&list));
-        holds
-            || agreed
-                .into_iter()
-                .chain(recorded)
-                .reduce(|all, one| all && one)
-                == Some(true)
+        self.is_held(member) || agreed() && self.recorded_consumers().all(|all| selects(&all))
+    }
+
+    /// Whether a member holds anything of ours of an import.
+    fn is_held(&self, member: &Member) -> bool {
+        member.owns_clusterset(self.key, &self.key.derived(), &self.index.hub.uid)
+    }
+
+    /// Whether a ServiceImport made by hand gets its Service although no export is known. While an
+    /// exporter is unknown, only a member that holds that Service keeps it.
+    pub(super) fn honours_hand_made(&self, member: &Member) -> bool {
+        self.unknown.is_none() || self.is_held(member)
     }
 
     /// Whether a list selects a member; those that export always import (enhancements#6329).

@@ -816,3 +816,21 @@ fn a_hand_made_import_keeps_its_tiers_while_an_exporter_is_unknown() {
     }
     assert_eq!(story.env.log(), Vec::<String>::new());
 }
+
+#[test]
+fn published_export_keeps_its_status_while_a_member_is_lost() {
+    let mut story = story(true);
+    for request in [(0, Step::Drain(true)), (2, Step::Expose)] {
+        story.take(&request);
+        follow(&mut story.env, MEMBERS[request.0]);
+        story.env.work();
+    }
+    rest(&mut story.env);
+    story.env.forget_writes();
+    for loss in [(1, Step::Lose), (0, Step::Restart)] {
+        story.take(&loss);
+        story.env.pass(Duration::from_secs(40));
+    }
+    let log = story.env.log();
+    assert!(log.iter().all(|line| line.starts_with("hub")), "{log:?}");
+}
