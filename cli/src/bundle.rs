@@ -73,12 +73,15 @@ pub(crate) fn chosen(
 pub(crate) fn superseded(parts: &PartArgs) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut superseded = objects::parse(RBAC)?;
     let is_certified = parts.cert_manager || parts.webhook_ca.is_some();
-    superseded.retain(|object| {
-        let labels = object.metadata.labels.as_ref();
-        let component = labels.and_then(|labels| labels.get("app.kubernetes.io/component"));
-        is_certified && component.is_some_and(|component| component == CERTIFICATES)
-    });
+    superseded.retain(|object| is_certified && is_of_certificates(object));
     Ok(superseded)
+}
+
+/// Whether an object serves only webhooks that manage their own certificates.
+pub(crate) fn is_of_certificates(object: &DynamicObject) -> bool {
+    let labels = object.metadata.labels.as_ref();
+    let component = labels.and_then(|labels| labels.get("app.kubernetes.io/component"));
+    component.is_some_and(|component| component == CERTIFICATES)
 }
 
 fn workloads(parts: &PartArgs, images: &ImageArgs) -> Result<Vec<DynamicObject>, ObjectError> {

@@ -119,9 +119,12 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         other => allowed(other)?.map(|list| list.items),
     };
     let of_clusters = clusters.as_deref().unwrap_or_default();
+    let deployments = allowed(deployments)?.map(|list| list.items);
+    let manages_certificates = deployments.iter().flatten().any(manages_certificates);
     let mut missing_rights = Vec::new();
     for account in DEPLOYMENTS {
-        let missing = rights::missing_rights(hub, account, of_clusters).await;
+        let of_account = rights::needed(account, of_clusters, manages_certificates);
+        let missing = rights::missing_rights(hub, account, of_account).await;
         missing_rights.push((account, allowed(missing)?));
     }
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), NAMESPACE);
@@ -140,7 +143,7 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
             ("ValidatingWebhookConfiguration", validating),
         ],
         endpoints: allowed(endpoints)?.map(|list| list.items),
-        deployments: allowed(deployments)?.map(|list| list.items),
+        deployments,
         controller: controller?,
         clusters,
         missing_rights,
@@ -148,6 +151,17 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         certificate,
         misplaced,
     })
+}
+
+/// Whether a Deployment runs a webhook that manages its own certificates.
+fn manages_certificates(deployment: &Deployment) -> bool {
+    let pod = deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.template.spec.as_ref());
+    let containers = pod.into_iter().flat_map(|pod| &pod.containers);
+    let mut args = containers.flat_map(|container| container.args.iter().flatten());
+    args.any(|arg| arg.starts_with("--self-managed-certs"))
 }
 
 /// The webhooks of a configuration that is there.

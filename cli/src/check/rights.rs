@@ -18,6 +18,7 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::bundle;
 
 const AT_ONCE: usize = 8;
+const WEBHOOK: &str = "causeway-webhook";
 
 /// An account of a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -62,24 +63,16 @@ pub(crate) struct Needed {
 pub(super) async fn missing_rights(
     hub: &ApiServer,
     name: &str,
-    clusters: &[Cluster],
+    needed: Vec<Needed>,
 ) -> Result<Option<Vec<MissingRight>>, RequestError> {
     let accounts: Api<ServiceAccount> = Api::namespaced(hub.client.clone(), NAMESPACE);
     if hub.request(accounts.get_opt(name)).await?.is_none() {
         return Ok(None);
     }
-    let named = clusters
-        .iter()
-        .filter_map(|one| one.spec.secret_ref.as_ref());
-    let mut namespaces: BTreeSet<_> = named.map(|secret| &*secret.namespace).collect();
-    if namespaces.is_empty() {
-        namespaces.insert(MEMBERS_NAMESPACE);
-    }
     let account = Account {
         namespace: NAMESPACE,
         name,
     };
-    let needed = needed(name, &namespaces);
     let answers = needed
         .into_iter()
         .map(|needed| lacking(hub, account, needed));
@@ -92,13 +85,28 @@ pub(super) async fn missing_rights(
 }
 
 /// Rights that the manifests give an account. What they give in the namespace of the members' Secrets
-/// is needed in these `namespaces`.
-fn needed(account: &str, namespaces: &BTreeSet<&str>) -> Vec<Needed> {
+/// is needed in the namespaces that the Clusters name. The rights on certificates are needed only by a
+/// webhook that manages its own.
+pub(super) fn needed(
+    account: &str,
+    clusters: &[Cluster],
+    manages_certificates: bool,
+) -> Vec<Needed> {
+    let named = clusters
+        .iter()
+        .filter_map(|one| one.spec.secret_ref.as_ref());
+    let mut namespaces: BTreeSet<_> = named.map(|secret| &*secret.namespace).collect();
+    if namespaces.is_empty() {
+        namespaces.insert(MEMBERS_NAMESPACE);
+    }
     // A test reads them: they cannot be malformed.
     let objects = bundle::rights().unwrap_or_default();
     let of_account = objects
         .iter()
-        .filter(|one| one.metadata.name.as_deref() == Some(account));
+        .filter(|one| match bundle::is_of_certificates(one) {
+            true => manages_certificates && account == WEBHOOK,
+            false => one.metadata.name.as_deref() == Some(account),
+        });
     let of_role = of_account.flat_map(|role| {
         let rules = role.data.get("rules").cloned().unwrap_or_default();
         let rules: Vec<PolicyRule> = serde_json::from_value(rules).unwrap_or_default();
@@ -201,8 +209,14 @@ mod tests {
 
     #[test]
     fn every_rule_of_the_manifests_is_needed() {
-        let rights = |account: &str| -> Vec<String> {
-            let needed = needed(account, &BTreeSet::from(["elsewhere"])).into_iter();
+        let member: Cluster = serde_json::from_value(serde_json::json!({
+            "metadata": { "name": "member1" },
+            "spec": { "secretRef": { "namespace": "elsewhere", "name": "member1" } },
+        }))
+        .expect("a Cluster");
+        let rights = |account: &str, manages_certificates: bool| -> Vec<String> {
+            let clusters = std::slice::from_ref(&member);
+            let needed = needed(account, clusters, manages_certificates).into_iter();
             let rights = needed.map(|Needed { what, verbs }| {
                 let resource = [what.resource, what.subresource].into_iter().flatten();
                 let missing = MissingRight {
@@ -214,7 +228,7 @@ mod tests {
             });
             rights.collect()
         };
-        let controller = rights("causeway-controller");
+        let controller = rights("causeway-controller", true);
         for right in [
             "get and list and watch and patch clusters ",
             "patch multiclusterservices/status ",
@@ -233,8 +247,11 @@ mod tests {
                 .iter()
                 .any(|one| one.contains("causeway-members"))
         );
-        let webhook = rights("causeway-webhook");
         let patch = "get and list and watch and patch mutatingwebhookconfigurations causeway";
-        assert!(webhook.contains(&patch.to_owned()), "{webhook:#?}");
+        for manages_certificates in [true, false] {
+            let webhook = rights(WEBHOOK, manages_certificates);
+            let has_patch = webhook.contains(&patch.to_owned());
+            assert_eq!(has_patch, manages_certificates, "{webhook:#?}");
+        }
     }
 }
