@@ -188,7 +188,7 @@ type Row = (
 
 #[test]
 fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
-    let rows: [Row; 28] = [
+    let rows: [Row; 29] = [
         (
             "an export on the hub",
             |i| i.misplaced = Ok(vec![misplaced("foo")]),
@@ -298,6 +298,16 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
         (
             "a certificate that may not be read",
             |i| i.certificate = Err(Forbidden("no".to_owned())),
+            "webhook certificate",
+            State::Skipped,
+            "the dry run shows whether it is trusted",
+        ),
+        (
+            "a certificate that may not be read, without a dry run",
+            |i| {
+                i.certificate = Err(Forbidden("no".to_owned()));
+                i.creation = Creation::Unknown("forbidden".to_owned());
+            },
             "webhook certificate",
             State::Unknown,
             "not checked: no",

@@ -70,8 +70,9 @@ const SAME: [(&str, &[&str]); 14] = [
 ];
 
 /// Options that say how, not what; and that of the definitions alone, which are not Helm's business then.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 10] = [
     "--dry-run",
+    "--force-conflicts",
     "--wait",
     "--timeout",
     "--crds-only",

@@ -155,13 +155,15 @@ async fn its_check_may_read_what_it_reads(fleet: &Fleet) {
     let args = args.iter().filter_map(Value::as_str);
     let checked = program(fleet, binaries::causeway("kubectl-mcs"), &kubeconfig)
         .args(args)
+        .args(["-n", NAMESPACE])
         .run()
         .await;
-    // Nothing runs here, and it says so; but there is nothing that it could not look at.
+    // Nothing runs here, and it says so; but there is nothing that it could not look at. In its pod
+    // the namespace is that of its account.
     let said = format!("{}{}", checked.stdout, checked.stderr);
     says(
         &said,
-        "deployment causeway-webhook | 0 of 2 replicas | rights of causeway-controller",
+        "deployment causeway-webhook | not observed by its controller yet | rights of causeway-controller",
     );
     for unread in ["not checked", "forbidden"] {
         assert!(!said.contains(unread), "{said}");
