@@ -103,7 +103,7 @@ fn nobody_begins_or_ceases_to_import_while_the_oldest_exporter_is_unknown() {
     assert_eq!(importers(&env), ["member1", "member2"]);
 }
 
-/// member1 exports first and asks for nothing; member2 and member3 export what they are told to.
+/// member1 exports first, without annotations; member2 and member3 export with the given ones.
 fn exported_by_all(second: Value, third: Value) -> Environment {
     let mut env = super::exported();
     env.on("member3", foo())
