@@ -294,7 +294,7 @@ pub(crate) struct OutputArgs {
     pub format: Option<Format>,
 }
 
-/// What `status --wait` waits for.
+/// Goal of `status --wait`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Awaited {
     Ready,
