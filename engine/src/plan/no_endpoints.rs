@@ -3,6 +3,7 @@
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::tiers::Tiers;
 use crate::index::Index;
 
 /// End of the sentence that Ready has for such a service.
@@ -29,4 +30,17 @@ pub(super) fn are_unready<'a>(
         }
     }
     is_known || stored.is_some_and(|ready| ready.message.contains(SENTENCE))
+}
+
+/// Part of Ready that names the consumers whose preference leads to no provider; empty without any.
+pub(super) fn unserved(consumers: &[(&ClusterName, &Tiers)]) -> String {
+    let Some((_, tiers)) = consumers.first() else {
+        return String::new();
+    };
+    let names: Vec<_> = consumers.iter().map(|(name, _)| name.as_str()).collect();
+    format!(
+        "; no endpoint in {}: {}",
+        names.join(", "),
+        tiers.why_unused()
+    )
 }

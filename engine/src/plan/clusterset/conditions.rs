@@ -180,17 +180,7 @@ impl View<'_> {
         let tiers =
             tiers.filter_map(|(name, desired)| Some((name, desired.copies.tiers.as_ref()?)));
         let unserved: Vec<_> = tiers.filter(|(_, tiers)| tiers.lack_providers()).collect();
-        let names: Vec<_> = unserved.iter().map(|(name, _)| name.as_str()).collect();
-        match unserved.first() {
-            None => String::new(),
-            Some((_, tiers)) => {
-                format!(
-                    "; no endpoint in {}: {}",
-                    names.join(", "),
-                    tiers.why_unused()
-                )
-            }
-        }
+        no_endpoints::unserved(&unserved)
     }
 
     /// The members that the exports keep the service from.

@@ -142,9 +142,10 @@ impl View<'_> {
         let used = self.used().count();
         let unserved = self.unserved();
         let consumers = placement.consumers().count() - unserved.len();
+        let lacks_endpoints = self.lacks_endpoints();
         let mut message = match self.exposure() {
             ExposureType::CrossCluster => {
-                let verb = match self.lacks_endpoints() {
+                let verb = match lacks_endpoints {
                     true => "is exposed in",
                     false => "can be reached from",
                 };
@@ -155,14 +156,10 @@ impl View<'_> {
                 format!("the load balancers of {} are gathered", counted(used))
             }
         };
-        if self.lacks_endpoints() {
+        if lacks_endpoints {
             message.push_str(&format!("; no provider {}", no_endpoints::SENTENCE));
         }
-        if let Some((_, tiers)) = unserved.first() {
-            let names: Vec<_> = unserved.iter().map(|(name, _)| name.as_str()).collect();
-            let (names, why) = (names.join(", "), tiers.why_unused());
-            message.push_str(&format!("; no endpoint in {names}: {why}"));
-        }
+        message.push_str(&no_endpoints::unserved(&unserved));
         let out = self.left_out();
         if !out.is_empty() {
             message.push_str(&format!("; left out: {}", out.join(", ")));
