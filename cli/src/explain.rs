@@ -125,7 +125,7 @@ pub(crate) struct ConsumerEndpoints {
     pub ready: Option<usize>,
 }
 
-/// What the consumers of a service have.
+/// State of the consumers of a service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exposed {
     /// Exposures in which the consumers do not use all providers alike.

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use causeway::api::{bounds, ownership};
-use causeway_engine::model::{Failure, FailureKind};
-use k8s_openapi::api::core::v1::Namespace;
+use causeway::api::ownership;
+use causeway_engine::model::Failure;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};
 use thiserror::Error;
@@ -12,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::failure::Classify as _;
+use crate::lookup::cluster_uid;
 
 /// How often the hub is asked again. Half of the time after which a second list confirms what the lists of another hub lack.
 pub const EVERY: Duration = Duration::from_secs(10);
@@ -48,11 +48,8 @@ impl Hub {
         let about = |what: &'static str| {
             move |failure: Failure| Failure::quoting(failure.kind, what, &failure.to_string())
         };
-        let namespaces = Api::<Namespace>::all(client.clone());
-        let namespace = namespaces.get_metadata("kube-system").await;
-        let namespace = namespace
-            .classified()
-            .map_err(about("namespace kube-system"))?;
+        let uid = cluster_uid(client, DEADLINE).await;
+        let uid = uid.map_err(about("namespace kube-system"))?;
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         let cluster = definitions.get_opt(CLUSTER_CRD).await;
         let cluster = cluster
@@ -60,10 +57,8 @@ impl Hub {
             .map_err(about("the definition of Cluster"))?;
         let by_causeway =
             |crd: CustomResourceDefinition| ownership::is_own_definition(&crd.metadata);
-        let without = || Failure::new(FailureKind::Other, "namespace kube-system has no UID");
-        let is_uid = |uid: &String| (1..=bounds::UID).contains(&uid.len());
         Ok(Self {
-            uid: namespace.metadata.uid.filter(is_uid).ok_or_else(without)?,
+            uid,
             keeps_clusters: cluster.is_some_and(by_causeway),
         })
     }
