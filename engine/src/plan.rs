@@ -34,7 +34,6 @@ use self::release::Release;
 use self::service::DesiredService;
 pub use self::settings::Settings;
 pub use self::status::TTL_EXPIRED;
-use self::tiers::Tiers;
 use crate::index::Index;
 use crate::index::gaps::Gap;
 use crate::index::hub::McsView;
@@ -141,13 +140,8 @@ fn untouched(kind: ProblemKind, message: String) -> Desired {
     }
 }
 
-/// The hub's Service, the owner, the providers, and the tiers that a consumer makes of them.
-type Parties<'a> = (
-    &'a ServiceView,
-    &'a str,
-    &'a [Provider<'a>],
-    Option<&'a Tiers>,
-);
+/// The hub's Service, the owner, and what the tiers of a consumer are made of.
+type Parties<'a> = (&'a ServiceView, &'a str, &'a tiers::Request<'a>);
 
 /// What the plan of a MultiClusterService of type CrossCluster depends on.
 struct Native<'a> {
@@ -239,6 +233,7 @@ impl Native<'_> {
             preference: self.mcs.failover.preference.as_ref().filter(|_| chooses),
             unreachable: &reach.standby,
             providers: &providers,
+            now,
         };
         let targets = placement.targets.iter();
         let staying = targets.filter(|(name, _)| !self.index.hub.is_leaving(name));
@@ -247,11 +242,7 @@ impl Native<'_> {
             let Some(member) = self.index.members.get(name) else {
                 continue;
             };
-            let tiers = roles
-                .consumer
-                .then(|| request.of_consumer(name, member, now));
-            let tiers = tiers.flatten();
-            let parties = (hub_service, &*owner, &*providers, tiers.as_ref());
+            let parties = (hub_service, &*owner, &request);
             let mut desired = self.desired_member((name, member), *roles, parties, outcomes);
             if self.beside_karmada && roles.consumer {
                 let found = beside::give_way(&mut desired, (name, member), self.key, &providers);
@@ -267,7 +258,7 @@ impl Native<'_> {
         &self,
         (name, member): (&ClusterName, &Member),
         roles: Roles,
-        (hub_service, owner, providers, tiers): Parties<'_>,
+        (hub_service, owner, request): Parties<'_>,
         outcomes: &mut Outcomes,
     ) -> DesiredMember {
         let (index, key, exposed) = (self.index, self.key, self.exposed);
@@ -293,14 +284,21 @@ impl Native<'_> {
             false => service,
         };
         let (ports, problem) = service.ports_offered(observed, key, &exposed.ports);
+        let frontend = tiers::Frontend::new(&ports, observed);
+        let tiers = roles
+            .consumer
+            .then(|| request.of_consumer(name, member, &frontend));
         let consumer = copy::Consumer {
             name,
             ports: &ports,
             traffic_distribution: service.traffic_distribution(observed),
             release: Release::of(member),
-            tiers,
+            tiers: tiers.as_ref().and_then(Option::as_ref),
         };
-        let others = providers.iter().filter(|provider| provider.name != name);
+        let others = request
+            .providers
+            .iter()
+            .filter(|provider| provider.name != name);
         let copies = match &service {
             DesiredService::Own(_) | DesiredService::Foreign if roles.consumer => {
                 copy::copies(&origin, &consumer, others, outcomes)

@@ -5,6 +5,7 @@ pub(crate) mod give_way;
 mod name;
 mod parties;
 mod passed_over;
+mod port_fit;
 mod recipe;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,10 +20,12 @@ pub use self::cache::CopyCache;
 pub(super) use self::cache::Outcomes;
 pub use self::name::copy_name;
 pub use self::parties::{Consumer, Origin, Provider};
-use self::passed_over::MOST_SLICES;
+pub(super) use self::passed_over::MOST_SLICES;
 pub use self::passed_over::{PassedOver, PortGaps};
+pub(super) use self::port_fit::PortFit;
+pub use self::port_fit::PortGap;
+pub use self::recipe::Standing;
 use self::recipe::{Parties, Recipe};
-pub use self::recipe::{PortGap, Standing};
 use super::tiers::Tiers;
 use crate::index::member::Member;
 use crate::model::map::HashSet;
@@ -281,12 +284,12 @@ impl DesiredCopies {
                 }
             };
             let copy_name = outcomes.name(origin.path, provider.name, name, source.address_type);
-            if recipe.is_behind(source) {
+            if recipe.fit().is_behind(source) {
                 self.held.copies.insert(copy_name);
                 self.pass_over(provider.name, name, PassedOver::Behind);
                 continue;
             }
-            if !recipe.offers(source) {
+            if !recipe.fit().offers(source) {
                 let (recipe, source) = (recipe.clone(), source.clone());
                 let gaps = PortGaps { recipe, source };
                 self.pass_over(provider.name, name, PassedOver::NoPort(gaps));
@@ -356,7 +359,7 @@ pub(super) fn copies<'a>(
 }
 
 /// A provider's slices that are copied, whatever is exposed of them; why not, of the others.
-fn candidates<'a>(
+pub(super) fn candidates<'a>(
     member: &'a Member,
     key: &ServiceKey,
 ) -> impl Iterator<Item = (&'a Arc<str>, Result<&'a Arc<SourceSlice>, PassedOver>)> {

@@ -10,14 +10,15 @@ mod words;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use causeway::domain::{ClusterName, Percentage, Preference, ServiceKey, Tier};
+use causeway::domain::{ClusterName, Percentage, Preference, Ranges, ServiceKey, Tier};
 
-pub use self::readiness::Readiness;
+pub use self::readiness::{Frontend, Readiness};
 pub use self::words::{DEMOTED, PROMOTED};
 use super::copy::{Provider, Standing};
 use super::release::Release;
 use crate::index::Index;
 use crate::index::member::Member;
+use crate::index::service::ServiceView;
 use crate::model::TimePoint;
 use crate::model::slice::Path;
 
@@ -75,21 +76,23 @@ pub(super) struct Request<'a> {
     /// Providers that have been out of reach for so long that their endpoints are standby endpoints.
     pub(super) unreachable: &'a BTreeSet<ClusterName>,
     pub(super) providers: &'a [Provider<'a>],
+    pub(super) now: TimePoint,
 }
 
 impl Request<'_> {
-    /// The tiers of one consumer; none where all its providers are used alike.
+    /// Returns the tiers of one consumer, whose Service leads to `frontend`; `None` where it uses all
+    /// its providers alike.
     pub(super) fn of_consumer(
         &self,
         consumer: &ClusterName,
         member: &Member,
-        now: TimePoint,
+        frontend: &Frontend<'_>,
     ) -> Option<Tiers> {
         if self.preference.is_none() && self.unreachable.is_empty() {
             return None;
         }
         let mut tiers = Tiers {
-            all: self.sort(consumer, member),
+            all: self.sort(consumer, member, frontend),
             unreachable: self.unreachable.clone(),
             uses_standby: uses_standby(self.index, consumer, member),
             min_ready: self.preference.and_then(Preference::min_ready),
@@ -99,12 +102,17 @@ impl Request<'_> {
             carrying: self.carrying_now(&tiers, member),
             enough_since: self.index.tiers.enough_since(self.key, self.path, consumer),
         };
-        tiers.settle(self.preference, before, now);
+        tiers.settle(self.preference, before, self.now);
         Some(tiers)
     }
 
     /// Puts every provider into the first tier that takes it.
-    fn sort(&self, consumer: &ClusterName, member: &Member) -> Vec<TierState> {
+    fn sort(
+        &self,
+        consumer: &ClusterName,
+        member: &Member,
+        frontend: &Frontend<'_>,
+    ) -> Vec<TierState> {
         let tiers = self.preference.map(Preference::tiers);
         let tiers = match tiers {
             Some(tiers) => tiers.iter().cloned().map(Some).collect(),
@@ -122,15 +130,18 @@ impl Request<'_> {
         };
         // Natively the consumer's own pods are in its Service's own slices, whatever the hub says of it.
         if self.path == Path::Native {
-            let own = Readiness::of_sources(member, self.key);
-            if own.total > 0 {
-                put(consumer, Some(own));
+            let ports = member.service(self.key).map(ServiceView::ports);
+            let ports = ports.unwrap_or_else(|| frontend.ports.to_vec());
+            let all = Ranges::default();
+            let own = Readiness::of(member, self.key, &ports, &all, frontend);
+            if own.is_none_or(|own| own.total > 0) {
+                put(consumer, own);
             }
         }
         for provider in self.providers {
             let is_own = provider.name == consumer && self.path == Path::Native;
             if !is_own && !self.unreachable.contains(provider.name) {
-                put(provider.name, provider.readiness(self.key));
+                put(provider.name, provider.readiness(self.key, frontend));
             }
         }
         states
@@ -239,7 +250,7 @@ impl Tiers {
     /// goes on for [`HOLD`] after the nearer ones have enough.
     fn settle(&mut self, preference: Option<&Preference>, before: Before, now: TimePoint) {
         let has_enough = |state: &TierState| {
-            let Readiness { ready, total } = state.readiness;
+            let Readiness { ready, total, .. } = state.readiness;
             preference.is_none_or(|preference| preference.carries(ready, total))
         };
         let up_to = |is_one: &dyn Fn(&TierState) -> bool| {

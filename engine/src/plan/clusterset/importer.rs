@@ -116,7 +116,7 @@ impl Importer<'_> {
         let preference = service
             .as_ref()
             .and_then(|service| service.traffic_distribution(observed));
-        let tiers = self.tiers(shape);
+        let tiers = self.tiers(shape, &tiers::Frontend::new(&ports, observed));
         let consumer = Consumer {
             tiers: tiers.as_ref(),
             name: self.name,
@@ -147,7 +147,7 @@ impl Importer<'_> {
     }
 
     /// Which of the providers the member uses first; of what Karmada imports Karmada's slices are used.
-    fn tiers(&self, shape: &ImportShape) -> Option<Tiers> {
+    fn tiers(&self, shape: &ImportShape, frontend: &tiers::Frontend<'_>) -> Option<Tiers> {
         let chooses = !shape.headless && self.source.importer != By::Karmada;
         if chooses && self.source.lacks_record(self.member) {
             return Tiers::of_copies(self.index, self.key, self.name, self.member);
@@ -159,8 +159,9 @@ impl Importer<'_> {
             preference: shape.failover.preference.as_ref().filter(|_| chooses),
             unreachable: &self.set.reach.standby,
             providers: &self.set.providers,
+            now: self.now,
         };
-        request.of_consumer(self.name, self.member, self.now)
+        request.of_consumer(self.name, self.member, frontend)
     }
 
     /// Names of the clusterset lead to the addresses that an import's spec says; that of a person's is the person's to write.

@@ -1,16 +1,16 @@
 //! On whose behalf copies are made, from whom, and for whom.
 
-use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use causeway::domain::{ClusterName, Ranges, ServiceKey, ServicePort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::{Standing, candidates};
+use super::Standing;
 use crate::index::member::Member;
 use crate::model::slice::Path;
 use crate::plan::release::Release;
-use crate::plan::tiers::{Readiness, Tiers};
+use crate::plan::tiers::{Frontend, Readiness, Tiers};
 
 /// On whose behalf copies are made.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,16 @@ pub struct Provider<'a> {
     pub ports: Vec<ServicePort>,
     /// Which of its addresses are copied.
     pub ranges: Arc<Ranges>,
-    readiness: OnceCell<Option<Readiness>>,
+    /// What was counted for the consumers so far, few of which differ.
+    counted: RefCell<Vec<Counted>>,
+}
+
+/// The readiness of a provider for consumers whose Services lead to the same.
+#[derive(Clone, Debug)]
+struct Counted {
+    ports: Box<[ServicePort]>,
+    families: [bool; 2],
+    readiness: Option<Readiness>,
 }
 
 impl<'a> Provider<'a> {
@@ -81,16 +90,26 @@ impl<'a> Provider<'a> {
             member,
             ports,
             ranges,
-            readiness: OnceCell::new(),
+            counted: RefCell::default(),
         }
     }
 
-    /// How many of the endpoints that it gives are ready, whatever a consumer's ports; `None` where it is not known what it provides.
-    pub fn readiness(&self, key: &ServiceKey) -> Option<Readiness> {
-        *self.readiness.get_or_init(|| {
-            let sources = self.member.map(|member| candidates(member, key));
-            let copied = sources.map(|all| all.filter_map(|(_, source)| source.ok()));
-            copied.map(|all| Readiness::of(all.map(|source| &**source), &self.ranges))
-        })
+    /// Returns how many of its endpoints are ready of those that come to be behind a consumer's
+    /// Service; `None` where that is not known.
+    pub fn readiness(&self, key: &ServiceKey, frontend: &Frontend<'_>) -> Option<Readiness> {
+        let member = self.member?;
+        let families = [frontend.ipv4, frontend.ipv6];
+        let mut counted = self.counted.borrow_mut();
+        let is_same = |one: &&Counted| *one.ports == *frontend.ports && one.families == families;
+        if let Some(known) = counted.iter().find(is_same) {
+            return known.readiness;
+        }
+        let readiness = Readiness::of(member, key, &self.ports, &self.ranges, frontend);
+        counted.push(Counted {
+            ports: frontend.ports.into(),
+            families,
+            readiness,
+        });
+        readiness
     }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use causeway::domain::ServicePort;
 
-use super::recipe::{PortGap, Recipe};
+use super::port_fit::PortGap;
+use super::recipe::Recipe;
 use crate::model::slice::{AddressType, SourceSlice};
 
 /// Slices of one service and provider that are copied; those of Kubernetes hold a hundred endpoints each.
-pub(super) const MOST_SLICES: usize = 1000;
+pub(in crate::plan) const MOST_SLICES: usize = 1000;
 /// Endpoints that a slice may have (discovery.k8s.io/v1).
 const MOST_ENDPOINTS: usize = 1000;
 
@@ -55,12 +56,12 @@ impl PassedOver {
 impl PortGaps {
     /// One for each port that is lacking.
     pub fn list(&self) -> Vec<PortGap> {
-        self.recipe.port_gaps(&self.source).collect()
+        self.recipe.fit().gaps(&self.source).collect()
     }
 
     /// The ports that the provider's Service has.
     pub fn provider_ports(&self) -> &[ServicePort] {
-        self.recipe.provider_ports()
+        self.recipe.fit().provider
     }
 }
 

@@ -5,27 +5,18 @@ use std::sync::Arc;
 
 use causeway::api::labels;
 use causeway::domain::{
-    AddressRefusal, ClusterName, PortId, Ranges, ServiceKey, ServicePort, is_label_value,
+    AddressRefusal, ClusterName, Ranges, ServiceKey, ServicePort, is_label_value,
 };
-use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::parties::{Consumer, Origin, Provider};
+use super::port_fit::PortFit;
 use crate::model::slice::{
-    CONTENT_ANNOTATIONS, CONTENT_LABELS, Content, ContentHash, CopyEndpoint, SliceManager,
-    SlicePort, SourceEndpoint, SourceSlice,
+    CONTENT_ANNOTATIONS, CONTENT_LABELS, Content, ContentHash, CopyEndpoint, SourceEndpoint,
+    SourceSlice,
 };
 use crate::plan::release::Field;
-
-/// Why a port that a consumer's Service offers leads to none of a slice's endpoints.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PortGap {
-    /// The provider's Service lacks it.
-    NotInProvider(PortId),
-    /// The slice lacks this port of the provider's Service.
-    NotInSlice(ServicePort),
-}
 
 /// How the ready endpoints of a provider stand in a consumer. Those that are not ready at their source are used in none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -181,45 +172,12 @@ impl Recipe {
         hasher.finish()
     }
 
-    /// Whether the slice has any port that the consumer's Service offers. Endpoints without ports fit
-    /// a headless Service without ports alone: no proxy sends anything to them.
-    pub(super) fn offers(&self, source: &SourceSlice) -> bool {
-        match source.ports.is_empty() {
-            true => self.consumer_ports.is_empty() || source.is_empty(),
-            false => self.ports(source).next().is_some(),
+    /// The ports of both Services.
+    pub(super) fn fit(&self) -> PortFit<'_> {
+        PortFit {
+            provider: &self.provider_ports,
+            consumer: &self.consumer_ports,
         }
-    }
-
-    /// Lists the ports that the consumer's Service offers and the slice lacks.
-    pub(super) fn port_gaps(&self, source: &SourceSlice) -> impl Iterator<Item = PortGap> {
-        let is_placeholder = source.ports.is_empty() && source.is_empty();
-        let offered = self.consumer_ports.iter().filter(move |_| !is_placeholder);
-        offered.filter_map(|wanted| {
-            let mut known = self
-                .provider_ports
-                .iter()
-                .filter(|known| known.id == wanted.id);
-            let Some(first) = known.clone().next() else {
-                return Some(PortGap::NotInProvider(wanted.id));
-            };
-            let is_there = known.any(|known| source.ports.iter().any(|port| is_named(port, known)));
-            (!is_there).then(|| PortGap::NotInSlice(first.clone()))
-        })
-    }
-
-    /// Whether the provider's controllers have not caught up with a change of its Service's ports: the slice has a port of a
-    /// name that the Service has not, and lacks one that is to be offered.
-    pub(super) fn is_behind(&self, source: &SourceSlice) -> bool {
-        let known = &self.provider_ports;
-        let is_unknown = |port: &SlicePort| !known.iter().any(|known| is_named(port, known));
-        source.manager == SliceManager::Pods
-            && source.ports.iter().any(is_unknown)
-            && self.port_gaps(source).next().is_some()
-    }
-
-    /// The ports of the provider's Service.
-    pub(super) fn provider_ports(&self) -> &[ServicePort] {
-        &self.provider_ports
     }
 
     /// What comes of making a copy of the slice, without making it.
@@ -234,7 +192,7 @@ impl Recipe {
             copied += 1;
             content.add_wanted(&endpoint);
         });
-        let ports: Vec<_> = self.ports(source).collect();
+        let ports: Vec<_> = self.fit().ports(source).collect();
         Outcome {
             content: content.hash(&ports),
             refused: source.len() - copied + source.odd as usize,
@@ -259,7 +217,7 @@ impl Recipe {
             metadata: self.metadata(name, source, import),
             address_type: source.address_type.as_str().to_owned(),
             endpoints: self.endpoints(source).map(Into::into).collect(),
-            ports: Some(self.ports(source).collect()),
+            ports: Some(self.fit().ports(source).collect()),
         }
     }
 
@@ -328,24 +286,6 @@ impl Recipe {
         }
     }
 
-    fn ports(&self, source: &SourceSlice) -> impl Iterator<Item = discovery::EndpointPort> {
-        source.ports.iter().filter_map(|port| self.translated(port))
-    }
-
-    /// A port of a source, under the name that the consumer's Service has for it: ports fit by protocol and number.
-    fn translated(&self, port: &SlicePort) -> Option<discovery::EndpointPort> {
-        let mut known = self.provider_ports.iter();
-        let id = known.find(|known| is_named(port, known))?.id;
-        let mut offered = self.consumer_ports.iter();
-        let local = offered.find(|candidate| candidate.id == id)?;
-        Some(discovery::EndpointPort {
-            name: Some(local.name.to_string()),
-            protocol: Some(port.protocol.to_string()),
-            port: port.number,
-            app_protocol: port.app_protocol.as_deref().map(ToOwned::to_owned),
-        })
-    }
-
     /// The endpoints of the copy.
     fn endpoints<'a>(&'a self, source: &'a SourceSlice) -> impl Iterator<Item = CopyEndpoint<'a>> {
         let endpoints = source.endpoints();
@@ -397,9 +337,4 @@ impl Standing {
             (Self::Standby | Self::NotReady, _) => [Some(false), Some(false), terminating],
         }
     }
-}
-
-/// Whether the port of a slice is that of its Service.
-fn is_named(port: &SlicePort, of_service: &ServicePort) -> bool {
-    *of_service.name == *port.name && of_service.id.protocol == port.protocol
 }

@@ -2,50 +2,113 @@
 
 use std::ops::AddAssign;
 
-use causeway::domain::{Ranges, ServiceKey};
+use causeway::domain::{Ranges, ServiceKey, ServicePort};
 
 use crate::index::member::Member;
+use crate::index::service::{ServiceKind, ServiceView};
 use crate::model::slice::{AddressType, SourceSlice};
+use crate::plan::copy::{MOST_SLICES, PortFit, candidates};
 
-/// Endpoints of one address family, that of which there are more. Those that are terminating do not count: others come for them.
+/// The endpoints that a Service leads to, of one address family, that of which there are more. Those
+/// that are terminating do not count: others come for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
     /// How many are ready.
     pub ready: usize,
     /// How many there are.
     pub total: usize,
+    /// How many more there are, of ports or address families that the Service does not have.
+    pub unfit: usize,
+}
+
+/// What a consumer's Service leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frontend<'a> {
+    /// The exposed ports, under the Service's own names.
+    pub ports: &'a [ServicePort],
+    /// Whether it leads to IPv4 endpoints.
+    pub ipv4: bool,
+    /// Whether it leads to IPv6 endpoints.
+    pub ipv6: bool,
+}
+
+impl<'a> Frontend<'a> {
+    /// Returns the frontend of a Service that exposes `ports`; one that is not there yet, or whose
+    /// address families are unknown, may lead to both.
+    pub fn new(ports: &'a [ServicePort], service: Option<&ServiceView>) -> Self {
+        let clustered = service.filter(|service| service.shape.kind == ServiceKind::ClusterIp);
+        let families = clustered.map_or(&[][..], |service| &service.ip_families);
+        let has = |name: &str| families.is_empty() || families.iter().any(|one| **one == *name);
+        Self {
+            ports,
+            ipv4: has("IPv4"),
+            ipv6: has("IPv6"),
+        }
+    }
+
+    fn leads_to(&self, address_type: AddressType) -> bool {
+        match address_type {
+            AddressType::Ipv4 => self.ipv4,
+            AddressType::Ipv6 => self.ipv6,
+            AddressType::Other | AddressType::Unread => false,
+        }
+    }
 }
 
 impl Readiness {
-    /// That of a member's own slices.
-    pub fn of_sources(member: &Member, key: &ServiceKey) -> Self {
-        let sources = member.sources(key).map(|(_, source)| &**source);
-        Self::of(sources, &Ranges::default())
-    }
-
-    /// That of slices, but for endpoints that are not copied because of their addresses.
-    pub fn of<'a>(slices: impl Iterator<Item = &'a SourceSlice>, ranges: &Ranges) -> Self {
-        let (mut v4, mut v6) = (Self::default(), Self::default());
-        for slice in slices {
-            let of_family = match slice.address_type {
-                AddressType::Ipv6 => &mut v6,
-                _ => &mut v4,
+    /// Counts what comes to be behind `frontend` of a provider's slices: neither endpoints in none of
+    /// its ports and address families, nor addresses that `ranges` refuses.
+    ///
+    /// Returns `None` where copies stay as they are, so that it is not known what they hold: the
+    /// provider has too many slices, or its controllers have not caught up with its Service's ports.
+    pub fn of(
+        member: &Member,
+        key: &ServiceKey,
+        ports: &[ServicePort],
+        ranges: &Ranges,
+        frontend: &Frontend<'_>,
+    ) -> Option<Self> {
+        let fit = PortFit {
+            provider: ports,
+            consumer: frontend.ports,
+        };
+        if member.sources(key).count() > MOST_SLICES {
+            return None;
+        }
+        let (mut v4, mut v6, mut unfit) = (Self::default(), Self::default(), 0);
+        for (_, source) in candidates(member, key) {
+            let Ok(source) = source else {
+                continue;
             };
-            for endpoint in slice.endpoints() {
-                let [ready, _, terminating] = endpoint.conditions;
-                let is_ready = ready.unwrap_or(true);
-                let counts = is_ready || terminating != Some(true);
-                if counts
-                    && endpoint
-                        .addresses()
-                        .all(|one| ranges.refusal(one).is_none())
-                {
-                    of_family.total += 1;
-                    of_family.ready += usize::from(is_ready);
+            if fit.is_behind(source) {
+                return None;
+            }
+            let counted = Self::of_slice(source, ranges);
+            match source.address_type {
+                family if !frontend.leads_to(family) || !fit.offers(source) => {
+                    unfit += counted.total;
                 }
+                AddressType::Ipv6 => v6 += counted,
+                _ => v4 += counted,
             }
         }
-        if v6.total > v4.total { v6 } else { v4 }
+        let most = if v6.total > v4.total { v6 } else { v4 };
+        Some(Self { unfit, ..most })
+    }
+
+    fn of_slice(slice: &SourceSlice, ranges: &Ranges) -> Self {
+        let mut counted = Self::default();
+        for endpoint in slice.endpoints() {
+            let [ready, _, terminating] = endpoint.conditions;
+            let is_ready = ready.unwrap_or(true);
+            let counts = is_ready || terminating != Some(true);
+            let mut addresses = endpoint.addresses();
+            if counts && addresses.all(|one| ranges.refusal(one).is_none()) {
+                counted.total += 1;
+                counted.ready += usize::from(is_ready);
+            }
+        }
+        counted
     }
 }
 
@@ -53,5 +116,6 @@ impl AddAssign for Readiness {
     fn add_assign(&mut self, other: Self) {
         self.ready += other.ready;
         self.total += other.total;
+        self.unfit += other.unfit;
     }
 }

@@ -27,6 +27,7 @@ fn states(text: &str) -> Vec<TierState> {
             readiness: Readiness {
                 ready: number(ready),
                 total: number(total),
+                unfit: 0,
             },
             is_known: !text.ends_with('?'),
             ..TierState::new(None)
@@ -156,4 +157,30 @@ fn a_nearer_tier_that_fails_again_meanwhile_waits_again() {
     let late = began.after(HOLD);
     let (again, _) = settle("2/4 2/2 2/2", Some("50%"), hold(failed.enough_since), late);
     assert_eq!((again.carrying, again.enough_since), (2, Some(late)));
+}
+
+#[test]
+fn endpoints_that_the_service_cannot_use_are_reported_as_the_cause() {
+    let unfit = Readiness {
+        unfit: 2,
+        ..Readiness::default()
+    };
+    for (readiness, why) in [
+        (Readiness::default(), "local has no endpoints"),
+        (
+            unfit,
+            "local has no endpoints of the Service's ports and address families",
+        ),
+    ] {
+        let near = TierState {
+            readiness,
+            ..TierState::new(Some(Tier::Local))
+        };
+        let tiers = Tiers {
+            all: vec![near, TierState::new(Some(Tier::Any))],
+            carrying: 2,
+            ..Tiers::default()
+        };
+        assert_eq!(tiers.why_promoted(), why);
+    }
 }

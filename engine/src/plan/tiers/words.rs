@@ -5,7 +5,7 @@ use std::fmt;
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 
-use super::{TierState, Tiers};
+use super::{Readiness, TierState, Tiers};
 use crate::model::ObjectEvent;
 use crate::plan::copy::Standing;
 
@@ -103,9 +103,16 @@ fn shares<'a>(states: impl IntoIterator<Item = &'a TierState>) -> String {
     let shares = states.into_iter().map(|state| {
         let name = state.name();
         let has = std::mem::take(&mut verb);
-        let (ready, total) = (state.readiness.ready, state.readiness.total);
+        let Readiness {
+            ready,
+            total,
+            unfit,
+        } = state.readiness;
         match (total, state.is_known) {
             (_, false) => format!("{name} is not known yet"),
+            (0, _) if unfit > 0 => {
+                format!("{name}{has} no endpoints of the Service's ports and address families")
+            }
             (0, _) => format!("{name}{has} no endpoints"),
             _ => format!("{name}{has} {ready} of {total} endpoints ready"),
         }

@@ -364,3 +364,75 @@ fn ready_names_the_clusters_whose_region_is_not_known() {
         "{said}"
     );
 }
+
+/// Slices of member2 that a Service of one port and IPv4 alone leads to in part or not at all, and what
+/// is copied of them.
+pub(super) fn unusable() -> [(&'static str, Object, &'static str); 3] {
+    let one = |slice: Object, address: &str| {
+        let conditions = json!({"ready": true, "serving": true, "terminating": false});
+        slice.endpoint_with(json!({"addresses": [address], "conditions": conditions}))
+    };
+    let six = json!({"addressType": "IPv6"});
+    let by_hand = json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: "a-person"}}});
+    let other = slice("foo-abc", "foo").port("other", 9999).with(by_hand);
+    [
+        (
+            "another family",
+            one(
+                slice("foo-abc", "foo").port("http", 8080).with(six),
+                "fd00::5",
+            ),
+            "member2: ready, ",
+        ),
+        ("another port", one(other, "10.2.0.5"), ""),
+        ("no port", one(slice("foo-abc", "foo"), "10.2.0.5"), ""),
+    ]
+}
+
+#[test]
+fn tier_whose_endpoints_the_service_cannot_use_does_not_carry_alone() {
+    for (case, near, copied) in unusable() {
+        for used in ["true", "false"] {
+            let mut env = three();
+            let annotated = json!({"metadata": {"annotations": {labels::STANDBY: used}}});
+            env.on_hub(cluster("member1").with(annotated));
+            env.on("member2", near.clone());
+            env.on_hub(foo());
+            let prefer =
+                json!({"metadata": {"annotations": {labels::PREFER: "cluster/member2, any"}}});
+            let providers = mcs("foo").providers(&["member2", "member3"]);
+            env.on_hub(providers.consumers(&["member1"]).with(prefer));
+            env.settle();
+            let expected = format!("{copied}member3: ready");
+            assert_eq!(standings(&env, "member1"), expected, "{case}, {used}");
+        }
+    }
+}
+
+#[test]
+fn tier_of_an_import_whose_endpoints_the_service_cannot_use_does_not_carry_alone() {
+    for (case, near, copied) in unusable() {
+        let mut env = three();
+        env.on("member2", near);
+        let prefer = json!({labels::PREFER: "cluster/member2, any"});
+        for exporter in ["member2", "member3"] {
+            env.on(exporter, foo());
+            env.on(exporter, annotated(export("foo"), prefer.clone()));
+        }
+        env.settle();
+        let expected = format!("{copied}member3: ready");
+        assert_eq!(derived_standings(&env, "member1"), expected, "{case}");
+    }
+}
+
+#[test]
+fn own_endpoints_that_the_service_cannot_use_leave_the_others_in_use() {
+    let (_, six, _) = unusable().into_iter().next().expect("a case");
+    let mut env = native(json!({labels::PREFER: LOCAL_REGION_ANY}));
+    env.on("member1", six);
+    env.settle();
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: ready, member3: standby"
+    );
+}

@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::preferences::{
     MEMBERS, annotated, derived_standings, exported, foo, native, source, standings, three,
+    unusable,
 };
-use crate::fixtures::objects::export;
+use crate::fixtures::objects::{cluster, export};
 use causeway::domain::Unreachable;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -174,4 +175,16 @@ fn ready_tells_who_is_out_of_reach_and_what_that_means() {
             "{said}: {expected}"
         );
     }
+}
+
+#[test]
+fn endpoints_of_an_unreachable_provider_stay_where_the_service_cannot_use_the_others() {
+    let mut env = native(json!({labels::UNREACHABLE: "standby"}));
+    let without = json!({"metadata": {"annotations": {labels::STANDBY: "false"}}});
+    env.on_hub(cluster("member1").with(without));
+    env.on("member1", source("member1", &[]));
+    let (_, six, _) = unusable().into_iter().next().expect("a case");
+    env.on("member2", six);
+    env.lose("member3").pass(MINUTE * 2);
+    assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
 }
