@@ -5,6 +5,7 @@
 //!   matter. A holder stops by itself [`Settings::renew_deadline`] after it *sent* its last good renewal; others wait
 //!   [`Settings::duration`], which is longer, from when they *saw* it.
 //! - The Lease is only ever replaced at the version that was read, so of two that reach for it one fails.
+//! - A process whose loop makes no progress ([`Settings::progress`]) neither renews nor takes the Lease.
 //! - Every write checks that this process leads at the moment at which it is sent ([`while_leading`]), so one that was stopped
 //!   for a while sends nothing that waited.
 //! - A holder that is gone is followed within 15 s of its last renewal: [`Settings::duration`] from when that was seen, which is at
@@ -15,6 +16,7 @@ mod leadership;
 use std::time::Duration;
 
 use causeway::api::labels;
+use causeway::process::liveness::{Heartbeat, Stalled};
 use causeway_engine::model::{Failure, FailureKind};
 use k8s_openapi::api::coordination::v1::{Lease as LeaseObject, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -45,6 +47,8 @@ pub struct Settings {
     pub request_deadline: Duration,
     /// What shows how often the Lease changed hands.
     pub transitions: LeaseTransitions,
+    /// Heartbeat of the loop that writes.
+    pub progress: Option<Heartbeat>,
 }
 
 impl Default for Settings {
@@ -57,6 +61,7 @@ impl Default for Settings {
             look: Duration::from_secs(2),
             request_deadline: Duration::from_secs(4),
             transitions: LeaseTransitions::default(),
+            progress: None,
         }
     }
 }
@@ -174,40 +179,57 @@ enum Move {
 impl Election {
     async fn stand(&mut self, leadership: &watch::Sender<Leadership>) {
         loop {
-            let current = leadership.borrow().clone();
-            let patience = match current {
-                Leadership::Leader { until } => until.saturating_duration_since(Instant::now()),
-                Leadership::Follower { .. } => self.settings.duration,
-            };
-            let pause = match timeout(patience, self.attempt())
-                .await
-                .unwrap_or(Err(Failure::timeout()))
-            {
-                Ok(next) => {
-                    self.reported = None;
-                    let pause = self.until_next(&next);
-                    publish(leadership, next, &self.place);
-                    pause
-                }
-                Err(failure) => {
-                    let until = match current {
-                        Leadership::Leader { until } if Instant::now() < until => until,
-                        _ => {
-                            publish(
-                                leadership,
-                                Leadership::Follower { holder: None },
-                                &self.place,
-                            );
-                            Instant::now() + self.settings.period
-                        }
-                    };
-                    self.forget_own();
-                    self.complain(failure);
-                    self.jitter(self.settings.period / 2)
-                        .min(until.saturating_duration_since(Instant::now()))
-                }
+            let stalled = self.settings.progress.as_ref().and_then(Heartbeat::stalled);
+            let pause = match stalled {
+                Some(stalled) => self.step_down(leadership, &stalled),
+                None => self.campaign(leadership).await,
             };
             sleep(pause).await;
+        }
+    }
+
+    /// Stops leading, and lets the Lease expire: a write that was sent before may still arrive.
+    /// Returns the pause before the next attempt.
+    fn step_down(&mut self, leadership: &watch::Sender<Leadership>, stalled: &Stalled) -> Duration {
+        let led = matches!(*leadership.borrow(), Leadership::Leader { .. });
+        let follower = Leadership::Follower { holder: None };
+        publish(leadership, follower, &self.place);
+        self.forget_own();
+        if led {
+            tracing::error!(lease = self.place, error = %stalled, "lease not renewed");
+        }
+        self.jitter(self.settings.look)
+    }
+
+    /// Attempts to take or renew the Lease once, and returns the pause before the next attempt.
+    async fn campaign(&mut self, leadership: &watch::Sender<Leadership>) -> Duration {
+        let current = leadership.borrow().clone();
+        let patience = match current {
+            Leadership::Leader { until } => until.saturating_duration_since(Instant::now()),
+            Leadership::Follower { .. } => self.settings.duration,
+        };
+        let attempt = timeout(patience, self.attempt()).await;
+        match attempt.unwrap_or(Err(Failure::timeout())) {
+            Ok(next) => {
+                self.reported = None;
+                let pause = self.until_next(&next);
+                publish(leadership, next, &self.place);
+                pause
+            }
+            Err(failure) => {
+                let until = match current {
+                    Leadership::Leader { until } if Instant::now() < until => until,
+                    _ => {
+                        let follower = Leadership::Follower { holder: None };
+                        publish(leadership, follower, &self.place);
+                        Instant::now() + self.settings.period
+                    }
+                };
+                self.forget_own();
+                self.complain(failure);
+                self.jitter(self.settings.period / 2)
+                    .min(until.saturating_duration_since(Instant::now()))
+            }
         }
     }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::process::args::own_namespace;
+use causeway::process::liveness::Heartbeat;
 use causeway::process::readiness::Awaited;
 use causeway::process::supervise::{Tasks, with_causes};
 use causeway::process::traces::Tracer;
 use causeway::process::{self, Process, kube_client};
 use causeway_controller::args::{Args, Config};
-use causeway_controller::controller::{Controller, Parts};
+use causeway_controller::controller::{Controller, Parts, STALLED};
 use causeway_controller::event::{self, Event};
 use causeway_controller::event_recorder::EventRecorder;
 use causeway_controller::failure::Classify as _;
@@ -32,7 +33,7 @@ use http::HeaderValue;
 use kube::Client;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc;
-use tokio::sync::watch::Receiver;
+use tokio::sync::watch::{self as watch_channel, Receiver};
 use tokio_util::sync::CancellationToken;
 
 /// Glibc keeps what a relist used; this allocator gives it back.
@@ -56,8 +57,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
         .register(|registry| metrics.register(registry));
     let hub_known = process.readiness.awaits("the hub's API server");
     let reports = Reports::new(&process.readiness, &metrics, &config.secret_namespaces);
+    let heartbeat = process.liveness.heartbeat("loop", STALLED);
     let election = lease::Settings {
         transitions: metrics.lease_transitions(),
+        progress: Some(heartbeat.clone()),
         ..lease::Settings::default()
     };
     let agent = kube_client::replica("causeway-controller", &election.identity)?;
@@ -66,32 +69,26 @@ async fn run(config: Config) -> anyhow::Result<()> {
     // Over a connection of its own, which no thread holds up that a change is stuck in.
     let of_lease = Client::try_from(access.clone())?;
     let connect: Connect = Arc::new(move || Client::try_from(access.clone()).classified());
-    let tasks = process.tasks.clone();
+    let start = Start {
+        config,
+        threads: Handle::current(),
+        election,
+        agent,
+        client,
+        of_lease,
+        connect,
+        heartbeat,
+        tasks: process.tasks.clone(),
+        metrics,
+        tracer,
+    };
     let changes = ChangesThread::start()?;
-    changes.spawn(
-        &process.tasks,
-        start(
-            Start {
-                config,
-                threads: Handle::current(),
-                election,
-                agent,
-                client,
-                of_lease,
-                connect,
-                tasks,
-                metrics,
-                tracer,
-            },
-            hub_known,
-            reports,
-        ),
-    );
+    changes.spawn(&process.tasks, start.run(hub_known, reports));
     Ok(process.run(UNREADY_WAIT).await?)
 }
 
 /// A thread of its own for changes: they go from task to task, and none of these takes long. What takes long is a list, and what has
-/// to answer although a change is stuck is the admin server and the lease: other threads do those.
+/// to answer although a change is stuck is the admin server and the lease: other threads do those. Both check the loop's heartbeat.
 ///
 /// It is the one worker of a runtime with threads: such a worker turns to the task that was woken last, so that a write is on its way
 /// before the next one is encoded.
@@ -131,78 +128,130 @@ struct Start {
     client: Client,
     of_lease: Client,
     connect: Connect,
+    heartbeat: Heartbeat,
     tasks: Tasks,
     metrics: Metrics,
     tracer: Tracer,
 }
 
-/// Runs the controller as soon as the hub answers, until the process ends.
-async fn start(with: Start, hub_known: Awaited, reports: Reports) {
-    let Start {
-        config,
-        threads,
-        election,
-        agent,
-        client,
-        of_lease,
-        connect,
-        tasks,
-        metrics,
-        tracer,
-    } = with;
-    let shutdown = tasks.shutdown();
-    let asked = async {
-        let known = until_answered(|| async { Ok(Hub::get(&client).await?) }).await;
-        (known, until_answered(|| keep_seal(&client, &config)).await)
-    };
-    let (known, seal) = tokio::select! {
-        both = asked => both,
-        () = shutdown.cancelled() => return,
-    };
-    hub_known.ready();
-    let written = CancellationToken::new();
-    let identity = election.identity.clone();
-    let lease = lease(&config, election, of_lease);
-    let leadership = stand_for_election(lease, &threads, &tasks, written.clone());
-    let (events, received) = mpsc::channel(event::WAITING);
-    let (hub_relist_requests, relist_requests) =
-        tokio::sync::watch::channel(RelistRequests::default());
-    let watches = HubWatches {
-        client: &client,
-        uid: &known.uid,
-        relist_requests,
-        connect,
-        tasks: &tasks,
-        events: &events,
-        metrics: &metrics,
-    };
-    watches.start(reports);
-    let (keeps, keeps_clusters) = tokio::sync::watch::channel(known.keeps_clusters);
-    let same_hub = hub_identity::follow(
-        client.clone(),
-        known.uid.clone(),
-        keeps,
-        hub_identity::EVERY,
-    );
-    tasks.spawn("hub identity", stopping(same_hub, tasks.shutdown()));
-    let event_recorder = EventRecorder::new(tasks.clone(), identity, leadership.clone());
-    let parts = Parts {
-        index: Index::new(&known.uid),
-        settings: settings(&config, seal),
-        fleet: fleet(&config, (agent, threads), &tasks, &events, &metrics),
-        write_queue: WriteQueue::new(write_limits(&config)),
-        hub: client,
-        hub_relist_requests,
-        write_deadline: config.member_timeout,
-        leadership,
-        tasks,
-        event_recorder,
-        metrics,
-        tracer,
-        keeps_clusters,
-    };
-    Controller::new(parts, events).run(received, shutdown).await;
-    written.cancel();
+impl Start {
+    /// Runs the controller as soon as the hub answers, until the process ends.
+    async fn run(self, hub_known: Awaited, reports: Reports) {
+        let shutdown = self.tasks.shutdown();
+        let Some((hub, seal)) = shutdown.run_until_cancelled(self.hub_and_seal()).await else {
+            return;
+        };
+        hub_known.ready();
+        let written = CancellationToken::new();
+        let leadership = self.stand_for_election(written.clone());
+        let (events, received) = mpsc::channel(event::WAITING);
+        let parts = Parts {
+            index: Index::new(&hub.uid),
+            settings: settings(&self.config, seal),
+            fleet: self.fleet(&events),
+            write_queue: WriteQueue::new(write_limits(&self.config)),
+            hub_relist_requests: self.watch_hub(&hub, &events, reports),
+            keeps_clusters: self.follow_identity(&hub),
+            write_deadline: self.config.member_timeout,
+            event_recorder: EventRecorder::new(
+                self.tasks.clone(),
+                self.election.identity,
+                leadership.clone(),
+            ),
+            leadership,
+            hub: self.client,
+            heartbeat: self.heartbeat,
+            tasks: self.tasks,
+            metrics: self.metrics,
+            tracer: self.tracer,
+        };
+        Controller::new(parts, events).run(received, shutdown).await;
+        written.cancel();
+    }
+
+    /// Waits for the hub, and returns its identity and the seal.
+    async fn hub_and_seal(&self) -> (Hub, Option<Seal>) {
+        let Self {
+            client,
+            config,
+            heartbeat,
+            ..
+        } = self;
+        let hub = until_answered(heartbeat, || async { Ok(Hub::get(client).await?) });
+        let hub = hub.await;
+        (
+            hub,
+            until_answered(heartbeat, || keep_seal(client, config)).await,
+        )
+    }
+
+    /// Keeps the Lease, by the threads that do not run changes, until `written` is cancelled.
+    fn stand_for_election(&self, written: CancellationToken) -> Receiver<Leadership> {
+        let (lease, leadership) = match &self.config.lease {
+            Some((namespace, name)) => {
+                let (client, settings) = (self.of_lease.clone(), self.election.clone());
+                Lease::new(client, namespace, name, settings)
+            }
+            None => Lease::alone(),
+        };
+        let _threads = self.threads.enter();
+        self.tasks.spawn("lease", async move {
+            lease.run(written.cancelled()).await;
+        });
+        leadership
+    }
+
+    /// Starts the watches of the hub, and returns the sender of requests for another list.
+    fn watch_hub(
+        &self,
+        hub: &Hub,
+        events: &mpsc::Sender<Event>,
+        reports: Reports,
+    ) -> watch_channel::Sender<RelistRequests> {
+        let (sender, relist_requests) = watch_channel::channel(RelistRequests::default());
+        let watches = HubWatches {
+            client: &self.client,
+            uid: &hub.uid,
+            relist_requests,
+            connect: Arc::clone(&self.connect),
+            tasks: &self.tasks,
+            events,
+            metrics: &self.metrics,
+        };
+        watches.start(reports);
+        sender
+    }
+
+    /// Follows the identity of the hub, and returns whether its Cluster objects are causeway's to keep.
+    fn follow_identity(&self, hub: &Hub) -> Receiver<bool> {
+        let (keeps, keeps_clusters) = watch_channel::channel(hub.keeps_clusters);
+        let (client, uid) = (self.client.clone(), hub.uid.clone());
+        let same_hub = hub_identity::follow(client, uid, keeps, hub_identity::EVERY);
+        let shutdown = self.tasks.shutdown();
+        self.tasks
+            .spawn("hub identity", stopping(same_hub, shutdown));
+        keeps_clusters
+    }
+
+    fn fleet(&self, events: &mpsc::Sender<Event>) -> Fleet {
+        let members = member::Settings {
+            unreadable: self.metrics.unreadable(),
+            agent: self.agent.clone(),
+            watch: watch::Settings {
+                limits: self.config.member_limits,
+                long_lists: Some(self.threads.clone()),
+                ..watch::Settings::default()
+            },
+            ..member::Settings::default()
+        };
+        Fleet::new(
+            self.config.allow_insecure_members,
+            self.config.secret_namespaces.clone(),
+            members,
+            events.clone(),
+            self.tasks.clone(),
+        )
+    }
 }
 
 /// The seal of what is written on exports. A hub that refuses it is served all the same: then what clusters say of the age of their exports
@@ -263,55 +312,6 @@ fn write_limits(config: &Config) -> WriteLimits {
     }
 }
 
-fn fleet(
-    config: &Config,
-    (agent, long_lists): (HeaderValue, Handle),
-    tasks: &Tasks,
-    events: &mpsc::Sender<Event>,
-    metrics: &Metrics,
-) -> Fleet {
-    let members = member::Settings {
-        unreadable: metrics.unreadable(),
-        agent,
-        watch: watch::Settings {
-            limits: config.member_limits,
-            long_lists: Some(long_lists),
-            ..watch::Settings::default()
-        },
-        ..member::Settings::default()
-    };
-    Fleet::new(
-        config.allow_insecure_members,
-        config.secret_namespaces.clone(),
-        members,
-        events.clone(),
-        tasks.clone(),
-    )
-}
-
-fn lease(
-    config: &Config,
-    settings: lease::Settings,
-    client: Client,
-) -> (Lease, Receiver<Leadership>) {
-    match &config.lease {
-        Some((namespace, name)) => Lease::new(client, namespace, name, settings),
-        None => Lease::alone(),
-    }
-}
-
-/// Keeps the lease on these threads.
-fn stand_for_election(
-    (lease, leadership): (Lease, Receiver<Leadership>),
-    threads: &Handle,
-    tasks: &Tasks,
-    written: CancellationToken,
-) -> Receiver<Leadership> {
-    let _here = threads.enter();
-    tasks.spawn("lease", async move { lease.run(written.cancelled()).await });
-    leadership
-}
-
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Ends a task that has no end of its own with the process.
@@ -322,13 +322,14 @@ async fn stopping<E>(
     shutdown.run_until_cancelled(task).await.unwrap_or(Ok(()))
 }
 
-/// Repeats requests to the hub until it answers.
-async fn until_answered<T, F>(request: impl Fn() -> F) -> T
+/// Repeats requests to the hub until it answers, and beats at each.
+async fn until_answered<T, F>(heartbeat: &Heartbeat, request: impl Fn() -> F) -> T
 where
     F: Future<Output = anyhow::Result<T>>,
 {
     let mut backoff = failure::Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
     loop {
+        heartbeat.beat();
         match tokio::time::timeout(DEADLINE, request()).await {
             Ok(Ok(answer)) => return answer,
             Ok(Err(error)) => {

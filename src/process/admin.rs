@@ -7,8 +7,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -18,13 +17,13 @@ use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{interval, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::liveness::{Heartbeat, Liveness};
 use super::metrics::Metrics;
 use super::readiness::{Readiness, Unready};
 
@@ -62,35 +61,23 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Interval of the heartbeat.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Time without a heartbeat after which `/livez` fails.
+/// Time without a heartbeat of the runtime after which `/livez` fails.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// Time of the last sign of life of the process's runtime.
-#[derive(Clone, Debug)]
-pub struct Heartbeat(Arc<Mutex<Instant>>);
-
-impl Default for Heartbeat {
-    fn default() -> Self {
-        Self(Arc::new(Mutex::new(Instant::now())))
-    }
-}
-
-impl Heartbeat {
-    /// Beats on the current runtime until it is dropped.
-    pub async fn beat(self) {
-        let mut beats = interval(BEAT);
-        loop {
-            beats.tick().await;
-            *self.0.lock() = Instant::now();
-        }
+/// Beats on the current runtime until it ends.
+async fn beat(heartbeat: Heartbeat) {
+    let mut beats = interval(BEAT);
+    loop {
+        beats.tick().await;
+        heartbeat.beat();
     }
 }
 
 #[derive(Clone)]
 struct Shown {
+    liveness: Liveness,
     readiness: Readiness,
     metrics: Metrics,
-    heartbeat: Heartbeat,
 }
 
 /// The admin server, listening.
@@ -121,15 +108,23 @@ impl Admin {
         self.address
     }
 
-    /// Serves on a thread of its own until the result is dropped. `/livez` fails once the current
-    /// runtime stops.
+    /// Serves on a thread of its own until the result is dropped. `/livez` fails once a heartbeat of
+    /// `liveness` is late, to which this adds one of the current runtime.
     ///
     /// # Errors
     /// [`AdminError::Serve`] where there is no thread, or no runtime on it.
-    pub fn start(self, readiness: Readiness, metrics: Metrics) -> Result<Serving, AdminError> {
-        let heartbeat = Heartbeat::default();
-        tokio::spawn(heartbeat.clone().beat());
-        let router = router(readiness, metrics, heartbeat);
+    pub fn start(
+        self,
+        liveness: &Liveness,
+        readiness: Readiness,
+        metrics: Metrics,
+    ) -> Result<Serving, AdminError> {
+        tokio::spawn(beat(liveness.heartbeat("runtime", STALLED)));
+        let router = router(Shown {
+            liveness: liveness.clone(),
+            readiness,
+            metrics,
+        });
         let listener = self.listener.into_std()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -219,25 +214,19 @@ impl Open {
     }
 }
 
-fn router(readiness: Readiness, metrics: Metrics, heartbeat: Heartbeat) -> Router {
+fn router(shown: Shown) -> Router {
     Router::new()
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))
         .route("/metrics", get(show_metrics))
-        .with_state(Shown {
-            readiness,
-            metrics,
-            heartbeat,
-        })
+        .with_state(shown)
 }
 
 async fn livez(State(shown): State<Shown>) -> Response {
-    let age = shown.heartbeat.0.lock().elapsed();
-    if age < STALLED {
-        return "ok\n".into_response();
+    match shown.liveness.stalled() {
+        None => "ok\n".into_response(),
+        Some(stalled) => (StatusCode::SERVICE_UNAVAILABLE, format!("{stalled}\n")).into_response(),
     }
-    let text = format!("runtime stalled for {}s\n", age.as_secs());
-    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 async fn readyz(State(shown): State<Shown>) -> Response {
@@ -289,6 +278,8 @@ fn prefers_openmetrics(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use prometheus_client::metrics::exemplar::CounterWithExemplar;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
@@ -348,7 +339,10 @@ mod tests {
     }
 
     fn start(admin: Admin, readiness: Readiness, metrics: Metrics) -> Serving {
-        admin.start(readiness, metrics).expect("a thread")
+        let liveness = Liveness::default();
+        admin
+            .start(&liveness, readiness, metrics)
+            .expect("a thread")
     }
 
     async fn admin() -> Admin {
@@ -420,20 +414,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn livez_fails_once_the_runtime_has_stalled() {
-        let heartbeat = Heartbeat::default();
-        let shown = || {
-            State(Shown {
-                readiness: Readiness::default(),
-                metrics: Metrics::default(),
-                heartbeat: heartbeat.clone(),
-            })
-        };
-        assert_eq!(livez(shown()).await.status(), StatusCode::OK);
-        let before = Instant::now().checked_sub(STALLED);
-        *heartbeat.0.lock() = before.expect("the machine has run for longer");
-        let stalled = livez(shown()).await;
-        assert_eq!(stalled.status(), StatusCode::SERVICE_UNAVAILABLE);
+    async fn livez_names_what_has_stalled() {
+        let liveness = Liveness::default();
+        let admin = admin().await;
+        let address = admin.address();
+        let _server = admin
+            .start(&liveness, Readiness::default(), Metrics::default())
+            .expect("a thread");
+        assert!(get(address, "/livez").await.starts_with("HTTP/1.1 200"));
+        let late = liveness.heartbeat("loop", Duration::ZERO);
+        let answer = get(address, "/livez").await;
+        assert!(
+            answer.starts_with("HTTP/1.1 503") && answer.ends_with("loop stalled for 0s\n"),
+            "{answer}"
+        );
+        drop(late);
+        assert!(get(address, "/livez").await.starts_with("HTTP/1.1 200"));
     }
 
     #[tokio::test]

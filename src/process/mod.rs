@@ -20,6 +20,7 @@ pub mod admin;
 pub mod args;
 mod cpu;
 pub mod kube_client;
+pub mod liveness;
 pub mod logging;
 pub mod metrics;
 pub mod readiness;

@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::admin::{Admin, AdminError, Serving};
 use super::cpu;
+use super::liveness::Liveness;
 use super::metrics::Metrics;
 use super::readiness::{Awaited, Readiness};
 use super::supervise::{TaskFailure, Tasks};
@@ -44,6 +45,8 @@ pub enum ProcessError {
 /// A process: what it awaits, counts and runs.
 #[derive(Debug)]
 pub struct Process {
+    /// Heartbeats that `/livez` checks.
+    pub liveness: Liveness,
     /// What it awaits before it is ready.
     pub readiness: Readiness,
     /// What it counts.
@@ -89,6 +92,7 @@ impl Process {
     /// [`ProcessError`] where either is impossible.
     pub async fn start(admin: SocketAddr) -> Result<Self, ProcessError> {
         let signals = Signals::install().map_err(ProcessError::Signals)?;
+        let liveness = Liveness::default();
         let readiness = Readiness::default();
         let start = Some(readiness.awaits("the start"));
         let metrics = Metrics::default();
@@ -97,8 +101,9 @@ impl Process {
         metrics.register(cpu::register);
         let admin = Admin::bind(admin).await?;
         tracing::info!(address = %admin.address(), "admin server listens");
-        let admin = admin.start(readiness.clone(), metrics.clone())?;
+        let admin = admin.start(&liveness, readiness.clone(), metrics.clone())?;
         Ok(Self {
+            liveness,
             readiness,
             metrics,
             tasks,

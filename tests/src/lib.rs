@@ -39,6 +39,7 @@ pub mod karmada;
 mod kubeconfig;
 pub mod kubectl;
 pub mod kubelet;
+pub mod log_pipe;
 pub mod machine;
 pub mod metrics;
 pub mod network;

@@ -6,9 +6,12 @@
     reason = "helpers of tests: what fails in them fails the test"
 )]
 
+use std::sync::mpsc;
 use std::time::Duration;
 
+use causeway::process::liveness::Heartbeat;
 use causeway_controller::lease::{self, Leadership, Lease};
+use causeway_tests::eventually::throughout;
 use causeway_tests::{Cluster, Fleet, SOON, Space, eventually};
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
 use k8s_openapi::api::core::v1::Namespace;
@@ -33,6 +36,15 @@ struct Candidate {
 
 impl Candidate {
     fn start(cluster: &Cluster, namespace: &str, identity: &str) -> Self {
+        Self::with_progress(cluster, namespace, identity, None)
+    }
+
+    fn with_progress(
+        cluster: &Cluster,
+        namespace: &str,
+        identity: &str,
+        progress: Option<Heartbeat>,
+    ) -> Self {
         let settings = lease::Settings {
             identity: identity.to_owned(),
             duration: Duration::from_secs(5),
@@ -40,6 +52,7 @@ impl Candidate {
             period: Duration::from_millis(400),
             look: Duration::from_millis(400),
             request_deadline: Duration::from_secs(1),
+            progress,
             ..lease::Settings::default()
         };
         let (lease, leadership) = Lease::new(cluster.client(), namespace, "controller", settings);
@@ -152,6 +165,51 @@ async fn a_leader_that_cannot_renew_stops_and_leads_again_when_it_can() {
     assert!(!candidate.leads());
     member.resume();
     candidate.until_leading().await;
+}
+
+#[tokio::test]
+async fn leader_without_progress_is_followed_by_another() {
+    let fleet = fleet().await;
+    let hub = fleet.hub();
+    let space = Space::create(fleet, "wedged", &[hub]).await;
+    let progress = Heartbeat::new("loop", Duration::from_secs(2));
+    let mut first = Candidate::with_progress(hub, space.name(), "first", Some(progress.clone()));
+    // A thread of its own: the loop that beats and then wedges.
+    let (wedge, wedged) = mpsc::channel::<()>();
+    let beats = progress.clone();
+    let work = std::thread::spawn(move || {
+        while wedged.recv_timeout(Duration::from_millis(100)).is_err() {
+            beats.beat();
+        }
+    });
+    first.until_leading().await;
+    let mut second = Candidate::start(hub, space.name(), "second");
+    let longer = Duration::from_secs(3);
+    throughout("the first leads", longer, async || first.leads()).await;
+    assert!(!second.leads());
+    wedge.send(()).expect("the thread runs");
+    work.join().expect("the thread ends");
+    first.until_following().await;
+    second.until_leading().await;
+    assert!(!first.leads());
+
+    // It stands for election again once it makes progress.
+    let own = Heartbeat::new("loop", Duration::from_secs(3600));
+    let mut third = Candidate::with_progress(hub, space.name(), "third", Some(own));
+    second.shutdown.send(()).expect("it runs");
+    third.until_leading().await;
+    assert!(!first.leads(), "it still makes no progress");
+    third.shutdown.send(()).expect("it runs");
+    let beats = async {
+        loop {
+            progress.beat();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::select! {
+        () = first.until_leading() => {}
+        () = beats => {}
+    }
 }
 
 #[tokio::test]

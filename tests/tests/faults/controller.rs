@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use causeway_tests::SOON;
 use causeway_tests::eventually::{eventually, throughout};
-use causeway_tests::{multi_cluster_service, service};
+use causeway_tests::log_pipe::LogPipe;
+use causeway_tests::{Fleet, Installation, Running, SOON, multi_cluster_service, service};
 
 use super::{Environment, own_objects, reaches, says};
 
+/// Longer than the controller waits for its loop, plus a lease.
+const WEDGED: Duration = Duration::from_secs(90);
 /// Longer than a lease lasts.
 const HANDED_OVER: Duration = Duration::from_secs(30);
 
@@ -128,13 +130,6 @@ async fn of_two_controllers_one_writes_and_the_other_takes_over() {
     let env = Environment::start(2, &[]).await;
     let second = env.installation.controller().start().await;
     let (space, addresses) = env.foo("two").await;
-    let leads = async |running: &causeway_tests::causeway::Running| {
-        running
-            .metrics()
-            .await
-            .get("causeway_controller_leader", &[])
-            .unwrap_or_default()
-    };
     assert_eq!(
         (leads(&env.controller).await, leads(&second).await),
         (1.0, 0.0)
@@ -166,4 +161,45 @@ async fn of_two_controllers_one_writes_and_the_other_takes_over() {
         space.ready_addresses(env.member("member2"), "foo").await == addresses
     })
     .await;
+}
+
+async fn leads(running: &Running) -> f64 {
+    let metrics = running.metrics().await;
+    let leader = metrics.get("causeway_controller_leader", &[]);
+    leader.unwrap_or_default()
+}
+
+#[tokio::test]
+async fn wedged_loop_fails_livez_and_loses_the_lease() {
+    let fleet = Fleet::builder().members(1).start().await;
+    let installation = Installation::new(&fleet).await;
+    let log = LogPipe::new(fleet.directory());
+    let debug = "--log=info,kube_client=off,causeway_controller::controller=debug";
+    let launch = installation.controller().arg(debug).log_to(log.pipe());
+    let first = launch.start().await;
+    eventually("it leads", SOON, async || leads(&first).await == 1.0).await;
+    let second = installation.controller().start().await;
+    let livez = async || first.get("/livez").await.expect("an answer");
+    assert_eq!(livez().await.0, 200);
+
+    // The thread of changes blocks when it logs what it plans for the service.
+    log.block();
+    let space = fleet.space("wedged").await;
+    let http = service("foo").port("http", 80);
+    http.create(fleet.hub(), &space).await;
+    let consumers = multi_cluster_service("foo").consumers(["member1"]);
+    consumers.create(&space).await;
+    eventually("the second leads", WEDGED, async || {
+        leads(&second).await == 1.0
+    })
+    .await;
+    let (status, text) = livez().await;
+    assert_eq!((status, text.contains("loop")), (503, true), "{text}");
+
+    log.unblock();
+    eventually("the first is alive and follows", SOON, async || {
+        livez().await.0 == 200 && leads(&first).await == 0.0
+    })
+    .await;
+    assert_eq!(leads(&second).await, 1.0);
 }

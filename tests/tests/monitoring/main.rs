@@ -8,7 +8,6 @@
 
 mod dashboards;
 mod faults;
-mod log_pipe;
 mod rules;
 mod runbooks;
 mod slow_link;

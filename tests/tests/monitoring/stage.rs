@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use causeway_tests::causeway::Launch;
 use causeway_tests::fixtures::RunningPod;
+use causeway_tests::log_pipe::LogPipe;
 use causeway_tests::prometheus::{ActiveAlert, Prometheus};
 use causeway_tests::reaper::Program;
 use causeway_tests::{
@@ -15,7 +16,6 @@ use causeway_tests::{
     multi_cluster_service, service,
 };
 
-use crate::log_pipe::LogPipe;
 use crate::rules::short_rules;
 use crate::runbooks::{Pods, Terminal};
 

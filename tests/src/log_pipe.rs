@@ -1,4 +1,4 @@
-//! Where the log of a process goes, as a container's: through a pipe that somebody reads, until nobody does.
+//! The pipe that takes the log of a process, as a container's: a thread reads it until the test blocks it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const NONBLOCK: i32 = 0o4000;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// What its reader does.
+/// State of the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
     On,
@@ -22,7 +22,7 @@ enum Reading {
 }
 
 /// A named pipe whose content is written into a file.
-pub(crate) struct LogPipe {
+pub struct LogPipe {
     pipe: PathBuf,
     log: PathBuf,
     /// Held while the pipe is read or filled.
@@ -31,8 +31,8 @@ pub(crate) struct LogPipe {
 }
 
 impl LogPipe {
-    /// Makes one in that directory, and begins to read it.
-    pub(crate) fn new(directory: &Path) -> Self {
+    /// Makes a pipe in that directory and begins to read it.
+    pub fn new(directory: &Path) -> Self {
         let (pipe, log) = (directory.join("log.pipe"), directory.join("controller.log"));
         let made = Command::new("mkfifo").arg(&pipe).status();
         assert!(made.expect("mkfifo").success(), "no pipe");
@@ -49,18 +49,18 @@ impl LogPipe {
         }
     }
 
-    /// What the process is to write to.
-    pub(crate) fn pipe(&self) -> &Path {
+    /// Returns the path that the process writes to.
+    pub fn pipe(&self) -> &Path {
         &self.pipe
     }
 
-    /// What it wrote.
-    pub(crate) fn log(&self) -> &Path {
+    /// Returns the path of the log that was read so far.
+    pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// Nobody reads it any more, and it is full: who writes next waits.
-    pub(crate) fn block(&self) {
+    /// Stops reading and fills the pipe: the thread that writes next blocks.
+    pub fn block(&self) {
         let mut reading = self.reading();
         *reading = Reading::Paused;
         let mut pipe = open(&self.pipe);
@@ -70,7 +70,7 @@ impl LogPipe {
     }
 
     /// Ends [`LogPipe::block`].
-    pub(crate) fn unblock(&self) {
+    pub fn unblock(&self) {
         *self.reading() = Reading::On;
     }
 
