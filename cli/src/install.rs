@@ -84,10 +84,6 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
         return Ok(output::result(output::manifest(&all(args, chosen)?)?)?);
     }
     let hub = ApiServer::hub(hub).await?;
-    let run = match args.dry_run {
-        Some(_) => Run::Dry,
-        None => Run::Real,
-    };
     let version = check_version(&hub).await?;
     output::result(format_args!("hub: Kubernetes {version} at {}", hub.url()))?;
     check_helm(&hub, args.parts.crds_only).await?;
@@ -106,45 +102,54 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     if args.images.registry.is_none() {
         keep_registries(&hub, &mut chosen).await?;
     }
+    let mut definitions = Vec::new();
     if !args.parts.skip_crds {
         check_newer(&hub).await?;
+        definitions = crds::choose(&hub, &args.parts).await?;
     }
     let is_new = |object: &DynamicObject| {
         let namespace = object.metadata.namespace.as_deref();
         namespace.is_some_and(|one| absent.contains(&one))
     };
     let existing = chosen.iter().filter(|object| !is_new(object));
+    let existing = definitions.iter().map(|one| &one.object).chain(existing);
     let checked = preview::check(&hub, existing, args.force_conflicts).await;
-    if run == Run::Real {
+    if args.dry_run.is_none() {
         checked?;
+        crds::apply(&hub, &definitions, args.force_conflicts).await?;
         return apply(&hub, args, &chosen).await;
     }
-    if !args.parts.skip_crds {
-        crds::install(&hub, &args.parts, run).await?;
-    }
+    let all = definitions.iter().map(|one| &one.object).chain(&chosen);
     note_nodes(&hub, &chosen).await?;
-    for object in &chosen {
+    rehearse(&hub, all, is_new).await?;
+    Ok(checked?)
+}
+
+/// Applies all in a dry run of the hub, but for what is in a namespace that does not exist yet.
+async fn rehearse(
+    hub: &ApiServer,
+    all: impl Iterator<Item = &DynamicObject>,
+    is_new: impl Fn(&DynamicObject) -> bool,
+) -> Result<(), InstallError> {
+    for object in all {
         if is_new(object) {
             output::result(format_args!(
                 "hub: {} created (dry run, not validated: its namespace does not exist yet)",
                 objects::title(object)
             ))?;
         } else {
-            objects::apply(&hub, object, run).await?;
+            objects::apply(hub, object, Run::Dry).await?;
         }
     }
-    Ok(checked?)
+    Ok(())
 }
 
-/// Applies the CRDs and everything else, and waits if requested.
+/// Applies everything but the CRDs, and waits if requested.
 async fn apply(
     hub: &ApiServer,
     args: &InstallArgs,
     chosen: &[DynamicObject],
 ) -> Result<(), InstallError> {
-    if !args.parts.skip_crds {
-        crds::install(hub, &args.parts, Run::Real).await?;
-    }
     note_nodes(hub, chosen).await?;
     for object in chosen {
         objects::apply_with(hub, object, Run::Real, args.force_conflicts).await?;

@@ -19,13 +19,18 @@ const NEEDED: [(Kind, &[&str]); 2] = [
     (CLUSTERS, &["apiEndpoint", "secretRef", "syncMode"]),
 ];
 
-/// Applies those that the hub does not have, updates those of this program or its manifests, and leaves foreign ones as they are,
-/// if they have the fields that causeway needs. Waits until what was applied is served.
-pub(super) async fn install(
-    hub: &ApiServer,
-    parts: &PartArgs,
-    run: Run,
-) -> Result<(), InstallError> {
+/// A definition that is to be applied.
+pub(super) struct Chosen {
+    kind: Kind,
+    pub(super) object: DynamicObject,
+}
+
+/// Chooses the definitions that the hub does not have, and those of this program or its manifests.
+/// Reports foreign ones, which stay as they are.
+///
+/// # Errors
+/// A foreign definition lacks a field that causeway needs.
+pub(super) async fn choose(hub: &ApiServer, parts: &PartArgs) -> Result<Vec<Chosen>, InstallError> {
     let mut found = Vec::new();
     for (kind, fields) in NEEDED {
         let one = kind.find(hub).await?;
@@ -34,21 +39,17 @@ pub(super) async fn install(
         }
         found.push((kind, one));
     }
+    let mut chosen = Vec::new();
     for (kind, one) in &found {
         match one.origin {
             Origin::Foreign(_) => output::result(format_args!(
                 "hub: {}",
                 definitions::left(kind.name, one.origin)
             ))?,
-            Origin::Absent | Origin::Managed => {
-                objects::apply(hub, &kind.definition()?, run).await?;
-            }
-        }
-    }
-    if run == Run::Real {
-        let applied = found.iter().filter(|(_, one)| is_causeways(one));
-        for (kind, _) in applied {
-            kind.established(hub).await?;
+            Origin::Absent | Origin::Managed => chosen.push(Chosen {
+                kind: *kind,
+                object: kind.definition()?,
+            }),
         }
     }
     if !parts.karmada && found.iter().any(|(_, one)| is_aggregated(one)) {
@@ -56,11 +57,23 @@ pub(super) async fn install(
             "note: the hub is a Karmada control plane; with --karmada the controller may read the members' credentials there",
         )?;
     }
-    Ok(())
+    Ok(chosen)
 }
 
-fn is_causeways(found: &Found) -> bool {
-    !matches!(found.origin, Origin::Foreign(_))
+/// Applies the chosen definitions, and waits until they are served. Without `force` a field of another
+/// manager is an error.
+pub(super) async fn apply(
+    hub: &ApiServer,
+    chosen: &[Chosen],
+    force: bool,
+) -> Result<(), InstallError> {
+    for one in chosen {
+        objects::apply_with(hub, &one.object, Run::Real, force).await?;
+    }
+    for one in chosen {
+        one.kind.established(hub).await?;
+    }
+    Ok(())
 }
 
 /// Whether a kind is served without a definition, as Karmada serves Cluster.

@@ -190,6 +190,16 @@ async fn changes_of_others_are_conflicts(fleet: &Fleet, hub: &Cluster) {
         stored.contains("--client-ca=/ca") && stored.contains("0.0.9"),
         "{stored}"
     );
+    let names = r#"[{"op":"replace","path":"/spec/names/shortNames","value":["mine"]}]"#;
+    let definition = "multiclusterservices.networking.karmada.io";
+    let patch = ["patch", "crd", definition, "--type=json", "-p", names];
+    hub.kubectl(patch).await.ok();
+    let refused = mcs(fleet, hub, "install --wait=false --crds-only").await;
+    let expected = "nothing was applied | .spec.names.shortNames | --force-conflicts";
+    ends(&refused, 1, expected);
+    let forced = "install --wait=false --crds-only --force-conflicts";
+    let forced = mcs(fleet, hub, forced).await;
+    ends(&forced, 0, "taken over | configured");
 
     let newer = [
         "set",
