@@ -98,7 +98,8 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
         let of_karmada = ownership::is_karmadas(&service.metadata);
         let why = match (of_karmada, &snapshot.unapplied) {
             (true, _) => {
-                "Karmada manages the Service now, and it still has causeway's label".to_owned()
+                "Karmada manages the Service now, and it still has causeway's label or annotation"
+                    .to_owned()
             }
             (false, Some(unapplied)) => {
                 format!(
@@ -113,6 +114,7 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
         };
         left.push(Left::member(member, why));
     }
+    left.extend(copied_labels(snapshot, member, held));
     let published = held
         .exports
         .iter()
@@ -131,8 +133,28 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
     left
 }
 
-/// Whether it bears this hub's label, also where it is foreign already.
+/// The slices that Kubernetes made for the Service and gave its labels, as long as they have that of this hub. Kubernetes removes
+/// it where the Service has a selector, and the controller deletes the slice where it has none.
+fn copied_labels(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
+    let slices = held.slices_of(&snapshot.key.name);
+    let copied = slices.filter(|slice| {
+        let is_kept = held.service(&snapshot.key.name).is_some();
+        is_kept && bears_label(snapshot, *slice) && !crate::snapshot::is_copy(slice)
+    });
+    let why = "the EndpointSlice that Kubernetes made for the Service still has causeway's label";
+    copied
+        .map(|slice| Left::slice(member, slice, why.to_owned()))
+        .collect()
+}
+
+/// Whether it bears this hub's label or, without any hub's label, a record of its owner. Also where it is foreign already.
 fn bears_mark<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
+    let is_labelled = object.labels().contains_key(labels::HUB);
+    let is_recorded = object.annotations().contains_key(labels::OWNER);
+    bears_label(snapshot, object) || (!is_labelled && is_recorded)
+}
+
+fn bears_label<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
     let mark = object.labels().get(labels::HUB);
     mark.is_some_and(|mark| snapshot.hub_uid.as_ref().is_none_or(|own| own == mark))
 }
