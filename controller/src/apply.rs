@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use causeway::api::labels;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
+use causeway::api::ownership::copied_label_removal;
 use causeway::domain::ServiceKey;
 use causeway_engine::model::{Ack, DeletedObject, Failure, ObservedVersion, Operation, SliceId};
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::DynamicResourceScope;
@@ -81,6 +82,12 @@ async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, Failure
             Ok(Ack::Deleted(DeletedObject::Service { key, uid }))
         }
         DeleteSlice(id, observed) => {
+            let (key, uid) = delete(to.slices(id), &id.service, &id.name, observed).await?;
+            let name = id.name.clone();
+            Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))
+        }
+        DeleteResidue(id, observed, hub) => {
+            remove_copied_labels(to.of(&id.service), &id.service.name, hub).await?;
             let (key, uid) = delete(to.slices(id), &id.service, &id.name, observed).await?;
             let name = id.name.clone();
             Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))
@@ -185,6 +192,20 @@ async fn merge_status<K: DeserializeOwned>(
         .await
         .classified()?;
     Ok(ack(stored.into()))
+}
+
+/// Removes that hub's label, and what came with it, from the Endpoints of a Service, if they exist.
+async fn remove_copied_labels(api: Api<Endpoints>, name: &str, hub: &str) -> Result<(), Failure> {
+    let endpoints = match api.get_metadata(name).await {
+        Err(error) if is_absence(&error, name) => return Ok(()),
+        found => found.classified()?,
+    };
+    let Some(removal) = copied_label_removal(&endpoints.metadata, hub) else {
+        return Ok(());
+    };
+    let patch = Patch::Merge(removal);
+    let patched = api.patch_metadata(name, &patch_params(), &patch).await;
+    patched.map(drop).classified()
 }
 
 /// Deletes that version of an object. An object that does not exist counts as deleted. Returns the

@@ -125,11 +125,13 @@ impl<'a> Target<'a> {
             let service = service.map(|service| delete_service(self.key, service));
             let service = service.or_else(|| self.release_service(self.key));
             let copies = self.copy_writes(Path::Native, &DesiredCopies::default(), ahead);
-            return service.into_iter().chain(copies).collect();
+            let writes = service.into_iter().chain(copies);
+            return writes.chain(self.residue_writes()).collect();
         };
         let service = self.service_write(self.key, &desired.service);
         let copies = self.copy_writes(Path::Native, &desired.copies, ahead);
-        service.into_iter().chain(copies).collect()
+        let writes = service.into_iter().chain(copies);
+        writes.chain(self.residue_writes()).collect()
     }
 
     /// A member that does not let causeway look at its imports is not written to: what it holds is not known. What is there on

@@ -75,7 +75,9 @@ impl MemberLists {
             Operation::DeleteService(key, _) => delete(&mut self.services, &key.name),
             Operation::CreateSlice(_, object) => create(&mut self.slices, object),
             Operation::ReplaceSlice(_, object) => replace(&mut self.slices, object),
-            Operation::DeleteSlice(id, _) => delete(&mut self.slices, &id.name),
+            Operation::DeleteSlice(id, _) | Operation::DeleteResidue(id, ..) => {
+                delete(&mut self.slices, &id.name)
+            }
             Operation::CreateExport(_, _, object) => create(&mut self.exports, object),
             Operation::DeleteExport(_, key, _) => delete(&mut self.exports, &key.name),
             Operation::CreateImport(_, _, object) => create(&mut self.imports, object),

@@ -131,61 +131,58 @@ fn claims(meta: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
     meta.managed_fields.iter().flatten().filter(is_claim)
 }
 
-/// What causeway wrote on an object that is foreign since somebody applied it, and is to remove.
+/// Labels and annotations that causeway wrote on an object that is foreign now, and removes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marks {
-    /// The hub whose causeway made them.
-    pub hub: Box<str>,
-    /// Who applied the object.
-    pub claimant: Box<str>,
+    /// Hub whose causeway wrote them; `None` where its label was removed.
+    hub: Option<Box<str>>,
+    /// Manager that applied the object; `None` where somebody only removed the hub's label.
+    pub claimant: Option<Box<str>>,
     labels: Box<[&'static str]>,
     annotations: Box<[&'static str]>,
 }
 
 impl Marks {
-    /// Reads what is left of causeway's on a foreign object. What the claimant applied is not taken off, for it would come
-    /// back with the next apply.
+    /// Reads the marks of a foreign object: another manager applied it, or somebody removed the hub's label and the owner is
+    /// still recorded. A mark that the claimant applied stays: the next apply would restore it.
     pub fn read(meta: &ObjectMeta) -> Option<Self> {
-        let hub = label(meta, labels::HUB)?;
-        let claimant = claimant(meta)?;
+        let hub = label(meta, labels::HUB);
+        let claimant = claimant(meta);
+        if hub.is_some() && claimant.is_none() {
+            return None;
+        }
         let applied = Applied::read(meta);
-        let is_ours = |name: &str| {
-            let managed_by = label(meta, name).filter(|_| name == labels::MANAGED_BY);
-            managed_by.is_none_or(|by| by == labels::MANAGER)
-        };
-        let all = [
-            labels::HUB,
-            labels::MANAGED_BY,
-            labels::MULTICLUSTER_SERVICE_NAME,
-        ]
-        .into_iter();
-        let marks: Box<[_]> = all
-            .filter(|name| {
-                label(meta, name).is_some() && is_ours(name) && !applied.have("labels", name)
-            })
+        let marks: Box<[_]> = own_labels(meta)
+            .filter(|name| !applied.have("labels", name))
             .collect();
         let all = [
             labels::OWNER,
             labels::EXPORTED_LABELS,
             labels::EXPORTED_ANNOTATIONS,
         ];
-        let annotations = all
+        let annotations: Box<[_]> = all
             .into_iter()
-            .filter(|name| annotation(meta, name).is_some() && !applied.have("annotations", name));
-        marks.contains(&labels::HUB).then(|| Self {
-            hub: hub.into(),
-            claimant: claimant.into(),
-            annotations: annotations.collect(),
+            .filter(|name| annotation(meta, name).is_some() && !applied.have("annotations", name))
+            .collect();
+        let is_marked = match hub {
+            Some(_) => marks.contains(&labels::HUB),
+            None => annotations.contains(&labels::OWNER),
+        };
+        is_marked.then(|| Self {
+            hub: hub.map(Into::into),
+            claimant: claimant.map(Into::into),
+            annotations,
             labels: marks,
         })
     }
 
+    /// Whether that hub's causeway removes them. Any does where no hub is named.
+    pub fn may_be_of(&self, hub: &str) -> bool {
+        self.hub.as_deref().is_none_or(|own| own == hub)
+    }
+
     /// A merge patch that takes them off that version of the object.
     pub fn removal(&self, resource_version: &str) -> Value {
-        let nulls = |names: &[&str]| -> Value {
-            let nulls = names.iter().map(|name| ((*name).to_owned(), Value::Null));
-            Value::Object(nulls.collect())
-        };
         json!({
             "metadata": {
                 "resourceVersion": resource_version,
@@ -194,6 +191,36 @@ impl Marks {
             },
         })
     }
+}
+
+/// A merge patch that removes the labels that Kubernetes copied from a Service of that hub's causeway to an object that it made for
+/// the Service. `None` where the object has no label of that hub.
+pub fn copied_label_removal(meta: &ObjectMeta, hub: &str) -> Option<Value> {
+    let is_copied = label(meta, labels::HUB) == Some(hub);
+    is_copied.then(|| {
+        let copied: Vec<_> = own_labels(meta).collect();
+        json!({"metadata": {"resourceVersion": meta.resource_version, "labels": nulls(&copied)}})
+    })
+}
+
+/// The names of the labels that causeway gives a Service, as far as the object has them with causeway's value.
+fn own_labels(meta: &ObjectMeta) -> impl Iterator<Item = &'static str> {
+    let is_ours = |name: &str| match label(meta, name) {
+        Some(by) => name != labels::MANAGED_BY || by == labels::MANAGER,
+        None => false,
+    };
+    [
+        labels::HUB,
+        labels::MANAGED_BY,
+        labels::MULTICLUSTER_SERVICE_NAME,
+    ]
+    .into_iter()
+    .filter(move |name| is_ours(name))
+}
+
+fn nulls(names: &[&str]) -> Value {
+    let nulls = names.iter().map(|name| ((*name).to_owned(), Value::Null));
+    Value::Object(nulls.collect())
 }
 
 /// What the claimants of an object applied of its metadata.
@@ -419,6 +446,48 @@ mod tests {
     }
 
     #[test]
+    fn owner_without_a_hub_label_is_a_mark_to_remove() {
+        for (own, annotations, removed) in [
+            (json!({labels::HUB: "h"}), json!({labels::OWNER: "o"}), None),
+            (json!({}), json!({}), None),
+            (
+                json!({labels::MANAGED_BY: labels::MANAGER}),
+                json!({}),
+                None,
+            ),
+            (
+                json!({labels::MANAGED_BY: labels::MANAGER}),
+                json!({labels::OWNER: "o"}),
+                Some(json!({labels::MANAGED_BY: null})),
+            ),
+            (
+                json!({labels::KARMADA_MANAGED: "true"}),
+                json!({labels::OWNER: "o"}),
+                Some(json!({})),
+            ),
+        ] {
+            let marks = Marks::read(&meta(own.clone(), annotations));
+            let removal = marks.as_ref().map(|marks| marks.removal("7"));
+            let of_labels = removal.as_ref().map(|patch| &patch["metadata"]["labels"]);
+            assert_eq!(of_labels, removed.as_ref(), "{own}");
+            let of_annotations = removal.map(|patch| patch["metadata"]["annotations"].clone());
+            let owner = removed.map(|_| json!({labels::OWNER: null}));
+            assert_eq!(of_annotations, owner, "{own}");
+            assert!(marks.is_none_or(|marks| marks.may_be_of("h")), "{own}");
+        }
+    }
+
+    #[test]
+    fn copied_labels_are_removed_for_their_hub_alone() {
+        let own = json!({labels::HUB: "h", labels::MANAGED_BY: "Helm", labels::NAME: "x"});
+        let copied = meta(own, json!({}));
+        let removal = copied_label_removal(&copied, "h").expect("a removal");
+        assert_eq!(removal["metadata"]["labels"], json!({labels::HUB: null}));
+        assert_eq!(copied_label_removal(&copied, "i"), None);
+        assert_eq!(copied_label_removal(&ObjectMeta::default(), "h"), None);
+    }
+
+    #[test]
     fn only_marks_that_the_claimant_did_not_apply_are_taken_off() {
         let spec_and = |metadata: Value| json!({"f:spec": {}, "f:metadata": metadata});
         let all = managed(json!([entry("flux", "Apply", spec_and(json!({})))]));
@@ -429,8 +498,12 @@ mod tests {
         }});
         let marks = Marks::read(&all).expect("marks");
         assert_eq!(
-            (marks.removal("7"), &*marks.hub, &*marks.claimant),
-            (removal, "h", "flux")
+            (
+                marks.removal("7"),
+                ["h", "i"].map(|hub| marks.may_be_of(hub)),
+                marks.claimant.as_deref()
+            ),
+            (removal, [true, false], Some("flux"))
         );
         let mut helms = all.clone();
         let own = helms.labels.as_mut().expect("labels");

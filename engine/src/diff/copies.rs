@@ -102,7 +102,7 @@ fn delete_copy(key: &ServiceKey, name: &Arc<str>, copy: &CopiedSlice) -> Write {
     ))
 }
 
-fn slice_id(key: &ServiceKey, path: Path, name: &Arc<str>) -> SliceId {
+pub(super) fn slice_id(key: &ServiceKey, path: Path, name: &Arc<str>) -> SliceId {
     SliceId {
         service: key.clone(),
         path,

@@ -1,23 +1,23 @@
-//! Objects that somebody applied over: causeway's marks are taken off them, in one write, and they are theirs.
+//! Removes causeway's marks from objects that are another's now, and what Kubernetes copied them to.
 
 use causeway::api::labels;
 use causeway::api::ownership::Marks;
 use causeway::domain::ServiceKey;
 use serde_json::Value;
 
-use super::Target;
-use crate::index::service::ServiceView;
+use super::copies::slice_id;
+use super::{Target, observed};
+use crate::model::slice::Path;
 use crate::model::{ObjectEvent, Operation, Write};
 
 impl Target<'_> {
     /// What takes the marks of this hub's causeway off that version of an object.
     pub(super) fn release(&self, marks: &Marks, resource_version: &str) -> Option<Value> {
         let removal = marks.removal(resource_version);
-        (*marks.hub == *self.hub).then_some(removal)
+        marks.may_be_of(self.hub).then_some(removal)
     }
 
-    /// Lets go of the Service of that name, where somebody applied it. A selector that client-side apply merged into causeway's gets rid of
-    /// the key that matches no pod; one that holds nothing else stays.
+    /// Releases the Service of that name that is foreign now. The selector key that matches no pod goes too.
     pub(super) fn release_service(&self, key: &ServiceKey) -> Option<Write> {
         let service = self
             .member
@@ -25,12 +25,17 @@ impl Target<'_> {
             .filter(|service| !service.deleting)?;
         let marks = service.marks.as_deref()?;
         let mut removal = self.release(marks, &service.resource_version)?;
-        if has_leftover(service) {
+        let mut selector = service.shape.selector.iter();
+        if selector.any(|(label, _)| label == labels::NO_LOCAL_BACKENDS) {
             removal["spec"]["selector"][labels::NO_LOCAL_BACKENDS] = Value::Null;
         }
+        let change = match &marks.claimant {
+            Some(claimant) => format!("was applied by {claimant}"),
+            None => format!("lost causeway's label {}", labels::HUB),
+        };
         let note = format!(
-            "Service {key} of {} was applied by {} and is theirs from now on: it is used where its ports fit, and neither changed nor deleted",
-            self.name, marks.claimant
+            "Service {key} of {} {change} and is theirs from now on: it is used where its ports fit, and neither changed nor deleted",
+            self.name
         );
         let event = ObjectEvent {
             warning: true,
@@ -39,9 +44,17 @@ impl Target<'_> {
         };
         Some(Write::new(Operation::PatchService(key.clone(), removal)).telling([event]))
     }
-}
 
-fn has_leftover(service: &ServiceView) -> bool {
-    let mut selector = service.shape.selector.iter();
-    selector.len() > 1 && selector.any(|(label, _)| label == labels::NO_LOCAL_BACKENDS)
+    /// Deletes what Kubernetes made for a Service of causeway's and does not maintain any more: the Service is foreign, and has no
+    /// selector.
+    pub(super) fn residue_writes(&self) -> impl Iterator<Item = Write> {
+        let residues = self.member.residues(self.key, self.hub);
+        residues.map(|(name, residue)| {
+            let id = slice_id(self.key, Path::Native, name);
+            let version = &residue.version;
+            let uid = version.uid.to_string();
+            let observed = observed(&uid, &version.resource_version.to_string());
+            Write::new(Operation::DeleteResidue(id, observed, self.hub.into()))
+        })
+    }
 }

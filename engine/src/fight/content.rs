@@ -24,6 +24,7 @@ pub fn content(operation: &Operation) -> u64 {
         }
         Operation::DeleteService(..)
         | Operation::DeleteSlice(..)
+        | Operation::DeleteResidue(..)
         | Operation::DeleteExport(..)
         | Operation::DeleteImport(..) => "deleted".hash(&mut hasher),
         Operation::PatchService(_, patch)

@@ -173,6 +173,8 @@ pub enum Operation {
     ReplaceSlice(SliceId, Box<EndpointSlice>),
     /// Delete a copy.
     DeleteSlice(SliceId, ObservedVersion),
+    /// Remove that hub's label from the Endpoints of a Service, then delete an empty slice to which Kubernetes copied it, too.
+    DeleteResidue(SliceId, ObservedVersion, Box<str>),
     /// Make a ServiceExport in a member, in the version that it serves.
     CreateExport(Version, ServiceKey, Box<ServiceExport>),
     /// Merge into the status of a ServiceExport.
@@ -362,9 +364,10 @@ impl Operation {
             Self::CreateService(key, _)
             | Self::PatchService(key, _)
             | Self::DeleteService(key, _) => ObjectId::Service(key.clone()),
-            Self::CreateSlice(id, _) | Self::ReplaceSlice(id, _) | Self::DeleteSlice(id, _) => {
-                ObjectId::Slice(id.clone())
-            }
+            Self::CreateSlice(id, _)
+            | Self::ReplaceSlice(id, _)
+            | Self::DeleteSlice(id, _)
+            | Self::DeleteResidue(id, ..) => ObjectId::Slice(id.clone()),
             Self::CreateExport(version, key, _) | Self::DeleteExport(version, key, _) => {
                 ObjectId::ServiceExport(*version, key.clone())
             }
@@ -406,6 +409,7 @@ impl Operation {
         match self {
             Self::DeleteService(_, observed)
             | Self::DeleteSlice(_, observed)
+            | Self::DeleteResidue(_, observed, _)
             | Self::DeleteExport(_, _, observed)
             | Self::DeleteImport(_, _, observed) => Some(observed),
             _ => None,
@@ -432,6 +436,7 @@ impl Operation {
             Self::ReplaceSlice(..) => "update",
             Self::DeleteService(..)
             | Self::DeleteSlice(..)
+            | Self::DeleteResidue(..)
             | Self::DeleteExport(..)
             | Self::DeleteImport(..) => "delete",
             Self::PatchService(..)

@@ -9,6 +9,7 @@ use causeway_tests::karmada::Observer;
 use causeway_tests::kubectl::Output;
 use causeway_tests::{Cluster, Fleet, Karmada, Space, eventually, multi_cluster_service, service};
 use k8s_openapi::api::core::v1::Service;
+use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// Long enough for what is looked at every 15 s.
@@ -154,6 +155,43 @@ impl Stage {
         ];
         let output = self.member(member).kubectl(get).await.ok();
         output.lines().map(str::to_owned).collect()
+    }
+
+    /// The objects of the namespace in a member, of every kind that it serves, on which something of causeway's is found. Events
+    /// are a record of the past.
+    pub(crate) async fn marked(&self, member: u8) -> Vec<String> {
+        let member = self.member(member);
+        let kinds = ["api-resources", "--namespaced", "--verbs=list", "-o=name"];
+        let kinds = member.kubectl(kinds).await.ok();
+        let kinds = kinds.lines().filter(|kind| !kind.starts_with("events"));
+        let kinds = kinds.collect::<Vec<_>>().join(",");
+        let get = ["get", &kinds, "-o=json", "-n", self.space.name()];
+        let listed = member.kubectl(get).await.ok();
+        let listed: Value = serde_json::from_str(&listed).expect("JSON");
+        let objects = listed["items"].as_array().expect("a list");
+        assert!(!objects.is_empty(), "nothing in {}", member.name());
+        let marked = objects.iter().filter(|object| {
+            let managed_by = &object["metadata"]["labels"]["app.kubernetes.io/managed-by"];
+            managed_by == "causeway" || object.to_string().contains("mcs.causeway.dev")
+        });
+        let reported = marked.map(|object| {
+            let (kind, meta) = (&object["kind"], &object["metadata"]);
+            let (labels, annotations) = (&meta["labels"], &meta["annotations"]);
+            format!("{kind} {}: {labels} {annotations}", meta["name"])
+        });
+        reported.collect()
+    }
+
+    /// Waits until no object of the namespace in any member has anything of causeway's.
+    pub(crate) async fn nothing_is_marked(&self) {
+        for number in [1, 2, 3] {
+            let what = format!("nothing in member{number} bears a mark of causeway");
+            eventually(&what, NOTICED, async || {
+                let marked = self.marked(number).await;
+                marked.is_empty().then_some(()).ok_or(marked.join("\n"))
+            })
+            .await;
+        }
     }
 
     /// Waits until no slice of the member bears causeway's label.

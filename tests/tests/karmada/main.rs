@@ -5,4 +5,5 @@ mod alone;
 mod carried;
 mod churn;
 mod environment;
+mod leftovers;
 mod policy;

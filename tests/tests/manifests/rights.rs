@@ -2,9 +2,8 @@ use causeway::api::labels;
 use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
 use causeway_tests::{Cluster, SOON, eventually};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use k8s_openapi::api::core::v1::Service;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::{fleet, manifest};
@@ -338,6 +337,10 @@ async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_an
         ("create", "discovery.k8s.io:endpointslices", true),
         ("watch", ":namespaces", true),
         ("update", "discovery.k8s.io:endpointslices", true),
+        // Kubernetes copied causeway's labels to those of a Service that is another's now.
+        ("patch", ":endpoints", true),
+        ("create", ":endpoints", false),
+        ("delete", ":endpoints", false),
         // OpenShift's admission requires it for addresses of the member's own pods.
         ("create", "discovery.k8s.io:endpointslices/restricted", true),
         ("update", ":services", false),
@@ -390,6 +393,16 @@ async fn the_account_in_a_member_writes_only_labelled_objects() {
             "addressType": "IPv4", "endpoints": [{"addresses": [address]}],
         })
     };
+    let endpoints = |name: &str, labels: &Value| {
+        json!({
+            "apiVersion": "v1", "kind": "Endpoints",
+            "metadata": {"name": name, "namespace": "default", "labels": labels},
+        })
+    };
+    let with_owner = |mut object: Value| {
+        object["metadata"]["annotations"] = json!({labels::OWNER: "MultiClusterService/u"});
+        object
+    };
     let create = ["create", "-f", "-"];
     let delete = ["delete", "--wait=false", "-f", "-"];
     let replace = ["replace", "-f", "-"];
@@ -408,6 +421,9 @@ async fn the_account_in_a_member_writes_only_labelled_objects() {
         slice("theirs", &none, &none, "192.0.2.1"),
         slice("lost", &none, &owner, "192.0.2.1"),
         service("kube-public", "managed", &hub),
+        with_owner(service("default", "lost", &none)),
+        with_owner(endpoints("theirs", &none)),
+        endpoints("copied", &hub),
     ];
     for object in &people {
         member.apply(&object.to_string()).await.ok();
@@ -476,13 +492,20 @@ async fn the_account_in_a_member_writes_only_labelled_objects() {
     let token = ["create", "token", "causeway", "-n", NAMESPACE];
     let token = member.kubectl(token).await.ok();
     let client = member.client_with_token(token.trim());
-    for (name, labels, refusal) in [
-        ("theirs", json!({"mcs.causeway.dev/hub": "h"}), Some(label)),
-        ("ours", json!({"mcs.causeway.dev/hub": null}), None),
+    let bare = || json!({"labels": {labels::HUB: null}, "annotations": {labels::OWNER: null}});
+    for (kind, name, metadata, refusal) in [
+        ("Service", "theirs", json!({"labels": hub}), Some(label)),
+        ("Service", "ours", bare(), None),
+        ("Service", "lost", bare(), None),
+        ("Endpoints", "copied", bare(), None),
+        ("Endpoints", "theirs", json!({"labels": hub}), Some(label)),
     ] {
-        let services = Api::<Service>::namespaced(client.clone(), "default");
-        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
-        let outcome = services.patch(name, &PatchParams::default(), &patch).await;
+        let gvk = GroupVersionKind::gvk("", "v1", kind);
+        let plural = format!("{}s", kind.to_lowercase().trim_end_matches('s'));
+        let resource = ApiResource::from_gvk_with_plural(&gvk, &plural);
+        let api = Api::<DynamicObject>::namespaced_with(client.clone(), "default", &resource);
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        let outcome = api.patch(name, &PatchParams::default(), &patch).await;
         match refusal {
             None => drop(outcome.expect(name)),
             Some(refusal) => {

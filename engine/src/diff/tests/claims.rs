@@ -100,6 +100,71 @@ fn a_delivered_service_that_somebody_applies_over_is_theirs_and_used_where_its_p
 }
 
 #[test]
+fn service_that_loses_the_hub_label_loses_every_other_mark() {
+    let mut env = provided();
+    let bare = json!({"metadata": {"labels": {labels::HUB: null}}});
+    over(&mut env, Kind::Service, "foo", &bare);
+    env.settle();
+    let theirs = env.service("member2", "foo").expect("the Service");
+    let meta = &theirs["metadata"];
+    assert_eq!(
+        (&meta["labels"], &meta["annotations"]),
+        (&json!({}), &json!({}))
+    );
+    assert_eq!(theirs["spec"]["selector"], json!({}));
+    assert!(env.is_ready("foo"));
+    env.assert_at_rest();
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert!(env.service("member2", "foo").is_some());
+}
+
+/// Kubernetes gives a Service's labels to the slices that it makes for it, and maintains them while the Service has a selector.
+#[test]
+fn empty_slice_is_deleted_once_a_foreign_service_has_no_selector() {
+    let karmadas = json!({"metadata": {"labels": {labels::KARMADA_MANAGED: "true"}}});
+    let copied = json!({"metadata": {"labels": {
+        labels::HUB: HUB_UID, labels::SLICE_MANAGED_BY: labels::SLICE_CONTROLLER,
+    }}});
+    let empty = || slice("foo-kube", "foo").port("http", 8080);
+    let of_others = json!({"metadata": {"labels": {labels::HUB: "another"}}});
+    for (made, selector, is_deleted) in [
+        (empty(), json!(null), true),
+        (
+            empty(),
+            json!({labels::NO_LOCAL_BACKENDS: null, "app": "theirs"}),
+            false,
+        ),
+        (empty().endpoint("10.2.0.9"), json!(null), false),
+        (empty().with(of_others), json!(null), false),
+    ] {
+        let mut env = provided();
+        let labelled = copied.clone();
+        let made = match made.value["metadata"]["labels"][labels::HUB].is_null() {
+            true => made.with(labelled),
+            false => made.with(json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: labels::SLICE_CONTROLLER}}})),
+        };
+        env.on("member2", made.clone()).settle();
+        let is_there = |env: &Environment| {
+            env.members["member2"]
+                .get(Kind::Slice, "shop", "foo-kube")
+                .is_some()
+        };
+        assert!(is_there(&env), "while causeway manages the Service");
+        over(&mut env, Kind::Service, "foo", &karmadas);
+        over(
+            &mut env,
+            Kind::Service,
+            "foo",
+            &json!({"spec": {"selector": selector}}),
+        );
+        // The controller may be another by then.
+        env.off_hub(Kind::Mcs, "foo").restart().settle();
+        assert_eq!(is_there(&env), !is_deleted, "{}", made.value);
+        env.assert_at_rest();
+    }
+}
+
+#[test]
 fn what_is_only_edited_or_labelled_stays_causeways_and_is_put_right() {
     let entries = |other: Value| {
         json!({"metadata": {"managedFields": [

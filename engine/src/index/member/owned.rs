@@ -1,19 +1,21 @@
 //! What of a member's objects is causeway's.
 
+use std::sync::Arc;
+
 use causeway::domain::ServiceKey;
 use string_cache::DefaultAtom;
 
 use super::Member;
 use super::by_name::ByName;
 use super::objects::View as _;
-use crate::model::slice::Path;
+use crate::model::slice::{Path, SourceSlice};
 
 impl Member {
     /// Whether there is anything of that service that is or was causeway's, or belongs to the clusterset.
     pub fn holds_any(&self, key: &ServiceKey) -> bool {
         let service = self.services.get(key);
         let derived = self.services.get(&key.derived());
-        service.is_some_and(|service| service.view.is_marked())
+        service.is_some_and(|service| service.view.is_marked() || self.may_have_residue(key))
             || self.slices.copies.contains_key(key)
             || derived.is_some_and(|derived| derived.view.may_stand_for(key))
             || self.written_import(key).is_some()
@@ -25,15 +27,46 @@ impl Member {
         self.owns_native(key, hub) || self.owns_clusterset(key, &key.derived(), hub)
     }
 
-    /// Whether anything that a MultiClusterService asks for bears the hub's label.
+    /// Whether anything that a MultiClusterService asks for bears the hub's label, or has marks that causeway still has to remove.
     pub fn owns_native(&self, key: &ServiceKey, hub: &str) -> bool {
         let service = self.services.get(key);
         service.is_some_and(|service| service.view.is_delivered_by(hub))
+            || self.has_marks(key, hub)
             || self.owns_copies(key, hub, Path::Native)
             || self
                 .written_export(key)
                 .is_some_and(|export| export.view.path(hub) == Some(Path::Native))
             || self.owns_import(key, hub, Path::Native)
+    }
+
+    /// Whether a foreign Service, or what Kubernetes made for it, has marks of the hub.
+    fn has_marks(&self, key: &ServiceKey, hub: &str) -> bool {
+        let service = self.services.view(key).filter(|service| !service.deleting);
+        let marks = service.and_then(|service| service.marks.as_deref());
+        marks.is_some_and(|marks| marks.may_be_of(hub)) || self.residues(key, hub).next().is_some()
+    }
+
+    /// The empty EndpointSlices that Kubernetes made for the Service of that key while that hub's causeway managed it, and left when the
+    /// Service became foreign and lost its selector.
+    pub fn residues(
+        &self,
+        key: &ServiceKey,
+        hub: &str,
+    ) -> impl Iterator<Item = (&Arc<str>, &SourceSlice)> {
+        let service = self.services.view(key);
+        let is_abandoned = service.is_some_and(|service| {
+            let is_selecting = !service.shape.selector.is_empty() && !service.is_external_name();
+            service.hub.is_none() && !is_selecting && !service.deleting
+        });
+        let sources = self.sources(key).filter(move |_| is_abandoned);
+        let residues = sources.filter(move |(_, source)| source.copied_hub.as_deref() == Some(hub));
+        residues.map(|(name, source)| (name, &**source))
+    }
+
+    /// Whether Kubernetes made an empty slice of the Service with a copy of some hub's label.
+    fn may_have_residue(&self, key: &ServiceKey) -> bool {
+        let mut sources = self.sources(key);
+        sources.any(|(_, source)| source.copied_hub.is_some())
     }
 
     /// Whether anything that ServiceExports ask for bears the hub's label; the service's derived Service is called `derived`.
@@ -65,7 +98,7 @@ impl Member {
         let ours = move |bearer: &Option<DefaultAtom>| bearer.as_deref() == Some(hub);
         let services = self.services.iter();
         let services = services
-            .filter(move |(_, view)| ours(&view.hub))
+            .filter(move |(key, view)| ours(&view.hub) || self.has_marks(key, hub))
             .map(|(key, view)| view.service(key));
         let exports = self.clusterset.exports.iter();
         let exports = exports

@@ -106,7 +106,10 @@ impl ObservedSlice {
         let annotation = |name: &str| value(&meta.annotations, name);
         let stray = || Stray::of(meta, annotation);
         let role = match classify(&namespace, label, annotation) {
-            Classified::Source(key, manager) => SliceRole::source(key, held(slice, manager), stray),
+            Classified::Source(key, manager) => {
+                let held = held(slice, manager).map(|slice| slice.labelled(label(labels::HUB)));
+                SliceRole::source(key, held, stray)
+            }
             Classified::Karmadas(key) => {
                 let held = held(slice, SliceManager::Other);
                 SliceRole::Other(key, stray().holding(held, annotation))

@@ -28,6 +28,8 @@ pub struct SourceSlice {
     pub ports: Box<[SlicePort]>,
     /// How many endpoints are passed over: they have no address of the slice's type.
     pub odd: u32,
+    /// Hub of which Kubernetes copied the label from the Service to the slice. Only where it has no endpoint.
+    pub copied_hub: Option<DefaultAtom>,
     endpoints: Endpoints,
 }
 
@@ -124,6 +126,16 @@ impl SourceSlice {
             address_type: AddressType::Unread,
             ..read
         })
+    }
+
+    /// Notes the label of a hub on a slice that Kubernetes keeps and that has no endpoint.
+    pub(super) fn labelled(mut self, hub: Option<&str>) -> Self {
+        let is_empty = self.is_empty() && self.odd == 0;
+        let is_kubernetes = self.manager == SliceManager::Pods;
+        let is_read = self.address_type != AddressType::Unread;
+        let hub = hub.filter(|_| is_empty && is_kubernetes && is_read);
+        self.copied_hub = hub.map(Into::into);
+        self
     }
 
     /// How many endpoints it has, the odd ones aside.
@@ -290,6 +302,7 @@ impl SourceDraft {
             manager,
             ports: ports.iter().filter_map(port).collect(),
             odd: self.odd,
+            copied_hub: None,
             endpoints,
         })
     }

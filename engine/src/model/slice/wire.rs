@@ -234,7 +234,10 @@ impl Wire<'_> {
             }
         };
         let role = match classify(&namespace, label, annotation) {
-            Classified::Source(key, manager) => SliceRole::source(key, held(manager), stray),
+            Classified::Source(key, manager) => {
+                let held = held(manager).map(|slice| slice.labelled(label(labels::HUB)));
+                SliceRole::source(key, held, stray)
+            }
             Classified::Karmadas(key) => {
                 let held = held(SliceManager::Other);
                 SliceRole::Other(key, stray().holding(held, annotation))
