@@ -314,6 +314,7 @@ impl Controller {
         self.look_up_binding(key, now.instant);
         let index = &mut self.parts.index;
         index.note_gaps(key, outcome.gaps, now);
+        index.note_disagreements(key, outcome.disagreements, now);
         for (cluster, tier, count) in index.note_tiers(key, outcome.tiers) {
             self.parts.metrics.consumer_tier(&cluster, tier, count);
         }

@@ -355,6 +355,8 @@ impl Environment {
                         &mut self.copy_cache,
                     );
                     self.index.gaps.note(key, outcome.gaps, now);
+                    self.index
+                        .note_disagreements(key, outcome.disagreements, now);
                     self.index.note_tiers(key, outcome.tiers);
                     for Ahead { provider, copied } in &outcome.ahead {
                         let later = self.index.suspect_rollback(provider, key, copied, now);

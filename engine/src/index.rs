@@ -18,20 +18,23 @@ pub mod quota;
 mod recorded_sources;
 pub mod selector;
 pub mod service;
+pub mod since;
 pub mod tiers;
 pub mod unready;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, ServiceKey};
 
-use self::gaps::Gaps;
+use self::gaps::Gap;
 use self::holders::Holders;
 use self::hub::Hub;
 use self::marks::Marks;
 use self::member::{Configuration, DerivedRefusal, Member};
+use self::since::Since;
 use self::tiers::{TierCount, TierNotes, TiersOfService};
 use self::unready::{ReasonCount, UnreadyNotes, not_ready};
 use crate::evidence::initial_list::CompleteList;
@@ -49,7 +52,9 @@ pub struct Index {
     pub(crate) members: BTreeMap<ClusterName, Member>,
     holders: Holders,
     /// What consumers lack of services that Karmada manages.
-    pub(crate) gaps: Gaps,
+    pub(crate) gaps: Since<Gap>,
+    /// Slices that disagree with those of Kubernetes on readiness.
+    pub(crate) disagreements: Since<(ClusterName, Arc<str>)>,
     /// Which tiers carry services in their consumers.
     pub(crate) tiers: TierNotes,
     unready: UnreadyNotes,
@@ -77,7 +82,8 @@ impl Index {
             hub: Hub::new(hub_uid),
             members: BTreeMap::new(),
             holders: Holders::default(),
-            gaps: Gaps::default(),
+            gaps: Since::default(),
+            disagreements: Since::default(),
             tiers: TierNotes::default(),
             unready: UnreadyNotes::default(),
             marks: Marks::default(),

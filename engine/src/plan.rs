@@ -6,6 +6,7 @@ pub mod clusterset;
 pub mod condition_state;
 pub mod copy;
 mod desired;
+pub mod disagreement;
 pub mod exposure;
 pub mod ignored;
 mod no_endpoints;
@@ -67,7 +68,9 @@ pub fn plan(
     };
     let of_tiers = desired.each_tiers();
     let of_tiers = of_tiers.filter_map(|(_, _, tiers)| tiers.again_at);
-    desired.again_at = ends.into_iter().flatten().chain(of_tiers).min();
+    let of_writers = disagreement::again_at(index, key, &desired, now);
+    let ends = ends.into_iter().chain([of_writers]).flatten();
+    desired.again_at = ends.chain(of_tiers).min();
     desired
 }
 

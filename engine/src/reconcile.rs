@@ -1,6 +1,7 @@
 //! One item at a time: plan, diff, enqueue the writes, word the status.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Instant;
 
 use causeway::domain::{ClusterName, ServiceKey};
@@ -34,6 +35,8 @@ pub struct Outcome {
     pub ahead: Vec<Ahead>,
     /// What consumers lack of a service that Karmada manages: to be noted, for it is reported only if it lasts.
     pub gaps: BTreeSet<Gap>,
+    /// Slices that disagree with those of Kubernetes on readiness: to be noted, for that is reported only if it lasts.
+    pub disagreements: BTreeSet<(ClusterName, Arc<str>)>,
     /// Which tiers carry the service in its consumers: to be noted, for a farther one is given up only after a while.
     pub tiers: TiersOfService,
     /// Nothing is left to be written into any member.
@@ -124,11 +127,15 @@ impl Outcome {
     fn of(desired: &Desired, diff: &mut Diff) -> Self {
         let again_at = desired.again_at.into_iter().chain(diff.again_at).min();
         let beside = desired.beside.iter();
+        let copies = desired.each_copies();
+        let disagreements = copies.flat_map(|(_, _, copies)| copies.disagreements());
+        let slices = disagreements.map(|((provider, slice), _)| (provider.clone(), slice.clone()));
         Self {
             again_at: again_at.map(|at| at.instant),
             look_up: diff.look_up,
             ahead: std::mem::take(&mut diff.ahead),
             gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
+            disagreements: slices.collect(),
             tiers: desired.tiers(),
             settled: false,
         }

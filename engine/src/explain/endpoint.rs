@@ -8,12 +8,14 @@ use causeway::api::condition::reason;
 use causeway::api::labels;
 use causeway::domain::{AddressRefusal, ClusterName, describe_ports};
 
-use super::exposure::{Exposure, passed_over};
+use super::exposure::{Exposure, passed_over, stop_writer};
 use super::observed::HeldSlice;
 use super::reported::quoted;
 use super::{ConsumerState, Diagnosis, EndpointState, Reason};
 use crate::model::slice::{Path, SourceEndpoint, SourceSlice};
-use crate::plan::copy::{Fit, PassedOver, PortGap, PortGaps, Standing, WantedCopy, copy_name};
+use crate::plan::copy::{
+    DesiredCopies, Fit, PassedOver, PortGap, PortGaps, Standing, WantedCopy, copy_name,
+};
 use crate::plan::service::ServiceProblem;
 use crate::plan::tiers::TierState;
 
@@ -34,6 +36,9 @@ impl<'a> Place<'a> {
         if provider == consumer && self.exposure.path == Path::Native {
             let own = Diagnosis::new(Reason::Own, format!("{consumer} has it itself"));
             return self.present(self.slice, own);
+        }
+        if let Some(state) = self.in_kept_slice() {
+            return state;
         }
         let decision = self.decide();
         let copy = self.held_in(&self.exposure.copies);
@@ -70,7 +75,7 @@ impl<'a> Place<'a> {
     }
 
     fn is_ready(&self) -> bool {
-        self.endpoint.conditions[0].unwrap_or(true)
+        self.endpoint.is_ready()
     }
 
     /// The slice of the consumer that holds it: the copy of its own slice, or else of another that says the same.
@@ -102,17 +107,7 @@ impl<'a> Place<'a> {
             return Err(self.undecided());
         };
         match copies.passed_over(provider, self.slice) {
-            Some(PassedOver::Redundant) => match self.twin() {
-                Some((slice, source)) => {
-                    let twin = Place {
-                        slice,
-                        source,
-                        ..*self
-                    };
-                    return twin.decide();
-                }
-                None => return Err(self.undecided()),
-            },
+            Some(PassedOver::Redundant(_)) => return Err(self.undecided()),
             Some(PassedOver::NoPort(gaps)) => return Err(self.no_port(gaps)),
             Some(PassedOver::Behind) => return Err(self.port_not_in_slice("a port of it")),
             Some(why) => return Err(passed_over(provider, self.slice, why)),
@@ -134,18 +129,63 @@ impl<'a> Place<'a> {
         copy_name(self.exposure.path, self.provider, self.slice, address_type)
     }
 
-    /// Another slice of the provider that says the same, where the plan copies that.
-    fn twin(&self) -> Option<(&'a str, &'a SourceSlice)> {
-        let facts = self.exposure.facts;
+    /// Returns the state of the same endpoint in a slice that Kubernetes keeps, where its own slice is
+    /// redundant.
+    fn in_kept_slice(&self) -> Option<ConsumerState> {
         let copies = self.exposure.desired(self.consumer)?;
-        let mut sources = facts.index.members.get(self.provider)?.sources(facts.key);
-        let addresses = self.addresses();
-        let twin = sources.find(|(name, source)| {
-            let mut endpoints = source.endpoints();
-            copies.passed_over(self.provider, name).is_none()
-                && endpoints.any(|one| one.addresses().eq(addresses.iter().copied()))
+        if !is_redundant(copies, self.provider, self.slice) {
+            return None;
+        }
+        let (slice, source, endpoint) = self.kept_twin(copies)?;
+        let twin = Place {
+            slice,
+            source,
+            endpoint: &endpoint,
+            ..*self
+        };
+        let state = twin.state();
+        let agree = endpoint.is_ready() == self.is_ready() || twin.decide().is_err();
+        Some(match agree {
+            true => state,
+            false => ConsumerState {
+                diagnosis: self.disagreement(slice),
+                ..state
+            },
+        })
+    }
+
+    /// Returns the slice of the same ports that Kubernetes keeps with the endpoint, as ready if any is.
+    fn kept_twin(
+        &self,
+        copies: &DesiredCopies,
+    ) -> Option<(&'a str, &'a SourceSlice, SourceEndpoint<'a>)> {
+        let facts = self.exposure.facts;
+        let sources = facts.index.members.get(self.provider)?.sources(facts.key);
+        let kept = sources.filter(|(name, source)| {
+            source.ports == self.source.ports && !is_redundant(copies, self.provider, name)
         });
-        twin.map(|(name, source)| (&**name, &**source))
+        let twins = kept.filter_map(|(name, source)| {
+            let mut endpoints = source.endpoints();
+            let twin = endpoints.find(|one| one.address == self.endpoint.address)?;
+            Some((&**name, &**source, twin))
+        });
+        twins.max_by_key(|(_, _, twin)| twin.is_ready())
+    }
+
+    /// Reports that the slice and one that Kubernetes keeps differ on the readiness of the endpoint.
+    fn disagreement(&self, kept: &str) -> Diagnosis {
+        let (address, provider) = (self.endpoint.address, self.provider);
+        let (as_own, as_kept) = match self.is_ready() {
+            true => ("ready", "not ready"),
+            false => ("not ready", "ready"),
+        };
+        let message = format!(
+            "EndpointSlice {} of {provider} has {address} as {as_own}, and EndpointSlice {kept}, which Kubernetes keeps and which \
+             decides, as {as_kept}",
+            self.slice
+        );
+        let disagreement = Diagnosis::new(Reason::WritersDisagree, message);
+        disagreement.fix(stop_writer(self.exposure, provider))
     }
 
     /// Why nothing is wanted of it, where no decision about its slice says so.
@@ -495,6 +535,14 @@ impl<'a> Place<'a> {
             key.name, key.namespace
         )
     }
+}
+
+/// Whether the plan copies slices that Kubernetes keeps in place of that one.
+fn is_redundant(copies: &DesiredCopies, provider: &ClusterName, slice: &str) -> bool {
+    matches!(
+        copies.passed_over(provider, slice),
+        Some(PassedOver::Redundant(_))
+    )
 }
 
 /// A provider cannot be reached, and its endpoints are standby endpoints for that.

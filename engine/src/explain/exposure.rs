@@ -10,6 +10,7 @@ use super::{Diagnosis, Facts, Reason};
 use crate::model::slice::Path;
 use crate::plan::Members;
 use crate::plan::copy::{DesiredCopies, PassedOver};
+use crate::plan::disagreement;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::service::ServiceProblem;
 
@@ -98,6 +99,12 @@ impl<'a> Exposure<'a> {
             match passed {
                 Some(why @ (PassedOver::AddressType | PassedOver::Unreadable)) => {
                     Some(passed_over(provider, name, why))
+                }
+                Some(PassedOver::Redundant(Some(disagreement))) => {
+                    let message = disagreement::sentence((provider, name), disagreement);
+                    let message = format!("{message}, and the latter decide");
+                    let disagreement = Diagnosis::new(Reason::WritersDisagree, message);
+                    Some(disagreement.fix(stop_writer(self, provider)))
                 }
                 _ if source.odd > 0 => Some(Diagnosis::new(Reason::SliceInvalid, odd)),
                 _ => None,
@@ -240,6 +247,18 @@ impl<'a> Exposure<'a> {
     }
 }
 
+/// Remedy for two writers of the same endpoints.
+pub(super) fn stop_writer(exposure: &Exposure<'_>, provider: &ClusterName) -> String {
+    let key = exposure.facts.key;
+    format!(
+        "in {provider}, stop one of the writers and delete what it wrote: kubectl -n {} get endpointslices -l {}={} \
+         --show-managed-fields -o yaml names them",
+        key.namespace,
+        labels::SERVICE_NAME,
+        key.name
+    )
+}
+
 /// Why nothing of a slice is copied.
 pub(super) fn passed_over(provider: &ClusterName, slice: &str, why: &PassedOver) -> Diagnosis {
     let reason = match why {
@@ -248,7 +267,7 @@ pub(super) fn passed_over(provider: &ClusterName, slice: &str, why: &PassedOver)
         PassedOver::TooManyEndpoints => Reason::TooManyEndpoints,
         PassedOver::TooManySlices => Reason::TooManySlices,
         PassedOver::Behind | PassedOver::NoPort(_) => Reason::PortNotInSlice,
-        PassedOver::Redundant => Reason::Progressing,
+        PassedOver::Redundant(_) => Reason::Progressing,
     };
     let message = format!("EndpointSlice {slice} of {provider} is not copied: {why}");
     Diagnosis::new(reason, message)

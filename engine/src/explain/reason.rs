@@ -141,6 +141,8 @@ pub enum Reason {
     AddressOutsideRanges,
     /// The endpoint has no address of its slice's type, or the slice cannot be read.
     SliceInvalid,
+    /// Two EndpointSlices of a provider differ on the readiness of an endpoint.
+    WritersDisagree,
     /// The slice has more endpoints than an EndpointSlice may have.
     TooManyEndpoints,
     /// The provider has more slices of the service than are copied.

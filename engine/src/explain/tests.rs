@@ -58,7 +58,7 @@ fn annotate(env: &mut Environment, name: &str, annotation: &str, value: &str) {
 }
 
 /// What kubectl-mcs would say, with the settings that the objects show.
-fn explained(env: &Environment) -> Explanation {
+pub(crate) fn explained(env: &Environment) -> Explanation {
     let (hub, members) = env.lists();
     let settings = Settings::reported(&hub, &members, &key("foo"));
     explain(&hub, &members, &settings, &key("foo"), env.now())

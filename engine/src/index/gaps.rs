@@ -1,13 +1,9 @@
-//! What consumers lack of services that Karmada manages, and since when: Karmada lags behind for a
-//! moment, and that is not reported.
+//! What consumers lack of services that Karmada manages: Karmada lags behind for a moment, and that
+//! is not reported.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, ServiceKey};
-
-use crate::model::TimePoint;
-use crate::model::map::HashMap;
+use causeway::domain::ClusterName;
 
 /// Something that a consumer lacks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,28 +36,4 @@ pub enum Gap {
         /// The name of Karmada's slice there.
         slice: Arc<str>,
     },
-}
-
-/// Since when consumers lack what they lack, per service.
-#[derive(Debug, Default)]
-pub struct Gaps(HashMap<ServiceKey, BTreeMap<Gap, TimePoint>>);
-
-impl Gaps {
-    /// Since when that is lacked; `None` where it was not noted yet.
-    pub fn since(&self, key: &ServiceKey, gap: &Gap) -> Option<TimePoint> {
-        self.0.get(key)?.get(gap).copied()
-    }
-
-    /// Notes all that is lacked of a service now.
-    pub fn note(&mut self, key: &ServiceKey, gaps: BTreeSet<Gap>, now: TimePoint) {
-        let before = self.0.remove(key).unwrap_or_default();
-        let since = |gap: Gap| {
-            let since = before.get(&gap).copied().unwrap_or(now);
-            (gap, since)
-        };
-        if !gaps.is_empty() {
-            let gaps = gaps.into_iter().map(since).collect();
-            self.0.insert(key.clone(), gaps);
-        }
-    }
 }

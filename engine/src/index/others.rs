@@ -1,6 +1,7 @@
 //! What others do to the objects that causeway keeps.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
@@ -47,6 +48,16 @@ impl Index {
     /// Notes what consumers lack now of a service that Karmada manages.
     pub fn note_gaps(&mut self, key: &ServiceKey, gaps: BTreeSet<Gap>, now: TimePoint) {
         self.gaps.note(key, gaps, now);
+    }
+
+    /// Notes which slices disagree now with those of Kubernetes on readiness.
+    pub fn note_disagreements(
+        &mut self,
+        key: &ServiceKey,
+        slices: BTreeSet<(ClusterName, Arc<str>)>,
+        now: TimePoint,
+    ) {
+        self.disagreements.note(key, slices, now);
     }
 
     /// Where Karmada cannot propagate the Service of that key because of the one that causeway delivered.

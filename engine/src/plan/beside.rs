@@ -75,7 +75,7 @@ pub(super) fn say(
     now: TimePoint,
 ) -> Desired {
     let until = |lack: &Gap| {
-        let since = index.gaps.since(key, lack).unwrap_or(now);
+        let since = index.gaps.of(key, lack).unwrap_or(now);
         since.after(PATIENCE)
     };
     let (old, new): (Vec<_>, Vec<_>) = gaps.iter().partition(|lack| until(lack) <= now);

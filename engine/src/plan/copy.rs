@@ -1,6 +1,7 @@
 //! The copies of a provider's EndpointSlices that a consumer should hold.
 
 mod cache;
+mod candidates;
 pub(crate) mod give_way;
 mod name;
 mod parties;
@@ -9,7 +10,6 @@ mod port_fit;
 mod recipe;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use causeway::domain::{AddressRefusal, ClusterName, ServiceKey};
@@ -18,20 +18,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 pub use self::cache::CopyCache;
 pub(super) use self::cache::Outcomes;
+pub(super) use self::candidates::candidates;
 pub use self::name::copy_name;
 pub use self::parties::{Consumer, Origin, Provider};
 pub(super) use self::passed_over::MOST_SLICES;
-pub use self::passed_over::{PassedOver, PortGaps};
+pub use self::passed_over::{Disagreement, PassedOver, PortGaps};
 pub(super) use self::port_fit::PortFit;
 pub use self::port_fit::PortGap;
 pub use self::recipe::Standing;
 use self::recipe::{Parties, Recipe};
 use super::tiers::Tiers;
 use crate::index::member::Member;
-use crate::model::map::HashSet;
 use crate::model::slice::{
-    AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceEndpoint,
-    SourceSlice,
+    AddressType, ContentHash, CopiedSlice, Path, SourceEndpoint, SourceSlice,
 };
 
 /// A copy that a consumer should hold. What it holds is known by its hash; it is made only if it is to be written.
@@ -159,6 +158,9 @@ pub struct Held {
     pub copies: BTreeSet<Arc<str>>,
 }
 
+/// A slice, by its provider and its name there.
+pub type SliceOfProvider<'a> = (&'a ClusterName, &'a Arc<str>);
+
 /// The copies that one member should hold one way, by name, and those that stay as they are.
 #[derive(Clone, Debug, Default)]
 pub struct DesiredCopies {
@@ -207,14 +209,6 @@ impl DesiredCopies {
         }
     }
 
-    /// Nothing of the slice is copied, whatever is exposed.
-    fn leave_out(&mut self, path: Path, provider: &ClusterName, name: &Arc<str>, why: PassedOver) {
-        match why {
-            PassedOver::Redundant => self.pass_over(provider, name, why),
-            why => self.refuse(path, provider, name, why),
-        }
-    }
-
     /// Nothing of the slice can be copied. What was before stays where it cannot be read, or is too much.
     fn refuse(&mut self, path: Path, provider: &ClusterName, name: &Arc<str>, why: PassedOver) {
         if !matches!(why, PassedOver::AddressType) {
@@ -238,6 +232,19 @@ impl DesiredCopies {
             true => Some(&PassedOver::TooManySlices),
             false => self.passed_over.get(provider)?.get(slice),
         }
+    }
+
+    /// Lists the slices that are not copied and disagree with those of Kubernetes on readiness.
+    pub fn disagreements(&self) -> impl Iterator<Item = (SliceOfProvider<'_>, &Disagreement)> {
+        let slices = self.passed_over.iter();
+        let slices = slices.flat_map(|(provider, slices)| {
+            let slices = slices.iter();
+            slices.map(move |(name, why)| ((provider, name), why))
+        });
+        slices.filter_map(|(slice, why)| match why {
+            PassedOver::Redundant(disagreement) => Some((slice, disagreement.as_ref()?)),
+            _ => None,
+        })
     }
 
     /// A provider has more slices than are copied: those that are there stay.
@@ -278,8 +285,14 @@ impl DesiredCopies {
         for (name, source) in candidates(member, origin.key) {
             let source = match source {
                 Ok(source) => source,
-                Err(why) => {
-                    self.leave_out(origin.path, provider.name, name, why);
+                Err((why @ PassedOver::Redundant(_), source)) => {
+                    let odd = source.odd as usize;
+                    self.note_refused(provider.name, odd, 0, || recipe.first_refusal(source));
+                    self.pass_over(provider.name, name, why);
+                    continue;
+                }
+                Err((why, _)) => {
+                    self.refuse(origin.path, provider.name, name, why);
                     continue;
                 }
             };
@@ -356,55 +369,6 @@ pub(super) fn copies<'a>(
         desired.add_provider(origin, consumer, provider, import.as_ref(), outcomes);
     }
     desired
-}
-
-/// A provider's slices that are copied, whatever is exposed of them; why not, of the others.
-pub(super) fn candidates<'a>(
-    member: &'a Member,
-    key: &ServiceKey,
-) -> impl Iterator<Item = (&'a Arc<str>, Result<&'a Arc<SourceSlice>, PassedOver>)> {
-    let kept = KeptByKubernetes::of(|| member.sources(key).map(|(_, source)| &**source));
-    member.sources(key).map(move |(name, source)| {
-        let why = match kept.says_all_of(source) {
-            true => Some(PassedOver::Redundant),
-            false => PassedOver::of(source),
-        };
-        (name, why.map_or(Ok(source), Err))
-    })
-}
-
-/// What the slices say that Kubernetes keeps of a service, where others keep some of it too: one that says nothing else (somebody
-/// wrote both Endpoints and a slice) is not copied beside them.
-struct KeptByKubernetes<'a> {
-    addresses: HashSet<IpAddr>,
-    ports: Vec<&'a [SlicePort]>,
-}
-
-impl<'a> KeptByKubernetes<'a> {
-    fn of<I: Iterator<Item = &'a SourceSlice>>(sources: impl Fn() -> I) -> Self {
-        let of_others = |source: &&SourceSlice| source.manager == SliceManager::Other;
-        let has_others = sources().any(|source| of_others(&source));
-        let own = sources().filter(|source| has_others && !of_others(source));
-        let mut kept = Self {
-            addresses: HashSet::default(),
-            ports: Vec::new(),
-        };
-        for source in own {
-            kept.ports.push(&source.ports);
-            let endpoints = source.endpoints();
-            kept.addresses
-                .extend(endpoints.map(|endpoint| endpoint.address));
-        }
-        kept
-    }
-
-    fn says_all_of(&self, source: &SourceSlice) -> bool {
-        source.manager == SliceManager::Other
-            && self.ports.iter().any(|ports| **ports == *source.ports)
-            && source
-                .endpoints()
-                .all(|endpoint| self.addresses.contains(&endpoint.address))
-    }
 }
 
 #[cfg(test)]

@@ -114,8 +114,8 @@ pub struct Beside {
 }
 
 impl Desired {
-    /// The tiers of all consumers that do not use all providers alike, both ways.
-    pub(super) fn each_tiers(&self) -> impl Iterator<Item = (Path, &ClusterName, &Tiers)> {
+    /// The copies of all consumers, both ways.
+    pub(crate) fn each_copies(&self) -> impl Iterator<Item = (Path, &ClusterName, &DesiredCopies)> {
         let native = match &self.members {
             Members::Wanted(members) => Some(members.iter()),
             Members::Untouched => None,
@@ -128,7 +128,12 @@ impl Desired {
         };
         let imports = imports.into_iter().flatten();
         let imports = imports.map(|(name, import)| (Path::Clusterset, name, &import.copies));
-        let all = native.chain(imports);
+        native.chain(imports)
+    }
+
+    /// The tiers of all consumers that do not use all providers alike, both ways.
+    pub(super) fn each_tiers(&self) -> impl Iterator<Item = (Path, &ClusterName, &Tiers)> {
+        let all = self.each_copies();
         all.filter_map(|(path, name, copies)| Some((path, name, copies.tiers.as_ref()?)))
     }
 

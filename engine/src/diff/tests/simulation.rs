@@ -34,6 +34,13 @@ enum Step {
         slice: u8,
         address: u8,
     },
+    /// A slice that a person writes, which may hold what Kubernetes' slices hold.
+    SliceByHand {
+        member: u8,
+        slice: u8,
+        address: u8,
+        ready: bool,
+    },
     NoSlices {
         member: u8,
     },
@@ -81,6 +88,8 @@ fn request() -> impl Strategy<Value = Step> {
                 Step::Exposure { providers, consumers, port, annotations }
             }),
         4 => (member.clone(), 0..3u8, 0..5u8).prop_map(|(member, slice, address)| Step::Slice { member, slice, address }),
+        2 => (member.clone(), 0..3u8, 0..5u8, any::<bool>())
+            .prop_map(|(member, slice, address, ready)| Step::SliceByHand { member, slice, address, ready }),
         1 => member.clone().prop_map(|member| Step::Foreign { member }),
         1 => member.clone().prop_map(|member| Step::Applied { member }),
         1 => (member, any::<bool>()).prop_map(|(member, drained)| Step::Drain { member, drained }),
@@ -266,8 +275,21 @@ fn take(env: &mut Environment, step: &Step) {
                 made.endpoint(&format!("10.{member}.{number}.{address}")),
             );
         }
+        Step::SliceByHand {
+            member,
+            slice: number,
+            address,
+            ready,
+        } => {
+            let addresses = [format!("10.{member}.{number}.{address}")];
+            let endpoint = json!({"addresses": addresses, "conditions": {"ready": ready}});
+            let bare = json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: null}}});
+            let made = slice("foo-by-hand", "foo").port("http", 8080);
+            let made = made.port("grpc", 8081).endpoint_with(endpoint).with(bare);
+            env.on(&of(*member), made);
+        }
         Step::NoSlices { member } => {
-            for name in ["foo-0", "foo-1", "foo-2"] {
+            for name in ["foo-0", "foo-1", "foo-2", "foo-by-hand"] {
                 if has(env, Kind::Slice, *member, name) {
                     env.off(&of(*member), Kind::Slice, name);
                 }

@@ -23,6 +23,7 @@ pub(crate) fn assert_agrees(env: &Environment) {
         view.assert_exposure(exposure);
     }
     view.assert_all_are_explained();
+    view.assert_disagreements();
 }
 
 struct Agreement<'a> {
@@ -90,6 +91,30 @@ impl Agreement<'_> {
                 "{state:#?}\n{:#?}",
                 self.explanation
             );
+        }
+    }
+
+    /// Writers that disagree are reported of a provider exactly where the controller's plan finds them.
+    fn assert_disagreements(&self) {
+        let is_found = |path: Path, provider: &str| {
+            let mut copies = self.desired.each_copies();
+            copies.any(|(of, _, copies)| {
+                let mut found = copies.disagreements();
+                of == path && found.any(|((name, _), _)| name.as_str() == provider)
+            })
+        };
+        for exposure in &self.explanation.exposures {
+            for provider in &exposure.providers {
+                let mut diagnoses = provider.diagnoses.iter();
+                let is_explained = diagnoses.any(|one| one.reason == Reason::WritersDisagree);
+                assert!(
+                    !self.answers(&provider.cluster)
+                        || is_explained == is_found(exposure.exposure, &provider.cluster),
+                    "{}, explained: {is_explained}: {:#?}",
+                    provider.cluster,
+                    self.explanation
+                );
+            }
         }
     }
 

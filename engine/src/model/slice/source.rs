@@ -75,7 +75,7 @@ pub struct SourceEndpoint<'a> {
 }
 
 /// A port of a slice: the name is that of the port in the same cluster's Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SlicePort {
     /// The name; empty for the only, unnamed port.
     pub name: DefaultAtom,
@@ -187,6 +187,12 @@ impl SourceEndpoint<'_> {
     /// All its addresses.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         std::iter::once(self.address).chain(self.more.iter().map(|(_, address)| *address))
+    }
+
+    /// Whether it gets traffic. An endpoint without the condition is ready (discovery.k8s.io/v1,
+    /// EndpointConditions).
+    pub fn is_ready(&self) -> bool {
+        self.conditions[0].unwrap_or(true)
     }
 }
 

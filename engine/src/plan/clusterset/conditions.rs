@@ -20,6 +20,7 @@ use crate::model::slice::Path;
 use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status_patch};
 use crate::plan::condition_state::{ConditionState, State, set, settled, summarize, tally};
 use crate::plan::copy::Refused;
+use crate::plan::disagreement;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
@@ -142,6 +143,7 @@ impl View<'_> {
         if let Some(refused) = self.refused(name) {
             text.push_str(&format!("; not copied: {}", refused.of(name)));
         }
+        text.push_str(&self.disagreements(name, export));
         if self.lacks_endpoints(export) {
             text.push_str(&format!("; no exporter {}", no_endpoints::SENTENCE));
         }
@@ -161,6 +163,18 @@ impl View<'_> {
             ));
         }
         text
+    }
+
+    /// Part of Ready on writers of the exporter that disagree.
+    fn disagreements(&self, name: &ClusterName, export: &ExportView) -> String {
+        let Imports::Wanted(imports) = &self.clusterset.imports else {
+            return String::new();
+        };
+        let stored = names::find(&export.conditions, names::READY);
+        let imports = imports.values();
+        let all = imports.flat_map(|desired| desired.copies.disagreements());
+        let own = all.filter(|((provider, _), _)| *provider == name);
+        disagreement::reported(self.index, self.key, own, stored, self.now)
     }
 
     fn lacks_endpoints(&self, export: &ExportView) -> bool {

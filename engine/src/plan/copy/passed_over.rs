@@ -25,12 +25,19 @@ pub enum PassedOver {
     TooManyEndpoints,
     /// Its provider has more slices of the service than are copied.
     TooManySlices,
-    /// Other slices, that Kubernetes keeps, say all that it says.
-    Redundant,
+    /// Slices that Kubernetes keeps hold all of its endpoints, and may disagree on their readiness.
+    Redundant(Option<Disagreement>),
     /// Its controllers have not caught up with a change of the Service's ports: the copy that is there stays.
     Behind,
     /// None of its ports is exposed.
     NoPort(PortGaps),
+}
+
+/// A slice that Kubernetes keeps and that differs from a redundant one on the readiness of an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Disagreement {
+    /// Name of the slice that Kubernetes keeps. Its readiness is what consumers get.
+    pub kept: Arc<str>,
 }
 
 /// What a slice lacks of the ports that a consumer's Service offers; found where it is asked for.
@@ -77,7 +84,9 @@ impl fmt::Display for PassedOver {
             Self::TooManySlices => {
                 write!(out, "no more than {MOST_SLICES} of a service are copied")
             }
-            Self::Redundant => out.write_str("slices that Kubernetes keeps say the same"),
+            Self::Redundant(_) => {
+                out.write_str("slices that Kubernetes keeps hold the same endpoints")
+            }
             Self::Behind => out.write_str("its ports are not those of its Service yet"),
             Self::NoPort(_) => out.write_str("none of its ports is exposed"),
         }

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, service, slice};
 use crate::fixtures::{Environment, env, name};
+use crate::model::{MemberEvent, Signal};
 
 mod unfit;
+mod writers;
 
 /// `foo` with one port, that member1 provides to member2 by these slices.
 fn provided(hub_service: Object, slices: impl IntoIterator<Item = Object>) -> Environment {

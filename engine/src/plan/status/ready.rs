@@ -13,6 +13,7 @@ use crate::model::propagation::advice;
 use crate::model::slice::Path;
 use crate::plan::condition_state::{ConditionState, Text};
 use crate::plan::copy::Refused;
+use crate::plan::disagreement;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
@@ -168,6 +169,7 @@ impl View<'_> {
         if !refused.is_empty() {
             message.push_str(&format!("; not copied: {}", refused.join(", ")));
         }
+        message.push_str(&self.disagreements());
         let standby: Vec<_> = self.desired.reach.standby.iter().collect();
         if !standby.is_empty() {
             let names: Vec<_> = standby.iter().map(|name| name.as_str()).collect();
@@ -255,6 +257,16 @@ impl View<'_> {
             }
         }
         all
+    }
+
+    fn disagreements(&self) -> String {
+        let Members::Wanted(members) = &self.desired.members else {
+            return String::new();
+        };
+        let stored = names::find(&self.mcs.conditions, names::READY);
+        let all = members.values();
+        let all = all.flat_map(|member| member.copies.disagreements());
+        disagreement::reported(self.index, self.key, all, stored, self.now)
     }
 
     /// The endpoints that no consumer is given, whoever it is.

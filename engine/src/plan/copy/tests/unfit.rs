@@ -1,9 +1,7 @@
 //! Slices that cannot be copied as a whole.
 
 use super::*;
-use crate::fixtures::objects::{Kind, export};
 use crate::model::slice::{ObservedSlice, SliceDecoder};
-use crate::model::{MemberEvent, Signal};
 
 const COPIED: &str =
     "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster; not copied: ";
@@ -13,9 +11,9 @@ fn names() -> Object {
     slice("foo-names", "foo").port("http", 8080).with(names)
 }
 
-/// The slice `foo-abc` as it comes from an API server that lost its mind.
-fn unreadable(env: &Environment) -> ObservedSlice {
-    let stored = env.members["member1"].get(Kind::Slice, "shop", "foo-abc");
+/// The slice of that name with endpoints that are no list of addresses.
+pub(super) fn unreadable(env: &Environment, name: &str) -> ObservedSlice {
+    let stored = env.members["member1"].get(Kind::Slice, "shop", name);
     let mut stored = stored.expect("a slice").clone();
     stored["endpoints"] = json!([{"addresses": "all"}]);
     let wire = SliceDecoder::default()
@@ -55,7 +53,7 @@ fn exports_tell_what_no_cluster_is_given() {
 #[test]
 fn a_slice_that_can_no_longer_be_read_keeps_its_copies_and_is_reported() {
     let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
-    let slice = unreadable(&env);
+    let slice = unreadable(&env, "foo-abc");
     env.observe("member1", MemberEvent::Slices(Signal::Applied(slice)))
         .settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);

@@ -1,0 +1,39 @@
+//! Facts about services that are reported only if they last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::domain::ServiceKey;
+
+use crate::model::TimePoint;
+use crate::model::map::HashMap;
+
+/// Time since which each fact about a service holds.
+#[derive(Debug)]
+pub struct Since<T>(HashMap<ServiceKey, BTreeMap<T, TimePoint>>);
+
+impl<T> Default for Since<T> {
+    fn default() -> Self {
+        Self(HashMap::default())
+    }
+}
+
+impl<T: Ord> Since<T> {
+    /// Returns the time since which the fact holds; `None` before it is noted.
+    pub fn of(&self, key: &ServiceKey, fact: &T) -> Option<TimePoint> {
+        self.0.get(key)?.get(fact).copied()
+    }
+
+    /// Notes all facts that hold of a service now.
+    pub fn note(&mut self, key: &ServiceKey, facts: BTreeSet<T>, now: TimePoint) {
+        let before = self.0.remove(key).unwrap_or_default();
+        if facts.is_empty() {
+            return;
+        }
+        let since = |fact: T| {
+            let since = before.get(&fact).copied().unwrap_or(now);
+            (fact, since)
+        };
+        let facts = facts.into_iter().map(since).collect();
+        self.0.insert(key.clone(), facts);
+    }
+}
