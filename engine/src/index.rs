@@ -31,7 +31,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use self::gaps::Gap;
 use self::holders::Holders;
-use self::hub::Hub;
+use self::hub::{ClusterView, Hub};
 use self::marks::Marks;
 use self::member::{Configuration, DerivedRefusal, Member};
 use self::since::Since;
@@ -439,6 +439,7 @@ impl Index {
     ) {
         let cluster = self.hub.clusters.get(name);
         let cluster_uid = cluster.map(|cluster| cluster.uid.clone());
+        let recorded_outage = cluster.and_then(ClusterView::recorded_outage);
         let member = self
             .members
             .entry(name.clone())
@@ -446,6 +447,7 @@ impl Index {
         if member.cluster_uid != cluster_uid {
             *member = Member::new(generation);
             self.holders.forget(name);
+            member.recorded_outage = recorded_outage;
         }
         member.engage_again(generation);
         member.cluster_uid = cluster_uid;
@@ -553,10 +555,7 @@ impl Index {
         ttl: Option<Duration>,
         now: TimePoint,
     ) -> Option<TimePoint> {
-        let end = match (self.member_state(name), ttl) {
-            (MemberState::Unreachable { since, .. }, Some(ttl)) => Some(since.after(ttl)),
-            _ => None,
-        };
+        let end = ttl.and_then(|ttl| self.member_state(name).unreachable_for(ttl));
         let ttl_expired = end.is_some_and(|end| end <= now);
         let member = self.members.get_mut(name)?;
         if member.ttl_expired != ttl_expired {

@@ -45,7 +45,7 @@ pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoi
         MemberState::Synced if own.is_empty() && !has_unreported_removal(index, name) => None,
         MemberState::Synced | MemberState::Syncing => Some(since),
         // One that has been out of reach for as long is not waited for.
-        MemberState::Unreachable { since: lost, .. }
+        MemberState::Unreachable { observed: lost, .. }
         | MemberState::Unwatched { since: lost, .. } => Some(since.min(*lost)),
         MemberState::Refused(_) | MemberState::LeftOut(_) | MemberState::NotJoined => None,
     };
@@ -62,7 +62,7 @@ pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoi
 fn unseen(state: MemberState) -> Option<String> {
     match state {
         MemberState::Syncing => Some("it did not answer in time".to_owned()),
-        MemberState::Unreachable { since, why } => {
+        MemberState::Unreachable { since, why, .. } => {
             Some(format!("unreachable since {since:.0}: {why}"))
         }
         MemberState::Unwatched { since, why } => {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use causeway::api::multicluster::Version;
 use causeway::domain::{KubernetesVersion, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::jiff::Timestamp;
 
 use self::by_name::ByName;
 use self::clusterset::Clusterset;
@@ -71,6 +72,8 @@ pub struct Member {
     evidence: MemberEvidence,
     probe_failure: Option<Failure>,
     failing: Option<Failing>,
+    /// Since when the member has been unreachable by the status of its Cluster. Dropped at its first answer to this process.
+    pub(super) recorded_outage: Option<Timestamp>,
     outage: Outage,
     /// When a Service that selects pods was first observed without an EndpointSlice, of those that came after the lists.
     awaited_slices: HashMap<ServiceKey, TimePoint>,
@@ -80,6 +83,8 @@ pub struct Member {
 #[derive(Clone, Copy, Debug)]
 struct Failing {
     since: TimePoint,
+    /// Since when this process has observed it.
+    observed: TimePoint,
     is_unreachable: bool,
 }
 
@@ -129,6 +134,7 @@ impl Member {
             evidence: MemberEvidence::default(),
             probe_failure: None,
             failing: None,
+            recorded_outage: None,
             outage: Outage::default(),
             awaited_slices: HashMap::default(),
         }
@@ -160,14 +166,14 @@ impl Member {
         if let Some(why) = self.refusals.first() {
             return MemberState::Refused(why.clone());
         }
-        let since = self.failing.map(|failing| failing.since);
-        match (self.unreachable(), self.unwatched(), since) {
-            (Some(why), _, Some(since)) => MemberState::Unreachable {
-                since,
+        match (self.unreachable(), self.unwatched(), self.failing) {
+            (Some(why), _, Some(failing)) => MemberState::Unreachable {
+                since: failing.since,
+                observed: failing.observed,
                 why: why.to_string(),
             },
-            (None, Some((kind, why)), Some(since)) => MemberState::Unwatched {
-                since,
+            (None, Some((kind, why)), Some(failing)) => MemberState::Unwatched {
+                since: failing.since,
                 why: format!("{kind}: {why}"),
             },
             _ if self.is_synced() => MemberState::Synced,
@@ -444,6 +450,12 @@ impl Member {
         if self.refusals.identity.is_some() && !of_anybody {
             return changed;
         }
+        if matches!(
+            event,
+            MemberEvent::Identified(_) | MemberEvent::Probed(Ok(()))
+        ) {
+            self.recorded_outage = None;
+        }
         match event {
             MemberEvent::Identified(identity) => self.identify(identity),
             // A cluster in use is never too old: its endpoints would be withdrawn.
@@ -568,10 +580,14 @@ impl Member {
         self.failing = match (is_unreachable || self.unwatched().is_some(), self.failing) {
             (false, _) => None,
             (true, Some(same)) if same.is_unreachable == is_unreachable => Some(same),
-            (true, _) => Some(Failing {
-                since: now,
-                is_unreachable,
-            }),
+            (true, _) => {
+                let recorded = self.recorded_outage.filter(|_| is_unreachable);
+                Some(Failing {
+                    since: recorded.map_or(now, |since| now.back_to_wall(since)),
+                    observed: now,
+                    is_unreachable,
+                })
+            }
         };
         let is_sure = self.probe_failure.is_some();
         self.outage.note(self.member_state(), is_sure, now);

@@ -1,5 +1,9 @@
 //! How a member stands.
 
+use std::time::Duration;
+
+use causeway::domain::Unreachable;
+
 use super::time_point::TimePoint;
 
 /// How a member stands, as far as planning is concerned.
@@ -11,8 +15,10 @@ pub enum MemberState {
     Syncing,
     /// It does not answer: its probe or the watch of its EndpointSlices fails.
     Unreachable {
-        /// Since when.
+        /// Since when: an earlier process may have recorded it in the Cluster's status.
         since: TimePoint,
+        /// Since when this process has observed it.
+        observed: TimePoint,
         /// Why, shortly.
         why: String,
     },
@@ -32,12 +38,27 @@ pub enum MemberState {
 }
 
 impl MemberState {
-    /// The same state, which has lasted since then if it is a failing one.
-    pub fn since(self, since: TimePoint) -> Self {
-        match self {
-            Self::Unreachable { why, .. } => Self::Unreachable { since, why },
-            Self::Unwatched { why, .. } => Self::Unwatched { since, why },
-            other => other,
+    /// Returns the same state; a failing one has lasted at least since then.
+    pub fn lasting_since(mut self, since: TimePoint) -> Self {
+        if let Self::Unreachable { since: own, .. } | Self::Unwatched { since: own, .. } = &mut self
+        {
+            *own = since.min(*own);
         }
+        self
+    }
+
+    /// Returns when the member has been unreachable for `patience`; `None` if it is not unreachable.
+    ///
+    /// The outage that an earlier process recorded counts. This process observes it for a minute in any case: the member may have
+    /// answered while no process ran.
+    pub fn unreachable_for(&self, patience: Duration) -> Option<TimePoint> {
+        let Self::Unreachable {
+            since, observed, ..
+        } = self
+        else {
+            return None;
+        };
+        let confirmed = observed.after(patience.min(Unreachable::WITHDRAW_AFTER_MIN));
+        Some(since.after(patience).max(confirmed))
     }
 }

@@ -35,6 +35,17 @@ impl TimePoint {
         self.instant.saturating_duration_since(earlier.instant)
     }
 
+    /// Returns the point at which the wall clock showed that time if nobody set it; this one for a time that is still to come.
+    #[must_use]
+    pub fn back_to_wall(self, wall: Timestamp) -> Self {
+        let ago = self.wall.duration_since(wall).max(SignedDuration::ZERO);
+        let instant = self.instant.checked_sub(ago.unsigned_abs());
+        match instant.filter(|_| ago > SignedDuration::ZERO) {
+            Some(instant) => Self { instant, wall },
+            None => self,
+        }
+    }
+
     /// The point at which the wall clock will show that time, if nobody sets it; this one, for a time that has passed.
     #[must_use]
     pub fn at_wall(self, wall: Timestamp) -> Self {
@@ -75,6 +86,8 @@ mod tests {
     use super::*;
     use crate::fixtures::now;
 
+    const MINUTE: Duration = Duration::from_secs(60);
+
     #[test]
     fn points_are_measured_by_the_monotonic_clock_whatever_the_wall_clock_shows() {
         let hour = Duration::from_secs(3600);
@@ -108,5 +121,17 @@ mod tests {
             .saturating_add(SignedDuration::from_secs(5))
             .unwrap();
         assert_eq!(now.at_wall(soon).since(now), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn recorded_times_lie_in_the_past() {
+        let now = now();
+        let minute = SignedDuration::from_mins(1);
+        let ago = now.wall.saturating_sub(minute).unwrap();
+        let point = now.back_to_wall(ago);
+        assert_eq!((now.since(point), point.wall), (MINUTE, ago));
+        assert_eq!(point.after(MINUTE), now);
+        let ahead = now.wall.saturating_add(minute).unwrap();
+        assert_eq!(now.back_to_wall(ahead), now);
     }
 }

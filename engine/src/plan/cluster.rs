@@ -5,7 +5,8 @@ use causeway::api::condition::{
 };
 use causeway::api::labels;
 use causeway::domain::ClusterName;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
 
 use super::condition_state::{ConditionState, set};
 use super::status::TTL_EXPIRED;
@@ -38,6 +39,10 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
         ready.status == TRUE && ready.observed_generation == Some(cluster.generation)
     });
     let is_kept = was_ready && state == MemberState::Syncing;
+    let lost_since = match &state {
+        MemberState::Unreachable { since, .. } => Some(since.wall),
+        _ => None,
+    };
     let words = match outdated(index, name) {
         Some(message) => Some((FALSE, reason::INVALID_CONFIGURATION, message)),
         None => in_words(index, name, state),
@@ -66,6 +71,11 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
         let text = (reason::DELETIONS_SUSPENDED, &*message);
         put(DELETIONS_SUSPENDED, text, &suspension(suspended));
     }
+    if let Some(since) = lost_since.filter(|_| reason == reason::UNREACHABLE)
+        && cluster.recorded_outage().is_none()
+    {
+        note_transition(&mut conditions, READY, since);
+    }
     let desired = DesiredClusterStatus {
         kubernetes_version,
         conditions,
@@ -73,6 +83,14 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
     let differs = desired.conditions != cluster.conditions
         || desired.kubernetes_version != cluster.kubernetes_version;
     differs.then_some(desired)
+}
+
+/// Notes that the state behind a condition has lasted since then, also where its status was the same before.
+fn note_transition(conditions: &mut [Condition], type_: &str, since: Timestamp) {
+    let mut conditions = conditions.iter_mut();
+    if let Some(condition) = conditions.find(|condition| condition.type_ == type_) {
+        condition.last_transition_time = Time(since);
+    }
 }
 
 /// What is wrong with the Cluster or the Secret of a member that stays engaged as it was.

@@ -8,7 +8,7 @@ use causeway::domain::{ClusterName, Unreachable};
 
 use super::settings::Settings;
 use crate::index::{Index, Unused};
-use crate::model::{MemberState, TimePoint};
+use crate::model::TimePoint;
 
 /// How long a provider is out of reach before its endpoints are standby endpoints, where that is asked for. One that falls silent is seen
 /// to be so after two probes, within 30 s: together it is little more than a minute.
@@ -41,15 +41,15 @@ impl Reach {
             return reach;
         }
         for name in providers {
-            let MemberState::Unreachable { since, .. } = index.member_state(name) else {
-                continue;
-            };
+            let state = index.member_state(name);
             let (patience, out) = match asked {
                 Unreachable::Keep => return reach,
                 Unreachable::Standby => (settings.standby_after, &mut reach.standby),
                 Unreachable::WithdrawAfter(patience) => (patience, &mut reach.withdrawn),
             };
-            let end = since.after(patience);
+            let Some(end) = state.unreachable_for(patience) else {
+                continue;
+            };
             if end <= now {
                 out.insert(name.clone());
             } else {

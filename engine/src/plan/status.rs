@@ -286,7 +286,7 @@ impl View<'_> {
             MemberState::Syncing => State::InProgress,
             MemberState::NotJoined => State::FailedWrite("is not joined".to_owned()),
             MemberState::Refused(why) | MemberState::LeftOut(why) => State::FailedWrite(why),
-            MemberState::Unreachable { since, why } => {
+            MemberState::Unreachable { since, why, .. } => {
                 State::FailedWrite(format!("unreachable since {since:.0} ({why})"))
             }
             MemberState::Unwatched { since, why } => {

@@ -454,15 +454,19 @@ proptest! {
     #[test]
     fn a_restart_while_a_member_is_lost_takes_nothing(
         steps in prop::collection::vec(prop_oneof![4 => request(), 1 => removal()], 1..12),
-        lost in 1..=3u8,
+        lost in 1..=3u8, seconds in 0..400u64, keeps_clusters in any::<bool>(),
     ) {
         let play = |restarts: bool| {
             let mut env = joined();
+            env.keeps_clusters = keeps_clusters;
             for step in &steps {
                 take(&mut env, step);
                 env.settle();
             }
             env.pass(GRACE + GRACE).lose(&of(lost));
+            if seconds > 0 {
+                env.pass(Duration::from_secs(seconds));
+            }
             if restarts {
                 env.restart();
             }

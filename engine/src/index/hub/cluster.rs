@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use causeway::api::condition::{FALSE, READY, find, reason};
 use causeway::api::{self, SyncMode, labels};
 use causeway::domain::Declared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -90,6 +91,14 @@ impl ClusterView {
             conditions: status.conditions,
             kubernetes_version: status.kubernetes_version,
         })
+    }
+
+    /// Returns since when the status records that the controller does not reach the cluster. On Karmada's hubs it records nothing:
+    /// Karmada's own controllers write other reasons.
+    pub fn recorded_outage(&self) -> Option<Timestamp> {
+        let ready = find(&self.conditions, READY)?;
+        let is_lost = ready.status == FALSE && ready.reason == reason::UNREACHABLE;
+        is_lost.then_some(ready.last_transition_time.0)
     }
 
     /// Whether the hub lets it export from that namespace.

@@ -45,7 +45,7 @@ impl Outage {
         }
         let began = *self.began.get_or_insert(now);
         self.is_sure |= is_sure;
-        self.last = Some(state.since(began));
+        self.last = Some(state.lasting_since(began));
     }
 
     /// Returns what statuses report of a member in that state, and when time alone changes it. Syncing leaves a status as it is.
@@ -81,6 +81,7 @@ mod tests {
     fn failing(since: TimePoint) -> MemberState {
         MemberState::Unreachable {
             since,
+            observed: since,
             why: "lost".to_owned(),
         }
     }

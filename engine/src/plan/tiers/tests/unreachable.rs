@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use causeway::api::condition::find;
 use causeway::api::labels;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
 use super::preferences::{
     MEMBERS, annotated, derived_standings, exported, foo, native, source, standings, three,
     unusable,
 };
-use crate::fixtures::objects::{cluster, export};
+use crate::fixtures::annotations::located;
+use crate::fixtures::objects::{Kind, Object, cluster, export};
+use crate::fixtures::server::decode;
 use causeway::domain::Unreachable;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -187,4 +191,91 @@ fn endpoints_of_an_unreachable_provider_stay_where_the_service_cannot_use_the_ot
     env.on("member2", six);
     env.lose("member3").pass(MINUTE * 2);
     assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
+}
+
+/// The Cluster of member3, whose Ready condition has been False for that reason since that time.
+fn recorded(reason: &str, since: &str) -> Object {
+    let ready = json!({"type": "Ready", "status": "False", "reason": reason, "message": "",
+        "lastTransitionTime": since, "observedGeneration": 1});
+    located("member3").with(json!({"status": {"conditions": [ready]}}))
+}
+
+#[test]
+fn restart_continues_the_outage_that_the_cluster_records() {
+    let ten = MINUTE * 10;
+    let (second, past, future) = (
+        Duration::from_secs(1),
+        "1970-01-01T00:00:00Z",
+        "2999-01-01T00:00:00Z",
+    );
+    // Outage before the restart, what somebody writes into the Cluster's status, and the rest of the patience.
+    for (outage, status, rest) in [
+        (Duration::ZERO, None, ten),
+        (MINUTE * 6, None, MINUTE * 4),
+        // The provider may have been back while nobody looked.
+        (ten - second, None, MINUTE),
+        (MINUTE * 6, Some(("Unreachable", past)), MINUTE),
+        (MINUTE * 6, Some(("Unreachable", future)), ten),
+        (MINUTE * 6, Some(("Refused", past)), ten),
+        (MINUTE * 6, Some(("ClusterNotReachable", past)), ten),
+    ] {
+        let mut env = native(json!({labels::UNREACHABLE: "withdraw-after=10m"}));
+        env.keeps_clusters = true;
+        env.restart().settle();
+        env.lose("member3");
+        if outage > Duration::ZERO {
+            env.pass(outage);
+        }
+        if let Some((reason, since)) = status {
+            env.on_hub(recorded(reason, since));
+        }
+        let case = format!("{outage:?} {status:?}");
+        env.restart().pass(rest - second);
+        let kept = "member2: ready, member3: ready";
+        assert_eq!(standings(&env, "member1"), kept, "{case}");
+        env.pass(second);
+        assert_eq!(standings(&env, "member1"), "member2: ready", "{case}");
+    }
+}
+
+#[test]
+fn restart_leaves_the_start_of_an_outage_in_statuses() {
+    let mut env = native(json!({labels::UNREACHABLE: "withdraw-after=10m"}));
+    env.keeps_clusters = true;
+    env.restart().settle();
+    env.lose("member3").pass(MINUTE * 5);
+    let said = env.says("foo", "Ready");
+    assert!(said.contains("member3 unreachable since"), "{said}");
+    env.forget_writes().restart().pass(MINUTE * 2);
+    assert_eq!(env.log(), Vec::<String>::new());
+    assert_eq!(env.says("foo", "Ready"), said);
+    // Once it has answered, the record no longer counts.
+    env.reconnect("member3")
+        .identify("member3", "uid-of-member3", (1, 34));
+    env.list("member3").lose("member3").pass(MINUTE * 9);
+    assert!(env.plan("foo").reach.withdrawn.is_empty());
+}
+
+#[test]
+fn outage_begins_when_the_member_is_lost_whatever_was_wrong_before() {
+    let mut env = native(json!({}));
+    env.keeps_clusters = true;
+    env.identify("member3", "uid-of-a-stranger", (1, 34))
+        .settle();
+    let ready = |env: &crate::fixtures::Environment| {
+        let cluster = env
+            .hub
+            .get(Kind::Cluster, "", "member3")
+            .expect("a Cluster");
+        let all: Vec<Condition> = decode(cluster["status"]["conditions"].clone());
+        let ready = find(&all, "Ready").expect("a condition").clone();
+        (ready.reason, ready.last_transition_time.0)
+    };
+    let (refused, since) = ready(&env);
+    env.pass(MINUTE)
+        .identify("member3", "uid-of-member3", (1, 34));
+    env.lose("member3").settle();
+    let (lost, began) = ready(&env);
+    assert_eq!((&*refused, &*lost), ("Refused", "Unreachable"));
+    assert!(began.duration_since(since).as_secs() >= 60);
 }
