@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use causeway::api::multicluster::{ServiceExport, ServiceExportSpec, Version};
-use causeway_controller::member;
+use causeway_controller::{member, watch};
 use causeway_engine::model::FailureKind;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_tests::{Cluster, Space, service_export};
@@ -46,10 +46,22 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: newer}
 subjects: [{kind: ServiceAccount, name: older, namespace: default}]
 ";
 
+/// A member that holds it is listed once: an empty list is followed by a second.
+const SLICE: &str = "apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: any, namespace: default}
+addressType: IPv4
+endpoints: []
+";
+
+/// Second lists come soon, so that a test sees those that should not come.
 fn settings() -> member::Settings {
     member::Settings {
         probe_every: Duration::from_millis(300),
-        watch: patient(500),
+        watch: watch::Settings {
+            confirmation_interval: Duration::from_secs(1),
+            ..patient(500)
+        },
         ..member::Settings::default()
     }
 }
@@ -86,6 +98,7 @@ async fn definitions_that_come_change_and_go_are_followed_and_nothing_else_notic
     let fleet = fleet().await;
     let member = fleet.member("member3");
     let space = Space::create(fleet, "served", &[member]).await;
+    member.apply(SLICE).await.ok();
     let mut reported = Reported::by(member, member.client(), settings());
     reported
         .until("nothing is served", |said| {
