@@ -353,3 +353,6 @@ impl Controller {
         self.parts.metrics.queue(keys, oldest);
     }
 }
+
+#[cfg(test)]
+mod tests;
