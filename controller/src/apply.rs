@@ -12,18 +12,20 @@ use causeway::api::labels;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::ownership::copied_label_removal;
 use causeway::domain::ServiceKey;
-use causeway_engine::model::{Ack, DeletedObject, Failure, ObservedVersion, Operation, SliceId};
+use causeway_engine::model::{
+    Ack, DeletedObject, Failure, FailureKind, ObservedVersion, Operation, SliceId,
+};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::DynamicResourceScope;
+use kube::core::{DynamicResourceScope, Request};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::failure::{Classify as _, is_absence};
+use crate::failure::{Classify as _, classify, is_absence};
 
 /// Carries out a write within `deadline`.
 ///
@@ -78,28 +80,43 @@ async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, Failure
             merge_status(Ack::Cluster, to.all(), name.as_str(), patch).await
         }
         DeleteService(key, observed) => {
-            let (key, uid) = delete(to.of::<Service>(key), key, &key.name, observed).await?;
+            let (key, uid) =
+                delete(to.of::<Service>(key), "Service", key, &key.name, observed).await?;
             Ok(Ack::Deleted(DeletedObject::Service { key, uid }))
         }
         DeleteSlice(id, observed) => {
-            let (key, uid) = delete(to.slices(id), &id.service, &id.name, observed).await?;
+            let (key, uid) = delete(
+                to.slices(id),
+                "EndpointSlice",
+                &id.service,
+                &id.name,
+                observed,
+            )
+            .await?;
             let name = id.name.clone();
             Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))
         }
         DeleteResidue(id, observed, hub) => {
             remove_copied_labels(to.of(&id.service), &id.service.name, hub).await?;
-            let (key, uid) = delete(to.slices(id), &id.service, &id.name, observed).await?;
+            let (key, uid) = delete(
+                to.slices(id),
+                "EndpointSlice",
+                &id.service,
+                &id.name,
+                observed,
+            )
+            .await?;
             let name = id.name.clone();
             Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))
         }
         DeleteExport(version, key, observed) => {
             let exports = to.exports(version, key);
-            let (key, uid) = delete(exports, key, &key.name, observed).await?;
+            let (key, uid) = delete(exports, "ServiceExport", key, &key.name, observed).await?;
             Ok(Ack::Deleted(DeletedObject::ServiceExport { key, uid }))
         }
         DeleteImport(version, key, observed) => {
             let imports = to.imports(version, key);
-            let (key, uid) = delete(imports, key, &key.name, observed).await?;
+            let (key, uid) = delete(imports, "ServiceImport", key, &key.name, observed).await?;
             Ok(Ack::Deleted(DeletedObject::ServiceImport { key, uid }))
         }
     }
@@ -157,10 +174,11 @@ fn patch_params() -> PatchParams {
 
 async fn create<K>(ack: fn(Box<K>) -> Ack, api: Api<K>, object: &K) -> Result<Ack, Failure>
 where
-    K: Clone + DeserializeOwned + Serialize + Debug,
+    K: Resource + Clone + DeserializeOwned + Serialize + Debug,
 {
     let stored = api.create(&post(), object).await.classified()?;
-    Ok(ack(stored.into()))
+    let name = object.meta().name.as_deref().unwrap_or_default();
+    named(stored, name).map(|stored| ack(stored.into()))
 }
 
 async fn merge<K>(
@@ -170,17 +188,17 @@ async fn merge<K>(
     patch: &Value,
 ) -> Result<Ack, Failure>
 where
-    K: Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned + Debug,
 {
     let patch = Patch::Merge(patch);
     let stored = api
         .patch(name, &patch_params(), &patch)
         .await
         .classified()?;
-    Ok(ack(stored.into()))
+    named(stored, name).map(|stored| ack(stored.into()))
 }
 
-async fn merge_status<K: DeserializeOwned>(
+async fn merge_status<K: Resource + DeserializeOwned>(
     ack: fn(Box<K>) -> Ack,
     api: Api<K>,
     name: &str,
@@ -191,7 +209,18 @@ async fn merge_status<K: DeserializeOwned>(
         .patch_status(name, &patch_params(), &patch)
         .await
         .classified()?;
-    Ok(ack(stored.into()))
+    named(stored, name).map(|stored| ack(stored.into()))
+}
+
+/// The object that an API server stored. An answer that names another, or none, proves no write.
+fn named<K: Resource>(stored: K, name: &str) -> Result<K, Failure> {
+    let is_named = stored.meta().name.as_deref() == Some(name);
+    is_named.then_some(stored).ok_or_else(no_proof)
+}
+
+fn no_proof() -> Failure {
+    let text = "the answer is neither the object nor a Status Success";
+    Failure::new(FailureKind::Other, text)
 }
 
 /// Removes that hub's label, and what came with it, from the Endpoints of a Service, if they exist.
@@ -208,17 +237,15 @@ async fn remove_copied_labels(api: Api<Endpoints>, name: &str, hub: &str) -> Res
     patched.map(drop).classified()
 }
 
-/// Deletes that version of an object. An object that does not exist counts as deleted. Returns the
-/// service that owned it, and its UID.
-async fn delete<K>(
+/// Deletes that version of an object. An object that does not exist counts as deleted, as does one that the API server answers
+/// with, or with a Status Success. Returns the service that owned it, and its UID.
+async fn delete<K: Resource>(
     api: Api<K>,
+    kind: &str,
     key: &ServiceKey,
     name: &str,
     observed: &ObservedVersion,
-) -> Result<(ServiceKey, Box<str>), Failure>
-where
-    K: Clone + DeserializeOwned + Debug,
-{
+) -> Result<(ServiceKey, Box<str>), Failure> {
     let preconditions = Preconditions {
         uid: Some(observed.uid.to_string()),
         resource_version: Some(observed.resource_version.to_string()),
@@ -227,11 +254,24 @@ where
         preconditions: Some(preconditions),
         ..DeleteParams::default()
     };
-    match api.delete(name, &params).await {
-        Err(error) if is_absence(&error, name) => Ok((key.clone(), observed.uid.clone())),
-        other => other
-            .map(|_| (key.clone(), observed.uid.clone()))
-            .classified(),
+    let request = Request::new(api.resource_url()).delete(name, &params);
+    let request = request.map_err(kube::Error::BuildRequest).classified()?;
+    let is_deleted = match api.into_client().request::<Value>(request).await {
+        Err(error) if is_absence(&error, name) => true,
+        Err(error) => return Err(classify(&error)),
+        Ok(answer) => proves_deletion(&answer, kind, name),
+    };
+    let deleted = || (key.clone(), observed.uid.clone());
+    is_deleted.then(deleted).ok_or_else(no_proof)
+}
+
+fn proves_deletion(answer: &Value, kind: &str, name: &str) -> bool {
+    match answer["kind"].as_str() {
+        Some("Status") => {
+            let deleted = &answer["details"]["name"];
+            answer["status"] == "Success" && (deleted.is_null() || deleted == name)
+        }
+        of => of == Some(kind) && answer["metadata"]["name"] == name,
     }
 }
 

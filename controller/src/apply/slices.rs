@@ -11,7 +11,7 @@ use kube::client::Body;
 use kube::core::{Request, request};
 use kube::{Client, Resource as _};
 
-use super::post;
+use super::{named, post};
 use crate::encoding::{self, PROTOBUF, PROTOBUF_OR_JSON};
 use crate::failure::{Classify as _, unreadable};
 use crate::watch::Decoder as _;
@@ -21,7 +21,8 @@ pub(super) async fn create(
     id: &SliceId,
     slice: &EndpointSlice,
 ) -> Result<Ack, Failure> {
-    write(client, slice, |body| requests(id).create(&post(), body)).await
+    let request = |body| requests(id).create(&post(), body);
+    write(client, id, slice, request).await
 }
 
 pub(super) async fn replace(
@@ -30,7 +31,7 @@ pub(super) async fn replace(
     slice: &EndpointSlice,
 ) -> Result<Ack, Failure> {
     let request = |body| requests(id).replace(&id.name, &post(), body);
-    write(client, slice, request).await
+    write(client, id, slice, request).await
 }
 
 fn requests(id: &SliceId) -> Request {
@@ -41,6 +42,7 @@ fn requests(id: &SliceId) -> Request {
 /// Sends a slice as protobuf, and as JSON where something in between knows only that.
 async fn write(
     client: &Client,
+    id: &SliceId,
     slice: &EndpointSlice,
     request: impl Fn(Vec<u8>) -> Result<HttpRequest<Vec<u8>>, request::Error>,
 ) -> Result<Ack, Failure> {
@@ -62,6 +64,7 @@ async fn write(
     }
     let stored = SliceDecoder::default().decode(encoding::object(&body)?);
     let stored = stored.map_err(|error| unreadable(&error))?;
+    let stored = named(stored, &id.name)?;
     Ok(Ack::Slice(ObservedSlice::from(stored).into()))
 }
 
