@@ -60,7 +60,7 @@ async fn write_that_a_lapse_dropped_does_not_idle_a_renewed_leader() {
         sender.send_replace(renewed);
         controller.writes.spawn(async { None });
         let dropped = async {
-            while controller.writes.len() > 0 {
+            while !controller.writes.is_empty() {
                 controller.turn(&mut events, &leads(3600));
                 tokio::task::yield_now().await;
             }
