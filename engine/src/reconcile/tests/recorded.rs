@@ -5,6 +5,7 @@
 //! and which become unreachable; restarts, crashes, and people who change things. Of one small story all writes are recorded, of
 //! the others a digest after each.
 
+mod rules;
 mod story;
 mod written;
 
@@ -121,6 +122,25 @@ fn services_without_annotations_are_written_byte_for_byte_as_recorded() {
     let operations: BTreeSet<_> = all.filter_map(|line| operation_of(line)).collect();
     let operations: Vec<_> = operations.iter().map(String::as_str).collect();
     assert_eq!(operations, OPERATIONS, "all that can be written is");
+}
+
+#[test]
+fn rules_that_withdraw_copies_write_byte_for_byte_as_recorded() {
+    let (mut lines, mut found) = (Vec::new(), Vec::new());
+    for rule in rules::RULES {
+        let (written, left) = rule.play();
+        found.push((rule.name, left));
+        lines.extend(written);
+    }
+    let expected: Vec<_> = rules::RULES
+        .iter()
+        .map(|rule| (rule.name, rule.left.to_owned()))
+        .collect();
+    assert_eq!(found, expected);
+    let now = lines.join("\n") + "\n";
+    if let Some(difference) = difference_in_text(&recorded("rules.txt", &now), &now) {
+        panic!("the rules: {difference}\n{AGAIN}");
+    }
 }
 
 /// Every operation of [`crate::model::Operation`].

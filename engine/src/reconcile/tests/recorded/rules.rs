@@ -1,0 +1,569 @@
+//! A scenario for each rule that takes a copy out of what a consumer should hold.
+//!
+//! Each begins with a service that member1 and member2 provide to member3, and then one thing changes.
+//! All later writes are recorded in `rules.txt`, whole.
+
+use std::time::Duration;
+
+use causeway::api::labels;
+use serde_json::{Value, json};
+
+use super::written::line;
+use crate::fixtures::objects::{
+    Kind, NAMESPACE, Object, cluster, export, import, mcs, service, slice, work,
+};
+use crate::fixtures::{Environment, env};
+use crate::model::{Failure, FailureKind};
+
+/// Longer than every grace, patience and hold of a scenario.
+const LONG: Duration = Duration::from_secs(3600);
+/// The patience of providers that do not answer.
+const TTL: Duration = Duration::from_secs(600);
+const CONSUMER: &str = "member3";
+
+/// A change, and whose copies the consumer holds afterwards.
+pub(super) struct Rule {
+    /// What changes.
+    pub(super) name: &'static str,
+    begin: fn() -> Environment,
+    change: fn(&mut Environment),
+    /// The providers whose copies are left, sorted.
+    pub(super) left: &'static str,
+}
+
+impl Rule {
+    /// Plays the scenario: the writes that follow from the change, and whose copies are left.
+    pub(super) fn play(&self) -> (Vec<String>, String) {
+        let mut env = (self.begin)();
+        let before = holders(&env);
+        assert_eq!(before, "member1 member2", "{}: the beginning", self.name);
+        env.written.clear();
+        (self.change)(&mut env);
+        env.pass(LONG);
+        let mut lines = vec![format!("# {}", self.name)];
+        lines.extend(env.written.iter().map(|(to, write)| line(to, write)));
+        (lines, holders(&env))
+    }
+}
+
+/// Whose copies the consumer holds, sorted.
+fn holders(env: &Environment) -> String {
+    let copies = [
+        env.copies(CONSUMER, "foo"),
+        env.copies(CONSUMER, "derived-foo"),
+    ];
+    let labels = copies
+        .into_iter()
+        .flatten()
+        .filter_map(|copy| copy.metadata.labels);
+    let mut names: Vec<_> = labels
+        .filter_map(|mut labels| labels.remove(labels::SOURCE_CLUSTER))
+        .collect();
+    names.sort();
+    names.join(" ")
+}
+
+fn foo() -> Object {
+    service("foo").port("http", 80)
+}
+
+fn pods(member: &str) -> Object {
+    let digit = member.trim_start_matches("member");
+    let made = slice(&format!("foo-{digit}"), "foo").port("http", 8080);
+    made.endpoint_with(json!({
+        "addresses": [format!("10.{digit}.0.1")],
+        "conditions": {"ready": true, "serving": true, "terminating": false},
+    }))
+}
+
+fn annotated(object: Object, annotations: Value) -> Object {
+    object.with(json!({"metadata": {"annotations": annotations}}))
+}
+
+fn members() -> Environment {
+    let mut env = env();
+    env.settings.provider_ttl = Some(TTL);
+    for member in ["member1", "member2", CONSUMER] {
+        env.member(member);
+    }
+    for provider in ["member1", "member2"] {
+        env.on(provider, pods(provider));
+    }
+    env
+}
+
+fn exposed() -> Object {
+    mcs("foo")
+        .providers(&["member1", "member2"])
+        .consumers(&[CONSUMER])
+}
+
+fn native() -> Environment {
+    native_as(exposed())
+}
+
+fn native_as(exposed: Object) -> Environment {
+    let mut env = members();
+    env.on_hub(foo()).on_hub(exposed);
+    env.settle();
+    env
+}
+
+fn exported() -> Environment {
+    exported_as(json!({}))
+}
+
+/// Both providers export the service, with these annotations.
+fn exported_as(annotations: Value) -> Environment {
+    let mut env = members();
+    for provider in ["member1", "member2"] {
+        env.on(provider, foo());
+        env.on(provider, annotated(export("foo"), annotations.clone()));
+    }
+    env.settle();
+    env
+}
+
+/// Changes what causeway or a person wrote in a cluster.
+fn amend(env: &mut Environment, cluster: &str, (kind, name): (Kind, &str), part: Value) {
+    let there = env.members[cluster].get(kind, NAMESPACE, name).cloned();
+    let value = there.expect("an object");
+    env.on(cluster, Object { kind, value }.with(part));
+}
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "the MultiClusterService is deleted",
+        begin: native,
+        change: |env| {
+            env.off_hub(Kind::Mcs, "foo");
+        },
+        left: "",
+    },
+    Rule {
+        name: "it is of another type",
+        begin: native,
+        change: |env| {
+            env.on_hub(exposed().load_balancer());
+        },
+        left: "",
+    },
+    Rule {
+        name: "the hub's Service is deleted",
+        begin: native,
+        change: |env| {
+            env.off_hub(Kind::Service, "foo");
+        },
+        left: "",
+    },
+    Rule {
+        name: "the hub's Service becomes an ExternalName",
+        begin: native,
+        change: |env| {
+            let external = json!({"spec": {"type": "ExternalName", "externalName": "example.org"}});
+            env.on_hub(foo().with(external));
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "no exposed port is a port of the Service",
+        begin: native,
+        change: |env| {
+            env.on_hub(exposed().port("other", 81));
+        },
+        left: "",
+    },
+    Rule {
+        name: "a provider is named no more",
+        begin: native,
+        change: |env| {
+            env.on_hub(mcs("foo").providers(&["member1"]).consumers(&[CONSUMER]));
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "the consumer is named no more",
+        begin: native,
+        change: |env| {
+            env.on_hub(
+                mcs("foo")
+                    .providers(&["member1", "member2"])
+                    .consumers(&["member1"]),
+            );
+        },
+        left: "",
+    },
+    Rule {
+        name: "the consumer becomes a provider",
+        begin: native,
+        change: |env| {
+            let providers = ["member1", "member2", CONSUMER];
+            env.on_hub(mcs("foo").providers(&providers).consumers(&["member1"]));
+        },
+        left: "",
+    },
+    Rule {
+        name: "a provider is unjoined",
+        begin: native,
+        change: |env| {
+            env.off_hub(Kind::Cluster, "member2");
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "the consumer is unjoined",
+        begin: native,
+        change: |env| {
+            env.off_hub(Kind::Cluster, CONSUMER);
+        },
+        left: "",
+    },
+    Rule {
+        name: "a provider is in Pull mode",
+        begin: native,
+        change: |env| {
+            env.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "a provider is drained",
+        begin: native,
+        change: drain,
+        left: "member1",
+    },
+    Rule {
+        name: "a provider is unreachable",
+        begin: || native_as(annotated(exposed(), json!({labels::UNREACHABLE: "keep"}))),
+        change: |env| {
+            env.lose("member2");
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "a provider is unreachable for longer than --provider-ttl",
+        begin: native,
+        change: |env| {
+            env.lose("member2");
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "a provider is unreachable for longer than withdraw-after",
+        begin: || {
+            let asked = json!({labels::UNREACHABLE: "withdraw-after=5m"});
+            native_as(annotated(exposed(), asked))
+        },
+        change: |env| {
+            env.lose("member2");
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "a provider is not known after a restart",
+        begin: native,
+        change: |env| {
+            env.silence("member2").restart();
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "no tier takes a provider",
+        begin: native,
+        change: |env| {
+            env.on_hub(annotated(
+                exposed(),
+                json!({labels::PREFER: "cluster/member1"}),
+            ));
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "a provider's Service lacks the port",
+        begin: native,
+        change: |env| {
+            env.on("member2", service("foo").port("other", 81));
+            let other = json!([{"name": "other", "port": 8081, "protocol": "TCP"}]);
+            amend(
+                env,
+                "member2",
+                (Kind::Slice, "foo-2"),
+                json!({"ports": other}),
+            );
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "the consumer's Service is another's and offers no port",
+        begin: native,
+        change: |env| {
+            env.off(CONSUMER, Kind::Service, "foo");
+            env.on(CONSUMER, service("foo").port("other", 81));
+        },
+        left: "",
+    },
+    Rule {
+        name: "a slice is without its port",
+        begin: native,
+        change: |env| {
+            amend(env, "member2", (Kind::Slice, "foo-2"), json!({"ports": []}));
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "a slice is deleted",
+        begin: native,
+        change: |env| {
+            env.off("member2", Kind::Slice, "foo-2");
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "a slice has names in place of addresses",
+        begin: native,
+        change: |env| {
+            env.off("member2", Kind::Slice, "foo-2");
+            let names = slice("foo-2", "foo").port("http", 8080);
+            let names = names.with(json!({"addressType": "FQDN"}));
+            env.on("member2", names.endpoint("pod.example.org"));
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "a slice is redundant beside another",
+        begin: || {
+            let mut env = native();
+            env.off("member2", Kind::Slice, "foo-2");
+            env.on("member2", by_hand(pods("member2")));
+            env.settle();
+            env
+        },
+        change: |env| {
+            let mut same = pods("member2");
+            same.value["metadata"]["name"] = json!("foo-endpoints");
+            env.on("member2", same);
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "a slice lags behind the ports of its Service",
+        begin: native,
+        change: |env| {
+            env.on("member2", service("foo").port("web", 80));
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "the MultiClusterService is invalid",
+        begin: native,
+        change: |env| {
+            env.on_hub(exposed().with(json!({"spec": {"types": ["Other"]}})));
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "a provider runs a release of Kubernetes that is too old",
+        begin: native,
+        change: |env| {
+            env.upgrade("member2", "uid-of-member2", (1, 20));
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "a provider is another cluster than before",
+        begin: native,
+        change: |env| {
+            env.upgrade("member2", "uid-of-another", (1, 34));
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "the namespace of a provider is deleted",
+        begin: native,
+        change: |env| {
+            env.off("member2", Kind::Slice, "foo-2");
+            env.off("member2", Kind::Service, "foo");
+            env.off("member2", Kind::Namespace, NAMESPACE);
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "a second list lacks the slices of a provider",
+        begin: native,
+        change: |env| {
+            env.forgets("member2", Kind::Slice, 0).list("member2");
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "Karmada manages the service",
+        begin: || {
+            let mut env = native();
+            env.hear_works(true);
+            env.settle();
+            env
+        },
+        change: |env| {
+            env.on_hub(work("member1", "foo-5d5d", "foo"));
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "the consumer refuses the deletion",
+        begin: native,
+        change: |env| {
+            let failure = Failure::new(FailureKind::Forbidden, "no");
+            env.server(CONSUMER).refuses = Some((Kind::Slice, failure));
+            env.off("member2", Kind::Slice, "foo-2");
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "an export is deleted",
+        begin: exported,
+        change: |env| {
+            env.off("member2", Kind::Export, "foo");
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "all exports are deleted",
+        begin: exported,
+        change: |env| {
+            env.off("member1", Kind::Export, "foo");
+            env.off("member2", Kind::Export, "foo");
+        },
+        left: "",
+    },
+    Rule {
+        name: "the Service of an export is deleted",
+        begin: exported,
+        change: |env| {
+            env.off("member2", Kind::Service, "foo");
+            env.off("member2", Kind::Slice, "foo-2");
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "the exports name other consumers",
+        begin: exported,
+        change: |env| {
+            for provider in ["member1", "member2"] {
+                let nobody = json!({labels::CONSUMERS: "member1"});
+                env.on(provider, annotated(export("foo"), nobody));
+            }
+        },
+        left: "",
+    },
+    Rule {
+        name: "an exporter is drained",
+        begin: exported,
+        change: drain,
+        left: "member1",
+    },
+    Rule {
+        name: "an exporter is unjoined",
+        begin: exported,
+        change: |env| {
+            env.off_hub(Kind::Cluster, "member2");
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "the importer is unjoined",
+        begin: exported,
+        change: |env| {
+            env.off_hub(Kind::Cluster, CONSUMER);
+        },
+        left: "",
+    },
+    Rule {
+        name: "an exporter is unreachable for longer than --provider-ttl",
+        begin: exported,
+        change: |env| {
+            env.lose("member2");
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "an exporter is unreachable for longer than withdraw-after",
+        begin: || exported_as(json!({labels::UNREACHABLE: "withdraw-after=5m"})),
+        change: |env| {
+            env.lose("member2");
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "an exporter is not known after a restart",
+        begin: exported,
+        change: |env| {
+            env.silence("member2").restart();
+        },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "no tier takes an exporter",
+        begin: exported,
+        change: |env| {
+            for provider in ["member1", "member2"] {
+                let prefer = json!({labels::PREFER: "cluster/member1"});
+                env.on(provider, annotated(export("foo"), prefer));
+            }
+        },
+        left: "member1",
+    },
+    Rule {
+        name: "a person's Service has the derived name",
+        begin: exported,
+        change: |env| {
+            env.off(CONSUMER, Kind::Service, "derived-foo");
+            env.on(CONSUMER, service("derived-foo").port("http", 80));
+        },
+        left: "",
+    },
+    Rule {
+        name: "the importer serves ServiceImports no more",
+        begin: exported,
+        change: |env| {
+            env.server(CONSUMER).served.imports = None;
+            env.introduce(CONSUMER).list(CONSUMER);
+        },
+        left: "",
+    },
+    Rule {
+        name: "a hand-made import is deleted",
+        begin: || {
+            let mut env = exported();
+            env.off(CONSUMER, Kind::Import, "foo");
+            env.on(CONSUMER, import("foo").port("http", 80));
+            env.settle();
+            env
+        },
+        change: |env| {
+            for provider in ["member1", "member2"] {
+                env.off(provider, Kind::Export, "foo");
+            }
+            env.off(CONSUMER, Kind::Import, "foo");
+        },
+        left: "",
+    },
+    Rule {
+        name: "a slice of an exporter is deleted",
+        begin: exported,
+        change: |env| {
+            env.off("member2", Kind::Slice, "foo-2");
+        },
+        left: "member1",
+    },
+];
+
+fn drain(env: &mut Environment) {
+    env.on_hub(annotated(
+        cluster("member2"),
+        json!({labels::WITHDRAW: "true"}),
+    ));
+}
+
+fn by_hand(slice: Object) -> Object {
+    slice.with(json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: "a-person"}}}))
+}
