@@ -9,6 +9,7 @@ mod clusterset;
 mod endpoint;
 mod exposure;
 mod karmada;
+mod kept;
 mod member;
 mod native;
 mod observed;
@@ -55,16 +56,15 @@ pub fn explain(
     };
     let mut exposures = native::report(&facts).into_iter().collect::<Vec<_>>();
     exposures.extend(clusterset::exposure(&facts).map(providers::report));
-    let diagnoses = match exposures.is_empty() {
-        true => facts.not_exposed(),
-        false => Vec::new(),
-    };
+    let nothing = exposures.is_empty().then(|| facts.not_exposed());
+    let diagnoses = nothing.into_iter().chain(facts.kept(&exposures));
+    let diagnoses = diagnoses.collect();
     Explanation::new((&key.namespace, &key.name), diagnoses, exposures)
 }
 
 impl Facts<'_> {
-    /// What is said where nothing exposes the service.
-    fn not_exposed(&self) -> Vec<Diagnosis> {
+    /// Reports that nothing exposes the service.
+    fn not_exposed(&self) -> Diagnosis {
         let (key, namespace, name) = (self.key, &self.key.namespace, &self.key.name);
         let unread = self.members.iter();
         let unread =
@@ -76,27 +76,10 @@ impl Facts<'_> {
         let message = format!(
             "the hub has no MultiClusterService {key}, and no member exports a Service of that name{unread}"
         );
-        let nothing = Diagnosis::new(Reason::NotExposed, message).fix(format!(
+        Diagnosis::new(Reason::NotExposed, message).fix(format!(
             "kubectl -n {namespace} apply -f mcs.yaml, a MultiClusterService called {name}; or in a member: \
              kubectl -n {namespace} apply of a ServiceExport called {name}; kubectl mcs status -A shows what is there"
-        ));
-        std::iter::once(nothing).chain(self.leftovers()).collect()
-    }
-
-    /// What is there though nothing exposes the service.
-    fn leftovers(&self) -> Option<Diagnosis> {
-        let hub = &self.index.hub.uid;
-        let holders = self.index.members.iter();
-        let holders = holders.filter(|(_, member)| member.owns_any(self.key, hub));
-        let holders: Vec<_> = holders.map(|(name, _)| name.as_str()).collect();
-        let message = format!(
-            "objects of {} that causeway wrote are left in {}; the controller collects them when it reaches these members",
-            self.key,
-            holders.join(", ")
-        );
-        let left = Diagnosis::new(Reason::Leftovers, message);
-        (!holders.is_empty())
-            .then(|| left.fix("kubectl mcs status shows which members are not Synced, and why"))
+        ))
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) fn exposure<'a>(facts: &'a Facts<'a>) -> Option<Exposure<'a>> {
 }
 
 impl Facts<'_> {
-    fn protected(&self) -> Option<Diagnosis> {
+    pub(super) fn protected(&self) -> Option<Diagnosis> {
         let protected = self.desired.clusterset.problem.as_ref()?;
         let protected = Diagnosis::new(Reason::NamespaceProtected, protected.to_string());
         Some(protected.fix(

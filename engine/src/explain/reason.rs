@@ -51,6 +51,8 @@ pub enum Reason {
     NotExposed,
     /// Nothing exposes the service any more, and objects of it are left.
     Leftovers,
+    /// Somebody made a ServiceImport of a service that no known member exports.
+    ImportWithoutExport,
     /// The MultiClusterService is being deleted.
     Deleting,
     /// The object cannot be read.

@@ -24,6 +24,7 @@ pub(crate) fn assert_agrees(env: &Environment) {
     }
     view.assert_all_are_explained();
     view.assert_disagreements();
+    view.assert_leftovers();
 }
 
 struct Agreement<'a> {
@@ -115,6 +116,21 @@ impl Agreement<'_> {
                     self.explanation
                 );
             }
+        }
+    }
+
+    /// A controller at rest has collected everything from members that answer, unless it has still to
+    /// look up the MultiClusterService on the hub. What remains there is wanted, and is no leftover.
+    fn assert_leftovers(&self) {
+        if self.env.diff("foo").look_up {
+            return;
+        }
+        let of_service = self.explanation.diagnoses.iter();
+        for left in of_service.filter(|one| one.reason == Reason::Leftovers) {
+            let members = self.env.index.members.keys();
+            let mut named = members.filter(|name| left.message.contains(name.as_str()));
+            let collected = named.find(|name| self.answers(name.as_str()));
+            assert_eq!(collected, None, "{:#?}", self.explanation);
         }
     }
 

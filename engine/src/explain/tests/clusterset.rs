@@ -2,9 +2,9 @@ use causeway::api::labels;
 use serde_json::json;
 
 use super::{annotate, assert_said, backed, explained, foo, hold, source, terminate_namespace};
-use crate::explain::Reason;
-use crate::fixtures::Environment;
-use crate::fixtures::objects::{Kind, export, import, service};
+use crate::explain::{Diagnosis, Reason, explain};
+use crate::fixtures::objects::{Kind, Object, export, import, mcs, service};
+use crate::fixtures::{Environment, key};
 use crate::model::served::Served;
 
 /// `shop/foo`, exported by a and imported by both.
@@ -194,4 +194,60 @@ fn an_export_of_another_hubs_causeway_exposes_nothing() {
         .on("a", export("foo").with(other))
         .settle();
     assert_said(&env, Reason::NotExposed, "no member exports");
+}
+
+#[test]
+fn objects_kept_for_an_import_made_by_hand_are_no_leftovers() {
+    fn by_hand() -> Object {
+        import("foo").with(json!({"spec": {"ports": [{"port": 80}]}}))
+    }
+    let alone = |env: &mut Environment| {
+        env.on("b", by_hand()).settle();
+    };
+    let beside_native = |env: &mut Environment| {
+        env.on_hub(foo())
+            .on_hub(mcs("foo").providers(&["a"]).consumers(&["b"]));
+        env.on("b", by_hand()).settle();
+    };
+    let name_taken = |env: &mut Environment| {
+        env.on("b", service("derived-foo").port("http", 80));
+        env.on("b", by_hand()).settle();
+    };
+    let kept = "Service shop/derived-foo there, which gets endpoints once a member exports";
+    let cases: [(&str, fn(&mut Environment), &str); 3] = [
+        ("nothing else", alone, kept),
+        ("a MultiClusterService of the name", beside_native, kept),
+        (
+            "its Service's name is taken",
+            name_taken,
+            "it has no Service: b ",
+        ),
+    ];
+    for (case, make, part) in cases {
+        let mut env = backed();
+        make(&mut env);
+        let explanation = explained(&env);
+        let mut diagnoses = explanation.diagnoses.iter();
+        let is_it = |one: &&Diagnosis| {
+            one.reason == Reason::ImportWithoutExport && one.message.contains(part)
+        };
+        assert!(diagnoses.any(|one| is_it(&one)), "{case}: {explanation:#?}");
+        let mut diagnoses = explanation.diagnoses.iter();
+        let is_left = diagnoses.any(|one| one.reason == Reason::Leftovers);
+        assert!(!is_left, "{case}: {explanation:#?}");
+    }
+}
+
+#[test]
+fn native_leftovers_beside_an_export_are_reported() {
+    let mut env = exported();
+    env.on_hub(foo())
+        .on_hub(mcs("foo").providers(&["a"]).consumers(&["b"]));
+    env.settle();
+    let (mut hub, members) = env.lists();
+    hub.multi_cluster_services.clear();
+    let explanation = explain(&hub, &members, &env.settings, &key("foo"), env.now());
+    let mut diagnoses = explanation.diagnoses.iter();
+    let is_left = |one: &Diagnosis| one.reason == Reason::Leftovers && one.message.contains(" b;");
+    assert!(diagnoses.any(is_left), "{explanation:#?}");
 }

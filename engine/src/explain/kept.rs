@@ -1,0 +1,88 @@
+//! Objects of a service that members hold although nothing exposes it that way.
+
+use causeway::domain::ClusterName;
+
+use super::{Diagnosis, ExposureReport, Facts, Reason};
+use crate::index::member::Member;
+use crate::model::slice::Path;
+use crate::plan::clusterset::import::ImportPlan;
+use crate::plan::clusterset::{DesiredImport, Imports};
+
+impl Facts<'_> {
+    /// Reports objects that the plan keeps for a ServiceImport that somebody made, those that it leaves
+    /// in a protected namespace, and those that it collects.
+    pub(super) fn kept(&self, exposures: &[ExposureReport]) -> Vec<Diagnosis> {
+        let is_exposed = |path| exposures.iter().any(|one| one.exposure == path);
+        let by_hand = match is_exposed(Path::Clusterset) {
+            true => Vec::new(),
+            false => self.imports_without_export(),
+        };
+        let holds_import = |member: &Member| {
+            let hub = &self.index.hub.uid;
+            member.owns_clusterset(self.key, &self.key.derived(), hub)
+        };
+        let protected = self.protected();
+        let protected = protected.filter(|_| !is_exposed(Path::Clusterset));
+        let protected = protected.filter(|_| self.index.members.values().any(holds_import));
+        let left = self.leftovers(|name, member| {
+            let is_native = !is_exposed(Path::Native);
+            let is_import = !is_exposed(Path::Clusterset) && self.collects_imports(name);
+            is_native && member.owns_native(self.key, &self.index.hub.uid)
+                || is_import && holds_import(member)
+        });
+        by_hand.into_iter().chain(protected).chain(left).collect()
+    }
+
+    /// Whether the plan collects what a member holds of an import.
+    fn collects_imports(&self, name: &ClusterName) -> bool {
+        match &self.desired.clusterset.imports {
+            Imports::Untouched => false,
+            Imports::Wanted(imports) => !imports.contains_key(name),
+        }
+    }
+
+    fn imports_without_export(&self) -> Vec<Diagnosis> {
+        let Imports::Wanted(imports) = &self.desired.clusterset.imports else {
+            return Vec::new();
+        };
+        let by_hand = imports.iter();
+        let by_hand = by_hand.filter(|(_, desired)| matches!(desired.import, ImportPlan::Foreign));
+        by_hand
+            .map(|(name, desired)| self.import_without_export(name, desired))
+            .collect()
+    }
+
+    fn import_without_export(&self, name: &ClusterName, desired: &DesiredImport) -> Diagnosis {
+        let (key, namespace) = (self.key, &self.key.namespace);
+        let kept = match &desired.problem {
+            Some(problem) => format!("it has no Service: {name} {problem}"),
+            None => format!(
+                "for it causeway keeps Service {} there, which gets endpoints once a member exports the service",
+                key.derived()
+            ),
+        };
+        let message = format!(
+            "{name} has a ServiceImport {key} that somebody made, and no member that is known exports the service; {kept}"
+        );
+        Diagnosis::new(Reason::ImportWithoutExport, message).fix(format!(
+            "in the cluster with the pods: make a ServiceExport {key} (multicluster.x-k8s.io); or, if nobody needs the import: in {name}: \
+             kubectl -n {namespace} delete serviceimport {}",
+            key.name
+        ))
+    }
+
+    /// Reports the members in which objects are still to be collected.
+    fn leftovers(&self, is_left: impl Fn(&ClusterName, &Member) -> bool) -> Option<Diagnosis> {
+        let holders = self.index.members.iter();
+        let holders = holders.filter(|(name, member)| is_left(name, member));
+        let holders: Vec<_> = holders.map(|(name, _)| name.as_str()).collect();
+        let message = format!(
+            "objects of {} that causeway wrote are left in {}; the controller collects them when it reaches these members",
+            self.key,
+            holders.join(", ")
+        );
+        let left = Diagnosis::new(Reason::Leftovers, message);
+        (!holders.is_empty())
+            .then(|| left.fix("kubectl mcs status shows which members are not Synced, and why"))
+    }
+}
