@@ -214,7 +214,8 @@ fn objects_kept_for_an_import_made_by_hand_are_no_leftovers() {
         env.on("b", by_hand()).settle();
     };
     let kept = "Service shop/derived-foo there, which gets endpoints once a member exports";
-    let cases: [(&str, fn(&mut Environment), &str); 3] = [
+    type Make = fn(&mut Environment);
+    let cases: [(&str, Make, &str); 3] = [
         ("nothing else", alone, kept),
         ("a MultiClusterService of the name", beside_native, kept),
         (
