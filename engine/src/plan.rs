@@ -8,6 +8,7 @@ pub mod copy;
 mod desired;
 pub mod disagreement;
 pub mod exposure;
+pub mod hostnames;
 pub mod ignored;
 mod no_endpoints;
 mod not_followed;

@@ -13,6 +13,7 @@ use super::report::ExposureReport;
 use super::{Diagnosis, Facts, Reason};
 use crate::index::hub::McsView;
 use crate::model::slice::Path;
+use crate::plan::hostnames;
 use crate::plan::placement::place;
 use crate::plan::{Members, ProblemKind};
 
@@ -68,6 +69,7 @@ fn exposure<'a>(facts: &'a Facts<'a>, mcs: &McsView, spec: &MultiClusterService)
     let diagnoses = diagnoses
         .chain(facts.not_observed(mcs))
         .chain(facts.not_named(&exposure.providers))
+        .chain(exposure.ambiguous_hostname())
         .chain(exposure.of_karmada());
     exposure.diagnoses = diagnoses.collect();
     exposure
@@ -106,6 +108,19 @@ impl Exposure<'_> {
             Path::Native => matches!(desired.members, Members::Untouched),
             Path::Clusterset => desired.clusterset.problem.is_some(),
         }
+    }
+}
+
+impl Exposure<'_> {
+    /// Reports hostnames of a headless service that lead to pods of several clusters.
+    fn ambiguous_hostname(&self) -> Option<Diagnosis> {
+        let (index, key) = (self.facts.index, self.facts.key);
+        self.consumers.first()?;
+        let providers = self.providers.iter();
+        let used = providers.filter(|name| self.unused(name).is_none());
+        let found = hostnames::ambiguous(index, key, used)?;
+        let ambiguous = Diagnosis::new(Reason::AmbiguousHostname, found.sentence(key));
+        Some(ambiguous.fix(found.remedy(key)))
     }
 }
 

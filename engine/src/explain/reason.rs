@@ -143,6 +143,8 @@ pub enum Reason {
     AddressOutsideRanges,
     /// The endpoint has no address of its slice's type, or the slice cannot be read.
     SliceInvalid,
+    /// A hostname of a headless service leads to pods of several clusters.
+    AmbiguousHostname,
     /// Two EndpointSlices of a provider differ on the readiness of an endpoint.
     WritersDisagree,
     /// The slice has more endpoints than an EndpointSlice may have.
@@ -180,6 +182,7 @@ impl Reason {
                 | Self::NotImported
                 | Self::NotConsumer
                 | Self::ExportsDisagree
+                | Self::AmbiguousHostname
                 | Self::NotObserved
                 | Self::DeletionsSuspended
         )

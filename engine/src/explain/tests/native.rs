@@ -448,3 +448,47 @@ fn what_karmada_manages_and_has_not_brought_is_reported() {
     env.on("b", dispatched(&["10.1.0.1", "10.1.0.9"])).settle();
     assert_said(&env, Reason::StaleEndpoints, "b offers 10.1.0.9 of a");
 }
+
+#[test]
+fn hostnames_of_several_providers_are_reported_of_headless_services() {
+    let pods = |cluster: &str, hostnames: &[&str]| {
+        let empty = slice("foo-abc", "foo").port("http", 8080);
+        let mut pods = (5..).zip(hostnames);
+        pods.by_ref().fold(empty, |made, (number, hostname)| {
+            let address = format!("10.{cluster}.0.{number}");
+            made.endpoint_with(json!({"addresses": [address], "hostname": hostname}))
+        })
+    };
+    let one = "foo-0.foo.shop.svc leads to pods of a and of b";
+    let both = "foo-0.foo.shop.svc leads to pods of a and of b (one of 2 such hostnames)";
+    let remedy = "use foo-0.a.foo.shop.svc.clusterset.local, with a ServiceExport shop/foo in each";
+    for (case, headless, providers, of_b, expected) in [
+        ("the same", true, &["a", "b"][..], &["foo-0"][..], Some(one)),
+        ("two", true, &["a", "b"], &["foo-1", "foo-0"], Some(both)),
+        ("others", true, &["a", "b"], &["bar-0"], None),
+        ("none", true, &["a", "b"], &[], None),
+        ("one provider", true, &["a"], &["foo-0"], None),
+        ("not headless", false, &["a", "b"], &["foo-0"], None),
+    ] {
+        let mut env = crate::fixtures::env();
+        env.keeps_clusters = true;
+        env.member("a").member("b");
+        env.on("a", pods("1", &["foo-0", "foo-1"]));
+        env.on("b", pods("2", of_b));
+        env.on_hub(if headless { foo().headless() } else { foo() });
+        let made = mcs("foo").providers(providers).consumers(&["a", "b"]);
+        env.on_hub(made).settle();
+        let ready = env.says("foo", "Ready");
+        let diagnoses = super::all(&super::explained(&env));
+        let mut diagnoses = diagnoses.iter();
+        let found = diagnoses.find(|one| one.reason == Reason::AmbiguousHostname);
+        assert_eq!(found.map(|one| one.message.as_str()), expected, "{case}");
+        match expected {
+            Some(sentence) => {
+                assert!(ready.contains(&format!("{sentence}: {remedy}")), "{ready}");
+            }
+            None => assert!(!ready.contains("leads to pods"), "{case}: {ready}"),
+        }
+        env.assert_at_rest();
+    }
+}

@@ -148,6 +148,12 @@ impl SourceSlice {
         self.len() == 0
     }
 
+    /// Whether any endpoint has a host name.
+    pub fn has_hostnames(&self) -> bool {
+        let rare = self.endpoints.rare.as_deref();
+        rare.is_some_and(|rare| !rare.hostnames.is_empty())
+    }
+
     /// Its endpoints, in their order.
     pub fn endpoints(&self) -> impl Iterator<Item = SourceEndpoint<'_>> {
         let Endpoints {

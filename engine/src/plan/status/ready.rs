@@ -14,6 +14,7 @@ use crate::model::slice::Path;
 use crate::plan::condition_state::{ConditionState, Text};
 use crate::plan::copy::Refused;
 use crate::plan::disagreement;
+use crate::plan::hostnames;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
@@ -181,6 +182,7 @@ impl View<'_> {
         if let Some(what) = unfollowed {
             message.push_str(&format!("; not followed: {what}"));
         }
+        message.push_str(&self.ambiguous_hostnames());
         message.push_str(&self.without_places());
         for (ignored, clusters) in self.ignored() {
             let clusters = clusters.join(", ");
@@ -257,6 +259,19 @@ impl View<'_> {
             }
         }
         all
+    }
+
+    /// Part of Ready on hostnames that lead to pods of several clusters; empty without any.
+    fn ambiguous_hostnames(&self) -> String {
+        if self.desired.placement.consumers().next().is_none() {
+            return String::new();
+        }
+        let providers = self.desired.placement.providers();
+        let used = providers.filter(|name| self.unused(name).is_none());
+        let found = hostnames::ambiguous(self.index, self.key, used);
+        found.map_or_else(String::new, |found| {
+            format!("; {}: {}", found.sentence(self.key), found.remedy(self.key))
+        })
     }
 
     fn disagreements(&self) -> String {

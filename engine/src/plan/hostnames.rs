@@ -1,0 +1,81 @@
+//! Hostnames of pods that name pods of several clusters in a headless Service.
+//!
+//! DNS answers `<hostname>.<service>.<namespace>.svc` with the addresses of every endpoint of that
+//! hostname. Pods of two StatefulSets of one name share theirs across clusters, so the name leads to
+//! either.
+
+use std::collections::BTreeMap;
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use crate::index::Index;
+use crate::index::service::ServiceKind;
+use crate::model::map::HashMap;
+
+/// Hostnames that several providers have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ambiguous {
+    hostname: String,
+    clusters: [ClusterName; 2],
+    /// Number of ambiguous hostnames.
+    count: usize,
+}
+
+/// Finds hostnames that several of the providers have. Looks at endpoints of headless services with
+/// several providers alone, ready or not: a pod that restarts keeps its name.
+pub fn ambiguous<'a>(
+    index: &'a Index,
+    key: &ServiceKey,
+    mut providers: impl Iterator<Item = &'a ClusterName>,
+) -> Option<Ambiguous> {
+    let service = index.hub.services.get(key)?;
+    if service.shape.kind != ServiceKind::Headless {
+        return None;
+    }
+    let first_two = [providers.next()?, providers.next()?];
+    let mut owners: HashMap<&str, &ClusterName> = HashMap::default();
+    let mut shared = BTreeMap::new();
+    for name in first_two.into_iter().chain(providers) {
+        let member = index.members.get(name).into_iter();
+        let sources = member.flat_map(|member| member.sources(key));
+        let named = sources.filter(|(_, source)| source.has_hostnames());
+        for (_, source) in named {
+            for hostname in source.endpoints().filter_map(|endpoint| endpoint.hostname) {
+                let owner = *owners.entry(hostname).or_insert(name);
+                if owner != name {
+                    shared.entry(hostname).or_insert([owner, name]);
+                }
+            }
+        }
+    }
+    let count = shared.len();
+    let (hostname, [first, other]) = shared.pop_first()?;
+    Some(Ambiguous {
+        hostname: hostname.to_owned(),
+        clusters: [first.clone(), other.clone()],
+        count,
+    })
+}
+
+impl Ambiguous {
+    /// Sentence that names one hostname and two of its clusters.
+    pub fn sentence(&self, key: &ServiceKey) -> String {
+        let [first, other] = &self.clusters;
+        let more = match self.count {
+            1 => String::new(),
+            count => format!(" (one of {count} such hostnames)"),
+        };
+        format!(
+            "{}.{}.{}.svc leads to pods of {first} and of {other}{more}",
+            self.hostname, key.name, key.namespace
+        )
+    }
+
+    /// Name that leads to the pod of one cluster, and what it takes.
+    pub fn remedy(&self, key: &ServiceKey) -> String {
+        format!(
+            "use {}.{}.{}.{}.svc.clusterset.local, with a ServiceExport {key} in each of these clusters",
+            self.hostname, self.clusters[0], key.name, key.namespace
+        )
+    }
+}
