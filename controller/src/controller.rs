@@ -250,6 +250,12 @@ impl Controller {
             } => self.apply_member(&name, generation, event, now),
             Event::LookedUp { key, exists } => self.looked_up(key, exists),
             Event::Propagated { key, outcome } => self.propagated(&key, outcome),
+            Event::Writer {
+                cluster,
+                key,
+                slice,
+                found,
+            } => self.writer_found(cluster, key, slice, found),
         }
         self.list_again();
     }
@@ -312,6 +318,7 @@ impl Controller {
             self.look_up(key, now.instant);
         }
         self.look_up_binding(key, now.instant);
+        self.look_up_writers(key);
         let index = &mut self.parts.index;
         index.note_gaps(key, outcome.gaps, now);
         index.note_disagreements(key, outcome.disagreements, now);

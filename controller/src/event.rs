@@ -5,7 +5,7 @@
 )]
 
 use causeway::domain::{ClusterName, ServiceKey};
-use causeway_engine::model::{Failure, Generation, HubEvent, MemberEvent, Propagation};
+use causeway_engine::model::{Failure, Generation, HubEvent, MemberEvent, Propagation, SliceId};
 
 /// Events that wait to be applied. A watch that is faster waits for its turn: senders are let in one after the other, so no more than
 /// twice as many events of a member that floods come before one of another.
@@ -31,6 +31,17 @@ pub enum Event {
         key: ServiceKey,
         /// Whether the hub holds a MultiClusterService of that key.
         exists: Result<bool, Failure>,
+    },
+    /// The other writer of a copy over which there is a write conflict.
+    Writer {
+        /// The member that holds the copy.
+        cluster: ClusterName,
+        /// The service of the copy, as it is reconciled.
+        key: ServiceKey,
+        /// The copy.
+        slice: SliceId,
+        /// Its field manager. `None` where the managed fields name no other than causeway.
+        found: Result<Option<String>, Failure>,
     },
     /// The state of Karmada's propagation of a Service.
     Propagated {

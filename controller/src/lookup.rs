@@ -4,11 +4,13 @@ mod queue;
 
 use std::time::Duration;
 
+use causeway::api::ownership::other_writer;
 use causeway::api::{self, bounds};
-use causeway::domain::ServiceKey;
-use causeway_engine::model::{Failure, FailureKind, Propagation};
+use causeway::domain::{ClusterName, ServiceKey};
+use causeway_engine::model::{Failure, FailureKind, Propagation, SliceId};
 use http::Request;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroupList;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
@@ -53,6 +55,32 @@ pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Even
         Err(failure) => Err(failure),
     };
     tell(&events, Event::Propagated { key, outcome }).await;
+}
+
+/// Looks up the field manager that wrote a copy last, other than causeway; the result comes as [`Event::Writer`].
+pub async fn writer(
+    member: Client,
+    cluster: ClusterName,
+    key: ServiceKey,
+    slice: SliceId,
+    events: mpsc::Sender<Event>,
+) {
+    let slices = Api::<EndpointSlice>::namespaced(member, &slice.service.namespace);
+    let found = match timeout(DEADLINE, slices.get_metadata(&slice.name)).await {
+        Ok(Err(error)) if is_absence(&error, &slice.name) => Ok(None),
+        Ok(found) => found.classified().map(|found| {
+            let writer = other_writer(&found.metadata, "");
+            writer.map(|manager| bounds::foreign(manager).to_string())
+        }),
+        Err(_) => Err(Failure::timeout()),
+    };
+    let event = Event::Writer {
+        cluster,
+        key,
+        slice,
+        found,
+    };
+    tell(&events, event).await;
 }
 
 /// Gets a document. `None` where the answer is a 404, which proves nothing: any proxy may give it

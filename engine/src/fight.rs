@@ -15,7 +15,7 @@ use causeway::api::labels;
 
 use crate::by_item::ByItem;
 use crate::model::map::HashMap;
-use crate::model::{Item, Lane, ObjectId, Write};
+use crate::model::{Item, Lane, ObjectId, SliceId, Write};
 
 pub use self::content::content;
 
@@ -51,6 +51,24 @@ struct Hold {
     pause: Duration,
     /// When it was written once more, after that.
     tried: Option<Instant>,
+    writer: OtherWriter,
+}
+
+/// The other writer of a copy. The index has no managed fields of copies: they are read once for each conflict.
+#[derive(Clone, Debug, Default)]
+struct OtherWriter {
+    name: Option<Box<str>>,
+    lookup: Lookup,
+    is_reported: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Lookup {
+    /// The other writer has not written since causeway did: managed fields do not show it.
+    #[default]
+    Early,
+    Due,
+    Begun,
 }
 
 /// A fight that was noticed.
@@ -69,18 +87,20 @@ pub struct OngoingFight<'a> {
     pub object: &'a ObjectId,
     /// When it is looked at again.
     pub until: Instant,
+    /// Other writer of a copy, once it was looked up.
+    writer: Option<&'a str>,
 }
 
 impl OngoingFight<'_> {
     /// The message about a fight with that manager, where it is known.
     pub fn text(&self, by: Option<&str>) -> String {
-        conflict_text(self.object, by)
+        conflict_text(self.object, self.writer.or(by))
     }
 }
 
 /// The message about an object that somebody changes back, and what to do.
 pub fn conflict_text(object: &ObjectId, by: Option<&str>) -> String {
-    let by = by.unwrap_or("another manager");
+    let by = by.unwrap_or("a manager that is not known");
     let remedy = match object {
         ObjectId::Service(key) => format!(
             "stop one of the two, or leave the Service to the other: kubectl -n {} label service {} {}-",
@@ -116,6 +136,44 @@ impl Fights {
         (now < hold.until && hold.content == content(write.operation())).then_some(hold.until)
     }
 
+    /// Notes that a write is held. That of a copy is wanted because the other writer has written it since.
+    pub fn note_held(&mut self, lane: &Lane, object: &ObjectId) {
+        let hold = self.holds.get_mut(&(lane.clone(), object.clone()));
+        if let (Some(hold), ObjectId::Slice(_)) = (hold, object)
+            && hold.writer.lookup == Lookup::Early
+        {
+            hold.writer.lookup = Lookup::Due;
+        }
+    }
+
+    /// Takes the copies of an item whose other writer is to be looked up: each once a conflict.
+    pub fn take_lookups(&mut self, item: &Item) -> Vec<(Lane, SliceId)> {
+        let holds = self.holds.of(item);
+        let due = holds.filter(|(_, hold)| hold.writer.lookup == Lookup::Due);
+        let due: Vec<_> = due.map(|(place, _)| place.clone()).collect();
+        let mut taken = Vec::new();
+        for place in due {
+            if let Some(hold) = self.holds.get_mut(&place) {
+                hold.writer.lookup = Lookup::Begun;
+            }
+            if let (lane, ObjectId::Slice(id)) = place {
+                taken.push((lane, id));
+            }
+        }
+        taken
+    }
+
+    /// Notes the other writer of a copy, where it is known. Returns true where the conflict is to be reported in an Event.
+    pub fn note_writer(&mut self, lane: &Lane, object: &ObjectId, name: Option<&str>) -> bool {
+        let Some(hold) = self.holds.get_mut(&(lane.clone(), object.clone())) else {
+            return false;
+        };
+        if let Some(name) = name {
+            hold.writer.name = Some(name.into());
+        }
+        !std::mem::replace(&mut hold.writer.is_reported, true)
+    }
+
     /// An API server took a write.
     pub fn note(&mut self, lane: &Lane, item: &Item, write: &Write, now: Instant) -> Option<Fight> {
         self.sweep(now);
@@ -141,11 +199,18 @@ impl Fights {
         }
         let is_new = pause.is_none();
         let pause = pause.unwrap_or(self.first_pause);
+        let before = self.holds.get(&place).filter(|_| !is_new);
+        let before = before.map(|hold| hold.writer.clone()).unwrap_or_default();
+        let writer = OtherWriter {
+            lookup: Lookup::Early,
+            ..before
+        };
         let hold = Hold {
             content,
             until: now + pause,
             pause,
             tried: None,
+            writer,
         };
         self.holds.insert(item, place, hold);
         Some(Fight { pause, is_new })
@@ -185,6 +250,7 @@ impl Fights {
         let fight = fight.map(|((_, object), hold)| OngoingFight {
             object,
             until: hold.reported_until(),
+            writer: hold.writer.name.as_deref(),
         });
         fight.filter(move |fight| now < fight.until)
     }

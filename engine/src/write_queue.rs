@@ -12,7 +12,7 @@ use crate::by_item::ByItem;
 use crate::fight::{Fight, Fights, OngoingFight};
 use crate::model::map::{HashMap, HashSet};
 use crate::model::{
-    Dispatch, Failure, FailureKind, Generation, Item, Lane, ObjectId, Write, WriteResult,
+    Dispatch, Failure, FailureKind, Generation, Item, Lane, ObjectId, SliceId, Write, WriteResult,
 };
 
 pub use self::retry::FailedWrite;
@@ -156,6 +156,9 @@ impl WriteQueue {
             .get(write.object())
             .map(|started| *started + FOLD);
         let held = self.fights.held_until(lane, &write, now);
+        if held.is_some() {
+            self.fights.note_held(lane, write.object());
+        }
         if let Some(at) = retry.max(unfold).max(held).filter(|at| *at > now) {
             return Enqueued::Later(at);
         }
@@ -305,6 +308,16 @@ impl WriteQueue {
     /// Until when a write waits because somebody changes the object back as often as it is written.
     pub fn held_until(&self, lane: &Lane, write: &Write, now: Instant) -> Option<Instant> {
         self.fights.held_until(lane, write, now)
+    }
+
+    /// Takes the copies of an item over which there is a conflict and whose other writer is to be looked up.
+    pub fn take_writer_lookups(&mut self, item: &Item) -> Vec<(Lane, SliceId)> {
+        self.fights.take_lookups(item)
+    }
+
+    /// Notes the other writer of a copy, where it is known. Returns true where the conflict is to be reported in an Event.
+    pub fn note_writer(&mut self, lane: &Lane, object: &ObjectId, name: Option<&str>) -> bool {
+        self.fights.note_writer(lane, object, name)
     }
 
     /// The fights over objects of an item in a cluster.

@@ -55,6 +55,25 @@ impl Controller {
         }
     }
 
+    /// Looks up the other writers of the copies of a service over which there is a write conflict.
+    pub(super) fn look_up_writers(&mut self, key: &ServiceKey) {
+        let Parts {
+            write_queue,
+            fleet,
+            tasks,
+            ..
+        } = &mut self.parts;
+        for (lane, slice) in write_queue.take_writer_lookups(&Item::Service(key.clone())) {
+            if let Lane::Member(cluster) = lane
+                && let Some((client, _)) = fleet.client(&cluster)
+            {
+                let (client, events) = (client.clone(), self.events.clone());
+                let job = lookup::writer(client, cluster, key.clone(), slice, events);
+                tasks.spawn_job("lookup", job);
+            }
+        }
+    }
+
     pub(super) fn propagated(&mut self, key: &ServiceKey, outcome: Result<Propagation, Failure>) {
         let now = Instant::now();
         let pause = match &outcome {

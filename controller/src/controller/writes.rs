@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use causeway::api::condition::reason;
+use causeway::domain::{ClusterName, ServiceKey};
 use causeway_engine::fight::{Fight, conflict_text};
 use causeway_engine::index::member::Member;
 use causeway_engine::model::slice::Path;
 use causeway_engine::model::{
-    Dispatch, Failure, Item, Lane, MemberState, ObjectEvent, ObjectId, Priority, Write, WriteResult,
+    Dispatch, Failure, Item, Lane, MemberState, ObjectEvent, ObjectId, Priority, SliceId, Write,
+    WriteResult,
 };
 use causeway_engine::reconcile::path_of;
 use causeway_engine::write_queue::Finished;
@@ -163,8 +165,39 @@ impl Controller {
             error = text,
             "write conflict"
         );
+        // The Event about a copy waits for the name of the other writer.
+        if fight.is_new && !matches!(object, ObjectId::Slice(_)) {
+            self.report_conflict(lane, item, object, text);
+        }
+    }
+
+    /// Reports a write conflict over a copy, whose other writer was looked up.
+    pub(super) fn writer_found(
+        &mut self,
+        cluster: ClusterName,
+        key: ServiceKey,
+        slice: SliceId,
+        found: Result<Option<String>, Failure>,
+    ) {
+        let by = found.unwrap_or_else(|failure| {
+            let (namespace, name) = (&*slice.service.namespace, &*slice.name);
+            tracing::warn!(%cluster, namespace, name, kind = "EndpointSlice", error = %failure, "writer lookup failed");
+            None
+        });
+        let (lane, item) = (Lane::Member(cluster), Item::Service(key));
+        let object = ObjectId::Slice(slice);
+        let write_queue = &mut self.parts.write_queue;
+        if write_queue.note_writer(&lane, &object, by.as_deref()) {
+            let text = conflict_text(&object, by.as_deref());
+            self.report_conflict(&lane, &item, &object, text);
+        }
+        self.queue.push(item, Priority::High, Instant::now());
+    }
+
+    fn report_conflict(&mut self, lane: &Lane, item: &Item, object: &ObjectId, text: String) {
         let Item::Service(key) = item else { return };
-        if fight.is_new && path_of(object, key) != Some(Path::Clusterset) {
+        if path_of(object, key) != Some(Path::Clusterset) {
+            let cluster = lane.name();
             let event = ObjectEvent {
                 warning: true,
                 reason: reason::WRITE_CONFLICT.to_owned(),

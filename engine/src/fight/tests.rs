@@ -1,9 +1,11 @@
 use causeway::domain::ServiceKey;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
 
 use super::*;
 use crate::fixtures::{key, name};
 use crate::model::Operation;
+use crate::model::slice::Path;
 
 const PAUSE: Duration = Duration::from_secs(300);
 const SECOND: Duration = Duration::from_secs(1);
@@ -182,4 +184,61 @@ fn what_was_written_long_ago_is_forgotten() {
     ring.pass(WINDOW * 2);
     ring.write(7);
     assert_eq!(ring.fights.written.len(), 1);
+}
+
+#[test]
+fn other_writer_of_a_copy_is_looked_up_once_a_conflict_and_reported_once() {
+    for (found, expected) in [
+        (Some("flipper"), "is changed by flipper"),
+        (None, "is changed by a manager that is not known"),
+    ] {
+        let id = SliceId {
+            service: key("foo"),
+            path: Path::Native,
+            name: "member2-foo".into(),
+        };
+        let object = ObjectId::Slice(id.clone());
+        let copy = || {
+            let slice = EndpointSlice::default();
+            Write::new(Operation::ReplaceSlice(id.clone(), slice.into()))
+        };
+        let (mut fights, now) = (Fights::new(PAUSE), Instant::now());
+        let noted = (0..=ROUNDS).filter_map(|_| fights.note(&lane(), &item(), &copy(), now));
+        assert_eq!(noted.count(), 1);
+        assert_eq!(fights.take_lookups(&item()), [], "before it writes again");
+        for lookups in [vec![(lane(), id.clone())], vec![]] {
+            fights.note_held(&lane(), &object);
+            assert_eq!(fights.take_lookups(&item()), lookups);
+        }
+        assert!(fights.note_writer(&lane(), &object, found), "an Event");
+        assert!(!fights.note_writer(&lane(), &object, found), "one Event");
+        let text = text_of(&fights, now);
+        assert!(text.contains(expected), "{text}");
+
+        // It goes on after the pause: another lookup, and no other Event.
+        let mut later = now + PAUSE;
+        for _ in 0..2 {
+            fights.note(&lane(), &item(), &copy(), later);
+            later += SECOND;
+        }
+        fights.note_held(&lane(), &object);
+        assert_eq!(fights.take_lookups(&item()).len(), 1);
+        assert!(!fights.note_writer(&lane(), &object, None));
+        let text = text_of(&fights, later);
+        assert!(text.contains(expected), "after a failed lookup: {text}");
+    }
+}
+
+fn text_of(fights: &Fights, now: Instant) -> String {
+    let (lane, item) = (lane(), item());
+    let mut ongoing = fights.ongoing(&lane, &item, now);
+    ongoing.next().expect("a conflict").text(None)
+}
+
+#[test]
+fn writer_of_a_service_is_not_looked_up() {
+    let mut ring = ring();
+    ring.fight(7);
+    ring.fights.note_held(&lane(), &object());
+    assert_eq!(ring.fights.take_lookups(&item()), []);
 }

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use causeway_tests::{Cluster, SOON, Space, eventually};
 use k8s_openapi::api::core::v1::Service;
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{Environment, own_objects, says};
@@ -112,6 +114,58 @@ async fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_unti
     })
     .await;
     says(&space, "Ready", "True|Ready|", OVER).await;
+}
+
+/// Changes the endpoints of the copy of foo whenever causeway has restored them, until `stop`.
+async fn flip_copy(space: &Space<'_>, member: &Cluster, stop: &Cell<bool>) {
+    let slices = space.api::<EndpointSlice>(member);
+    let copies = "kubernetes.io/service-name=foo,multicluster.kubernetes.io/source-cluster=member1";
+    let copies = ListParams::default().labels(copies);
+    let params = PatchParams {
+        field_manager: Some("flipper".to_owned()),
+        ..PatchParams::default()
+    };
+    let theirs = json!({"endpoints": [{"addresses": ["10.129.66.6"]}]});
+    while !stop.get() {
+        for copy in slices.list(&copies).await.expect("the copies") {
+            let is_theirs = json!(copy.endpoints).to_string().contains("10.129.66.6");
+            if !is_theirs {
+                let patch = Patch::Merge(&theirs);
+                let flipped = slices.patch(&copy.name_any(), &params, &patch).await;
+                flipped.expect("it is flipped");
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn write_conflict_over_a_copy_names_the_other_writer() {
+    let pause = format!("--write-conflict-pause={}s", PAUSE.as_secs());
+    let env = Environment::start(2, &[&pause]).await;
+    let (space, _) = env.foo("copies").await;
+    let stop = Cell::new(false);
+    let reported = async {
+        let by = eventually("Ready names the writer", SOON, async || {
+            let message = says(&space, "Ready", "False|WriteConflict|", SOON).await;
+            let known = message.contains("is changed by flipper");
+            known.then_some(()).ok_or(message)
+        });
+        by.await;
+        let path = "-o=jsonpath={range .items[?(@.reason==\"WriteConflict\")]}{.note}{.message}{\"\\n\"}{end}";
+        let events = ["get", "events", path, "-n", space.name()];
+        let event = eventually("the Event is there", SOON, async || {
+            let seen = env.hub().kubectl(events).await.stdout;
+            (!seen.is_empty()).then_some(seen.clone()).ok_or(seen)
+        });
+        let event = event.await;
+        assert!(event.contains("EndpointSlice member1-foo"), "{event}");
+        assert!(event.contains("is changed by flipper"), "{event}");
+        assert_eq!(event.lines().count(), 1, "{event}");
+        stop.set(true);
+    };
+    let member = env.member("member2");
+    tokio::join!(flip_copy(&space, member, &stop), reported);
 }
 
 #[tokio::test]
