@@ -92,6 +92,8 @@ pub fn reconcile_service(
         progress: &imported,
         now,
     };
+    let look_again = view.again_at().map(|at| at.instant);
+    earlier(&mut outcome.again_at, look_again);
     for (name, write) in view.writes() {
         diff.writes
             .entry(Lane::Member(name))
@@ -484,6 +486,9 @@ fn keep(
         return enqueue(write_queue, &Lane::Hub, &item, write, now, outcome);
     }
     let (_, damped) = index.reported_state(name, now);
+    let member = index.members.get(name);
+    let clusterset = member.and_then(|member| member.reported_membership(now).1);
+    let damped = damped.into_iter().chain(clusterset).min();
     earlier(&mut outcome.again_at, damped.map(|at| at.instant));
     if let Some(status) = cluster::status(index, name, now) {
         let fields = json!({

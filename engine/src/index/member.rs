@@ -74,7 +74,8 @@ pub struct Member {
     failing: Option<Failing>,
     /// Since when the member has been unreachable by the status of its Cluster. Dropped at its first answer to this process.
     pub(super) recorded_outage: Option<Timestamp>,
-    outage: Outage,
+    outage: Outage<MemberState>,
+    clusterset_outage: Outage<Membership>,
     /// When a Service that selects pods was first observed without an EndpointSlice, of those that came after the lists.
     awaited_slices: HashMap<ServiceKey, TimePoint>,
 }
@@ -136,6 +137,7 @@ impl Member {
             failing: None,
             recorded_outage: None,
             outage: Outage::default(),
+            clusterset_outage: Outage::default(),
             awaited_slices: HashMap::default(),
         }
     }
@@ -154,6 +156,7 @@ impl Member {
         self.probe_failure = None;
         self.failing = None;
         self.outage = Outage::default();
+        self.clusterset_outage = Outage::default();
         self.clusterset.refusals.clear();
         self.evidence.forget_failures();
     }
@@ -398,6 +401,11 @@ impl Member {
         self.clusterset.membership(&self.evidence)
     }
 
+    /// Returns what statuses report of [`Member::membership`], and when time alone changes it.
+    pub fn reported_membership(&self, now: TimePoint) -> (Membership, Option<TimePoint>) {
+        self.clusterset_outage.reported(self.membership(), now)
+    }
+
     /// In which version the member's exports are followed, if they are.
     pub fn exports_followed(&self) -> Option<Version> {
         match self.membership() {
@@ -506,6 +514,7 @@ impl Member {
         {
             self.note_served(served, &mut changed);
         }
+        self.clusterset_outage.note(self.membership(), now);
         changed
     }
 

@@ -62,7 +62,7 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
     };
     put(READY, (reason, &message), &ready);
     let member = index.members.get(name);
-    if let Some((text, state)) = member.and_then(clusterset_api) {
+    if let Some((text, state)) = member.and_then(|member| clusterset_api(member, now)) {
         put(CLUSTERSET_API, (reason::SERVED, &text), &state);
     }
     let suspended = member.map_or(0, suspended);
@@ -175,7 +175,7 @@ fn suspension(count: usize) -> ConditionState {
 }
 
 /// Whether the member takes part in the clusterset, once that is known.
-fn clusterset_api(member: &Member) -> Option<(String, ConditionState)> {
+fn clusterset_api(member: &Member, now: TimePoint) -> Option<(String, ConditionState)> {
     let not = |reason: &'static str, message| {
         let state = ConditionState::False {
             reason: reason.into(),
@@ -183,7 +183,7 @@ fn clusterset_api(member: &Member) -> Option<(String, ConditionState)> {
         };
         (String::new(), state)
     };
-    Some(match member.membership() {
+    Some(match member.reported_membership(now).0 {
         Membership::Unknown => return None,
         Membership::Failing(why) => not(
             reason::REFUSED,

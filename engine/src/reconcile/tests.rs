@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::{condition, labels};
@@ -5,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
 use super::*;
-use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, service, slice};
 use crate::fixtures::{Environment, env, key, name};
 use crate::model::{Failure, FailureKind, MemberEvent, MemberState, Signal};
 
@@ -248,6 +249,75 @@ fn flapping_watch_rewrites_each_status_at_most_twice() {
         assert!(env.is_ready("foo"));
         assert!(ready(&env, "member1").starts_with("Ready True"));
         env.forget_writes();
+    }
+}
+
+#[test]
+fn flapping_clusterset_watch_rewrites_each_status_at_most_twice() {
+    for kind in [Kind::Export, Kind::Import] {
+        let mut env = both(true);
+        for member in ["member1", "member2"] {
+            env.on(member, service("bar").port("http", 80));
+            env.on(member, export("bar")).settle();
+        }
+        env.pass(Duration::from_secs(60)).forget_writes();
+        let member_sees = |env: &mut Environment, signal, seconds| {
+            let event = crate::fixtures::member_event(kind, signal);
+            env.observe("member1", event)
+                .pass(Duration::from_secs(seconds));
+        };
+        let lost = || {
+            Signal::Failed(Failure::new(
+                FailureKind::Network,
+                "the connection was lost",
+            ))
+        };
+        let statuses = |env: &Environment| {
+            let log = env.log().into_iter();
+            log.fold(BTreeMap::new(), |mut all, line| {
+                *all.entry(line).or_insert(0) += 1;
+                all
+            })
+        };
+        for _ in 0..10 {
+            member_sees(&mut env, lost(), 3);
+            let member = &env.index.members["member1"];
+            assert!(
+                member.exports_followed().is_none(),
+                "nothing is damped but statuses"
+            );
+            member_sees(&mut env, Signal::Connected, 3);
+        }
+        let api = || stored(&env, "member1")["status"]["conditions"][1].clone();
+        assert_eq!(
+            (&api()["type"], &api()["status"]),
+            (&json!("ClustersetAPI"), &json!("False"))
+        );
+        env.pass(Duration::from_secs(60));
+        assert_eq!(
+            stored(&env, "member1")["status"]["conditions"][1]["status"],
+            "True"
+        );
+        let written = statuses(&env);
+        assert!(
+            written.values().all(|writes| *writes <= 2),
+            "{kind:?}: {written:?}"
+        );
+
+        // One that lasts is reported after ten seconds, and one that is over at once.
+        env.forget_writes();
+        member_sees(&mut env, lost(), 9);
+        assert_eq!(env.log(), Vec::<String>::new());
+        member_sees(&mut env, lost(), 2);
+        let failing = &stored(&env, "member1")["status"]["conditions"][1]["message"];
+        let text = failing.as_str().unwrap_or_default();
+        assert!(text.contains("the connection was lost"), "{text}");
+        env.pass(Duration::from_secs(60));
+        member_sees(&mut env, Signal::Connected, 1);
+        assert_eq!(
+            stored(&env, "member1")["status"]["conditions"][1]["status"],
+            "True"
+        );
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::clusterset::Membership;
 use crate::model::{MemberState, TimePoint};
 
 /// How long a watch fails before a status reports it. A failed probe is reported at once: it has failed twice, or been refused.
@@ -11,9 +12,9 @@ const REPORTED_AFTER: Duration = Duration::from_secs(10);
 /// A member that fails again within this time is flapping. It is reported as restored once it has been so for as long.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
 
-/// The last outage of a member, with those that followed it closely.
-#[derive(Debug, Default)]
-pub(super) struct Outage {
+/// The last outage of a member, or of its clusterset's API, with those that followed it closely. `S` is the state while it fails.
+#[derive(Debug)]
+pub(super) struct Outage<S> {
     began: Option<TimePoint>,
     /// When the member was restored; `None` while it fails.
     ended: Option<TimePoint>,
@@ -21,22 +22,46 @@ pub(super) struct Outage {
     /// Whether a probe failed.
     is_sure: bool,
     /// State while it failed.
-    last: Option<MemberState>,
+    last: Option<S>,
 }
 
-impl Outage {
-    /// Notes the state of the member, and whether its probe fails.
-    pub(super) fn note(&mut self, state: MemberState, is_sure: bool, now: TimePoint) {
-        let is_failing = matches!(
-            state,
-            MemberState::Unreachable { .. } | MemberState::Unwatched { .. }
-        );
-        if !is_failing {
+/// What statuses report.
+#[derive(Debug)]
+pub(super) enum Reported<S> {
+    /// The state as it is.
+    Current,
+    /// What they reported before, until then.
+    AsBefore(TimePoint),
+    /// This failing state, until time alone changes it.
+    Failing(S, Option<TimePoint>),
+}
+
+impl<S> Default for Outage<S> {
+    fn default() -> Self {
+        Self {
+            began: None,
+            ended: None,
+            is_flapping: false,
+            is_sure: false,
+            last: None,
+        }
+    }
+}
+
+impl<S: Clone> Outage<S> {
+    /// Notes the state if it is a failing one, made of when the outage began, and whether that is sure.
+    pub(super) fn note_failing(
+        &mut self,
+        failing: Option<impl FnOnce(TimePoint) -> S>,
+        is_sure: bool,
+        now: TimePoint,
+    ) {
+        let Some(failing) = failing else {
             if self.began.is_some() {
                 self.ended.get_or_insert(now);
             }
             return;
-        }
+        };
         if let Some(ended) = self.ended.take() {
             match now.since(ended) < STEADY_AFTER {
                 true => self.is_flapping = true,
@@ -45,7 +70,39 @@ impl Outage {
         }
         let began = *self.began.get_or_insert(now);
         self.is_sure |= is_sure;
-        self.last = Some(state.lasting_since(began));
+        self.last = Some(failing(began));
+    }
+
+    /// Returns what statuses report at that time.
+    pub(super) fn report(&self, now: TimePoint) -> Reported<S> {
+        let (Some(began), Some(last)) = (self.began, &self.last) else {
+            return Reported::Current;
+        };
+        let due = began.after(REPORTED_AFTER);
+        let was_reported = |by: TimePoint| self.is_sure || due <= by;
+        match self.ended {
+            None if was_reported(now) => Reported::Failing(last.clone(), None),
+            None => Reported::AsBefore(due),
+            Some(ended) => {
+                let steady = ended.after(STEADY_AFTER);
+                match self.is_flapping && was_reported(ended) && now < steady {
+                    true => Reported::Failing(last.clone(), Some(steady)),
+                    false => Reported::Current,
+                }
+            }
+        }
+    }
+}
+
+impl Outage<MemberState> {
+    /// Notes the state of the member, and whether its probe fails.
+    pub(super) fn note(&mut self, state: MemberState, is_sure: bool, now: TimePoint) {
+        let is_failing = matches!(
+            state,
+            MemberState::Unreachable { .. } | MemberState::Unwatched { .. }
+        );
+        let failing = is_failing.then_some(|began| state.lasting_since(began));
+        self.note_failing(failing, is_sure, now);
     }
 
     /// Returns what statuses report of a member in that state, and when time alone changes it. Syncing leaves a status as it is.
@@ -54,21 +111,32 @@ impl Outage {
         state: MemberState,
         now: TimePoint,
     ) -> (MemberState, Option<TimePoint>) {
-        let (Some(began), Some(last)) = (self.began, &self.last) else {
-            return (state, None);
-        };
-        let due = began.after(REPORTED_AFTER);
-        let was_reported = |by: TimePoint| self.is_sure || due <= by;
-        match self.ended {
-            None if was_reported(now) => (last.clone(), None),
-            None => (MemberState::Syncing, Some(due)),
-            Some(ended) => {
-                let steady = ended.after(STEADY_AFTER);
-                match self.is_flapping && was_reported(ended) && now < steady {
-                    true => (last.clone(), Some(steady)),
-                    false => (state, None),
-                }
-            }
+        match self.report(now) {
+            Reported::Current => (state, None),
+            Reported::AsBefore(due) => (MemberState::Syncing, Some(due)),
+            Reported::Failing(last, until) => (last, until),
+        }
+    }
+}
+
+impl Outage<Membership> {
+    /// Notes whether the member takes part in the clusterset.
+    pub(super) fn note(&mut self, membership: Membership, now: TimePoint) {
+        let is_failing = matches!(membership, Membership::Failing(_));
+        let failing = is_failing.then_some(|_| membership);
+        self.note_failing(failing, false, now);
+    }
+
+    /// Returns what statuses report of a member with that membership, and when time alone changes it. Unknown leaves a status as it is.
+    pub(super) fn reported(
+        &self,
+        membership: Membership,
+        now: TimePoint,
+    ) -> (Membership, Option<TimePoint>) {
+        match self.report(now) {
+            Reported::Current => (membership, None),
+            Reported::AsBefore(due) => (Membership::Unknown, Some(due)),
+            Reported::Failing(last, until) => (last, until),
         }
     }
 }
@@ -103,7 +171,7 @@ mod tests {
         ] {
             for (second, expected) in reports {
                 let at = |second: u64| start.after(Duration::from_secs(second));
-                let mut outage = Outage::default();
+                let mut outage = Outage::<MemberState>::default();
                 let mut state = MemberState::Synced;
                 for (number, change) in changes.iter().enumerate().filter(|(_, at)| *at <= second) {
                     state = match number % 2 {

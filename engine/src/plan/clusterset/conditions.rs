@@ -68,6 +68,16 @@ impl View<'_> {
         exports.chain(imports).collect()
     }
 
+    /// Returns when time alone changes what the statuses report.
+    pub fn again_at(&self) -> Option<TimePoint> {
+        if self.clusterset.exports.is_empty() {
+            return None;
+        }
+        let members = self.index.members.values();
+        let due = members.filter_map(|member| member.reported_membership(self.now).1);
+        due.min()
+    }
+
     fn member(&self, name: &ClusterName) -> Option<&Member> {
         let synced = self.index.member_state(name) == MemberState::Synced;
         self.index.members.get(name).filter(|_| synced)
@@ -371,9 +381,14 @@ impl View<'_> {
     /// How far a member is that answers and should import the service.
     fn imported_in(&self, name: &ClusterName) -> Option<State> {
         let member = self.member(name)?;
-        if let Membership::Failing(why) = member.membership() {
-            let text = format!("does not show its ServiceExports and ServiceImports ({why})");
-            return Some(State::FailedWrite(text));
+        let fails = matches!(member.membership(), Membership::Failing(_));
+        match member.reported_membership(self.now).0 {
+            Membership::Failing(why) => {
+                let text = format!("does not show its ServiceExports and ServiceImports ({why})");
+                return Some(State::FailedWrite(text));
+            }
+            _ if fails => return Some(State::InProgress),
+            _ => {}
         }
         let desired = self.clusterset.imports.of(name)?;
         let progress = self.progress.get(name);

@@ -268,7 +268,7 @@ fn a_member_that_cannot_be_asked_what_it_serves_is_named_in_its_cluster() {
         .identify("member1", "uid-of-member1", (1, 34));
     let failure = Failure::new(FailureKind::Forbidden, "forbidden: no");
     env.observe("member1", MemberEvent::NotDiscovered(failure))
-        .settle();
+        .pass(Duration::from_secs(11));
     let says = |env: &Environment| {
         let cluster = env
             .hub
