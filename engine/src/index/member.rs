@@ -273,6 +273,15 @@ impl Member {
         self.slices.in_the_way(key, name)
     }
 
+    /// The copies behind the Service of that key that were made on behalf of that owner and lost their labels.
+    pub fn lost_copies(
+        &self,
+        service: &ServiceKey,
+        owner: &str,
+    ) -> impl Iterator<Item = &Arc<str>> {
+        self.slices.lost_copies(service, owner)
+    }
+
     /// The slices of other clusters that Karmada's own controllers keep behind the Service of that key.
     pub fn karmadas_slices(
         &self,

@@ -340,6 +340,13 @@ impl DesiredCopies {
             .map(|(name, _)| name)
     }
 
+    /// Whether a copy of that name is known to be of no use, whichever its provider is.
+    pub fn abandons(&self, name: &str) -> bool {
+        let held = &self.held;
+        let may_be_wanted = held.all || !held.clusters.is_empty() || held.copies.contains(name);
+        !may_be_wanted && !self.wanted.contains_key(name)
+    }
+
     /// Whether a copy that is there is to go.
     pub fn rejects(&self, name: &Arc<str>, copy: &CopiedSlice) -> bool {
         let provider = copy.source_cluster.as_deref().unwrap_or_default();

@@ -51,6 +51,33 @@ fn a_copy_that_lost_labels_is_taken_back_and_kept_up() {
 }
 
 #[test]
+fn copy_that_lost_its_labels_and_its_source_is_reported_and_left_alone() {
+    let mut env = provided();
+    let mut stripped = copy(&env);
+    let labels = stripped["metadata"]["labels"]
+        .as_object_mut()
+        .expect("labels");
+    labels.retain(|label, _| label == "kubernetes.io/service-name");
+    let other = slice("foo-xyz", "foo").port("http", 8080);
+    env.on("member1", other.endpoint("10.1.0.7"))
+        .off("member1", Kind::Slice, "foo-abc");
+    put(&mut env, stripped.clone());
+    env.settle();
+    let name = stripped["metadata"]["name"].as_str().expect("a name");
+    let said = env.says("foo", "Ready");
+    let expected = format!("kubectl delete endpointslice {name} -n shop");
+    assert!(said.contains(&expected), "{said}");
+    assert!(
+        env.members["member2"]
+            .get(Kind::Slice, "shop", name)
+            .is_some()
+    );
+    env.off("member2", Kind::Slice, name).settle();
+    let said = env.says("foo", "Ready");
+    assert!(!said.contains("without its labels"), "{said}");
+}
+
+#[test]
 fn what_has_a_copys_name_is_reported_and_left_alone_and_no_member_is_listed_again_for_it() {
     let name = copy(&provided())["metadata"]["name"].clone();
     let name = name.as_str().expect("a name");

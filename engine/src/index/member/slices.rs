@@ -69,6 +69,18 @@ impl Slices {
         stray.karmadas.as_deref()
     }
 
+    /// The copies behind the Service of that key that were made on behalf of that owner and lost their labels.
+    pub(super) fn lost_copies(
+        &self,
+        service: &ServiceKey,
+        owner: &str,
+    ) -> impl Iterator<Item = &Arc<str>> {
+        let strays = self.strays.get(service).into_iter();
+        let strays = strays.flat_map(ByName::iter);
+        let lost = strays.filter(move |(_, stray)| stray.owner.as_deref() == Some(owner));
+        lost.map(|(name, _)| name)
+    }
+
     /// The version in which a source of the service is shown.
     pub(super) fn shown_version(&self, key: &ServiceKey, uid: &Uid) -> Option<u64> {
         let mut sources = self.sources.get(key)?.iter();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::api::condition::{self as names, TRUE, reason};
 use causeway::api::labels;
+use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, ExposureType, Preference, Tier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -184,6 +185,13 @@ impl View<'_> {
         }
         message.push_str(&self.ambiguous_hostnames());
         message.push_str(&self.without_places());
+        message.push_str(&self.remarks());
+        message
+    }
+
+    /// Names what people have to look at though the service is exposed.
+    fn remarks(&self) -> String {
+        let mut message = String::new();
         for (ignored, clusters) in self.ignored() {
             let clusters = clusters.join(", ");
             message.push_str(&format!(
@@ -196,10 +204,34 @@ impl View<'_> {
         if !clusters.is_empty() {
             message.push_str(&format!("; {}", advice(self.key, &clusters)));
         }
+        message.push_str(&self.lost_copies());
         if self.index.hub.hides_works(self.now) {
             message.push_str("; unknown whether Karmada manages it too (its Works cannot be read)");
         }
         message
+    }
+
+    /// Names copies that lost their labels and are not wanted any more: without its label nothing is deleted, and clients still use
+    /// them.
+    fn lost_copies(&self) -> String {
+        let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
+        let mut text = String::new();
+        for name in self.desired.placement.consumers() {
+            let (Some(member), Some(desired)) = (self.member(name), self.desired_member(name))
+            else {
+                continue;
+            };
+            for slice in member.lost_copies(self.key, &owner) {
+                if desired.copies.abandons(slice) {
+                    let namespace = &self.key.namespace;
+                    text.push_str(&format!(
+                        "; in {name} EndpointSlice {slice} is a copy without its labels and its source is gone: kubectl delete \
+                         endpointslice {slice} -n {namespace}"
+                    ));
+                }
+            }
+        }
+        text
     }
 
     fn lacks_endpoints(&self) -> bool {
