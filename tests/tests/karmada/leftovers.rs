@@ -11,8 +11,8 @@ use crate::environment::{HUB, NOTICED, Stage, bears};
 
 /// foo without a selector: provided by member1 from a slice that a person made, consumed by member2.
 async fn carry_without_selector(stage: &Stage) {
-    let foo = service("foo").port("http", 80).without_selector();
-    foo.create(stage.hub(), &stage.space).await;
+    let shared = service("foo").port("http", 80).without_selector();
+    shared.create(stage.hub(), &stage.space).await;
     let by_hand = "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: foo-by-hand, \
         labels: {kubernetes.io/service-name: foo, endpointslice.kubernetes.io/managed-by: staff}}, \
         addressType: IPv4, endpoints: [{addresses: [10.129.200.7]}], ports: [{name: http, port: 80, protocol: TCP}]}";
