@@ -56,14 +56,17 @@ impl Source<'_> {
     }
 
     /// Whether the exports let a member import the service. While an exporter is unknown, no member
-    /// ceases to import, and one begins only if the known exports and every recorded list name it.
+    /// ceases to import, and one begins only if the known exports and every recorded list name it. If
+    /// a recorded exporter is unknown and no import records a list, none begins.
     fn lets_import(&self, name: &ClusterName, member: &Member) -> bool {
         let selects = |consumers: &Consumers| self.selects(consumers, name, member);
         let agreed = || self.agreed.is_none_or(|shape| selects(&shape.consumers));
-        if self.unknown.is_none() {
+        let Some(unknown) = self.unknown else {
             return agreed();
-        }
-        self.is_held(member) || agreed() && self.recorded_consumers().all(|all| selects(&all))
+        };
+        let mut lists = self.recorded_consumers().peekable();
+        let are_recorded = unknown.is_empty() || lists.peek().is_some();
+        self.is_held(member) || agreed() && are_recorded && lists.all(|all| selects(&all))
     }
 
     /// Whether a member holds anything of ours of an import.

@@ -170,3 +170,21 @@ fn hand_made_import_begins_nothing_while_all_records_are_lost() {
     env.lose("member1").restart().pass(Duration::from_secs(600));
     assert!(get(&env, "member3", Kind::Service, "derived-foo").is_none());
 }
+
+#[test]
+fn nobody_begins_to_import_while_a_recorded_exporter_and_every_list_are_unknown() {
+    let mut env = exported_for(json!("member1"));
+    // The import made by hand records no list; its copies record member1.
+    env.on("member3", import("foo").port("http", 80)).settle();
+    let younger = service("foo").port("http", 80);
+    env.on("member3", younger).on("member3", export("foo"));
+    env.settle();
+    assert!(!env.copies("member3", "derived-foo").is_empty());
+    env.lose("member1").restart().pass(Duration::from_secs(600));
+    assert!(get(&env, "member2", Kind::Import, "foo").is_none());
+    env.reconnect("member1")
+        .introduce("member1")
+        .list("member1");
+    env.settle();
+    assert!(get(&env, "member2", Kind::Import, "foo").is_none());
+}
