@@ -44,7 +44,7 @@ fn controller(
 }
 
 #[tokio::test]
-async fn write_that_a_lapse_dropped_does_not_idle_a_renewed_leader() {
+async fn dropped_write_does_not_idle_a_renewed_leader() {
     let now = tokio::time::Instant::now();
     let leads = |seconds| Leadership::Leader {
         until: now + Duration::from_secs(seconds),
