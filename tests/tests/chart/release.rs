@@ -281,7 +281,13 @@ async fn members_and_definitions_outlive_the_release(fleet: &Fleet) {
 }
 
 async fn kubectl_mcs_takes_over_what_is_left(fleet: &Fleet) {
-    let installed = mcs(fleet, "install --wait=false").await.ok();
+    let refused = mcs(fleet, "install --wait=false").await.refused();
+    says(
+        &refused,
+        "clusters.cluster.karmada.io | conflicts with \"helm\"",
+    );
+    let install = "install --wait=false --force-conflicts";
+    let installed = mcs(fleet, install).await.ok();
     says(
         &installed,
         "deployment.apps/causeway-webhook created | clusters.cluster.karmada.io configured",
