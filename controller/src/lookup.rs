@@ -4,6 +4,7 @@ mod queue;
 
 use std::time::Duration;
 
+use causeway::api::discovery::is_unserved;
 use causeway::api::ownership::other_writer;
 use causeway::api::{self, bounds};
 use causeway::domain::{ClusterName, ServiceKey};
@@ -111,10 +112,7 @@ pub(crate) async fn prove_unserved(
     deadline: Duration,
 ) -> Result<(), Failure> {
     let listed = request::<APIGroupList>(client, "/apis", deadline).await?;
-    let groups = listed.classified()?.groups;
-    let of_group = groups.iter().filter(|one| one.name == group);
-    let mut served = of_group.flat_map(|one| &one.versions);
-    if groups.is_empty() || served.any(|one| versions.contains(&&*one.version)) {
+    if !is_unserved(&listed.classified()?, group, versions) {
         let text = format!("API discovery contradicts itself on group {group}");
         return Err(Failure::new(FailureKind::Other, text));
     }

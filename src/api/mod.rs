@@ -11,6 +11,7 @@ pub mod bounds;
 pub mod cluster;
 pub mod condition;
 pub mod crds;
+pub mod discovery;
 pub mod karmada;
 pub mod labels;
 pub mod multicluster;

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use crate::decide::{
     Clusters, HubView, Impact, Neighbors, Observed, PreparedChange, ServiceFacts, Unconfirmed,
 };
-use crate::hub_cache::{Cluster, ClusterCache, Service, ServiceCache, Services};
+use crate::hub_cache::{Cluster, ClusterCache, Service, ServiceCache, Services, lacks_clusters};
 use crate::lookups::Lookups;
 use crate::watch::follow;
 
@@ -87,7 +87,7 @@ impl Hub {
         );
 
         let clusters = watcher(Api::<Cluster>::all(self.client.clone()), config());
-        let cache = ClusterCache::new(Arc::clone(&self.clusters));
+        let cache = ClusterCache::new(self.client.clone(), Arc::clone(&self.clusters));
         let listed = readiness.awaits("the Clusters of the hub");
         tasks.spawn(
             "clusters",
@@ -222,7 +222,11 @@ impl Hub {
                 let all = list.into_iter().map(Cluster::into_entry);
                 Ok(Clusters::Named(Arc::new(all.collect())))
             }
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Clusters::NotServed),
+            Err(kube::Error::Api(status))
+                if status.code == 404 && lacks_clusters(&self.client).await? =>
+            {
+                Ok(Clusters::NotServed)
+            }
             Err(error) => Err(error),
         }
     }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use causeway::api;
+use causeway::api::discovery::is_unserved;
 use causeway::domain::ServicePort;
 use k8s_openapi::api::core::v1 as core;
 use kube::api::ObjectMeta;
 use kube::runtime::watcher::Event;
-use kube::{Resource, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use parking_lot::RwLock;
 use serde::{Deserialize, Deserializer};
 
@@ -127,10 +128,6 @@ impl Apply<Service> for ServiceCache {
         }
         false
     }
-
-    fn not_served(&mut self) -> bool {
-        false
-    }
 }
 
 fn key(service: &Service) -> (&str, &str) {
@@ -194,15 +191,27 @@ impl Cluster {
     }
 }
 
+/// Whether the hub serves no Clusters according to its list of API groups, which a 404 does not prove.
+///
+/// # Errors
+/// [`kube::Error`] where the list cannot be read.
+pub(crate) async fn lacks_clusters(client: &Client) -> kube::Result<bool> {
+    let listed = client.list_api_groups().await?;
+    let (group, version) = (Cluster::group(&()), Cluster::version(&()));
+    Ok(is_unserved(&listed, &group, &[&version]))
+}
+
 /// Fills the cache of Clusters.
 pub(crate) struct ClusterCache {
+    client: Client,
     cache: Arc<ArcSwapOption<Clusters>>,
     incoming: HashMap<Box<str>, Locality>,
 }
 
 impl ClusterCache {
-    pub(crate) fn new(cache: Arc<ArcSwapOption<Clusters>>) -> Self {
+    pub(crate) fn new(client: Client, cache: Arc<ArcSwapOption<Clusters>>) -> Self {
         Self {
+            client,
             cache,
             incoming: HashMap::new(),
         }
@@ -257,8 +266,11 @@ impl Apply<Cluster> for ClusterCache {
         false
     }
 
-    fn not_served(&mut self) -> bool {
+    async fn not_served(&mut self) -> bool {
         if !matches!(self.cache.load().as_deref(), Some(Clusters::NotServed)) {
+            if !matches!(lacks_clusters(&self.client).await, Ok(true)) {
+                return false;
+            }
             tracing::info!("Cluster objects not served by the hub, cluster names not checked");
             self.store(Clusters::NotServed);
         }

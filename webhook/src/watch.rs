@@ -7,6 +7,7 @@ use causeway::process::readiness::Awaited;
 use causeway::process::supervise::with_causes;
 use futures::{Stream, StreamExt};
 use kube::runtime::watcher::{Error, Event};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How long a watch rests after its first error in a row; each further one doubles it.
@@ -18,8 +19,11 @@ pub(crate) trait Apply<K> {
     /// Applies an event, and returns whether the initial list is complete.
     fn apply(&mut self, event: Event<K>) -> bool;
 
-    /// The API server does not serve the kind; returns whether that counts as an initial list.
-    fn not_served(&mut self) -> bool;
+    /// Learns that the API server answered 404 to the list; returns whether it serves no such kind, and
+    /// that counts as an initial list.
+    fn not_served(&mut self) -> impl Future<Output = bool> + Send {
+        std::future::ready(false)
+    }
 }
 
 /// Applies the watch of `what` to a cache until the shutdown. The awaited thing is ready once the initial list is complete,
@@ -49,7 +53,7 @@ pub(crate) async fn follow<K>(
                 cache.apply(event)
             }
             Some(Err(error)) => {
-                let synced = is_not_served(&error) && cache.not_served();
+                let synced = is_not_found(&error) && within(cache.not_served()).await;
                 if !synced {
                     let why = with_causes(&error);
                     tracing::warn!(watch = what, error = why, "watch of the hub failed");
@@ -71,8 +75,13 @@ pub(crate) async fn follow<K>(
     }
 }
 
-/// Whether the API server does not know the kind that was to be listed or watched.
-fn is_not_served(error: &Error) -> bool {
+/// Returns false if there is no answer in time.
+async fn within(answer: impl Future<Output = bool>) -> bool {
+    timeout(LONGEST_PAUSE, answer).await.unwrap_or(false)
+}
+
+/// Whether the list or watch was answered by 404.
+fn is_not_found(error: &Error) -> bool {
     match error {
         Error::InitialListFailed(kube::Error::Api(status))
         | Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,

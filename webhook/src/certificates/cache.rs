@@ -95,8 +95,4 @@ impl<K> Apply<K> for SlotUpdater<K> {
         self.changed.notify_one();
         listed
     }
-
-    fn not_served(&mut self) -> bool {
-        false
-    }
 }

@@ -24,7 +24,7 @@ pub(crate) struct FakeHub {
 }
 
 impl FakeHub {
-    /// Answers requests for that path (and query) so; others are not found.
+    /// Answers requests for that path (and query) so; to others as an API server that lacks the object or the kind.
     pub(crate) fn answers(&self, path: &str, code: StatusCode, body: Value) {
         let mut answers = self.answers.lock().expect("no panic");
         answers.insert(path.to_owned(), (code, body));
@@ -57,8 +57,12 @@ impl FakeHub {
         let path = request.uri().to_string();
         let answers = self.answers.lock().expect("no panic");
         let (code, body) = answers.get(&path).cloned().unwrap_or_else(|| {
+            if path == "/apis" {
+                return (StatusCode::OK, groups());
+            }
+            let name = path.rsplit('/').next().filter(|name| !name.contains('?'));
             let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "not found",
-                "reason": "NotFound", "code": 404});
+                "reason": "NotFound", "code": 404, "details": {"name": name}});
             (StatusCode::NOT_FOUND, status)
         });
         self.requests.lock().expect("no panic").push(path);
@@ -66,6 +70,12 @@ impl FakeHub {
         *response.status_mut() = code;
         response
     }
+}
+
+/// API groups of a hub without Clusters.
+pub(crate) fn groups() -> Value {
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "networking.karmada.io",
+        "versions": [{"groupVersion": "networking.karmada.io/v1alpha1", "version": "v1alpha1"}]}]})
 }
 
 /// A client of a hub that nobody listens for.

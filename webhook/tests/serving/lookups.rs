@@ -177,6 +177,55 @@ async fn clusters_are_looked_up_by_a_list_where_nothing_is_known_of_them() {
 }
 
 #[tokio::test]
+async fn front_end_that_answers_404_is_no_proof_that_clusters_are_not_served() {
+    let hub = FakeHub::default();
+    hub.answers(SERVICE, StatusCode::OK, service(80));
+    hub.answers(SERVICES, StatusCode::OK, list(&json!([])));
+    let html = json!("<html>404 page not found</html>");
+    for path in [CLUSTERS, "/apis"] {
+        hub.answers(path, StatusCode::NOT_FOUND, html.clone());
+    }
+    let called = Called::new(hub.client().await).await;
+    let named = json!({"types": ["CrossCluster"], "providerClusters": [{"name": "a"}]});
+    let (code, answer) = called.review("/validate", &create(named)).await;
+    assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE, "{answer}");
+
+    let view = Hub::new(hub.client().await);
+    let readiness = Readiness::default();
+    view.watch(&called.process.tasks, &readiness);
+    let requested = async |path: &str, times: usize| {
+        let (deadline, mut seen) = (Instant::now() + Duration::from_secs(20), 0);
+        while seen < times {
+            assert!(Instant::now() < deadline, "{path} is not requested");
+            seen += hub
+                .requests()
+                .iter()
+                .filter(|one| one.starts_with(path))
+                .count();
+            tokio::task::yield_now().await;
+        }
+    };
+    let clusters = "/apis/cluster.karmada.io/v1alpha1/clusters";
+    requested(clusters, 3).await;
+    let Err(Unready::Awaits(awaited)) = readiness.check() else {
+        panic!("ready, or ends: {:?}", readiness.check());
+    };
+    assert!(
+        awaited
+            .iter()
+            .any(|one| one.contains("the Clusters of the hub")),
+        "{awaited:?}"
+    );
+
+    hub.answers("/apis", StatusCode::OK, hub::groups());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while let Err(awaited) = readiness.check() {
+        assert!(Instant::now() < deadline, "{awaited:?}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn a_permanent_id_is_kept_unless_another_object_has_it() {
     let hub = FakeHub::default();
     let called = Called::new(hub.client().await).await;
@@ -222,7 +271,12 @@ async fn a_failed_request_to_the_hub_is_an_error_and_no_decision() {
     for path in [SERVICE, BEARERS] {
         forbidden.answers(path, StatusCode::FORBIDDEN, status.clone());
     }
+    let front_end = FakeHub::default();
+    for path in [SERVICE, BEARERS, CLUSTERS, "/apis"] {
+        front_end.answers(path, StatusCode::NOT_FOUND, json!("<html>404</html>"));
+    }
     let hubs = [
+        ("front end", front_end.client().await, "request to the hub"),
         ("broken", broken.client().await, "etcd is gone"),
         ("forbidden", forbidden.client().await, "is forbidden"),
         ("gone", hub::unreachable().await, "request to the hub"),
