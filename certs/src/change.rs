@@ -1,11 +1,11 @@
-//! What the Secret holds after a change.
+//! Contents of the two Secrets after a change.
 
 use std::time::{Duration, SystemTime};
 
 use crate::fault::Fault;
-use crate::issue::{Authority, Credentials, IssueError, Leaf};
+use crate::issue::{Authority, Credentials, IssueError, Leaf, Purpose};
 use crate::rotation::{Change, Situation};
-use crate::stored::{CA_KEY, CERTIFICATE, Contents, KEY, Signer, Stored};
+use crate::stored::{CA_KEY, CERTIFICATE, Contents, KEY, Secrets, Signer, Stored};
 use crate::trust::Trusted;
 
 const COMMON_NAME: &str = "causeway-webhook";
@@ -24,12 +24,22 @@ pub enum ChangeError {
 }
 
 impl Situation<'_> {
-    /// What the Secret holds after a change.
+    /// Returns the two Secrets after a change.
     ///
     /// # Errors
     /// [`ChangeError`] where a certificate cannot be issued, or where the change is not the one for
     /// this situation.
-    pub fn apply(&self, change: Change) -> Result<Contents, ChangeError> {
+    pub fn apply(&self, change: Change) -> Result<Secrets, ChangeError> {
+        Ok(self.split(&self.changed(change)?))
+    }
+
+    /// Distributes contents over the Secrets: the key of the authority stays in the serving one as
+    /// long as replicas of a version that stores it there may run.
+    pub(crate) fn split(&self, contents: &Contents) -> Secrets {
+        Secrets::split(contents, self.handover_left().is_some())
+    }
+
+    fn changed(&self, change: Change) -> Result<Contents, ChangeError> {
         let signer = self.signer();
         Ok(match change {
             Change::Normalize => match signer {
@@ -56,7 +66,7 @@ impl Situation<'_> {
         Ok(Signer::new(&authority).ok_or(Fault::Undecodable)?)
     }
 
-    /// The Secret in its normal form, in which that authority signs.
+    /// The normal form of both Secrets together, in which that authority signs.
     ///
     /// Where authorities were lost it is made of all that is still valid, wherever it is found, so
     /// that whoever is trusted stays so. Else it is what is stored, without what is not needed.
@@ -111,7 +121,8 @@ impl Situation<'_> {
         let last_good = self.last_good.map(of).unwrap_or_default();
         let bundles = self.published.bundles.iter();
         let published = bundles.flat_map(|bundle| bundle.authorities.clone());
-        let known = serving.into_iter().chain(last_good);
+        let copied = self.stored.copied.authorities.iter().cloned();
+        let known = serving.into_iter().chain(last_good).chain(copied);
         let mut trust = vec![signer.certificate.clone()];
         for authority in known.chain(of(self.stored)).chain(published) {
             let is_valid = authority.period().check(self.now).is_ok();
@@ -134,7 +145,7 @@ impl Situation<'_> {
     /// names.
     fn restore_leaf(&self, contents: &mut Contents) {
         let fault = |contents: &Contents| {
-            let read = Stored::read(Some(contents.clone()));
+            let read = Stored::read(Secrets::split(contents, false));
             read.leaf(self.names, self.now).err()
         };
         if let Some(last_good) = self.last_good
@@ -167,7 +178,7 @@ impl Situation<'_> {
             .unwrap_or(self.now)
     }
 
-    /// The Secret with a new leaf of that authority, which signs from now on.
+    /// Both Secrets together with a new leaf of that authority, which signs from now on.
     fn with_new_leaf(&self, issuer: &Signer) -> Result<Contents, ChangeError> {
         let leaf = self.new_leaf(issuer)?;
         let mut contents = self.stored.contents().clone();
@@ -203,6 +214,7 @@ impl Situation<'_> {
             names: names.names,
             addresses: names.addresses,
             validity: self.lifetimes.leaf().min(left).max(Duration::from_secs(1)),
+            purpose: Purpose::Server,
         };
         Ok(issuer.authority()?.issue(&leaf, self.now)?)
     }

@@ -38,6 +38,16 @@ pub enum IssueError {
     Sign(#[source] rcgen::Error),
 }
 
+/// Side of a connection that a leaf may authenticate: its extended key usage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// A server.
+    #[default]
+    Server,
+    /// A client.
+    Client,
+}
+
 /// What a leaf certificate says.
 #[derive(Clone, Debug, Default)]
 pub struct Leaf {
@@ -51,6 +61,8 @@ pub struct Leaf {
     pub addresses: Vec<IpAddr>,
     /// How long it is valid.
     pub validity: Validity,
+    /// Its only extended key usage.
+    pub purpose: Purpose,
 }
 
 /// A certificate and its private key, both PEM; the key is PKCS#8.
@@ -126,7 +138,7 @@ impl Authority {
         self.issuer.key().serialize_pem()
     }
 
-    /// Signs a leaf with a key of its own, for servers and clients alike.
+    /// Signs a leaf with a key of its own.
     ///
     /// # Errors
     /// [`IssueError::Name`], [`IssueError::Time`] and [`IssueError::Sign`].
@@ -140,10 +152,10 @@ impl Authority {
         params.subject_alt_names = alternative_names(leaf)?;
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
+        params.extended_key_usages = vec![match leaf.purpose {
+            Purpose::Server => ExtendedKeyUsagePurpose::ServerAuth,
+            Purpose::Client => ExtendedKeyUsagePurpose::ClientAuth,
+        }];
         let key = KeyPair::generate().map_err(IssueError::Sign)?;
         let certificate = params
             .signed_by(&key, &self.issuer)
@@ -209,6 +221,7 @@ mod tests {
             names: vec!["causeway-webhook.causeway-system.svc".to_owned()],
             addresses: vec![Ipv4Addr::LOCALHOST.into()],
             validity: DAY,
+            purpose: Purpose::Server,
         }
     }
 
@@ -262,6 +275,25 @@ mod tests {
             1_800_000_000 + 24 * 60 * 60
         );
         assert!(!leaf.is_ca());
+    }
+
+    #[test]
+    fn leaf_has_its_purpose_as_only_extended_key_usage() {
+        let authority = Authority::new("ours", 10 * DAY, now()).unwrap();
+        for (purpose, server, client) in [
+            (Purpose::Server, true, false),
+            (Purpose::Client, false, true),
+        ] {
+            let leaf = Leaf {
+                purpose,
+                ..webhook()
+            };
+            let leaf = der(&authority.issue(&leaf, now()).unwrap().certificate);
+            let (_, leaf) = X509Certificate::from_der(&leaf).unwrap();
+            let usage = leaf.extended_key_usage().unwrap().unwrap().value;
+            assert_eq!((usage.server_auth, usage.client_auth), (server, client));
+            assert!(!usage.any && usage.other.is_empty(), "{usage:?}");
+        }
     }
 
     #[test]

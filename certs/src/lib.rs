@@ -10,12 +10,12 @@ mod trust;
 
 pub use change::ChangeError;
 pub use fault::Fault;
-pub use issue::{Authority, Credentials, IssueError, Leaf, Validity};
+pub use issue::{Authority, Credentials, IssueError, Leaf, Purpose, Validity};
 pub use rotation::{
     Change, Decision, Lifetimes, LifetimesError, RotationRequest, Situation, decide,
 };
 pub use stored::{
     CA_CERTIFICATE, CA_KEY, CERTIFICATE, Contents, KEY, NEXT_CERTIFICATE, NEXT_KEY, Names,
-    OLD_UNTIL, Served, Signer, Stored,
+    OLD_UNTIL, Secrets, Served, Signer, Stored,
 };
 pub use trust::{Bundle, Period, Publication, PublicationTracker, Trusted, bundle_pem};

@@ -1,20 +1,30 @@
-//! The rotation of the certificates: a pure state machine over one Secret that all replicas share.
+//! The rotation of the certificates: a pure state machine over two Secrets that all replicas share.
+//!
+//! # Secrets
+//! The Secret of the authority holds all that signs, and decides whom peers trust. The serving Secret
+//! holds the leaf, its key, and a copy of the trusted certificates. A change that concerns both
+//! writes the authority first: what the leaf needs is stored before the leaf.
+//!
+//! Versions up to 0.1 store all of it in the serving Secret. As long as that one can sign, it decides,
+//! and the Secret of the authority is a copy. After [`Lifetimes::handover`] the key of the authority
+//! is removed from it. Until then replicas of both versions agree.
 //!
 //! # States
-//! Every replica reads the state from the Secret and from the webhook configurations; none keeps
+//! Every replica reads the state from the Secrets and from the webhook configurations; none keeps
 //! one of its own, so a restart at any moment loses nothing and no replica has to lead.
 //!
-//! | state of the Secret | change that leaves it |
+//! | state of the Secrets | change that leaves it |
 //! | --- | --- |
-//! | *damaged*: it is not in its normal form | [`Change::Normalize`] |
+//! | *damaged*: they are not in their normal form | [`Change::Normalize`] |
 //! | *due*: the authority nears its end, or a person requests another | [`Change::Stage`] |
 //! | *issuing*: a staged authority is trusted everywhere, or the leaf is missing, wrong or due | [`Change::Issue`] |
 //! | *at rest* | none: nothing is written |
 //!
-//! In its normal form the Secret holds one authority that signs, every other that a valid leaf may
+//! In their normal form the Secrets hold one authority that signs, every other that a valid leaf may
 //! still need until `old-ca.until`, at most one staged authority, the best leaf that is known, and
-//! nothing else. Each change is one write on the condition that the Secret is as it was read;
-//! whoever loses that race reads again.
+//! nothing else. Each write of a Secret has the condition that the Secret is as it was read; a
+//! replica that loses that race reads again. A replica that stops between the two writes of a change
+//! leaves a state from which every replica goes on.
 //!
 //! Three changes are what the guarantees need. Normalize alone can follow from what is stored and
 //! remembered. Stage and Issue are apart because API servers take time to notice a caBundle, and
@@ -27,14 +37,17 @@
 //! * An authority that no longer signs stays trusted until the last leaf of it has expired. So
 //!   whoever serves a valid leaf, however late it learns of the next, is trusted.
 //! * A Secret that was deleted, emptied or damaged is written back by a replica that knows what it
-//!   held. A replica that knows nothing begins again beside every authority that the caBundles hold.
+//!   held. A replica that knows nothing begins again beside every authority that the caBundles and
+//!   the serving Secret hold.
 //! * An older Secret that somebody puts back first learns of the authority whose leaf is served;
 //!   until then no caBundle is written.
 //! * At rest nothing is written.
 //!
 //! # Assumptions
-//! Clocks differ by less than the life of a certificate. The caller reads the configurations before
-//! the Secret, and again after it where nothing in the Secret can sign.
+//! Clocks differ by less than the life of a certificate. The caller reads the configurations, then the
+//! serving Secret, then the Secret of the authority: so the authority of every leaf that it reads is
+//! stored in what it reads last. It reads the configurations again where nothing can sign, and the
+//! serving Secret again where that one can sign.
 
 use std::time::{Duration, SystemTime};
 
@@ -46,6 +59,9 @@ use crate::trust::{Publication, Trusted};
 const SETTLING: Duration = Duration::from_secs(10);
 /// Where leaves are short-lived, no longer than this share of their life.
 const SETTLING_SHARE: u32 = 10;
+/// How long the key of the authority stays in the serving Secret: a Deployment gives up on a rollout
+/// after this time (its `progressDeadlineSeconds`).
+const HANDOVER: Duration = Duration::from_secs(10 * 60);
 /// An authority lives at least for so many lives of a leaf, or it would be due for replacement at once.
 const LEAVES_IN_A_LIFE: u32 = 3;
 
@@ -99,8 +115,18 @@ impl Lifetimes {
         SETTLING.min(self.leaf / SETTLING_SHARE)
     }
 
-    /// A leaf is due when two thirds of its life are over; one that was made to live longer than leaves now do, with them.
+    /// How long replicas of a version that stores everything in the serving Secret may run beside this
+    /// one, after it was last seen to hold everything.
+    pub fn handover(&self) -> Duration {
+        HANDOVER.min(self.leaf / SETTLING_SHARE)
+    }
+
+    /// Time until a leaf is due: two thirds of its life, or of the life that leaves have now. A leaf
+    /// that could authenticate a client is due at once.
     fn leaf_due(&self, leaf: &Served, now: SystemTime) -> Duration {
+        if !leaf.is_for_servers_only {
+            return Duration::ZERO;
+        }
         let life = leaf.period.life();
         let age = now.duration_since(leaf.period.from).unwrap_or_default();
         let renewed_at = life.min(self.leaf) / 3 * 2;
@@ -127,9 +153,11 @@ pub enum RotationRequest {
 /// All that the decision rests on.
 #[derive(Clone, Copy)]
 pub struct Situation<'a> {
-    /// What the Secret holds.
+    /// Contents of the two Secrets.
     pub stored: &'a Stored,
-    /// What it held when this process last served a leaf of it.
+    /// How long this process has seen the key of the authority in the serving Secret.
+    pub combined_for: Duration,
+    /// Contents of the Secrets when this process last served a leaf of them.
     pub last_good: Option<&'a Stored>,
     /// The leaf that this process serves.
     pub serving: Option<&'a Served>,
@@ -145,10 +173,10 @@ pub struct Situation<'a> {
     pub now: SystemTime,
 }
 
-/// A change of the Secret.
+/// A change of the Secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Brings the Secret into its normal form: restores what this process knows of what was lost,
+    /// Brings the Secrets into their normal form: restores what this process knows of what was lost,
     /// creates an authority where none can sign, removes what is not needed any more.
     Normalize,
     /// Stores the authority that is to sign next beside the one that signs.
@@ -161,7 +189,7 @@ pub enum Change {
 /// The next step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// The next change of the Secret.
+    /// The next change of the Secrets.
     pub change: Option<Change>,
     /// What was wrong and is repaired by it.
     pub repairs: Option<Fault>,
@@ -195,7 +223,7 @@ impl Situation<'_> {
             return (Some(Change::Normalize), self.damage(None));
         };
         let normal = self.normal_form(signer);
-        if normal != *self.stored.contents() {
+        if normal != *self.stored.contents() || self.split(&normal) != *self.stored.secrets() {
             (Some(Change::Normalize), self.damage(Some(&normal)))
         } else if self.is_authority_due(signer) {
             (Some(Change::Stage), None)
@@ -212,8 +240,25 @@ impl Situation<'_> {
             (Some(RotationRequest::Leaf), Change::Issue)
             | (Some(RotationRequest::Authority), Change::Stage) => true,
             (Some(RotationRequest::Authority), Change::Normalize) => self.signer().is_none(),
-            (Some(RotationRequest::Authority), Change::Issue) => self.settled_next().is_some(),
+            (Some(RotationRequest::Authority), Change::Issue) => {
+                self.is_succession_unfinished() || self.settled_next().is_some()
+            }
         }
+    }
+
+    /// Whether the stored leaf is of another authority than the one that signs: a replica stopped
+    /// between the two writes of a succession.
+    fn is_succession_unfinished(&self) -> bool {
+        let leaf = self.stored.leaf(self.names, self.now);
+        let signer = self.stored.signing(self.now);
+        matches!((leaf, signer), (Ok(leaf), Ok(signer)) if leaf.issuer != signer.certificate)
+    }
+
+    /// Time until the key of the authority is removed from the serving Secret; `None` where it is not
+    /// there, or is to be removed now.
+    pub(crate) fn handover_left(&self) -> Option<Duration> {
+        let left = self.lifetimes.handover().checked_sub(self.combined_for);
+        left.filter(|left| self.stored.is_combined() && !left.is_zero())
     }
 
     /// The authority that signs: the stored one, else the one that this process knows, else one that
@@ -253,9 +298,18 @@ impl Situation<'_> {
                 .filter(|normal| !has_its_leaf(normal))
                 .and(self.leaf_fault())
         };
-        let rubbish = || self.stored.trusted.rubbish.then_some(Fault::Undecodable);
+        let rubbish = || {
+            let is_rubbish = self.stored.trusted.rubbish || self.stored.copied.rubbish;
+            is_rubbish.then_some(Fault::Undecodable)
+        };
+        let copy = || {
+            let is_served = self.stored.leaf(self.names, self.now).is_ok();
+            let is_lost = is_served && self.stored.copied.authorities.is_empty();
+            is_lost.then_some(Fault::Missing)
+        };
         let forgotten = self.forgotten().map(|_| Fault::Forgotten);
-        forgotten.or_else(next).or_else(leaf).or_else(rubbish)
+        let faults = forgotten.or_else(next).or_else(leaf);
+        faults.or_else(rubbish).or_else(copy)
     }
 
     /// What is wrong with the stored leaf; `None` where none was there before, too.
@@ -283,7 +337,8 @@ impl Situation<'_> {
     /// Whether another authority is to be staged.
     fn is_authority_due(&self, signer: &Signer) -> bool {
         let due = self.lifetimes.authority_due(&signer.certificate, self.now);
-        let is_due = due.is_zero() || self.request == Some(RotationRequest::Authority);
+        let is_requested = self.request == Some(RotationRequest::Authority);
+        let is_due = due.is_zero() || (is_requested && !self.is_succession_unfinished());
         is_due && self.stored.next(self.now).is_none()
     }
 
@@ -347,6 +402,7 @@ impl Situation<'_> {
             next.is_none()
                 .then(|| self.lifetimes.authority_due(&signing.certificate, now)),
             old_until,
+            self.handover_left(),
         ];
         settles
             .chain(ends)

@@ -1,4 +1,5 @@
-//! What the shared Secret holds, decoded as far as it can be. The Secret is written by others too: nothing in it is trusted unchecked.
+//! Contents of the two shared Secrets, decoded as far as possible. Others write them too: nothing in
+//! them is trusted unchecked.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -27,7 +28,7 @@ pub const NEXT_KEY: &str = "next-ca.key";
 /// Until when the authorities that no longer sign are trusted, in seconds of Unix time.
 pub const OLD_UNTIL: &str = "old-ca.until";
 
-/// Every key of the Secret.
+/// Every key of the two Secrets.
 pub(crate) const KEYS: [&str; 7] = [
     CA_CERTIFICATE,
     CA_KEY,
@@ -39,8 +40,18 @@ pub(crate) const KEYS: [&str; 7] = [
 ];
 
 const LEAF: [&str; 2] = [CERTIFICATE, KEY];
+/// Keys of the Secret of the authority.
+const AUTHORITY: [&str; 5] = [
+    CA_CERTIFICATE,
+    CA_KEY,
+    NEXT_CERTIFICATE,
+    NEXT_KEY,
+    OLD_UNTIL,
+];
+/// Keys of the serving Secret. Its `ca.crt` is a copy.
+const SERVING: [&str; 3] = [CA_CERTIFICATE, CERTIFICATE, KEY];
 
-/// What the Secret holds of causeway's, undecoded.
+/// causeway's part of the data of a Secret, or of both Secrets together, undecoded.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Contents(BTreeMap<&'static str, Vec<u8>>);
 
@@ -81,6 +92,11 @@ impl Contents {
 
     pub(crate) fn remove(&mut self, key: &'static str) {
         self.0.remove(key);
+    }
+
+    fn only(&self, keys: &[&'static str]) -> Self {
+        let kept = self.0.iter().filter(|(key, _)| keys.contains(key));
+        Self(kept.map(|(key, value)| (*key, value.clone())).collect())
     }
 
     /// Sets the authority that is to sign next.
@@ -194,6 +210,8 @@ pub struct Served {
     /// When it is valid.
     pub period: Period,
     names: Names,
+    /// Whether it authenticates a server and nothing else.
+    pub(crate) is_for_servers_only: bool,
     der: Vec<u8>,
 }
 
@@ -219,9 +237,15 @@ impl Served {
             issuer: issuer.ok_or(Fault::UnknownIssuer)?.clone(),
             period: Period::of(&parsed),
             names: Names::of(&parsed),
+            is_for_servers_only: is_for_servers_only(&parsed),
             der: block.contents.clone(),
         })
     }
+}
+
+fn is_for_servers_only(certificate: &X509Certificate<'_>) -> bool {
+    let usage = certificate.extended_key_usage().ok().flatten();
+    usage.is_some_and(|usage| usage.value.server_auth && !usage.value.client_auth)
 }
 
 fn undecodable<E>(_: E) -> Fault {
@@ -282,12 +306,63 @@ impl Names {
     }
 }
 
-/// What the Secret holds, decoded. What depends on the time takes the time as an argument.
+/// The two Secrets as read or as to be written; `None` where one does not exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// The serving Secret: the leaf, its key, and the certificates of the authorities.
+    pub serving: Option<Contents>,
+    /// The Secret of the authority: all that signs.
+    pub authority: Option<Contents>,
+}
+
+impl Secrets {
+    /// Distributes contents over the two Secrets. `combined` leaves a copy of all in the serving one.
+    pub fn split(contents: &Contents, combined: bool) -> Self {
+        let serving = if combined {
+            contents.clone()
+        } else {
+            contents.only(&SERVING)
+        };
+        Self {
+            serving: Some(serving),
+            authority: Some(contents.only(&AUTHORITY)),
+        }
+    }
+
+    /// Whether the serving Secret can sign by itself, as versions up to 0.1 store it. Then it alone
+    /// decides: such a version wrote it last.
+    pub fn is_combined(&self) -> bool {
+        let can_sign = |serving: &Contents| {
+            let bundle = Bundle::read(serving.get(CA_CERTIFICATE).unwrap_or_default());
+            Signer::read(serving, CA_CERTIFICATE, CA_KEY, &bundle).is_ok()
+        };
+        self.serving.as_ref().is_some_and(can_sign)
+    }
+
+    /// The authorities of the one and the leaf of the other. Where the Secret of the authority is
+    /// empty, the serving one is all that is known.
+    fn contents(&self) -> Contents {
+        let serving = self.serving.clone().unwrap_or_default();
+        match &self.authority {
+            Some(authority) if !authority.is_empty() && !self.is_combined() => {
+                let mut contents = authority.only(&AUTHORITY);
+                contents.copy_leaf(&serving);
+                contents
+            }
+            _ => serving,
+        }
+    }
+}
+
+/// The decoded contents of the two Secrets. What depends on the time takes the time as an argument.
 #[derive(Clone)]
 pub struct Stored {
+    secrets: Secrets,
     pub(crate) contents: Contents,
     pub(crate) trusted: Bundle,
-    exists: bool,
+    /// The copy of the authorities in the serving Secret.
+    pub(crate) copied: Bundle,
+    is_combined: bool,
     signing: Result<Signer, Fault>,
     next: Option<Result<Signer, Fault>>,
     leaf: Result<Served, Fault>,
@@ -295,16 +370,19 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Decodes the contents of the Secret; `None` where there is no Secret.
-    pub fn read(contents: Option<Contents>) -> Self {
-        let exists = contents.is_some();
-        let contents = contents.unwrap_or_default();
+    /// Decodes the contents of the two Secrets.
+    pub fn read(secrets: Secrets) -> Self {
+        let contents = secrets.contents();
+        let copied = secrets.serving.as_ref();
+        let copied = copied.and_then(|serving| serving.get(CA_CERTIFICATE));
         let bundle = |key| Bundle::read(contents.get(key).unwrap_or_default());
         let trusted = bundle(CA_CERTIFICATE);
         let next = bundle(NEXT_CERTIFICATE);
         let has_next = contents.get(NEXT_CERTIFICATE).is_some() || contents.get(NEXT_KEY).is_some();
         Self {
-            exists,
+            is_combined: secrets.is_combined(),
+            copied: Bundle::read(copied.unwrap_or_default()),
+            secrets,
             signing: Signer::read(&contents, CA_CERTIFICATE, CA_KEY, &trusted),
             next: has_next.then(|| Signer::read(&contents, NEXT_CERTIFICATE, NEXT_KEY, &next)),
             leaf: Served::read(&contents, &trusted),
@@ -319,7 +397,7 @@ impl Stored {
     /// # Errors
     /// Why there is none at that time.
     pub fn signing(&self, now: SystemTime) -> Result<&Signer, Fault> {
-        if !self.exists {
+        if self.secrets.authority.is_none() && !self.is_combined {
             return Err(Fault::NoSecret);
         }
         valid(self.signing.as_ref(), now)
@@ -335,7 +413,7 @@ impl Stored {
     /// # Errors
     /// Why it should not be at that time.
     pub fn leaf(&self, names: &Names, now: SystemTime) -> Result<&Served, Fault> {
-        if !self.exists {
+        if self.secrets.serving.is_none() {
             return Err(Fault::NoSecret);
         }
         let leaf = self.leaf.as_ref().map_err(|fault| *fault)?;
@@ -347,12 +425,22 @@ impl Stored {
         }
     }
 
-    /// What is stored, undecoded.
+    /// The two Secrets, undecoded.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Whether the serving Secret holds the key of the authority, as versions up to 0.1 store it.
+    pub fn is_combined(&self) -> bool {
+        self.is_combined
+    }
+
+    /// The authority and the leaf, undecoded.
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
 
-    /// Whether there is a Secret with anything of causeway's in it.
+    /// Whether either Secret holds anything of causeway's.
     pub fn is_anything(&self) -> bool {
         !self.contents.is_empty()
     }

@@ -51,7 +51,7 @@ const MANIFESTS: [Manifest; 7] = [
         path: "hub/workloads.yaml",
         about: &[
             "The webhook and the controller on the hub itself, with the accounts of rbac.yaml. The webhook keeps its own certificates, in",
-            "the Secret causeway-webhook-tls; options/cert-manager.yaml says how cert-manager does it instead.",
+            "the Secrets causeway-webhook-tls and causeway-webhook-ca; options/cert-manager.yaml has cert-manager do it instead.",
         ],
         templates: &[
             "webhook-priorityclass",

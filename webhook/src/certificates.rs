@@ -1,10 +1,10 @@
-//! Self-managed certificates: the webhook issues them, stores them in one Secret that all replicas
+//! Self-managed certificates: the webhook issues them, stores them in two Secrets that all replicas
 //! share, publishes the authority in the caBundle of causeway's webhook configurations, and rotates.
 //!
-//! [`causeway_certs::decide`] says what is to be done. Here the Secret and the configurations are
+//! [`causeway_certs::decide`] decides. Here the Secrets and the configurations are
 //! watched, and the decision is made again whenever one of them changes or time has passed. A
 //! decision that needs a write is never carried out on the cache: the configurations are read, then
-//! the Secret, and it is made again on these. A caBundle is patched on the condition that it is as it
+//! the Secrets, and it is made again on these. A caBundle is patched on the condition that it is as it
 //! was read, so no replica that lags behind can remove an authority that another has stored since. At
 //! rest the hub has the watches of this, and no requests.
 
@@ -28,7 +28,7 @@ pub use args::SelfManaged;
 /// The name of causeway's MutatingWebhookConfiguration and of its ValidatingWebhookConfiguration.
 pub const REGISTRATION: &str = "causeway";
 
-/// Annotation of the Secret: `leaf` requests a new serving certificate, `ca` a new authority and then
+/// Annotation of the serving Secret: `leaf` requests a new serving certificate, `ca` a new authority and then
 /// a leaf of it. It is removed when that is under way.
 pub const ROTATE: &str = "mcs.causeway.dev/rotate";
 

@@ -1,5 +1,6 @@
-//! Any number of replicas, one Secret and two caBundles, and all that may happen to them: whatever it is, they come to agree, and
-//! on the way nobody who serves a valid leaf loses the trust in it by a replica's doing.
+//! Any number of replicas, two Secrets and two caBundles, and all that may happen to them: whatever it
+//! is, they come to agree, and no replica takes away the trust in a valid leaf that is served. Some of
+//! the replicas may be of a version that stores everything in one Secret.
 
 use std::time::Duration;
 
@@ -26,23 +27,39 @@ enum Event {
     /// A replica does all that there is to do for it.
     Turn(usize),
     Crash(usize),
+    /// A replica of this version, or of one that stores everything in one Secret, takes its place.
+    Replace(usize, Version),
     Advance(Duration),
     Jump {
         days: u64,
         back: bool,
     },
-    DeleteSecret,
-    EmptySecret,
-    RemoveKey(usize),
-    Spoil(usize),
+    DeleteSecret(Which),
+    EmptySecret(Which),
+    RemoveKey(Which, usize),
+    Spoil(Which, usize),
     /// A key gets the value of another.
-    Confuse(usize, usize),
+    Confuse(Which, usize, usize),
     /// An earlier state of the Secret is put back.
-    PutBack(usize),
+    PutBack(Which, usize),
     Overwrite(usize, Overwrite),
     DeleteConfiguration(usize),
     CreateConfiguration(usize),
     Request(RotationRequest),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    Serving,
+    Authority,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Version {
+    /// Stores everything in the serving Secret.
+    Before,
+    #[default]
+    This,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,20 +82,23 @@ fn event() -> impl Strategy<Value = Event> {
         Just(RotationRequest::Leaf),
         Just(RotationRequest::Authority)
     ];
+    let which = || prop_oneof![Just(Which::Serving), Just(Which::Authority)];
+    let version = prop_oneof![Just(Version::Before), Just(Version::This)];
     prop_oneof![
         30 => replica.clone().prop_map(Event::Step),
         12 => replica.clone().prop_map(Event::Observe),
         12 => replica.clone().prop_map(Event::Turn),
-        4 => replica.prop_map(Event::Crash),
+        4 => replica.clone().prop_map(Event::Crash),
+        3 => (replica, version).prop_map(|(one, version)| Event::Replace(one, version)),
         8 => (1_u64..30).prop_map(|seconds| Event::Advance(Duration::from_secs(seconds))),
         4 => (1_u32..25).prop_map(|days| Event::Advance(DAY * days)),
         1 => (1_u64..2000, any::<bool>()).prop_map(|(days, back)| Event::Jump { days, back }),
-        2 => Just(Event::DeleteSecret),
-        1 => Just(Event::EmptySecret),
-        2 => key.clone().prop_map(Event::RemoveKey),
-        2 => key.clone().prop_map(Event::Spoil),
-        2 => (key.clone(), key).prop_map(|(one, other)| Event::Confuse(one, other)),
-        2 => (0_usize..40).prop_map(Event::PutBack),
+        2 => which().prop_map(Event::DeleteSecret),
+        1 => which().prop_map(Event::EmptySecret),
+        2 => (which(), key.clone()).prop_map(|(which, key)| Event::RemoveKey(which, key)),
+        2 => (which(), key.clone()).prop_map(|(which, key)| Event::Spoil(which, key)),
+        2 => (which(), key.clone(), key).prop_map(|(which, one, other)| Event::Confuse(which, one, other)),
+        2 => (which(), 0_usize..40).prop_map(|(which, back)| Event::PutBack(which, back)),
         3 => (configuration.clone(), overwrite).prop_map(|(one, with)| Event::Overwrite(one, with)),
         1 => configuration.clone().prop_map(Event::DeleteConfiguration),
         2 => configuration.prop_map(Event::CreateConfiguration),

@@ -3,10 +3,12 @@ use std::time::{Duration, Instant, SystemTime};
 use super::*;
 use crate::stored::{
     CA_CERTIFICATE, CA_KEY, CERTIFICATE, Contents, KEY, NEXT_CERTIFICATE, NEXT_KEY, OLD_UNTIL,
+    Secrets,
 };
 use crate::trust::{Bundle, PublicationTracker};
 use crate::{Authority, Leaf};
 
+mod handover;
 mod succession;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -36,6 +38,7 @@ fn leaf_of(authority: &Authority, from: SystemTime, names: Names) -> [(&'static 
         names: names.names,
         addresses: names.addresses,
         validity: LEAF,
+        ..Leaf::default()
     };
     let leaf = authority.issue(&leaf, from).unwrap();
     [(CERTIFICATE, leaf.certificate), (KEY, leaf.key)]
@@ -62,6 +65,15 @@ fn good(authority: &Authority, from: SystemTime) -> Contents {
     contents(signed_by(authority).into_iter().chain(leaf))
 }
 
+/// The two Secrets of these contents; neither exists without contents.
+fn secrets(contents: Option<Contents>) -> Secrets {
+    contents.map_or_else(Secrets::default, |all| Secrets::split(&all, false))
+}
+
+fn read(contents: Contents) -> Stored {
+    Stored::read(secrets(Some(contents)))
+}
+
 /// Two configurations that have held these for so long.
 fn published(pem: &str, held: Duration) -> Publication {
     let mut tracker = PublicationTracker::default();
@@ -73,7 +85,8 @@ fn published(pem: &str, held: Duration) -> Publication {
 
 /// One decision, with what is not of interest filled in.
 struct Case {
-    stored: Option<Contents>,
+    stored: Secrets,
+    combined_for: Duration,
     last_good: Option<Contents>,
     published: Publication,
     request: Option<RotationRequest>,
@@ -86,7 +99,8 @@ impl Case {
         let bundle = stored.as_ref().and_then(|all| all.get(CA_CERTIFICATE));
         let bundle = String::from_utf8(bundle.unwrap_or_default().to_vec()).unwrap();
         Self {
-            stored,
+            stored: secrets(stored),
+            combined_for: Duration::ZERO,
             last_good: None,
             published: published(&bundle, DAY),
             request: None,
@@ -109,18 +123,16 @@ impl Case {
         self
     }
 
-    fn with<T>(&self, read: impl FnOnce(&Situation<'_>) -> T) -> T {
+    fn with<T>(&self, take: impl FnOnce(&Situation<'_>) -> T) -> T {
         let stored = Stored::read(self.stored.clone());
-        let last_good = self
-            .last_good
-            .clone()
-            .map(|last_good| Stored::read(Some(last_good)));
+        let last_good = self.last_good.clone().map(read);
         let (names, now) = (names(), self.now);
         let serving = last_good
             .as_ref()
             .and_then(|last_good| last_good.leaf(&names, now).ok());
-        read(&Situation {
+        take(&Situation {
             stored: &stored,
+            combined_for: self.combined_for,
             last_good: last_good.as_ref(),
             serving,
             published: &self.published,
@@ -138,12 +150,17 @@ impl Case {
         })
     }
 
-    /// What the Secret holds after the change that is decided on.
-    fn changed(&self) -> Contents {
+    /// The two Secrets after the change that is decided on.
+    fn written(&self) -> Secrets {
         self.with(|situation| {
             let change = decide(situation).change.expect("a change");
             situation.apply(change).unwrap()
         })
+    }
+
+    /// The same, taken together.
+    fn changed(&self) -> Contents {
+        Stored::read(self.written()).contents().clone()
     }
 }
 
@@ -173,7 +190,7 @@ fn leaves_are_renewed_at_two_thirds_of_their_life_and_authorities_while_they_out
     let old = begin() + DAY * 3640;
     let renewed = Case::new(good(&ours, old - DAY * 60), old)
         .with(|situation| situation.apply(Change::Issue));
-    let renewed = Stored::read(Some(renewed.unwrap()));
+    let renewed = Stored::read(renewed.unwrap());
     let leaf = renewed.leaf(&names(), old).unwrap();
     assert_eq!(
         leaf.period.until,
@@ -321,8 +338,8 @@ fn what_is_wrong_is_repaired_for_its_reason() {
         let next = case.next_change();
         assert_eq!(next, expected, "{what}");
         let repaired = case.changed();
-        assert_ne!(Some(&repaired), case.stored.as_ref(), "{what}");
-        assert!(Stored::read(Some(repaired)).signing(now).is_ok(), "{what}");
+        assert_ne!(secrets(Some(repaired.clone())), case.stored, "{what}");
+        assert!(read(repaired).signing(now).is_ok(), "{what}");
     }
 }
 
@@ -376,7 +393,7 @@ fn what_is_found_in_ca_bundles_stays_beside_a_new_authority() {
     let bundle = format!("{}{}", over.pem(), known.pem());
     let case = Case::new(contents([(CA_KEY, "rubbish".to_owned())]), now)
         .published(published(&bundle, DAY));
-    let stored = Stored::read(Some(case.changed()));
+    let stored = read(case.changed());
     let trust = stored.trust(now);
     assert_eq!(trust.len(), 2, "{trust:?}");
     assert_eq!(trust[1..], Bundle::read(known.pem().as_bytes()).authorities);
@@ -404,11 +421,30 @@ fn an_older_secret_that_was_put_back_learns_of_the_authority_that_is_served() {
         assert!(situation.servable().is_none());
         assert_eq!(decide(situation).trust, None, "nothing is published before");
     });
-    let adopted = Stored::read(Some(case.changed()));
+    let adopted = read(case.changed());
     assert_eq!(
         adopted.trust(now)[1..],
         Bundle::read(ours.pem().as_bytes()).authorities
     );
+}
+
+#[test]
+fn leaf_that_may_authenticate_a_client_is_replaced() {
+    let ours = authority(begin());
+    let leaf = Leaf {
+        names: names().names,
+        addresses: names().addresses,
+        validity: LEAF,
+        purpose: crate::Purpose::Client,
+        ..Leaf::default()
+    };
+    let leaf = ours.issue(&leaf, begin()).unwrap();
+    let leaf = [(CERTIFICATE, leaf.certificate), (KEY, leaf.key)];
+    let stored = contents(signed_by(&ours).into_iter().chain(leaf));
+    let case = Case::new(stored, begin() + DAY);
+    assert_eq!(case.next_change(), (Some(Change::Issue), None));
+    let case = Case::new(case.changed(), begin() + DAY);
+    assert_eq!(case.next_change(), (None, None));
 }
 
 #[test]
@@ -434,7 +470,7 @@ fn a_leaf_for_replicas_of_different_names_is_for_all_of_them() {
     let leaf = leaf_of(&ours, begin(), others.clone());
     let stored = contents(signed_by(&ours).into_iter().chain(leaf));
     let now = begin() + DAY;
-    let renewed = Stored::read(Some(Case::new(stored, now).changed()));
+    let renewed = read(Case::new(stored, now).changed());
     for names in [&names(), &others] {
         assert!(renewed.leaf(names, now).is_ok(), "{names:?}");
     }

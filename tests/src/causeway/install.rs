@@ -268,6 +268,7 @@ spec: {types: [CrossCluster]}
             ],
             addresses: vec![Ipv4Addr::LOCALHOST.into()],
             validity,
+            ..Leaf::default()
         };
         self.authority
             .issue(&leaf, SystemTime::now())

@@ -77,6 +77,7 @@ pub(super) fn write_certificates(plan: &Plan, authority: &Authority, now: System
         names: names.map(str::to_owned).to_vec(),
         addresses: vec![plan.address, kubernetes_service],
         validity: VALIDITY,
+        ..Leaf::default()
     };
     let serving = authority.issue(&leaf, now).expect("a serving certificate");
     let accounts = Authority::new("service accounts", VALIDITY, now).expect("a signing key");

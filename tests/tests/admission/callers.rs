@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use causeway_certs::{Authority, Leaf};
+use causeway_certs::{Authority, Leaf, Purpose};
 use causeway_tests::book::blocks;
 use causeway_tests::causeway::Installation;
 use causeway_tests::{Fleet, SOON, eventually};
@@ -35,6 +35,7 @@ fn write_files(directory: &Path) {
     let leaf = Leaf {
         common_name: "kube-apiserver".to_owned(),
         validity: DAY,
+        purpose: Purpose::Client,
         ..Leaf::default()
     };
     let client = authority.issue(&leaf, now).expect("a certificate");

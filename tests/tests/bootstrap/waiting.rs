@@ -103,12 +103,13 @@ async fn a_webhook_that_manages_its_certificates_is_there_before_the_hub_and_its
 
     hub.stop().await;
     let secret = format!("{NAMESPACE}/causeway-webhook-tls");
+    let authority = format!("{NAMESPACE}/causeway-webhook-ca");
     let webhook = installation
         .webhook_without_certificate(Ipv4Addr::LOCALHOST.into(), Path::new(""))
         .arg(format!("--self-managed-certs={secret}"))
         .start_unready();
     let all = format!(
-        "{CACHES}, Secret {secret}, the MutatingWebhookConfigurations of the hub, the ValidatingWebhookConfigurations of the hub, \
+        "{CACHES}, Secret {secret}, Secret {authority}, the MutatingWebhookConfigurations of the hub, the ValidatingWebhookConfigurations of the hub, \
          the serving certificate"
     );
     awaits(&webhook, &all, &[]).await;

@@ -7,7 +7,7 @@ use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::{Running, SOON, eventually};
 use k8s_openapi::ByteString;
 
-use crate::stage::{SECRET, Stage, issuer, repairs, stage};
+use crate::stage::{CA_SECRET, Stage, issuer, repairs, stage};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -45,19 +45,20 @@ async fn agree(stage: &Stage, replicas: Vec<Running>) {
 #[tokio::test]
 async fn replicas_started_before_the_secret_fill_it_when_it_is_created() {
     let (stage, _turn) = stage().await;
-    stage.delete_secret().await;
+    stage.delete_secrets().await;
     let replicas = three(stage);
     for replica in &replicas {
         eventually("the refusal names the remedy", SOON, || async {
             let log = std::fs::read_to_string(replica.process().log()).expect("the log");
-            let remedy = format!("create Secret {NAMESPACE}/{SECRET}; apply causeway's manifests");
+            let remedy =
+                format!("create Secret {NAMESPACE}/{CA_SECRET}; apply causeway's manifests");
             (log.contains(&remedy) && log.contains("forbidden"))
                 .then_some(())
                 .ok_or(log)
         })
         .await;
     }
-    stage.create_secret().await;
+    stage.create_secrets().await;
     agree(stage, replicas).await;
 }
 
@@ -84,7 +85,7 @@ async fn applying_the_manifests_again_keeps_the_certificates() {
     stage.register(&webhook).await;
     let before = stage.settled(2).await;
     let mark = stage.hub().mark().await;
-    stage.create_secret().await;
+    stage.create_secrets().await;
     assert_eq!(stage.stored().await.contents(), before.contents());
     assert_eq!(stage.hub().writes_since(mark, "causeway-webhook").await, []);
 }

@@ -4,7 +4,7 @@ use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::{Cluster, SOON, eventually};
 use serde_json::{Value, json};
 
-use crate::stage::{SECRET, stage};
+use crate::stage::{CA_SECRET, SECRET, stage};
 
 const AS_WEBHOOK: [&str; 3] = [
     "--as=system:serviceaccount:causeway-system:causeway-webhook",
@@ -107,9 +107,9 @@ async fn webhook_account_may_change_only_ca_bundles() {
 async fn webhook_account_gets_no_token_of_another_account() {
     let (stage, _turn) = stage().await;
     let hub = stage.hub();
-    stage.delete_secret().await;
+    stage.delete_secrets().await;
     let token = "kubernetes.io/service-account-token";
-    for (name, kind) in [(SECRET, token), (SECRET, "Opaque"), ("another", token)] {
+    for (name, kind) in [(SECRET, token), (CA_SECRET, "Opaque"), ("another", token)] {
         let refusal = created(hub, name, kind).await.expect_err(name);
         assert!(
             refusal.contains("cannot create resource \"secrets\""),
@@ -135,17 +135,22 @@ async fn webhook_account_gets_no_token_of_another_account() {
     hub.kubectl(bind.into_iter().chain([account.as_str()]))
         .await
         .ok();
-    let policy = "may write only the Secret of its certificates";
-    for (name, kind) in [(SECRET, token), ("another", token), ("another", "Opaque")] {
+    let policy = "may write only the Secrets of its certificates";
+    for (name, kind) in [
+        (SECRET, token),
+        (CA_SECRET, token),
+        ("another", token),
+        ("another", "Opaque"),
+    ] {
         eventually("the policy refuses it", SOON, || async {
             let refusal = created(hub, name, kind).await.expect_err(name);
             refusal.contains(policy).then_some(()).ok_or(refusal)
         })
         .await;
     }
-    created(hub, SECRET, "Opaque")
-        .await
-        .expect("the webhook's Secret");
+    for name in [SECRET, CA_SECRET] {
+        created(hub, name, "Opaque").await.expect(name);
+    }
     for kind in ["clusterrolebinding", "clusterrole"] {
         hub.kubectl(["delete", kind, "creates-secrets"]).await.ok();
     }

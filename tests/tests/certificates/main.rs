@@ -9,6 +9,7 @@
 mod beginnings;
 mod cert_manager;
 mod escalation;
+mod handover;
 mod repairs;
 mod rotation;
 mod stage;

@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use causeway_certs::{CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY};
@@ -7,7 +6,7 @@ use causeway_tests::{Running, SOON, eventually};
 use k8s_openapi::ByteString;
 use serde_json::json;
 
-use crate::stage::{Stage, issuer, repairs, rotations, stage};
+use crate::stage::{Data, Stage, issuer, repairs, rotations, stage};
 
 async fn two(stage: &Stage) -> [Running; 2] {
     two_of(stage, || stage.launch()).await
@@ -59,7 +58,6 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-type Data = BTreeMap<String, ByteString>;
 /// What it is, what it is called when it is fixed, and how it is done.
 type Mischief = (&'static str, &'static str, Box<dyn Fn(&mut Data)>);
 
@@ -138,8 +136,8 @@ async fn a_secret_that_is_deleted_emptied_or_spoilt_is_written_back_without_a_ro
         })
         .await;
     };
-    stage.delete_secret().await;
-    stage.create_secret().await;
+    stage.delete_secrets().await;
+    stage.create_secrets().await;
     same("a Secret that was deleted and created again").await;
     counted("missing", 0.0).await;
     for (what, reason, mischief) in mischief() {

@@ -5,7 +5,9 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::SystemTime;
 
-use causeway_certs::{Bundle, CERTIFICATE, Contents, KEY, Names, Stored, Trusted};
+use causeway_certs::{
+    Bundle, CA_CERTIFICATE, CERTIFICATE, Contents, KEY, Names, Secrets, Stored, Trusted,
+};
 use causeway_tests::causeway::{Launch, NAMESPACE};
 use causeway_tests::{Cluster, Fleet, Installation, Running, SOON, eventually};
 use k8s_openapi::ByteString;
@@ -18,8 +20,20 @@ use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-/// The Secret of the manifests.
+/// The serving Secret of the manifests.
 pub(crate) const SECRET: &str = "causeway-webhook-tls";
+/// The Secret of the authority.
+pub(crate) const CA_SECRET: &str = "causeway-webhook-ca";
+
+const LEAF: [&str; 2] = [CERTIFICATE, KEY];
+
+/// Data of a Secret.
+pub(crate) type Data = BTreeMap<String, ByteString>;
+
+fn gather(data: &Data) -> Contents {
+    Contents::gather(|key| Some(data.get(key)?.0.as_slice()))
+}
+
 /// The configurations of the manifests.
 pub(crate) const REGISTRATION: &str = "causeway";
 
@@ -30,7 +44,7 @@ pub(crate) struct Stage {
     turn: Mutex<()>,
 }
 
-/// The stage that the tests share, one after the other: the Secret is empty, and nothing is registered, at the beginning of a turn.
+/// The stage that the tests share, one after the other: the Secrets are empty, and nothing is registered, at the beginning of a turn.
 pub(crate) async fn stage() -> (&'static Stage, MutexGuard<'static, ()>) {
     static STAGE: OnceCell<Stage> = OnceCell::const_new();
     let made = || async {
@@ -50,18 +64,18 @@ pub(crate) async fn stage() -> (&'static Stage, MutexGuard<'static, ()>) {
 
 impl Stage {
     pub(crate) async fn clear(&self) {
-        let of_webhook = ["-n", NAMESPACE, "secret", SECRET];
+        let of_webhook = ["-n", NAMESPACE, "secret", SECRET, CA_SECRET];
         let configurations = "mutatingwebhookconfiguration,validatingwebhookconfiguration";
         for what in [&of_webhook[..], &[configurations, REGISTRATION]] {
             let delete = ["delete", "--ignore-not-found"];
             let args = delete.into_iter().chain(what.iter().copied());
             self.hub().kubectl(args).await.ok();
         }
-        self.create_secret().await;
+        self.create_secrets().await;
     }
 
-    /// Creates the Secret of the manifests, empty.
-    pub(crate) async fn create_secret(&self) {
+    /// Creates the Secrets of the manifests, empty.
+    pub(crate) async fn create_secrets(&self) {
         let file = causeway_tests::repository().join("manifests/hub/rbac.yaml");
         let apply = ["apply", "-f", &file.display().to_string()];
         let selector = ["-l", "app.kubernetes.io/component=webhook-certificates"];
@@ -104,19 +118,21 @@ impl Stage {
         Api::namespaced(self.hub().client(), NAMESPACE)
     }
 
-    /// What is stored; nothing where there is no Secret.
+    /// Decodes the two Secrets.
     pub(crate) async fn stored(&self) -> Stored {
-        let secret = self.secrets().get_opt(SECRET).await.expect("an answer");
-        match secret {
-            Some(secret) => Self::decode(&secret.data.unwrap_or_default()),
-            None => Stored::read(None),
-        }
+        let contents = async |name| {
+            let secret = self.secrets().get_opt(name).await.expect("an answer");
+            secret.map(|secret| gather(&secret.data.unwrap_or_default()))
+        };
+        Stored::read(Secrets {
+            serving: contents(SECRET).await,
+            authority: contents(CA_SECRET).await,
+        })
     }
 
-    /// What a Secret with these data says.
-    pub(crate) fn decode(data: &BTreeMap<String, ByteString>) -> Stored {
-        let contents = Contents::gather(|key| Some(data.get(key)?.0.as_slice()));
-        Stored::read(Some(contents))
+    /// Decodes the data of both Secrets together.
+    pub(crate) fn decode(data: &Data) -> Stored {
+        Stored::read(Secrets::split(&gather(data), false))
     }
 
     /// What the configurations hold: the mutating one's first.
@@ -136,41 +152,44 @@ impl Stage {
             .collect()
     }
 
-    /// Replaces the data of the Secret, or makes it with these. Where the Secret is of the type for TLS, the API server
-    /// wants the keys of a leaf, if only empty ones.
-    pub(crate) async fn put(&self, mut data: BTreeMap<String, ByteString>) {
-        let secrets = self.secrets();
-        match secrets.get_opt(SECRET).await.expect("an answer") {
-            Some(mut secret) => {
-                for key in [CERTIFICATE, KEY] {
-                    data.entry(key.to_owned()).or_default();
-                }
-                secret.data = Some(data);
-                secret.metadata.resource_version = None;
-                let params = PostParams::default();
-                let replaced = secrets.replace(SECRET, &params, &secret).await;
-                replaced.expect("the Secret is replaced");
-            }
-            None => {
-                let mut secret = Secret::default();
-                secret.metadata.name = Some(SECRET.to_owned());
-                secret.data = Some(data);
-                let created = secrets.create(&PostParams::default(), &secret).await;
-                created.expect("the Secret is made");
-            }
-        }
+    /// Replaces the data of both Secrets, each by its part.
+    pub(crate) async fn put(&self, data: Data) {
+        let authority = data.iter().filter(|(key, _)| !LEAF.contains(&key.as_str()));
+        let authority = authority.map(|(key, value)| (key.clone(), value.clone()));
+        self.put_in(CA_SECRET, authority.collect()).await;
+        let of_serving = |key: &str| key == CA_CERTIFICATE || LEAF.contains(&key);
+        let serving = data.into_iter().filter(|(key, _)| of_serving(key));
+        self.put_in(SECRET, serving.collect()).await;
     }
 
-    /// The data of the Secret.
-    pub(crate) async fn data(&self) -> BTreeMap<String, ByteString> {
-        let secret = self.secrets().get(SECRET).await.expect("a Secret");
+    /// Replaces the data of one Secret.
+    pub(crate) async fn put_in(&self, name: &str, data: Data) {
+        let secrets = self.secrets();
+        let mut secret = secrets.get(name).await.expect("the Secret");
+        secret.data = Some(data);
+        secret.metadata.resource_version = None;
+        let replaced = secrets.replace(name, &PostParams::default(), &secret).await;
+        replaced.expect("the Secret is replaced");
+    }
+
+    /// The data of both Secrets together.
+    pub(crate) async fn data(&self) -> Data {
+        let mut data = self.data_of(SECRET).await;
+        data.extend(self.data_of(CA_SECRET).await);
+        data
+    }
+
+    /// The data of one Secret.
+    pub(crate) async fn data_of(&self, name: &str) -> Data {
+        let secret = self.secrets().get(name).await.expect("a Secret");
         secret.data.unwrap_or_default()
     }
 
-    pub(crate) async fn delete_secret(&self) {
-        let params = DeleteParams::default();
-        let deleted = self.secrets().delete(SECRET, &params).await;
-        deleted.expect("the Secret is deleted");
+    pub(crate) async fn delete_secrets(&self) {
+        for name in [SECRET, CA_SECRET] {
+            let deleted = self.secrets().delete(name, &DeleteParams::default()).await;
+            deleted.expect("the Secret is deleted");
+        }
     }
 
     /// Asks for a rotation.

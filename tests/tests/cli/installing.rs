@@ -57,7 +57,7 @@ fn said<'a>(output: &'a Output, word: &str) -> Vec<&'a str> {
 }
 
 /// What `kubectl mcs install` makes.
-const OBJECTS: usize = 36;
+const OBJECTS: usize = 37;
 
 #[tokio::test]
 async fn causeway_is_installed_upgraded_and_removed_on_a_hub_that_runs_it() {
@@ -616,7 +616,9 @@ async fn when_install_says_that_it_is_ready_the_webhook_decides() {
     assert!(refused.contains("no Service default/lonely"), "{refused}");
 
     let removed = mcs(&fleet, hub, "uninstall --yes").await;
-    ends(&removed, 0, "secret/causeway-webhook-tls deleted");
+    for secret in ["causeway-webhook-tls", "causeway-webhook-ca"] {
+        ends(&removed, 0, &format!("secret/{secret} deleted"));
+    }
     eventually("nobody decides any more", SOON, async || {
         let made = hub.apply(&lonely).await;
         made.exit.success().then_some(()).ok_or(made.stderr)

@@ -77,7 +77,7 @@ async fn the_webhook_may_read_services_and_clusters_and_list_multi_cluster_servi
 }
 
 #[tokio::test]
-async fn the_webhook_keeps_one_secret_and_the_configurations_of_its_own_name_and_no_others() {
+async fn the_webhook_keeps_two_secrets_and_the_configurations_of_its_own_name_and_no_others() {
     let hub = fleet().await.hub();
     let mutating = "admissionregistration.k8s.io:mutatingwebhookconfigurations";
     let validating = "admissionregistration.k8s.io:validatingwebhookconfigurations";
@@ -89,8 +89,20 @@ async fn the_webhook_keeps_one_secret_and_the_configurations_of_its_own_name_and
             true,
         ),
         (
+            &["get", "list", "watch", "update"],
+            ":secrets=causeway-webhook-ca",
+            NAMESPACE,
+            true,
+        ),
+        (
             &["delete", "patch"],
             ":secrets=causeway-webhook-tls",
+            NAMESPACE,
+            false,
+        ),
+        (
+            &["create", "delete", "patch"],
+            ":secrets=causeway-webhook-ca",
             NAMESPACE,
             false,
         ),
@@ -208,6 +220,7 @@ async fn the_controller_reads_the_secrets_of_members_alone_and_holds_its_lease_i
         ("list", ":secrets", NAMESPACE, false),
         ("watch", ":secrets", NAMESPACE, false),
         ("get", ":secrets=causeway-webhook-tls", NAMESPACE, false),
+        ("get", ":secrets=causeway-webhook-ca", NAMESPACE, false),
         ("list", ":secrets=causeway-webhook-tls", NAMESPACE, false),
         ("watch", ":secrets=causeway-webhook-tls", NAMESPACE, false),
         ("get", ":secrets=causeway-webhook-token", NAMESPACE, false),

@@ -13,8 +13,10 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-/// The Secret that the replicas share.
+/// The Secret of the certificate that the replicas share.
 pub(crate) const SECRET: &str = "causeway-webhook-tls";
+/// The Secret of its authority.
+const CA_SECRET: &str = "causeway-webhook-ca";
 
 const ROTATE: &str = "mcs.causeway.dev/rotate";
 
@@ -109,11 +111,16 @@ struct Stored {
 async fn stored(secrets: &Api<Secret>) -> Stored {
     let secret = secrets.get(SECRET).await;
     let secret = secret.unwrap_or_else(|error| panic!("the Secret cannot be read: {error}"));
+    let authority = secrets.get(CA_SECRET).await;
+    let authority = authority.unwrap_or_else(|error| panic!("the Secret cannot be read: {error}"));
     let annotations = secret.metadata.annotations.unwrap_or_default();
     let mut data = secret.data.unwrap_or_default();
     Stored {
         leaf: data.remove("tls.crt"),
-        authority: data.remove("ca.key").map(|key| key.0),
+        authority: authority
+            .data
+            .and_then(|mut data| data.remove("ca.key"))
+            .map(|key| key.0),
         is_asked_for: annotations.contains_key(ROTATE),
     }
 }

@@ -9,6 +9,8 @@ use causeway_certs::{Lifetimes, Names};
 const FLAG: &str = "--self-managed-certs";
 const CLUSTER_DOMAIN: &str = "svc.cluster.local";
 const SERVICE: &str = "causeway-webhook";
+/// Secret of the authority, where no flag names another.
+const CA_SECRET: &str = "causeway-webhook-ca";
 const NAME_MAX: usize = 253;
 
 #[derive(Debug, clap::Args)]
@@ -23,6 +25,14 @@ pub(crate) struct CertificateArgs {
         conflicts_with = "tls_dir"
     )]
     pub(crate) self_managed_certs: Option<String>,
+    /// Secret of the certificate authority and its key, in the namespace of the serving certificate's Secret
+    #[arg(
+        long,
+        env = "CAUSEWAY_CA_SECRET",
+        value_name = "NAME",
+        default_value = CA_SECRET
+    )]
+    ca_secret: String,
     /// A name or an IP address that the hub calls the webhook by, where it manages its certificates. Repeatable. Without it
     /// causeway-webhook.NAMESPACE.svc and causeway-webhook.NAMESPACE.svc.cluster.local
     #[arg(
@@ -53,10 +63,12 @@ pub(crate) struct CertificateArgs {
 /// Where certificates are kept that the webhook manages, and how they are made.
 #[derive(Clone, Debug)]
 pub struct SelfManaged {
-    /// The namespace of the Secret: causeway's own.
+    /// The namespace of both Secrets: causeway's own.
     pub namespace: String,
-    /// The name of the Secret.
+    /// The name of the serving Secret.
     pub secret: String,
+    /// The name of the Secret of the authority.
+    pub ca_secret: String,
     /// What the webhook is called by.
     pub names: Names,
     /// How long certificates are valid.
@@ -69,13 +81,27 @@ impl CertificateArgs {
         let secret = read_secret(secret, checks);
         let names = self.names(secret.as_ref().map(|(namespace, _)| namespace), checks);
         let lifetimes = self.lifetimes(checks);
+        let ca_secret = self.ca_secret(secret.as_ref().map(|(_, name)| name), checks);
         let (namespace, secret) = secret?;
         Some(SelfManaged {
             namespace,
             secret,
+            ca_secret: ca_secret?,
             names: names?,
             lifetimes: lifetimes?,
         })
+    }
+
+    fn ca_secret(&self, serving: Option<&String>, checks: &mut Checks) -> Option<String> {
+        let name = &self.ca_secret;
+        let is_another = serving != Some(name);
+        let good = is_another && is_dns_name(name);
+        if !good {
+            let why =
+                "must be the name of a Secret, and another than that of the serving certificate";
+            checks.wrong("--ca-secret", format_args!("{name:?}"), why);
+        }
+        good.then(|| name.clone())
     }
 
     fn names(&self, namespace: Option<&String>, checks: &mut Checks) -> Option<Names> {
@@ -164,6 +190,7 @@ mod tests {
             (managed.namespace.as_str(), managed.secret.as_str()),
             ("ns", "tls")
         );
+        assert_eq!(managed.ca_secret, "causeway-webhook-ca");
         let expected = [
             "causeway-webhook.ns.svc",
             "causeway-webhook.ns.svc.cluster.local",
@@ -212,6 +239,10 @@ mod tests {
             (
                 &["--self-managed-certs=ns/tls", "--leaf-validity=1s"],
                 "ten seconds at least",
+            ),
+            (
+                &["--self-managed-certs=ns/tls", "--ca-secret=tls"],
+                "another than that of the serving certificate",
             ),
             (
                 &["--self-managed-certs=ns/tls", "--ca-validity=24h"],

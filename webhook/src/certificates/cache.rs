@@ -1,4 +1,4 @@
-//! The Secret and the webhook configurations as last observed.
+//! The Secrets and the webhook configurations as last observed.
 
 use std::sync::Arc;
 
@@ -10,13 +10,14 @@ use kube::runtime::watcher::Event;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, StoredSecrets};
 use crate::watch::Apply;
 
 /// The objects that certificates rest on. Clones are the same cache.
 #[derive(Clone, Default)]
 pub(super) struct Cache {
-    pub(super) secret: Slot<Secret>,
+    pub(super) serving: Slot<Secret>,
+    pub(super) authority: Slot<Secret>,
     pub(super) mutating: Slot<MutatingWebhookConfiguration>,
     pub(super) validating: Slot<ValidatingWebhookConfiguration>,
     changed: Arc<Notify>,
@@ -27,11 +28,14 @@ impl Cache {
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         let mutating = self.mutating.get()?;
         let validating = self.validating.get()?;
-        let secret = self.secret.get()?;
+        let secrets = StoredSecrets {
+            serving: self.serving.get()?,
+            authority: self.authority.get()?,
+        };
         Some(Snapshot::new(
             mutating.as_deref(),
             validating.as_deref(),
-            secret,
+            secrets,
         ))
     }
 

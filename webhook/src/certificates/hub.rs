@@ -1,4 +1,4 @@
-//! Reads, watches and writes the Secret and the webhook configurations of the hub.
+//! Reads, watches and writes the Secrets and the webhook configurations of the hub.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,12 +22,14 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::cache::Cache;
-use super::snapshot::{Kind, Registration, Snapshot, contents};
+use super::snapshot::{Kind, Registration, Snapshot, StoredSecrets, Which};
 use super::{REGISTRATION, ROTATE, SelfManaged};
 use crate::watch::follow;
 
 const DEADLINE: Duration = Duration::from_secs(5);
 const TLS_SECRET: &str = "kubernetes.io/tls";
+const OPAQUE: &str = "Opaque";
+
 /// A request to the hub did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HubError {
@@ -54,7 +56,8 @@ pub(super) struct Hub {
     mutating: Api<MutatingWebhookConfiguration>,
     validating: Api<ValidatingWebhookConfiguration>,
     namespace: String,
-    name: String,
+    serving: String,
+    authority: String,
 }
 
 impl Hub {
@@ -64,7 +67,8 @@ impl Hub {
             mutating: Api::all(client.clone()),
             validating: Api::all(client),
             namespace: config.namespace.clone(),
-            name: config.secret.clone(),
+            serving: config.secret.clone(),
+            authority: config.ca_secret.clone(),
         }
     }
 
@@ -72,14 +76,19 @@ impl Hub {
     pub(super) fn watch(&self, cache: &Cache, tasks: &Tasks, readiness: &Readiness) {
         let named =
             |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let secret = follow(
-            "secrets",
-            watcher(self.secrets.clone(), named(&self.name)),
-            cache.updater(&cache.secret),
-            readiness.awaits(self.secret()),
-            tasks.shutdown(),
-        );
-        tasks.spawn("certificate-secret", secret);
+        for (task, which, slot) in [
+            ("certificate-secret", Which::Serving, &cache.serving),
+            ("authority-secret", Which::Authority, &cache.authority),
+        ] {
+            let secret = follow(
+                "secrets",
+                watcher(self.secrets.clone(), named(self.name(which))),
+                cache.updater(slot),
+                readiness.awaits(self.secret(which)),
+                tasks.shutdown(),
+            );
+            tasks.spawn(task, secret);
+        }
         let mutating = follow(
             "mutatingwebhookconfigurations",
             watcher(self.mutating.clone(), named(REGISTRATION)),
@@ -98,19 +107,25 @@ impl Hub {
         tasks.spawn("validating-configuration", validating);
     }
 
-    /// The Secret's name, for people.
-    pub(super) fn secret(&self) -> String {
-        format!("Secret {}/{}", self.namespace, self.name)
+    fn name(&self, which: Which) -> &str {
+        match which {
+            Which::Authority => &self.authority,
+            Which::Serving => &self.serving,
+        }
     }
 
-    /// Reads all of it from the hub: the configurations first, so that nothing is unknown of the Secret that a
-    /// configuration shows already; and once more where nothing in the Secret can sign, so that whoever was served by what
-    /// it held is known by the configurations.
+    /// Name of a Secret in messages.
+    pub(super) fn secret(&self, which: Which) -> String {
+        format!("Secret {}/{}", self.namespace, self.name(which))
+    }
+
+    /// Reads all of it from the hub in the order that [`causeway_certs::decide`] needs: the
+    /// configurations, the serving Secret, the Secret of the authority. Where nothing can sign, it
+    /// reads the configurations once more: they know whoever was served by the lost contents.
     pub(super) async fn read(&self) -> Result<Snapshot, HubError> {
         let before = self.configurations().await?;
-        let read = format!("read {}", self.secret());
-        let secret = in_time(&read, self.secrets.get_opt(&self.name)).await?;
-        let stored = Stored::read(secret.as_ref().map(contents));
+        let secrets = self.secrets().await?;
+        let stored = Stored::read(secrets.contents());
         let signs = stored.signing(SystemTime::now()).is_ok();
         let (mutating, validating) = if signs {
             before
@@ -120,8 +135,26 @@ impl Hub {
         Ok(Snapshot::new(
             mutating.as_ref(),
             validating.as_ref(),
-            secret.map(Arc::new),
+            secrets,
         ))
+    }
+
+    /// Reads the two Secrets. While the serving one can sign, it is the same before and after the
+    /// other is read: else another replica may have moved the authority meanwhile.
+    async fn secrets(&self) -> Result<StoredSecrets, HubError> {
+        let serving = self.get(Which::Serving).await?;
+        let authority = self.get(Which::Authority).await?;
+        let secrets = StoredSecrets { serving, authority };
+        if secrets.contents().is_combined() && self.get(Which::Serving).await? != secrets.serving {
+            return Err(HubError::Conflict(self.secret(Which::Serving)));
+        }
+        Ok(secrets)
+    }
+
+    async fn get(&self, which: Which) -> Result<Option<Arc<Secret>>, HubError> {
+        let read = format!("read {}", self.secret(which));
+        let secret = self.secrets.get_opt(self.name(which));
+        Ok(in_time(&read, secret).await?.map(Arc::new))
     }
 
     async fn configurations(&self) -> Result<Configurations, HubError> {
@@ -158,14 +191,16 @@ impl Hub {
         conflict_or(registration.kind, in_time(&what, sent).await)
     }
 
-    /// Stores the contents in the Secret, provided that it is as it was read; where that fulfils a request, without its annotation.
+    /// Stores the contents in a Secret, provided that it is as it was read; where that fulfils a
+    /// request, without its annotation.
     pub(super) async fn store(
         &self,
+        which: Which,
         read: Option<&Secret>,
         contents: &Contents,
         fulfils_request: bool,
     ) -> Result<(), HubError> {
-        let secret = self.secret();
+        let secret = self.secret(which);
         let what = match read {
             Some(_) => format!("write {secret}"),
             None => format!("create {secret}; apply causeway's manifests again, which contain it"),
@@ -174,7 +209,7 @@ impl Hub {
             field_manager: Some(MANAGER.to_owned()),
             ..PostParams::default()
         };
-        let mut written = read.cloned().unwrap_or_else(|| self.new_secret());
+        let mut written = read.cloned().unwrap_or_else(|| self.new_secret(which));
         put(&mut written, contents);
         if fulfils_request && let Some(annotations) = &mut written.metadata.annotations {
             annotations.remove(ROTATE);
@@ -183,13 +218,21 @@ impl Hub {
         let sent = async {
             match read {
                 None => self.secrets.create(&params, &written).await,
-                Some(_) => self.secrets.replace(&self.name, &params, &written).await,
+                Some(_) => {
+                    self.secrets
+                        .replace(self.name(which), &params, &written)
+                        .await
+                }
             }
         };
         conflict_or(secret, in_time(&what, sent).await.map(drop))
     }
 
-    fn new_secret(&self) -> Secret {
+    fn new_secret(&self, which: Which) -> Secret {
+        let kind = match which {
+            Which::Authority => OPAQUE,
+            Which::Serving => TLS_SECRET,
+        };
         let labels = [
             ("app.kubernetes.io/name", "causeway"),
             ("app.kubernetes.io/component", "webhook"),
@@ -198,26 +241,28 @@ impl Hub {
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
         Secret {
             metadata: ObjectMeta {
-                name: Some(self.name.clone()),
+                name: Some(self.name(which).to_owned()),
                 namespace: Some(self.namespace.clone()),
                 labels: Some(labels.into()),
                 ..ObjectMeta::default()
             },
-            type_: Some(TLS_SECRET.to_owned()),
+            type_: Some(kind.to_owned()),
             ..Secret::default()
         }
     }
 }
 
-/// Sets what is causeway's in the Secret's data, and nothing else. A Secret of its type has the keys of the leaf always.
+/// Sets causeway's part of a Secret's data, and nothing else. The type for TLS demands the keys of a
+/// leaf, if only empty ones.
 fn put(secret: &mut Secret, contents: &Contents) {
+    let needs_leaf = secret.type_.as_deref() == Some(TLS_SECRET);
     let data = secret.data.get_or_insert_with(BTreeMap::new);
     for (key, value) in contents.entries() {
         match value {
             Some(value) => {
                 data.insert(key.to_owned(), ByteString(value.to_vec()));
             }
-            None if key == CERTIFICATE || key == KEY => {
+            None if needs_leaf && (key == CERTIFICATE || key == KEY) => {
                 data.insert(key.to_owned(), ByteString::default());
             }
             None => {

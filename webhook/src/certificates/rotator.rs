@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::cache::Cache;
 use super::hub::{Hub, HubError};
 use super::repair_backoff::RepairBackoff;
-use super::snapshot::{Kind, Registration, Snapshot, contents};
+use super::snapshot::{Kind, Registration, Snapshot, StoredSecrets, Which};
 use super::{ROTATE, SelfManaged};
 use crate::metrics::Metrics;
 use crate::tls::{Certificate, Resolver, TlsError};
@@ -80,9 +80,11 @@ pub(super) struct Rotator {
     hub: Hub,
     cache: Cache,
     serving: Serving,
-    /// What the Secret held when a leaf of it was last served.
+    /// Contents of the Secrets when a leaf of them was last served.
     last_good: Option<Arc<Stored>>,
-    decoded: Option<(Option<Arc<Secret>>, Arc<Stored>)>,
+    decoded: Option<(StoredSecrets, Arc<Stored>)>,
+    /// When the key of the authority was first seen in the serving Secret.
+    combined_since: Option<Instant>,
     tracker: PublicationTracker,
     /// What each configuration, by its UID, held when it held all that it should.
     complete: HashMap<Kind, (String, Vec<Trusted>)>,
@@ -109,6 +111,7 @@ impl Rotator {
             serving,
             last_good: None,
             decoded: None,
+            combined_since: None,
             tracker: PublicationTracker::default(),
             complete: HashMap::new(),
             repair_backoff: RepairBackoff::default(),
@@ -195,26 +198,28 @@ impl Rotator {
         true
     }
 
-    /// Decodes a Secret, once.
-    fn decode(&mut self, secret: Option<Arc<Secret>>) -> Arc<Stored> {
+    /// Decodes the Secrets, once.
+    fn decode(&mut self, secrets: &StoredSecrets) -> Arc<Stored> {
         if let Some((known, stored)) = &self.decoded
-            && *known == secret
+            && known == secrets
         {
             return Arc::clone(stored);
         }
-        let stored = Arc::new(Stored::read(secret.as_deref().map(contents)));
-        self.decoded = Some((secret, Arc::clone(&stored)));
+        let stored = Arc::new(Stored::read(secrets.contents()));
+        self.decoded = Some((secrets.clone(), Arc::clone(&stored)));
         stored
     }
 
     fn evaluate(&mut self, snapshot: Snapshot) -> Evaluation {
-        let stored = self.decode(snapshot.secret.clone());
+        let stored = self.decode(&snapshot.secrets);
+        let since = self.combined_since.unwrap_or_else(Instant::now);
+        self.combined_since = stored.is_combined().then_some(since);
         let bundles = snapshot
             .managed()
             .flat_map(|one| one.bundles.clone())
             .collect();
         let published = self.tracker.observe(bundles, Instant::now());
-        let request = self.request(snapshot.secret.as_deref());
+        let request = self.request(snapshot.secrets.get(Which::Serving));
         let mut evaluation = Evaluation {
             snapshot,
             stored,
@@ -230,6 +235,9 @@ impl Rotator {
     fn situation<'a>(&'a self, evaluation: &'a Evaluation) -> Situation<'a> {
         Situation {
             stored: &evaluation.stored,
+            combined_for: self
+                .combined_since
+                .map_or(Duration::ZERO, |since| since.elapsed()),
             last_good: self.last_good.as_deref(),
             serving: self.serving.served.as_ref(),
             published: &evaluation.published,
@@ -247,7 +255,7 @@ impl Rotator {
             other => {
                 self.warn_once(format!(
                     "annotation {ROTATE}={other} of {} is invalid; set it to leaf or ca",
-                    self.hub.secret()
+                    self.hub.secret(Which::Serving)
                 ));
                 None
             }
@@ -338,15 +346,30 @@ impl Rotator {
         let Some(change) = evaluation.decision.change else {
             return Ok(());
         };
-        let contents = self.situation(evaluation).apply(change)?;
-        let secret = evaluation.snapshot.secret.as_deref();
-        self.hub
-            .store(secret, &contents, evaluation.decision.fulfils_request)
-            .await?;
-        tracing::info!(?change, object = self.hub.secret(), "Secret written");
+        let changed = self.situation(evaluation).apply(change)?;
+        let before = evaluation.stored.secrets();
+        let fulfils = evaluation.decision.fulfils_request;
+        let mut object = String::new();
+        // The leaf needs an authority that is stored.
+        for (which, before, after, fulfils) in [
+            (
+                Which::Authority,
+                &before.authority,
+                &changed.authority,
+                false,
+            ),
+            (Which::Serving, &before.serving, &changed.serving, fulfils),
+        ] {
+            let Some(after) = after.as_ref().filter(|_| before != after || fulfils) else {
+                continue;
+            };
+            let read = evaluation.snapshot.secrets.get(which);
+            self.hub.store(which, read, after, fulfils).await?;
+            object = self.hub.secret(which);
+            tracing::info!(?change, object, "Secret written");
+        }
         if let Some(fault) = evaluation.decision.repairs {
-            let secret = self.hub.secret();
-            self.repaired(fault, &secret);
+            self.repaired(fault, &object);
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! The Secret and the webhook configurations at one moment, as far as they concern certificates.
+//! The Secrets and the webhook configurations at one moment, as far as they concern certificates.
 
 use std::fmt;
 use std::sync::Arc;
 
-use causeway_certs::{Bundle, Contents, Trusted, bundle_pem};
+use causeway_certs::{Bundle, Contents, Secrets, Trusted, bundle_pem};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -103,24 +103,56 @@ impl Registration {
     }
 }
 
-/// The Secret and the configurations, at one moment.
+/// Which of the two Secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    Authority,
+    Serving,
+}
+
+/// The two Secrets as the hub has them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct StoredSecrets {
+    pub(super) serving: Option<Arc<Secret>>,
+    pub(super) authority: Option<Arc<Secret>>,
+}
+
+impl StoredSecrets {
+    pub(super) fn get(&self, which: Which) -> Option<&Secret> {
+        match which {
+            Which::Authority => self.authority.as_deref(),
+            Which::Serving => self.serving.as_deref(),
+        }
+    }
+
+    /// causeway's part of their data.
+    pub(super) fn contents(&self) -> Secrets {
+        let contents = |which| self.get(which).map(contents);
+        Secrets {
+            serving: contents(Which::Serving),
+            authority: contents(Which::Authority),
+        }
+    }
+}
+
+/// The Secrets and the configurations, at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
     pub(super) registrations: Vec<Registration>,
-    pub(super) secret: Option<Arc<Secret>>,
+    pub(super) secrets: StoredSecrets,
 }
 
 impl Snapshot {
     pub(super) fn new(
         mutating: Option<&MutatingWebhookConfiguration>,
         validating: Option<&ValidatingWebhookConfiguration>,
-        secret: Option<Arc<Secret>>,
+        secrets: StoredSecrets,
     ) -> Self {
         let mutating = mutating.map(Registration::mutating);
         let validating = validating.map(Registration::validating);
         Self {
             registrations: mutating.into_iter().chain(validating).collect(),
-            secret,
+            secrets,
         }
     }
 
@@ -130,8 +162,7 @@ impl Snapshot {
     }
 }
 
-/// What a Secret holds of causeway's.
-pub(super) fn contents(secret: &Secret) -> Contents {
+fn contents(secret: &Secret) -> Contents {
     let data = secret.data.as_ref();
     Contents::gather(|key| Some(data?.get(key)?.0.as_slice()))
 }

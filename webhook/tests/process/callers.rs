@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use causeway_certs::{Authority, Credentials, Leaf};
+use causeway_certs::{Authority, Credentials, Leaf, Purpose};
 use tokio::time::sleep;
 
 use crate::client::{Client, fine, post};
@@ -18,6 +18,7 @@ fn certificate(authority: &Authority, common_name: &str, dns: &[&str]) -> Creden
         common_name: common_name.to_owned(),
         names: dns.iter().map(ToString::to_string).collect(),
         validity: LONG * 10,
+        purpose: Purpose::Client,
         ..Leaf::default()
     };
     authority
@@ -55,6 +56,7 @@ async fn only_a_certificate_of_the_authority_and_of_a_name_is_accepted() {
     let expired = Leaf {
         common_name: "kube-apiserver".to_owned(),
         validity: Duration::from_secs(1),
+        purpose: Purpose::Client,
         ..Leaf::default()
     };
     let expired = ours

@@ -1,12 +1,12 @@
-//! The model: replicas, one Secret, two caBundles and a clock.
+//! The model: replicas, two Secrets, two caBundles and a clock.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::super::*;
-use super::{CONFIGURATIONS, DAY, Event, KEYS, Overwrite, REPLICAS, TURNS};
+use super::{CONFIGURATIONS, DAY, Event, KEYS, Overwrite, REPLICAS, TURNS, Version, Which};
 use crate::Authority;
-use crate::stored::Contents;
+use crate::stored::{Contents, Secrets};
 use crate::trust::{Bundle, PublicationTracker, bundle_pem};
 
 /// A caBundle in a webhook configuration.
@@ -28,11 +28,14 @@ struct Secret {
 /// What a replica is about to write.
 enum Write {
     Publish(usize, u64, Vec<Trusted>),
-    Store(Option<u64>, Contents, bool),
+    Store(Which, Option<u64>, Contents, bool),
 }
 
 #[derive(Default)]
 struct Replica {
+    version: Version,
+    /// When it first saw the key of the authority in the serving Secret.
+    combined_since: Option<Instant>,
     tracker: PublicationTracker,
     last_good: Option<Stored>,
     serving: Option<Served>,
@@ -45,8 +48,9 @@ pub(super) struct Model {
     now: SystemTime,
     monotonic: Instant,
     version: u64,
-    secret: Option<Secret>,
-    history: Vec<Contents>,
+    serving: Option<Secret>,
+    authority: Option<Secret>,
+    history: Vec<Secrets>,
     configurations: Vec<Option<Configuration>>,
     replicas: Vec<Replica>,
     names: Names,
@@ -62,7 +66,8 @@ impl Model {
             now: SystemTime::UNIX_EPOCH + DAY * 20_000,
             monotonic: Instant::now(),
             version: 0,
-            secret: None,
+            serving: None,
+            authority: None,
             history: Vec::new(),
             configurations: vec![Some(Configuration::default()); CONFIGURATIONS],
             replicas: (0..REPLICAS).map(|_| Replica::default()).collect(),
@@ -80,8 +85,36 @@ impl Model {
         self.version
     }
 
+    fn secret(&mut self, which: Which) -> &mut Option<Secret> {
+        match which {
+            Which::Serving => &mut self.serving,
+            Which::Authority => &mut self.authority,
+        }
+    }
+
+    fn secrets(&self) -> Secrets {
+        let contents = |secret: &Option<Secret>| secret.as_ref().map(|one| one.contents.clone());
+        Secrets {
+            serving: contents(&self.serving),
+            authority: contents(&self.authority),
+        }
+    }
+
     fn stored(&self) -> Stored {
-        Stored::read(self.secret.as_ref().map(|secret| secret.contents.clone()))
+        Stored::read(self.secrets())
+    }
+
+    /// What a replica of that version reads: the one before does not know the Secret of the authority,
+    /// and takes what can sign from the other.
+    fn stored_for(&self, version: Version) -> Stored {
+        let secrets = self.secrets();
+        Stored::read(match version {
+            Version::This => secrets,
+            Version::Before => Secrets {
+                authority: secrets.serving.as_ref().map(|_| Contents::default()),
+                ..secrets
+            },
+        })
     }
 
     pub(super) fn happens(&mut self, event: &Event) {
@@ -89,26 +122,34 @@ impl Model {
             Event::Step(replica) => self.step(*replica),
             Event::Observe(replica) => self.observe_secret(*replica),
             Event::Turn(replica) => self.turn(*replica),
-            Event::Crash(replica) => self.replicas[*replica] = Replica::default(),
+            Event::Crash(replica) => self.replace(*replica, self.replicas[*replica].version),
+            Event::Replace(replica, version) => self.replace(*replica, *version),
             Event::Advance(by) => self.advance(*by),
             Event::Jump { days, back } => self.jump(DAY * u32::try_from(*days).unwrap(), *back),
-            Event::DeleteSecret => self.secret = None,
-            Event::EmptySecret => {
-                self.somebody_stores(|contents, _| *contents = Contents::default())
+            Event::DeleteSecret(which) => *self.secret(*which) = None,
+            Event::EmptySecret(which) => {
+                self.somebody_stores(*which, |contents, _| *contents = Contents::default())
             }
-            Event::RemoveKey(key) => {
-                self.somebody_stores(|contents, _| contents.remove(KEYS[*key]))
+            Event::RemoveKey(which, key) => {
+                self.somebody_stores(*which, |contents, _| contents.remove(KEYS[*key]))
             }
-            Event::Spoil(key) => {
-                self.somebody_stores(|contents, _| contents.set(KEYS[*key], "-----BEGIN \u{fffd}"));
+            Event::Spoil(which, key) => {
+                self.somebody_stores(*which, |contents, _| {
+                    contents.set(KEYS[*key], "-----BEGIN \u{fffd}")
+                });
             }
-            Event::Confuse(one, other) => self.somebody_stores(|contents, _| {
+            Event::Confuse(which, one, other) => self.somebody_stores(*which, |contents, _| {
                 let value = contents.get(KEYS[*other]).unwrap_or_default().to_vec();
                 contents.set(KEYS[*one], value);
             }),
-            Event::PutBack(back) => self.somebody_stores(|contents, history| {
+            Event::PutBack(which, back) => self.somebody_stores(*which, |contents, history| {
                 let index = history.len().saturating_sub(*back + 1);
-                *contents = history.get(index).cloned().unwrap_or_default();
+                let earlier = history.get(index).cloned().unwrap_or_default();
+                let earlier = match which {
+                    Which::Serving => earlier.serving,
+                    Which::Authority => earlier.authority,
+                };
+                *contents = earlier.unwrap_or_default();
             }),
             Event::Overwrite(one, with) => {
                 let version = self.next_version();
@@ -132,7 +173,7 @@ impl Model {
             }
             Event::Request(request) => {
                 let version = self.next_version();
-                if let Some(secret) = &mut self.secret {
+                if let Some(secret) = &mut self.serving {
                     secret.request = Some(*request);
                     secret.version = version;
                 }
@@ -153,15 +194,24 @@ impl Model {
         }
     }
 
-    fn somebody_stores(&mut self, change: impl FnOnce(&mut Contents, &[Contents])) {
+    fn replace(&mut self, replica: usize, version: Version) {
+        self.replicas[replica] = Replica {
+            version,
+            ..Replica::default()
+        };
+    }
+
+    fn somebody_stores(&mut self, which: Which, change: impl FnOnce(&mut Contents, &[Secrets])) {
         let version = self.next_version();
-        let secret = self.secret.get_or_insert_with(|| Secret {
+        let history = std::mem::take(&mut self.history);
+        let secret = self.secret(which).get_or_insert_with(|| Secret {
             version,
             contents: Contents::default(),
             request: None,
         });
-        change(&mut secret.contents, &self.history);
+        change(&mut secret.contents, &history);
         secret.version = version;
+        self.history = history;
         let after = self.stored().trust(self.now);
         let looks_whole = !after.is_empty();
         let mut serving = self.replicas.iter().filter_map(|one| one.serving.as_ref());
@@ -180,7 +230,8 @@ impl Model {
 
     /// A replica learns what is stored, and serves it if it should.
     fn observe_secret(&mut self, replica: usize) {
-        let stored = self.stored();
+        let stored = self.stored_for(self.replicas[replica].version);
+        self.note_combined(replica, &stored);
         let configurations = self.configurations.clone();
         let request = None;
         let (published, _) = self.observe_configurations(replica, &configurations);
@@ -216,6 +267,13 @@ impl Model {
         (published, read)
     }
 
+    fn note_combined(&mut self, replica: usize, stored: &Stored) {
+        let since = &mut self.replicas[replica].combined_since;
+        *since = stored
+            .is_combined()
+            .then(|| since.unwrap_or(self.monotonic));
+    }
+
     fn situation<'a>(
         &'a self,
         replica: usize,
@@ -223,8 +281,11 @@ impl Model {
         published: &'a Publication,
         request: Option<RotationRequest>,
     ) -> Situation<'a> {
+        let one = &self.replicas[replica];
+        let combined_for = one.combined_since.filter(|_| one.version == Version::This);
         Situation {
             stored,
+            combined_for: combined_for.map_or(Duration::ZERO, |since| self.monotonic - since),
             last_good: self.replicas[replica].last_good.as_ref(),
             serving: self.replicas[replica].serving.as_ref(),
             published,
@@ -247,13 +308,15 @@ impl Model {
     }
 
     fn decide(&mut self, replica: usize, configurations: &[Option<Configuration>]) {
-        let stored = self.stored();
+        let version = self.replicas[replica].version;
+        let stored = self.stored_for(version);
+        self.note_combined(replica, &stored);
         let current = self.configurations.clone();
         // Where nothing can sign the configurations are read again after the Secret.
         let signs = stored.signing(self.now).is_ok();
         let configurations = if signs { configurations } else { &current };
         let (published, read) = self.observe_configurations(replica, configurations);
-        let request = self.secret.as_ref().and_then(|secret| secret.request);
+        let request = self.serving.as_ref().and_then(|secret| secret.request);
         let situation = self.situation(replica, &stored, &published, request);
         let decision = decide(&situation);
         let mut writes = VecDeque::new();
@@ -265,16 +328,36 @@ impl Model {
             }
         }
         if let Some(change) = decision.change {
-            let contents = situation.apply(change).expect("it was decided on");
-            let version = self.secret.as_ref().map(|secret| secret.version);
+            let changed = situation.apply(change).expect("it was decided on");
             let fulfilled = decision.fulfils_request;
-            writes.push_back(Write::Store(version, contents, fulfilled));
+            writes.extend(self.writes_of(version, &changed, fulfilled));
         }
         self.replicas[replica].writes = writes;
         // That somebody makes a Secret, publishes, serves and deletes it between these two requests is left out.
-        if self.secret.is_none() {
+        if self.serving.is_none() && self.authority.is_none() {
             self.step(replica);
         }
+    }
+
+    fn writes_of(&self, version: Version, changed: &Secrets, fulfilled: bool) -> Vec<Write> {
+        let held = |secret: &Option<Secret>| secret.as_ref().map(|one| one.version);
+        let (serving, authority) = (held(&self.serving), held(&self.authority));
+        if version == Version::Before {
+            let all = Stored::read(changed.clone()).contents().clone();
+            return vec![Write::Store(Which::Serving, serving, all, fulfilled)];
+        }
+        let before = self.secrets();
+        let contents = |contents: &Option<Contents>| contents.clone().expect("to be written");
+        let mut writes = Vec::new();
+        if changed.authority != before.authority {
+            let contents = contents(&changed.authority);
+            writes.push(Write::Store(Which::Authority, authority, contents, false));
+        }
+        if changed.serving != before.serving || fulfilled {
+            let contents = contents(&changed.serving);
+            writes.push(Write::Store(Which::Serving, serving, contents, fulfilled));
+        }
+        writes
     }
 
     fn write(&mut self, replica: usize, write: Write) {
@@ -295,18 +378,20 @@ impl Model {
                     touched: false,
                 });
             }
-            Write::Store(version, contents, fulfilled) => {
-                if self.secret.as_ref().map(|secret| secret.version) != version {
+            Write::Store(which, version, contents, fulfilled) => {
+                let next = self.next_version();
+                let secret = self.secret(which);
+                if secret.as_ref().map(|secret| secret.version) != version {
+                    self.replicas[replica].writes.clear();
                     return;
                 }
-                let request = self.secret.as_ref().and_then(|secret| secret.request);
-                let next = self.next_version();
-                self.history.push(contents.clone());
-                self.secret = Some(Secret {
+                let request = secret.as_ref().and_then(|secret| secret.request);
+                *secret = Some(Secret {
                     version: next,
                     contents,
                     request: request.filter(|_| !fulfilled),
                 });
+                self.history.push(self.secrets());
             }
         }
     }
@@ -371,9 +456,10 @@ impl Model {
         leaf.issuer == signing.certificate
             && stored.next(self.now).is_none()
             && self
-                .secret
+                .serving
                 .as_ref()
                 .is_some_and(|secret| secret.request.is_none())
+            && (stored.is_combined() || self.is_apart())
             && configurations.all(|one| Bundle::read(&one.bundle).is_just(&trust))
             && self
                 .replicas
@@ -381,7 +467,19 @@ impl Model {
                 .all(|replica| replica.serving.as_ref() == Some(leaf))
     }
 
+    /// The key of the authority is in its own Secret alone.
+    fn is_apart(&self) -> bool {
+        let stored = self.stored();
+        *stored.secrets() == Secrets::split(stored.contents(), false)
+    }
+
+    /// All replicas are of this version in the end.
     pub(super) fn settle(&mut self) {
+        for replica in 0..REPLICAS {
+            if self.replicas[replica].version == Version::Before {
+                self.replace(replica, Version::This);
+            }
+        }
         for _ in 0..TURNS {
             for replica in 0..REPLICAS {
                 self.turn(replica);
@@ -392,10 +490,7 @@ impl Model {
             }
             self.advance(Duration::from_secs(3));
         }
-        panic!(
-            "not settled; stored: {:?}",
-            self.secret.as_ref().map(|secret| &secret.contents)
-        );
+        panic!("not settled; stored: {:?}", self.secrets());
     }
 
     /// At rest nothing is written, and what the bundles trust shrinks to the one authority when the others' time is over.
@@ -404,6 +499,10 @@ impl Model {
             self.advance(DAY * 9);
             self.settle();
         }
+        assert!(
+            self.is_apart(),
+            "the serving Secret holds more than it needs"
+        );
         let version = self.version;
         for replica in 0..REPLICAS {
             self.turn(replica);

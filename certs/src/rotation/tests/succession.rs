@@ -68,12 +68,12 @@ fn an_authority_that_was_replaced_is_trusted_until_its_last_leaf_has_expired() {
     let replaced = Case::new(stored, now)
         .published(published(&both, DAY))
         .changed();
-    let read = Stored::read(Some(replaced.clone()));
+    let stored = read(replaced.clone());
     let authorities = |pem: String| Bundle::read(pem.as_bytes()).authorities;
     let in_order = authorities(format!("{}{}", next.pem(), ours.pem()));
-    assert_eq!(read.trust(now), in_order, "the one that signs is first");
-    assert_eq!(read.leaf(&names(), now).unwrap().issuer, in_order[0]);
-    assert!(read.next(now).is_none());
+    assert_eq!(stored.trust(now), in_order, "the one that signs is first");
+    assert_eq!(stored.leaf(&names(), now).unwrap().issuer, in_order[0]);
+    assert!(stored.next(now).is_none());
     for (days, expected) in [(10, None), (69, None), (70, Some(Change::Issue))] {
         let case = Case::new(replaced.clone(), begin() + DAY * days);
         assert_eq!(case.next_change(), (expected, None), "after {days} days");
@@ -83,6 +83,6 @@ fn an_authority_that_was_replaced_is_trusted_until_its_last_leaf_has_expired() {
     assert_eq!(case.next_change(), (None, None));
     let case = Case::new(renewed, begin() + DAY * 100);
     assert_eq!(case.next_change(), (Some(Change::Normalize), None));
-    let pruned = Stored::read(Some(case.changed()));
+    let pruned = read(case.changed());
     assert_eq!(pruned.trust(case.now), in_order[..1]);
 }
