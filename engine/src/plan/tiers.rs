@@ -43,6 +43,8 @@ pub struct Tiers {
     pub uses_standby: bool,
     /// How much of a tier has to be ready, where that is said.
     pub min_ready: Option<Percentage>,
+    /// Whether the preference is unknown.
+    pub is_unknown: bool,
 }
 
 /// One tier.
@@ -170,14 +172,14 @@ impl Request<'_> {
 }
 
 impl Tiers {
-    /// Returns the tiers that the consumer's copies show, for a service whose preference is unknown;
-    /// `None` if no copy is standby.
+    /// Returns the tiers that the consumer's copies show, for a service whose preference is unknown.
+    /// Providers without a copy are in no tier: the consumer does not begin to use them.
     pub(super) fn of_copies(
         index: &Index,
         key: &ServiceKey,
         consumer: &ClusterName,
         member: &Member,
-    ) -> Option<Self> {
+    ) -> Self {
         let own = member.copies(key).filter(|(_, copy)| {
             copy.view.path == Path::Clusterset && *copy.view.hub == *index.hub.uid
         });
@@ -192,12 +194,13 @@ impl Tiers {
             };
             state.clusters.extend(provider);
         }
-        (!standby.clusters.is_empty()).then(|| Self {
+        Self {
             all: vec![ready, standby],
             carrying: 1,
             uses_standby: uses_standby(index, consumer, member),
+            is_unknown: true,
             ..Self::default()
-        })
+        }
     }
 
     /// How the copies of that provider's slices are to be; none where there are to be none.
@@ -233,9 +236,11 @@ impl Tiers {
         all.position(|state| state.clusters.iter().any(|name| name.as_str() == provider))
     }
 
-    /// Whether no provider is in any tier, so that the consumer uses none.
+    /// Whether the preference leads to no provider, so that the consumer uses none.
     pub fn lack_providers(&self) -> bool {
-        self.unreachable.is_empty() && self.all.iter().all(|state| state.clusters.is_empty())
+        !self.is_unknown
+            && self.unreachable.is_empty()
+            && self.all.iter().all(|state| state.clusters.is_empty())
     }
 
     fn has_ready(&self) -> bool {

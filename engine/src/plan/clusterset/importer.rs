@@ -150,7 +150,8 @@ impl Importer<'_> {
     fn tiers(&self, shape: &ImportShape, frontend: &tiers::Frontend<'_>) -> Option<Tiers> {
         let chooses = !shape.headless && self.source.importer != By::Karmada;
         if chooses && self.source.lacks_record(self.member) {
-            return Tiers::of_copies(self.index, self.key, self.name, self.member);
+            let held = Tiers::of_copies(self.index, self.key, self.name, self.member);
+            return Some(held);
         }
         let request = tiers::Request {
             index: self.index,

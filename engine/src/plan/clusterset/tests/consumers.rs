@@ -188,3 +188,18 @@ fn nobody_begins_to_import_while_a_recorded_exporter_and_every_list_are_unknown(
     env.settle();
     assert!(get(&env, "member2", Kind::Import, "foo").is_none());
 }
+
+#[test]
+fn hand_made_import_uses_no_further_provider_while_the_preference_is_unknown() {
+    let mut env = super::exported();
+    let prefers = json!({"metadata": {"annotations": {labels::PREFER: "local"}}});
+    env.on("member1", export("foo").with(prefers));
+    env.on("member3", import("foo").port("http", 80)).settle();
+    env.on("member2", service("foo").port("http", 80));
+    env.on("member2", export("foo"));
+    let pods = slice("foo-abc", "foo").port("http", 8080);
+    env.on("member2", pods.endpoint("10.2.0.1")).settle();
+    assert!(env.copies("member3", "derived-foo").is_empty());
+    env.lose("member1").restart().pass(Duration::from_secs(600));
+    assert!(env.copies("member3", "derived-foo").is_empty());
+}
