@@ -178,6 +178,13 @@ pub(crate) fn rights() -> Result<Vec<DynamicObject>, ObjectError> {
     Ok(rights)
 }
 
+/// Returns the role by which the controller reads Karmada's Works.
+pub(crate) fn karmada_role() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut rights = objects::parse(KARMADA)?;
+    rights.retain(|object| objects::is_a(object, "ClusterRole"));
+    Ok(rights)
+}
+
 /// Whether an object that bears the name of one of the manifests' is theirs too. The Lease is made without labels.
 pub(crate) fn is_managed(stored: &DynamicObject) -> bool {
     let all = stored.metadata.labels.as_ref();

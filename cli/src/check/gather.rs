@@ -3,20 +3,22 @@
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+    MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook,
+    ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::ListParams;
+use kube::api::{ApiResource, ListParams};
 use kube::{Api, Resource};
 
 use super::creation::{self, Creation};
-use super::rights::{self, MissingRight};
+use super::rights::{self, MissingRight, Needs};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::CheckArgs;
 use crate::bundle::DEPLOYMENTS;
+use crate::karmada;
 use crate::lease::Controller;
 use crate::misplaced::{self, Misplaced};
 use crate::status::members::Wanted;
@@ -102,31 +104,19 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         Controller::read(hub, &args.controller.lease),
         hub.request(clusters.list(&all)),
     );
-    let mutating = allowed(mutating)?.map(|found| {
-        webhooks(found?.webhooks, |one| Webhook {
-            name: one.name,
-            client: one.client_config,
-        })
-    });
-    let validating = allowed(validating)?.map(|found| {
-        webhooks(found?.webhooks, |one| Webhook {
-            name: one.name,
-            client: one.client_config,
-        })
-    });
+    let mutating = allowed(mutating)?.map(|found| webhooks(found?.webhooks));
+    let validating = allowed(validating)?.map(|found| webhooks(found?.webhooks));
     let clusters = match clusters {
         Err(RequestError::NotFound { .. }) => Ok(Vec::new()),
         other => allowed(other)?.map(|list| list.items),
     };
-    let of_clusters = clusters.as_deref().unwrap_or_default();
     let deployments = allowed(deployments)?.map(|list| list.items);
-    let manages_certificates = deployments.iter().flatten().any(manages_certificates);
-    let mut missing_rights = Vec::new();
-    for account in DEPLOYMENTS {
-        let of_account = rights::needed(account, of_clusters, manages_certificates);
-        let missing = rights::missing_rights(hub, account, of_account).await;
-        missing_rights.push((account, allowed(missing)?));
-    }
+    let needs = Needs {
+        clusters: clusters.as_deref().unwrap_or_default(),
+        manages_certificates: deployments.iter().flatten().any(manages_certificates),
+        serves_works: is_served(hub, &karmada::work_kind()).await?,
+    };
+    let missing_rights = missing_rights(hub, &needs).await?;
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), NAMESPACE);
     let certificate = allowed(hub.request(secrets.get_opt(CERTIFICATE)).await)?;
     let certificate = certificate.map(|secret| Some(secret?.data?.remove("tls.crt")?.0));
@@ -164,9 +154,41 @@ fn manages_certificates(deployment: &Deployment) -> bool {
     args.any(|arg| arg.starts_with("--self-managed-certs"))
 }
 
-/// The webhooks of a configuration that is there.
-fn webhooks<W>(all: Option<Vec<W>>, read: impl Fn(W) -> Webhook) -> Option<Vec<Webhook>> {
-    Some(all.into_iter().flatten().map(read).collect())
+/// The webhooks of a configuration that exists.
+fn webhooks<W: Into<Webhook>>(all: Option<Vec<W>>) -> Option<Vec<Webhook>> {
+    Some(all.into_iter().flatten().map(Into::into).collect())
+}
+
+impl From<MutatingWebhook> for Webhook {
+    fn from(one: MutatingWebhook) -> Self {
+        Self {
+            name: one.name,
+            client: one.client_config,
+        }
+    }
+}
+
+impl From<ValidatingWebhook> for Webhook {
+    fn from(one: ValidatingWebhook) -> Self {
+        Self {
+            name: one.name,
+            client: one.client_config,
+        }
+    }
+}
+
+/// Reviews the rights of both accounts.
+async fn missing_rights(
+    hub: &ApiServer,
+    needs: &Needs<'_>,
+) -> Result<Vec<(&'static str, Readable<Option<Vec<MissingRight>>>)>, RequestError> {
+    let mut all = Vec::new();
+    for account in DEPLOYMENTS {
+        let needed = rights::needed(account, needs);
+        let missing = rights::missing_rights(hub, account, needed).await;
+        all.push((account, allowed(missing)?));
+    }
+    Ok(all)
 }
 
 /// What a person may not see is no fault of the installation.
@@ -179,12 +201,13 @@ pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Readable<T>,
 }
 
 async fn served<K: Resource<DynamicType = ()>>(hub: &ApiServer) -> Result<bool, RequestError> {
-    let version = K::api_version(&());
-    match hub
-        .request(hub.client.list_api_group_resources(&version))
-        .await
-    {
-        Ok(list) => Ok(list.resources.iter().any(|one| one.name == K::plural(&()))),
+    is_served(hub, &ApiResource::erase::<K>(&())).await
+}
+
+async fn is_served(hub: &ApiServer, kind: &ApiResource) -> Result<bool, RequestError> {
+    let resources = hub.client.list_api_group_resources(&kind.api_version);
+    match hub.request(resources).await {
+        Ok(list) => Ok(list.resources.iter().any(|one| one.name == kind.plural)),
         Err(RequestError::NotFound { .. }) => Ok(false),
         Err(error) => Err(error),
     }

@@ -19,6 +19,7 @@ use crate::bundle;
 
 const AT_ONCE: usize = 8;
 const WEBHOOK: &str = "causeway-webhook";
+const CONTROLLER: &str = "causeway-controller";
 
 /// An account of a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -84,15 +85,22 @@ pub(super) async fn missing_rights(
     Ok(Some(answers.into_iter().flatten().collect()))
 }
 
+/// What of a hub decides which rights of the manifests its accounts need.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs<'a> {
+    pub clusters: &'a [Cluster],
+    /// Whether the webhook manages its own certificates.
+    pub manages_certificates: bool,
+    /// Whether the hub serves Karmada's Works.
+    pub serves_works: bool,
+}
+
 /// Rights that the manifests give an account. What they give in the namespace of the members' Secrets
 /// is needed in the namespaces that the Clusters name. The rights on certificates are needed only by a
-/// webhook that manages its own.
-pub(super) fn needed(
-    account: &str,
-    clusters: &[Cluster],
-    manages_certificates: bool,
-) -> Vec<Needed> {
-    let named = clusters
+/// webhook that manages its own, those on Works only where the hub serves them.
+pub(super) fn needed(account: &str, needs: &Needs<'_>) -> Vec<Needed> {
+    let named = needs
+        .clusters
         .iter()
         .filter_map(|one| one.spec.secret_ref.as_ref());
     let mut namespaces: BTreeSet<_> = named.map(|secret| &*secret.namespace).collect();
@@ -100,14 +108,15 @@ pub(super) fn needed(
         namespaces.insert(MEMBERS_NAMESPACE);
     }
     // A test reads them: they cannot be malformed.
-    let objects = bundle::rights().unwrap_or_default();
-    let of_account = objects
-        .iter()
-        .filter(|one| match bundle::is_of_certificates(one) {
-            true => manages_certificates && account == WEBHOOK,
-            false => one.metadata.name.as_deref() == Some(account),
-        });
-    let of_role = of_account.flat_map(|role| {
+    let mut objects = bundle::rights().unwrap_or_default();
+    objects.retain(|one| match bundle::is_of_certificates(one) {
+        true => needs.manages_certificates && account == WEBHOOK,
+        false => one.metadata.name.as_deref() == Some(account),
+    });
+    if needs.serves_works && account == CONTROLLER {
+        objects.extend(bundle::karmada_role().unwrap_or_default());
+    }
+    let of_role = objects.iter().flat_map(|role| {
         let rules = role.data.get("rules").cloned().unwrap_or_default();
         let rules: Vec<PolicyRule> = serde_json::from_value(rules).unwrap_or_default();
         let places: Vec<Option<&str>> = match role.metadata.namespace.as_deref() {
@@ -214,9 +223,13 @@ mod tests {
             "spec": { "secretRef": { "namespace": "elsewhere", "name": "member1" } },
         }))
         .expect("a Cluster");
-        let rights = |account: &str, manages_certificates: bool| -> Vec<String> {
-            let clusters = std::slice::from_ref(&member);
-            let needed = needed(account, clusters, manages_certificates).into_iter();
+        let rights = |account: &str, has: bool| -> Vec<String> {
+            let needs = Needs {
+                clusters: std::slice::from_ref(&member),
+                manages_certificates: has,
+                serves_works: has,
+            };
+            let needed = needed(account, &needs).into_iter();
             let rights = needed.map(|Needed { what, verbs }| {
                 let resource = [what.resource, what.subresource].into_iter().flatten();
                 let missing = MissingRight {
@@ -228,7 +241,7 @@ mod tests {
             });
             rights.collect()
         };
-        let controller = rights("causeway-controller", true);
+        let controller = rights(CONTROLLER, true);
         for right in [
             "get and list and watch and patch clusters ",
             "patch multiclusterservices/status ",
@@ -248,10 +261,12 @@ mod tests {
                 .any(|one| one.contains("causeway-members"))
         );
         let patch = "get and list and watch and patch mutatingwebhookconfigurations causeway";
-        for manages_certificates in [true, false] {
-            let webhook = rights(WEBHOOK, manages_certificates);
-            let has_patch = webhook.contains(&patch.to_owned());
-            assert_eq!(has_patch, manages_certificates, "{webhook:#?}");
+        let works = "get and list and watch works ";
+        for (account, right) in [(WEBHOOK, patch), (CONTROLLER, works)] {
+            for has in [true, false] {
+                let all = rights(account, has);
+                assert_eq!(all.contains(&right.to_owned()), has, "{all:#?}");
+            }
         }
     }
 }

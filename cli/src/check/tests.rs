@@ -188,7 +188,7 @@ type Row = (
 
 #[test]
 fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
-    let rows: [Row; 28] = [
+    let rows: [Row; 29] = [
         (
             "an export on the hub",
             |i| i.misplaced = Ok(vec![misplaced("foo")]),
@@ -397,6 +397,19 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             "rights of causeway-controller",
             State::Unhealthy,
             "cannot list and watch services, list and watch secrets in namespace elsewhere kubectl mcs install",
+        ),
+        (
+            "Works that the controller may not list",
+            |i| {
+                i.missing_rights[1].1 = Ok(Some(vec![MissingRight {
+                    resource: "works".to_owned(),
+                    namespace: None,
+                    verbs: vec!["list".to_owned()],
+                }]));
+            },
+            "rights of causeway-controller",
+            State::Unhealthy,
+            "cannot list works; it handles no MultiClusterService until it can read Karmada's Works kubectl mcs install, with --karmada",
         ),
         (
             "a controller of another account",

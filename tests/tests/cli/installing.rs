@@ -655,6 +655,7 @@ async fn uninstall_warns_of_namespaces_that_karmada_propagates() {
         made.exit.success().then_some(()).ok_or(made.stderr)
     })
     .await;
+    works_that_the_controller_may_not_list_are_reported(&fleet, hub).await;
     let removed = mcs(&fleet, hub, "uninstall --yes").await;
     ends(
         &removed,
@@ -664,4 +665,18 @@ async fn uninstall_warns_of_namespaces_that_karmada_propagates() {
             namespace/causeway-members kept; delete it if it is empty
         ",
     );
+}
+
+async fn works_that_the_controller_may_not_list_are_reported(fleet: &Fleet, hub: &Cluster) {
+    let reported = "it handles no MultiClusterService until it can read Karmada's Works";
+    let checked = mcs(fleet, hub, "check").await;
+    assert!(!checked.stdout.contains(reported), "{}", checked.stdout);
+    let role = "clusterrolebinding/causeway-controller-karmada";
+    hub.kubectl(["delete", role]).await.ok();
+    eventually("the right is missing", SOON, async || {
+        let checked = mcs(fleet, hub, "check").await;
+        let is_reported = checked.stdout.contains(reported);
+        is_reported.then_some(()).ok_or(checked.stdout)
+    })
+    .await;
 }
