@@ -7,7 +7,7 @@ use std::fmt::Display;
 use causeway::api::{Cluster, MultiClusterService, condition, labels};
 use causeway::domain::{self, ClusterName};
 use k8s_openapi::jiff::Timestamp;
-use kube::api::ListParams;
+use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 use tokio::time::Instant;
 
@@ -112,17 +112,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     let hub_uid = hub.uid().await?;
     let cluster = hub::bare_cluster(&name)?;
     if args.dry_run.is_some() {
-        let cluster = stored.map(|_| &cluster);
-        for object in cluster.into_iter().chain(&secret) {
-            output::result(format_args!(
-                "hub: {} deleted (dry run)",
-                objects::title(object)
-            ))?;
-        }
-        if let Some(member) = &member {
-            member::preview_revocation(member, &hub_uid).await?;
-        }
-        return Ok(());
+        let objects = stored.map(|_| &cluster).into_iter().chain(&secret);
+        return preview(objects, member.as_ref(), &hub_uid).await;
     }
     if stored.is_some() && objects::delete(&hub, &cluster).await? {
         let unready = gone(&hub, &name, args).await?;
@@ -145,6 +136,22 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
         objects::remove(&hub, secret).await?;
     }
     report_services(&hub, &name).await
+}
+
+/// Prints what would be deleted, and changes nothing.
+async fn preview(
+    objects: impl Iterator<Item = &DynamicObject>,
+    member: Option<&ApiServer>,
+    hub_uid: &str,
+) -> Result<(), UnjoinError> {
+    for object in objects {
+        let title = objects::title(object);
+        output::result(format_args!("hub: {title} deleted (dry run)"))?;
+    }
+    match member {
+        Some(member) => Ok(member::preview_revocation(member, hub_uid).await?),
+        None => Ok(()),
+    }
 }
 
 /// Checks that the member belongs to this Cluster and to no other: all names of a member share one
