@@ -25,7 +25,7 @@ use causeway_controller::watch::{self, Connect, RelistRequests};
 use causeway_controller::{failure, member, seal};
 use causeway_engine::index::Index;
 use causeway_engine::plan::Settings;
-use causeway_engine::plan::reach::STANDBY_AFTER;
+use causeway_engine::plan::provider_use::STANDBY_AFTER;
 use causeway_engine::seal::Seal;
 use causeway_engine::write_queue::{WriteLimits, WriteQueue};
 use clap::Parser as _;

@@ -62,19 +62,6 @@ pub struct Index {
     second_lists: HashSet<Lane>,
 }
 
-/// Why nothing that a provider gives is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unused {
-    /// No Cluster bears its name.
-    NotJoined,
-    /// A person said so.
-    Withdrawn,
-    /// It is a second name of another.
-    Duplicate,
-    /// It has been out of reach for longer than `--provider-ttl`.
-    TtlExpired,
-}
-
 impl Index {
     /// An index that knows nothing but the hub's identity: the UID of its kube-system namespace.
     pub fn new(hub_uid: &str) -> Self {
@@ -517,27 +504,6 @@ impl Index {
         if changed {
             self.mark_all_services();
         }
-    }
-
-    /// Why nothing that a provider gives is used; `None` where it is.
-    pub fn unused(&self, name: &ClusterName) -> Option<Unused> {
-        let Some(cluster) = self.hub.clusters.get(name) else {
-            return Some(Unused::NotJoined);
-        };
-        match () {
-            () if cluster.withdrawn => Some(Unused::Withdrawn),
-            () if !self.provides(name) => Some(Unused::Duplicate),
-            () if self.has_ttl_expired(name) => Some(Unused::TtlExpired),
-            () => None,
-        }
-    }
-
-    /// Whether what that cluster provides may be used: it is joined, nobody withdrew it, and it is no second name of another.
-    pub fn provides(&self, name: &ClusterName) -> bool {
-        let joined = self.hub.clusters.get(name);
-        let twice = |member: &Member| member.refusals.duplicate.is_some();
-        joined.is_some_and(|cluster| !cluster.withdrawn)
-            && !self.members.get(name).is_some_and(twice)
     }
 
     /// Whether the endpoints that a member gave are withdrawn because it has been out of reach for too long. Its exports

@@ -13,8 +13,8 @@ pub mod ignored;
 mod no_endpoints;
 mod not_followed;
 pub mod placement;
+pub mod provider_use;
 pub mod publish;
-pub mod reach;
 pub mod release;
 pub mod service;
 mod settings;
@@ -31,7 +31,7 @@ use self::copy::{DesiredCopies, Outcomes, Provider};
 pub use self::desired::{Beside, Desired, DesiredMember, Members, Problem, ProblemKind};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
-use self::reach::{Reach, is_unused};
+use self::provider_use::{ProviderUse, ProviderUses, UnreachablePolicy};
 use self::release::Release;
 use self::service::DesiredService;
 pub use self::settings::Settings;
@@ -168,13 +168,13 @@ impl Native<'_> {
         outcomes: &mut Outcomes,
     ) -> Desired {
         let placement = placement::place(self.index, spec);
-        let reach = self.reach(&placement, now);
+        let uses = self.uses(&placement, now);
         let mut gaps = BTreeSet::new();
         let members = match &self.exposed.state {
             exposure::State::Held => Members::Untouched,
             exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
             exposure::State::Service(service) => {
-                let parties = (&placement, &reach);
+                let parties = (&placement, &uses);
                 let members = self.desired_members(service, parties, now, &mut gaps, outcomes);
                 Members::Wanted(members)
             }
@@ -185,11 +185,11 @@ impl Native<'_> {
             exposed: exposed.map(|shape| shape.port.clone()).collect(),
             problem: self.exposed.problem.clone(),
             placement,
-            again_at: [self.exposed.again_at, reach.again_at]
+            again_at: [self.exposed.again_at, uses.again_at]
                 .into_iter()
                 .flatten()
                 .min(),
-            reach,
+            uses,
             ..Desired::default()
         };
         match work {
@@ -198,36 +198,43 @@ impl Native<'_> {
         }
     }
 
-    /// What the service asks for when its providers cannot be reached; nothing of one that Karmada carries.
-    fn reach(&self, placement: &Placement, now: TimePoint) -> Reach {
-        let answer = self.answer();
-        let answer = answer.or_else(|| self.beside_karmada.then_some(Unreachable::Keep));
-        let providers = placement.providers();
-        let asked = (answer, self.is_headless());
-        Reach::of(self.index, self.settings, asked, providers, now)
+    /// Decides how the service uses its providers. One that Karmada manages keeps all endpoints.
+    fn uses(&self, placement: &Placement, now: TimePoint) -> ProviderUses {
+        let policy = UnreachablePolicy {
+            requested: self
+                .mcs
+                .failover
+                .unreachable
+                .filter(|_| !self.beside_karmada),
+            default: match self.beside_karmada {
+                true => Unreachable::Keep,
+                false => self.settings.unreachable,
+            },
+            headless: self.is_headless(),
+        };
+        ProviderUses::of(
+            self.index,
+            self.settings,
+            policy,
+            placement.providers(),
+            now,
+        )
     }
 
     fn is_headless(&self) -> bool {
         matches!(&self.exposed.state, exposure::State::Service(one) if one.shape.kind == ServiceKind::Headless)
     }
 
-    fn answer(&self) -> Option<Unreachable> {
-        self.mcs
-            .failover
-            .unreachable
-            .filter(|_| !self.beside_karmada)
-    }
-
     fn desired_members(
         &self,
         hub_service: &ServiceView,
-        (placement, reach): (&Placement, &Reach),
+        (placement, uses): (&Placement, &ProviderUses),
         now: TimePoint,
         gaps: &mut BTreeSet<Gap>,
         outcomes: &mut Outcomes,
     ) -> BTreeMap<ClusterName, DesiredMember> {
         let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
-        let providers = self.providers(placement, reach);
+        let providers = self.providers(placement, uses);
         // A headless Service has no proxy that chooses, and beside Karmada its slices are used.
         let chooses = !self.is_headless() && !self.beside_karmada;
         let request = tiers::Request {
@@ -235,7 +242,7 @@ impl Native<'_> {
             key: self.key,
             path: Path::Native,
             preference: self.mcs.failover.preference.as_ref().filter(|_| chooses),
-            unreachable: &reach.standby,
+            unreachable: &uses.standby,
             providers: &providers,
             now,
         };
@@ -317,20 +324,23 @@ impl Native<'_> {
         }
     }
 
-    fn providers<'p>(&'p self, placement: &'p Placement, reach: &Reach) -> Vec<Provider<'p>> {
-        let (index, answer) = (self.index, self.answer());
-        let used = placement
-            .providers()
-            .filter(|name| !is_unused(index, answer, name) && !reach.withdrawn.contains(*name));
+    /// Lists the providers that the service uses, and the clusters that may be lost: their copies stay.
+    fn providers<'p>(&'p self, placement: &'p Placement, uses: &ProviderUses) -> Vec<Provider<'p>> {
+        let index = self.index;
+        let suspected = index.hub.evidence.suspected_clusters();
+        let named = placement.providers();
+        let named = named.filter(|name| !suspected.contains(*name));
         let provider = |name| {
-            let member = index.members.get(name);
-            let member = member.filter(|member| member.sources_are_known());
+            let member = match uses.get(index, name) {
+                ProviderUse::Unused(_) => return None,
+                ProviderUse::Unknown => None,
+                ProviderUse::Used | ProviderUse::Standby => index.members.get(name),
+            };
             let service = member.and_then(|member| member.service(self.key));
             let exposed = || self.exposed.ports.iter().map(|shape| shape.port.clone());
             let ports = service.map_or_else(|| exposed().collect(), ServiceView::ports);
-            Provider::new(name, member, ports, index.hub.ranges(name))
+            Some(Provider::new(name, member, ports, index.hub.ranges(name)))
         };
-        let suspected = index.hub.evidence.suspected_clusters().iter();
-        used.chain(suspected).map(provider).collect()
+        named.chain(suspected).filter_map(provider).collect()
     }
 }

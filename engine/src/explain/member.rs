@@ -6,10 +6,10 @@ use causeway::domain::ClusterName;
 
 use super::reported::quoted;
 use super::{Diagnosis, Facts, Reason};
-use crate::index::Unused;
 use crate::index::hub::ClusterView;
 use crate::index::member::NamespaceState;
 use crate::model::MemberState;
+use crate::plan::provider_use::Unused;
 
 /// What to look at where the controller does not seem to work.
 const LOOK: &str = "kubectl -n causeway-system get pods; the log of causeway-controller, and its /readyz, say more";
@@ -34,9 +34,9 @@ impl Facts<'_> {
         if let Some(left_out) = cluster.and_then(|cluster| self.left_out(name, cluster)) {
             return Some(left_out);
         }
-        Some(match self.index.unused(name)? {
+        Some(match Unused::everywhere(self.index, name)? {
             Unused::NotJoined => not_joined(name),
-            Unused::Withdrawn => {
+            Unused::Drained => {
                 let message = format!(
                     "{name} is drained: a person said that nothing it provides is to be used"
                 );
@@ -44,7 +44,7 @@ impl Facts<'_> {
                 drained.fix(format!("kubectl mcs drain {name} --undo"))
             }
             Unused::Duplicate => self.refused(name)?,
-            Unused::TtlExpired => {
+            Unused::TtlExpired | Unused::WithdrawAfter => {
                 let message = format!(
                     "{name} is out of reach for longer than --provider-ttl of causeway-controller, so its endpoints are not used"
                 );

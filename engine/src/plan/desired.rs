@@ -8,7 +8,7 @@ use causeway::domain::{ClusterName, ServicePort};
 use super::clusterset::{Clusterset, Imports};
 use super::copy::DesiredCopies;
 use super::placement::Placement;
-use super::reach::Reach;
+use super::provider_use::ProviderUses;
 use super::service::{DesiredService, ServiceProblem};
 use super::tiers::Tiers;
 use crate::index::gaps::Gap;
@@ -29,8 +29,8 @@ pub struct Desired {
     pub problem: Option<Problem>,
     /// Who provides, who consumes, and who takes no part.
     pub placement: Placement,
-    /// The providers of the MultiClusterService that cannot be reached, and what that means for it.
-    pub reach: Reach,
+    /// The providers of the MultiClusterService that it does not use as they are.
+    pub uses: ProviderUses,
     /// Its current state where Karmada manages it.
     pub beside: Option<Beside>,
     /// Whether it is not known yet who manages the MultiClusterService: until then nothing is said of it.

@@ -13,6 +13,7 @@ use super::clusterset::{Clusterset, DesiredImport, Imports, import};
 use super::copy::DesiredCopies;
 use super::desired::{Desired, DesiredMember, Members};
 use super::placement::Roles;
+use super::provider_use::Unused;
 use super::service::DesiredService;
 use crate::index::Index;
 use crate::index::member::{Member, NamespaceState};
@@ -57,7 +58,7 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
     }
     if !imports.is_empty() {
         let providers = native.placement.providers();
-        let used = providers.filter(|name| index.provides(name));
+        let used = providers.filter(|name| !Unused::excludes(index, name));
         clusterset.exporters.extend(used.cloned());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use causeway::domain::Unreachable;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 
-use super::reach::STANDBY_AFTER;
+use super::provider_use::STANDBY_AFTER;
 use crate::index::quota::Quota;
 use crate::seal::Seal;
 

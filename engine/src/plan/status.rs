@@ -16,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
 use super::condition_state::{ConditionState, State, Text, set, settled, summarize, tally};
+use super::provider_use::Unused;
 use super::{Desired, DesiredMember, Members};
 use crate::index::Index;
 use crate::index::hub::McsView;
@@ -427,7 +428,8 @@ impl View<'_> {
             return self.mcs.ingress.clone();
         }
         let providers = self.desired.placement.providers();
-        let used: Vec<_> = providers.filter(|name| self.index.provides(name)).collect();
+        let used = providers.filter(|name| !Unused::excludes(self.index, name));
+        let used: Vec<_> = used.collect();
         let known = |name: &ClusterName| {
             self.member(name)
                 .filter(|member| member.sources_are_known())

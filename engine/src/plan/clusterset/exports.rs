@@ -17,6 +17,7 @@ use crate::index::quota::BeyondQuota;
 use crate::index::service::{ServiceKind, ServiceView};
 use crate::model::slice::Path;
 use crate::model::{MemberState, TimePoint};
+use crate::plan::provider_use::Unused;
 use crate::plan::settings::Settings;
 use crate::seal::Seal;
 
@@ -85,7 +86,8 @@ pub fn gather<'a>(
     for (name, cluster) in &index.hub.clusters {
         let out = matches!(index.member_state(name), MemberState::LeftOut(_));
         let drained = cluster.withdrawn;
-        if cluster.mode == SyncMode::Pull || out || !(index.provides(name) || drained) {
+        let is_duplicate = Unused::everywhere(index, name) == Some(Unused::Duplicate);
+        if cluster.mode == SyncMode::Pull || out || is_duplicate {
             continue;
         }
         let may_export = cluster.may_export_from(&key.namespace);

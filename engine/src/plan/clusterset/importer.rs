@@ -158,7 +158,7 @@ impl Importer<'_> {
             key: self.key,
             path: Path::Clusterset,
             preference: shape.failover.preference.as_ref().filter(|_| chooses),
-            unreachable: &self.set.reach.standby,
+            unreachable: &self.set.uses.standby,
             providers: &self.set.providers,
             now: self.now,
         };

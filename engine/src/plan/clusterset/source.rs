@@ -21,7 +21,7 @@ use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::model::slice::Path;
 use crate::plan::copy::Provider;
-use crate::plan::reach::Reach;
+use crate::plan::provider_use::{ProviderUse, ProviderUses, UnreachablePolicy};
 use crate::plan::settings::Settings;
 
 /// The imported service.
@@ -150,8 +150,8 @@ pub(super) type Policy = (Option<Unreachable>, bool);
 pub(super) struct ProviderSet<'a> {
     policy: Policy,
     pub(super) providers: Vec<Provider<'a>>,
-    /// The unreachable ones among the exporters.
-    pub(super) reach: Reach,
+    /// How the exporters are used.
+    pub(super) uses: ProviderUses,
 }
 
 /// The exporters of one service by policy: one set, unless members recorded different policies.
@@ -193,7 +193,7 @@ impl<'a> ProviderSets<'a> {
     /// Returns the time at which an unreachable exporter is demoted or withdrawn.
     pub(super) fn again_at(&self) -> Option<TimePoint> {
         let all = self.all.iter();
-        all.filter_map(|set| set.reach.again_at).min()
+        all.filter_map(|set| set.uses.again_at).min()
     }
 
     /// Selects the valid exports, and the clusters of which it is unknown whether they export.
@@ -201,22 +201,31 @@ impl<'a> ProviderSets<'a> {
         let index = source.index;
         let exporters = self.constituents.iter().map(|export| export.cluster);
         let exporters = exporters.chain(source.unknown.into_iter().flatten());
-        let reach = Reach::of(index, self.settings, policy, exporters, self.now);
-        let valid = self.constituents.iter().map(|export| {
-            let member = index.members.get(export.cluster);
-            let member = member.filter(|member| member.sources_are_known());
+        let exporters = exporters.chain(&self.exports.unknown);
+        let (requested, headless) = policy;
+        let asked = UnreachablePolicy {
+            requested,
+            default: self.settings.unreachable,
+            headless,
+        };
+        let uses = ProviderUses::of(index, self.settings, asked, exporters, self.now);
+        let valid = self.constituents.iter().filter_map(|export| {
+            let member = match uses.get(index, export.cluster) {
+                ProviderUse::Unused(_) => return None,
+                ProviderUse::Unknown => None,
+                ProviderUse::Used | ProviderUse::Standby => index.members.get(export.cluster),
+            };
             let ranges = index.hub.ranges(export.cluster);
-            Provider::new(export.cluster, member, export.service.ports(), ranges)
+            let ports = export.service.ports();
+            Some(Provider::new(export.cluster, member, ports, ranges))
         });
         let unknown = self.exports.unknown.iter();
+        let unknown = unknown.filter(|name| uses.unused(name).is_none());
         let unknown = unknown.map(|name| Provider::new(name, None, Vec::new(), Arc::default()));
-        let has_expired = |name: &ClusterName| policy.0.is_none() && index.has_ttl_expired(name);
-        let used =
-            |one: &Provider<'_>| !has_expired(one.name) && !reach.withdrawn.contains(one.name);
         ProviderSet {
             policy,
-            providers: valid.chain(unknown).filter(used).collect(),
-            reach,
+            providers: valid.chain(unknown).collect(),
+            uses,
         }
     }
 }

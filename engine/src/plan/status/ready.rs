@@ -9,7 +9,6 @@ use causeway::domain::{ClusterName, ExposureType, Preference, Tier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
-use crate::index::Unused;
 use crate::model::propagation::advice;
 use crate::model::slice::Path;
 use crate::plan::condition_state::{ConditionState, Text};
@@ -19,7 +18,7 @@ use crate::plan::hostnames;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
-use crate::plan::reach::is_unused;
+use crate::plan::provider_use::Unused;
 use crate::plan::tiers::Tiers;
 use crate::plan::{Members, Problem};
 
@@ -113,17 +112,14 @@ impl View<'_> {
         providers.filter(|name| self.unused(name).is_none())
     }
 
-    /// Why nothing that a provider gives is used, where that is so.
+    /// Returns why nothing of a provider is used, if that is so.
     fn unused(&self, name: &ClusterName) -> Option<&'static str> {
-        if self.desired.reach.withdrawn.contains(name) {
-            return Some(WITHDRAWN);
-        }
-        let answer = self.mcs.failover.unreachable;
-        is_unused(self.index, answer, name).then(|| match self.index.unused(name) {
-            Some(Unused::NotJoined) => "is not joined",
-            Some(Unused::Withdrawn) => "withdrawn",
-            Some(Unused::Duplicate) => "the same cluster as another",
-            Some(Unused::TtlExpired) | None => TTL_EXPIRED,
+        Some(match self.desired.uses.unused(name)? {
+            Unused::NotJoined => "is not joined",
+            Unused::Drained => "withdrawn",
+            Unused::Duplicate => "the same cluster as another",
+            Unused::TtlExpired => TTL_EXPIRED,
+            Unused::WithdrawAfter => WITHDRAWN,
         })
     }
 
@@ -172,7 +168,7 @@ impl View<'_> {
             message.push_str(&format!("; not copied: {}", refused.join(", ")));
         }
         message.push_str(&self.disagreements());
-        let standby: Vec<_> = self.desired.reach.standby.iter().collect();
+        let standby: Vec<_> = self.desired.uses.standby.iter().collect();
         if !standby.is_empty() {
             let names: Vec<_> = standby.iter().map(|name| name.as_str()).collect();
             let names = names.join(", ");

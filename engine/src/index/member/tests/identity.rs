@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixtures::objects::cluster;
 use crate::model::{Failure, FailureKind, Item};
+use crate::plan::provider_use::Unused;
 
 fn member_state(env: &Environment, cluster: &str) -> MemberState {
     env.index.member_state(&name(cluster))
@@ -107,7 +108,7 @@ fn second_name_waits_for_the_elder_after_a_restart() {
         .list("again")
         .pass(Duration::from_secs(120));
     assert_eq!(env.copies("member3", "foo").len(), 1);
-    assert!(!env.index.provides(&name("again")));
+    assert!(Unused::excludes(&env.index, &name("again")));
     env.identify("member1", "uid-of-member1", (1, 34))
         .list("member1")
         .settle();

@@ -14,7 +14,13 @@ use super::preferences::{
 use crate::fixtures::annotations::located;
 use crate::fixtures::objects::{Kind, Object, cluster, export};
 use crate::fixtures::server::decode;
+use crate::fixtures::{Environment, name};
+use crate::plan::provider_use::{ProviderUse, Unused};
 use causeway::domain::Unreachable;
+
+fn unused(env: &Environment, provider: &str) -> Option<Unused> {
+    env.plan("foo").uses.unused(&name(provider))
+}
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -155,25 +161,31 @@ fn stored_early_withdrawal_waits_for_the_minimum() {
         assert!(said.contains(expected), "{said}");
     }
     env.lose("member3").pass(MINUTE - Duration::from_secs(1));
-    assert!(env.plan("foo").reach.withdrawn.is_empty());
+    assert_eq!(unused(&env, "member3"), None);
     env.pass(Duration::from_secs(1));
-    assert_eq!(env.plan("foo").reach.withdrawn.len(), 1);
+    assert_eq!(unused(&env, "member3"), Some(Unused::WithdrawAfter));
 }
 
 #[test]
 fn ready_tells_who_is_out_of_reach_and_what_that_means() {
-    for (answer, expected) in [
-        ("standby", "standby, because out of reach: member3"),
+    for (answer, expected_use, expected) in [
+        (
+            "standby",
+            ProviderUse::Standby,
+            "standby, because out of reach: member3",
+        ),
         (
             "withdraw-after=1m",
+            ProviderUse::Unused(Unused::WithdrawAfter),
             "member3 (out of reach for longer than withdraw-after)",
         ),
     ] {
         let mut env = native(json!({labels::UNREACHABLE: answer}));
         env.lose("member3").pass(MINUTE * 2);
-        let plan = env.plan("foo");
+        let uses = env.plan("foo").uses;
+        let used = uses.get(&env.index, &name("member3"));
+        assert_eq!(used, expected_use);
         let said = env.says("foo", "Ready");
-        assert!(!plan.reach.standby.is_empty() || !plan.reach.withdrawn.is_empty());
         assert!(
             said.contains("member3 unreachable since"),
             "{said}: {expected}"
@@ -253,7 +265,7 @@ fn restart_leaves_the_start_of_an_outage_in_statuses() {
     env.reconnect("member3")
         .identify("member3", "uid-of-member3", (1, 34));
     env.list("member3").lose("member3").pass(MINUTE * 9);
-    assert!(env.plan("foo").reach.withdrawn.is_empty());
+    assert_eq!(unused(&env, "member3"), None);
 }
 
 #[test]

@@ -1,0 +1,155 @@
+//! Whether a service uses what a cluster provides, and why not.
+//!
+//! A provider that does not answer loses no endpoint, unless the service or a flag requests that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use causeway::domain::{ClusterName, Unreachable};
+
+use super::settings::Settings;
+use crate::index::Index;
+use crate::index::member::Member;
+use crate::model::TimePoint;
+
+/// Time for which a provider is unreachable until its endpoints are standby endpoints, where that is
+/// requested. Two probes find a silent provider within 30 s, so together it is little more than a
+/// minute.
+pub const STANDBY_AFTER: Duration = Duration::from_secs(40);
+
+/// How a service uses a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderUse {
+    /// Its endpoints are used as they are.
+    Used,
+    /// It is unreachable, and its endpoints are standby endpoints.
+    Standby,
+    /// It is unknown what it provides: copies stay as they are.
+    Unknown,
+    /// Nothing that it provides is used.
+    Unused(Unused),
+}
+
+/// Reason why nothing that a cluster provides is used. The first two are requests of the hub, the
+/// others follow from evidence and a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unused {
+    /// No Cluster has its name.
+    NotJoined,
+    /// A person drained it.
+    Drained,
+    /// It is a second name of another cluster.
+    Duplicate,
+    /// It has been unreachable for longer than `--provider-ttl`.
+    TtlExpired,
+    /// It has been unreachable for longer than the service's `withdraw-after`.
+    WithdrawAfter,
+}
+
+impl Unused {
+    /// Returns the reason that holds for every service; `None` where services may use the cluster.
+    pub fn everywhere(index: &Index, name: &ClusterName) -> Option<Self> {
+        let Some(cluster) = index.hub.clusters.get(name) else {
+            return Some(Self::NotJoined);
+        };
+        let is_duplicate = |member: &Member| member.refusals.duplicate.is_some();
+        match () {
+            () if cluster.withdrawn => Some(Self::Drained),
+            () if index.members.get(name).is_some_and(is_duplicate) => Some(Self::Duplicate),
+            () if index.has_ttl_expired(name) => Some(Self::TtlExpired),
+            () => None,
+        }
+    }
+
+    /// Whether no service may use a cluster, be it reachable or not.
+    pub fn excludes(index: &Index, name: &ClusterName) -> bool {
+        let unused = Self::everywhere(index, name);
+        unused.is_some_and(|why| why != Self::TtlExpired)
+    }
+}
+
+/// What one service requests for unreachable providers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreachablePolicy {
+    /// The request of the service, which precedes `--provider-ttl`; `None` without one.
+    pub requested: Option<Unreachable>,
+    /// What holds without a request.
+    pub default: Unreachable,
+    /// Whether the service is headless. No proxy chooses its endpoints, and DNS leaves standby
+    /// endpoints out: there standby would be a withdrawal.
+    pub headless: bool,
+}
+
+/// The providers of one service that it does not use as they are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProviderUses {
+    /// Unreachable providers whose endpoints are standby endpoints.
+    pub standby: BTreeSet<ClusterName>,
+    unused: BTreeMap<ClusterName, Unused>,
+    /// Time at which an unreachable provider is demoted or withdrawn.
+    pub again_at: Option<TimePoint>,
+}
+
+impl ProviderUses {
+    /// Decides for each of the providers. A Cluster that is suspected to be lost is never unused.
+    pub fn of<'a>(
+        index: &Index,
+        settings: &Settings,
+        policy: UnreachablePolicy,
+        providers: impl Iterator<Item = &'a ClusterName>,
+        now: TimePoint,
+    ) -> Self {
+        let mut uses = Self::default();
+        let suspected = index.hub.evidence.suspected_clusters();
+        let requested = policy.requested.unwrap_or(policy.default);
+        let (patience, next) = match requested {
+            Unreachable::Keep => (None, None),
+            Unreachable::Standby if policy.headless => (None, None),
+            Unreachable::Standby => (Some(settings.standby_after), None),
+            Unreachable::WithdrawAfter(patience) => (Some(patience), Some(Unused::WithdrawAfter)),
+        };
+        for name in providers.filter(|name| !suspected.contains(*name)) {
+            match Unused::everywhere(index, name) {
+                // The request of the service precedes the flag.
+                Some(Unused::TtlExpired) if policy.requested.is_some() => {}
+                Some(why) => {
+                    uses.unused.insert(name.clone(), why);
+                    continue;
+                }
+                None => {}
+            }
+            let state = index.member_state(name);
+            let Some(end) = patience.and_then(|patience| state.unreachable_for(patience)) else {
+                continue;
+            };
+            match next {
+                _ if end > now => {
+                    let known = uses.again_at;
+                    uses.again_at = Some(known.map_or(end, |known| known.min(end)));
+                }
+                Some(why) => drop(uses.unused.insert(name.clone(), why)),
+                None => drop(uses.standby.insert(name.clone())),
+            }
+        }
+        uses
+    }
+
+    /// Returns why nothing of a provider is used; `None` if something is.
+    pub fn unused(&self, name: &ClusterName) -> Option<Unused> {
+        self.unused.get(name).copied()
+    }
+
+    /// Returns how the service uses a provider.
+    pub fn get(&self, index: &Index, name: &ClusterName) -> ProviderUse {
+        let is_known = |member: &Member| member.sources_are_known();
+        match self.unused(name) {
+            Some(why) => ProviderUse::Unused(why),
+            None if !index.members.get(name).is_some_and(is_known) => ProviderUse::Unknown,
+            None if self.standby.contains(name) => ProviderUse::Standby,
+            None => ProviderUse::Used,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
