@@ -366,13 +366,13 @@ mod tests {
     #[test]
     fn what_is_printed_reads_back_as_what_would_be_applied() {
         for (line, first, count) in [
-            ("", "multiclusterservices.networking.karmada.io", 36),
+            ("", "multiclusterservices.networking.karmada.io", 37),
             (
                 "--crds-only",
                 "multiclusterservices.networking.karmada.io",
                 2,
             ),
-            ("--skip-crds --external", DEFAULT_NAMESPACE, 26),
+            ("--skip-crds --external", DEFAULT_NAMESPACE, 27),
             (
                 "--skip-crds --cert-manager --karmada",
                 DEFAULT_NAMESPACE,

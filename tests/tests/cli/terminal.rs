@@ -90,7 +90,7 @@ impl Status<'_> {
         self.fleet.member("member3").resume();
         assert!(slow.stdout.contains("reading members: 2 of 3"), "{slow:?}");
         let text = lines(&slow).join("\n");
-        let missing = "Exports and imports of member3 are not shown";
+        let missing = "member3 are not shown";
         assert!(text.contains(missing), "{text}");
     }
 }
