@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use causeway::api::{Cluster, SyncMode};
+use causeway::api::Cluster;
 use causeway::target::{Target, TargetError};
 use futures::{StreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::Secret;
@@ -61,7 +61,7 @@ where
     F: Future<Output = Result<T, RequestError>>,
 {
     let read = &read;
-    let pushed = clusters.filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
+    let pushed = clusters.filter(|cluster| cluster.spec.takes_part());
     let answers = pushed.map(|cluster| async move {
         let answer = async {
             let member = connect(hub, cluster, allow_insecure).await?;

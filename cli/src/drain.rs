@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use causeway::api::{Cluster, MultiClusterService, SyncMode, labels};
+use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{self, ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
@@ -87,7 +87,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Dr
             "note: affected services are not shown: you may not list MultiClusterServices on the hub"
         ))?,
     }
-    if cluster.spec.sync_mode == Some(SyncMode::Pull) {
+    if !cluster.spec.takes_part() {
         output::progress(format_args!(
             "note: {name} is in Pull mode, and causeway does not serve such members"
         ))?;

@@ -1,7 +1,7 @@
 //! ServiceExports and ServiceImports on a hub that is not one of its own members: they do nothing there.
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::{Cluster, SyncMode, ownership};
+use causeway::api::{Cluster, ownership};
 use causeway::domain::{ClustersetKind, ServiceKey, misplaced};
 use kube::Resource;
 use serde::Serialize;
@@ -102,9 +102,7 @@ pub(crate) async fn is_karmadas(hub: &ApiServer) -> Result<bool, RequestError> {
 
 /// Whether the hub of that UID is one of the clusters, or may be: one of them does not record its UID.
 fn is_member(uid: &str, clusters: &[Cluster]) -> bool {
-    let pushed = clusters
-        .iter()
-        .filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
+    let pushed = clusters.iter().filter(|cluster| cluster.spec.takes_part());
     let mut ids = pushed.map(|cluster| cluster.spec.id.as_deref());
     ids.any(|id| id.is_none_or(|id| id == uid))
 }
@@ -135,7 +133,7 @@ mod tests {
             assert_eq!(is_member("hub", &clusters), expected, "{ids:?}");
         }
         let mut pull = with_id(Some("hub"));
-        pull.spec.sync_mode = Some(SyncMode::Pull);
+        pull.spec.sync_mode = Some(causeway::api::SyncMode::Pull);
         assert!(!is_member("hub", &[pull]), "causeway leaves it out");
     }
 

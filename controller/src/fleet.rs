@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use causeway::api::{self, SecretReference, SyncMode};
+use causeway::api::{self, SecretReference};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
 use causeway::target::Target;
@@ -188,7 +188,7 @@ impl Fleet {
         let Some(cluster) = self.clusters.get(name) else {
             return Outcome::Pending;
         };
-        if cluster.spec.sync_mode == Some(SyncMode::Pull) {
+        if !cluster.spec.takes_part() {
             self.engagements.remove(name);
             return Outcome::Disengaged;
         }

@@ -26,7 +26,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use self::gaps::Gap;
@@ -542,7 +541,7 @@ impl Index {
         let Some(cluster) = self.hub.clusters.get(name) else {
             return MemberState::NotJoined;
         };
-        if cluster.mode == SyncMode::Pull {
+        if !cluster.takes_part {
             return MemberState::LeftOut("pull mode".to_owned());
         }
         match self.members.get(name) {

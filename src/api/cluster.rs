@@ -103,6 +103,11 @@ pub struct ClusterSpec {
 }
 
 impl ClusterSpec {
+    /// Whether causeway serves the member: the hub connects to it.
+    pub fn takes_part(&self) -> bool {
+        self.sync_mode != Some(SyncMode::Pull)
+    }
+
     /// The zones of the member: `zones`, else the deprecated `zone`; empty where nobody said any.
     pub fn effective_zones(&self) -> &[String] {
         if self.zones.is_empty() {

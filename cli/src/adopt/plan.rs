@@ -1,6 +1,6 @@
 //! What is to be written so that causeway manages what Karmada managed, and what is to be waited for. Pure.
 
-use causeway::api::{SyncMode, labels};
+use causeway::api::labels;
 use causeway::domain::{self, ClusterName};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
@@ -51,7 +51,7 @@ pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     let mut members = works.map(Work::member);
     let pulled = members.find(|member| {
         let cluster = snapshot.cluster(member);
-        cluster.is_some_and(|cluster| cluster.spec.sync_mode == Some(SyncMode::Pull))
+        cluster.is_some_and(|cluster| !cluster.spec.takes_part())
     });
     pulled.map(|member| {
         format!(

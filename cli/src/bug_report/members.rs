@@ -1,6 +1,6 @@
 //! What each member holds of causeway's, read with the credentials on the hub.
 
-use causeway::api::{Cluster, SyncMode, labels};
+use causeway::api::{Cluster, labels};
 use futures::StreamExt as _;
 use kube::ResourceExt as _;
 use serde_json::Value;
@@ -25,7 +25,7 @@ struct Member {
 /// Gathers the exports and imports of each member, and what causeway wrote there.
 pub(super) async fn gather(request: &Request<'_>, found: &Found, archive: &mut Archive) {
     let clusters = found.clusters.iter();
-    let pushed = clusters.filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
+    let pushed = clusters.filter(|cluster| cluster.spec.takes_part());
     let reads: Vec<_> = pushed
         .map(|cluster| async move { (cluster.name_any(), read(request, found, cluster).await) })
         .collect();

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use causeway::api::Cluster;
 use causeway::api::condition;
-use causeway::api::{Cluster, SyncMode};
 use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -290,7 +290,7 @@ fn secret_namespaces(installation: &Installation) -> Option<Check> {
     let mut controllers = deployments.filter(|one| one.name_any() == "causeway-controller");
     let given = credentials::given(controllers.next()?)?;
     let pushed = installation.clusters.as_ref().ok()?.iter();
-    let pushed = pushed.filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
+    let pushed = pushed.filter(|cluster| cluster.spec.takes_part());
     let named = pushed.filter_map(|one| Some(one.spec.secret_ref.as_ref()?.namespace.as_str()));
     let missing: BTreeSet<_> = named
         .filter(|namespace| !given.contains(*namespace))
@@ -323,7 +323,7 @@ fn clusters(found: &Readable<Vec<Cluster>>) -> Vec<Check> {
 
 fn cluster(cluster: &Cluster) -> Check {
     let name = format!("cluster {}", cluster.name_any());
-    if cluster.spec.sync_mode == Some(SyncMode::Pull) {
+    if !cluster.spec.takes_part() {
         return Check::new(
             name,
             State::Skipped,

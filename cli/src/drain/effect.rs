@@ -1,6 +1,6 @@
 //! What it means for the services of the hub that a cluster is drained.
 
-use causeway::api::{Cluster, MultiClusterService, SyncMode};
+use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{ClusterName, ServiceKey};
 use kube::ResourceExt as _;
 
@@ -47,7 +47,7 @@ impl Effect {
 /// Whether what a cluster provides is used.
 fn is_used(cluster: &Cluster) -> bool {
     !super::is_drained(cluster)
-        && cluster.spec.sync_mode != Some(SyncMode::Pull)
+        && cluster.spec.takes_part()
         && cluster.metadata.deletion_timestamp.is_none()
 }
 
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_service_is_lost_where_no_other_cluster_in_use_provides_it() {
         let mut pull = synced("pull");
-        pull.spec.sync_mode = Some(SyncMode::Pull);
+        pull.spec.sync_mode = Some(causeway::api::SyncMode::Pull);
         let clusters = [synced("a"), synced("b"), drained("c"), pull];
         for (providers, provides, alone) in [
             (&["a"][..], true, true),

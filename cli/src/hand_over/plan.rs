@@ -1,7 +1,7 @@
 //! What holds up that Karmada manages a service alone, and the last write. Pure.
 
 use causeway::api::ownership::{self, NATIVE_OWNER};
-use causeway::api::{Cluster, SyncMode, condition, labels};
+use causeway::api::{Cluster, condition, labels};
 use causeway::domain::{self, ClusterName};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
@@ -177,7 +177,7 @@ fn takes_part(snapshot: &Snapshot, name: &str) -> bool {
 
 fn is_ready(cluster: &Cluster) -> bool {
     let conditions = cluster.status.as_ref().map(|status| &*status.conditions);
-    cluster.spec.sync_mode != Some(SyncMode::Pull)
+    cluster.spec.takes_part()
         && condition::is_true(conditions.unwrap_or_default(), condition::READY)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
-use causeway::api::{Cluster, SyncMode, condition, labels};
+use causeway::api::{Cluster, condition, labels};
 use futures::Stream;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -61,7 +61,7 @@ pub(crate) fn takes_part(cluster: &Cluster) -> bool {
                 .iter()
                 .all(|kind| served.message.contains(kind))
         });
-    cluster.spec.sync_mode != Some(SyncMode::Pull) && !serves_neither
+    cluster.spec.takes_part() && !serves_neither
 }
 
 impl Wanted {
@@ -168,7 +168,7 @@ mod tests {
         ));
         assert!(reported("Refused", "ServiceExports and ServiceImports"));
         let mut pull = synced("a");
-        pull.spec.sync_mode = Some(SyncMode::Pull);
+        pull.spec.sync_mode = Some(causeway::api::SyncMode::Pull);
         assert!(!takes_part(&pull));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
-use causeway::api::{Cluster, MultiClusterService, SyncMode, labels};
+use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{self, ClusterName, KubernetesVersion, ServiceKey};
 use causeway_engine::model::Identity;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
@@ -74,7 +74,7 @@ fn service_of(slice: &EndpointSlice) -> Option<ServiceKey> {
 
 /// Whether the hub reaches the member: those in Pull mode are not watched.
 pub(super) fn is_pushed(cluster: &Cluster) -> bool {
-    cluster.spec.sync_mode != Some(SyncMode::Pull)
+    cluster.spec.takes_part()
 }
 
 /// Works by the service that they belong to; others may be anybody's.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition::{self, reason};
-use causeway::api::{SyncMode, labels};
+use causeway::api::labels;
 use causeway::domain::ClusterName;
 
 use super::exposure::Exposure;
@@ -30,7 +30,7 @@ pub(super) fn exposure<'a>(facts: &'a Facts<'a>) -> Option<Exposure<'a>> {
     }
     let (key, providers) = (facts.key, providers.into_iter().collect::<Vec<_>>());
     let clusters = facts.index.hub.clusters.iter();
-    let pushed = clusters.filter(|(_, cluster)| cluster.mode != SyncMode::Pull);
+    let pushed = clusters.filter(|(_, cluster)| cluster.takes_part);
     let is_kept = |name: &&ClusterName, why| clusterset.not_importing(name) == Some(why);
     let (absent, others): (Vec<_>, Vec<_>) = pushed
         .map(|(name, _)| name)

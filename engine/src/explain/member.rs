@@ -1,6 +1,5 @@
 //! Why a member as a whole takes no part, or cannot.
 
-use causeway::api::SyncMode;
 use causeway::api::condition::{self, reason};
 use causeway::domain::ClusterName;
 
@@ -58,7 +57,7 @@ impl Facts<'_> {
         let MemberState::LeftOut(why) = self.index.member_state(name) else {
             return None;
         };
-        if cluster.mode == SyncMode::Pull {
+        if !cluster.takes_part {
             let message = format!("{name} is in Pull mode, which causeway leaves out");
             let pull = Diagnosis::new(Reason::LeftOut, message);
             return Some(pull.fix(format!(

@@ -1,6 +1,5 @@
 //! ServiceExports on the hub itself that export nothing there, which is to be said.
 
-use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::Index;
@@ -29,7 +28,7 @@ impl Index {
             });
             uid.is_none_or(|uid| **uid == *self.hub.uid)
         };
-        let takes_part = |cluster: &ClusterView| cluster.mode != SyncMode::Pull;
+        let takes_part = |cluster: &ClusterView| cluster.takes_part;
         let mut clusters = self.hub.clusters.iter();
         !self.hub.is_listed() || clusters.any(|(name, cluster)| takes_part(cluster) && is_hub(name))
     }

@@ -359,7 +359,7 @@ fn the_probe_goes_with_karmadas_finalizer_or_alone() {
 fn a_member_in_pull_mode_that_takes_part_is_an_obstacle() {
     let mut snapshot = managed_by_karmada();
     assert_eq!(obstacle(&snapshot), None);
-    snapshot.clusters_mut()[1].spec.sync_mode = Some(SyncMode::Pull);
+    snapshot.clusters_mut()[1].spec.sync_mode = Some(causeway::api::SyncMode::Pull);
     let why = obstacle(&snapshot).expect("an obstacle");
     assert!(
         why.starts_with("b takes part in it and is in Pull mode"),

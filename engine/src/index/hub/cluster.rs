@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use causeway::api::condition::{FALSE, READY, find, reason};
-use causeway::api::{self, SyncMode, labels};
+use causeway::api::{self, labels};
 use causeway::domain::Declared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -24,8 +24,8 @@ pub struct ClusterView {
     pub generation: i64,
     /// When it was made: the elder of two that are the same cluster keeps it.
     pub created: Option<Timestamp>,
-    /// Whether it is reached by the hub, or reaches it.
-    pub mode: SyncMode,
+    /// Whether causeway serves it.
+    pub takes_part: bool,
     /// Whether what it provides is to be used ([`labels::WITHDRAW`]).
     pub withdrawn: bool,
     /// When a person confirmed the deletions that were suspended by then ([`labels::CONFIRM_DELETIONS`]).
@@ -63,7 +63,7 @@ impl ClusterView {
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
-            mode: object.spec.sync_mode.unwrap_or(SyncMode::Push),
+            takes_part: object.spec.takes_part(),
             withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
             deletions_confirmed: annotation(labels::CONFIRM_DELETIONS)
                 .and_then(|time| time.parse().ok()),
@@ -111,7 +111,7 @@ impl ClusterView {
     pub(super) fn plans_like(&self, other: &Self) -> bool {
         self.uid == other.uid
             && self.id == other.id
-            && self.mode == other.mode
+            && self.takes_part == other.takes_part
             && self.withdrawn == other.withdrawn
             && self.export_namespaces == other.export_namespaces
             && self.declared == other.declared

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use string_cache::DefaultAtom;
@@ -87,7 +86,7 @@ pub fn gather<'a>(
         let out = matches!(index.member_state(name), MemberState::LeftOut(_));
         let drained = cluster.withdrawn;
         let is_duplicate = Unused::everywhere(index, name) == Some(Unused::Duplicate);
-        if cluster.mode == SyncMode::Pull || out || is_duplicate {
+        if out || is_duplicate {
             continue;
         }
         let may_export = cluster.may_export_from(&key.namespace);
