@@ -1,4 +1,5 @@
-//! Where a member is and how it is reached, read from its Cluster object and the Secret that this names.
+//! Address and credentials of a member, read from its Cluster and the Secret that the Cluster
+//! names.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +13,7 @@ use rustls::pki_types::pem::PemObject as _;
 use crate::api::{Cluster, labels};
 use crate::domain::{ClusterName, NameError};
 
-/// How a member is reached. Two targets are equal if nothing about a connection would differ.
+/// Connection data of a member. Equal targets give equal connections.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     /// The member's name.
@@ -25,7 +26,7 @@ pub struct Target {
     proxy: Option<Uri>,
 }
 
-/// Why a Cluster object does not tell how its member is reached.
+/// Error of a Cluster or Secret that gives no connection to its member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The object's name cannot be a member's.
@@ -33,7 +34,7 @@ pub enum TargetError {
     Name {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// Cause.
         why: NameError,
     },
     /// There is no address.
@@ -44,7 +45,7 @@ pub enum TargetError {
     Endpoint {
         /// The address as it is given.
         endpoint: String,
-        /// What is wrong with it.
+        /// Cause.
         why: String,
     },
     /// The member would be reached without TLS, or without verifying who answers.
@@ -53,7 +54,7 @@ pub enum TargetError {
          or allow it with --allow-insecure-members"
     )]
     Insecure {
-        /// What requires that.
+        /// Setting that requires unverified TLS, with its verb.
         what: &'static str,
     },
     /// The proxy's address cannot be read.
@@ -74,7 +75,7 @@ pub enum TargetError {
         secret: String,
         /// The Cluster that names it.
         cluster: ClusterName,
-        /// Whose it is.
+        /// Evidence that it is another's.
         why: String,
     },
     /// The Secret has no token.
@@ -99,7 +100,7 @@ pub enum TargetError {
     CaBundle {
         /// Namespace and name.
         secret: String,
-        /// What is wrong with it.
+        /// Cause.
         why: String,
     },
 }
@@ -166,7 +167,8 @@ impl Target {
         })
     }
 
-    /// What a client of the member needs. Timeouts, and the name that it gives itself, are the caller's to set.
+    /// Returns the configuration of a client of the member. The caller sets timeouts and the user
+    /// agent.
     pub fn config(&self) -> Config {
         let mut config = Config::new(self.url.clone());
         config.root_cert = (!self.certificates.is_empty()).then(|| self.certificates.clone());

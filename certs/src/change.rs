@@ -9,10 +9,10 @@ use crate::stored::{CA_KEY, CERTIFICATE, Contents, KEY, Secrets, Signer, Stored}
 use crate::trust::Trusted;
 
 const COMMON_NAME: &str = "causeway-webhook";
-/// How many authorities are taken over beside the one that signs, so that rubbish cannot grow.
+/// Maximum number of authorities taken over beside the one that signs, so that rubbish cannot grow.
 const OLD_MAX: usize = 8;
 
-/// Why a change could not be applied.
+/// Error of a change that could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// A certificate could not be issued.
@@ -108,8 +108,8 @@ impl Situation<'_> {
         stored.filter(is_needed).cloned().collect()
     }
 
-    /// That authority first, that of the leaf that is served, then every other that is valid and
-    /// known to this process, stored or published.
+    /// Lists the authorities to trust: the one that signs, that of the served leaf, and every other
+    /// valid one that this process knows, stored or published.
     fn all_trust(&self, signer: &Signer) -> Vec<Trusted> {
         let of = |source: &Stored| {
             let next = source.next(self.now).and_then(Result::ok);
@@ -159,7 +159,8 @@ impl Situation<'_> {
         }
     }
 
-    /// Until when authorities are trusted that no longer sign: no leaf of theirs can be valid after.
+    /// Returns the time until which authorities that no longer sign are trusted: no leaf of theirs
+    /// can be valid later.
     fn old_until(&self) -> SystemTime {
         let fresh = self.now.checked_add(self.lifetimes.leaf());
         let of = |stored: &Stored| {

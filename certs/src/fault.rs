@@ -1,6 +1,6 @@
-//! What can be wrong with certificates that are stored or published.
+//! Faults of certificates that are stored or published.
 
-/// What is wrong with a stored certificate, key or bundle.
+/// Fault of a stored certificate, key or bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
     /// There is no Secret.

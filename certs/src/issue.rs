@@ -8,15 +8,16 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 
-/// How far certificates are dated back, so that a peer whose clock is a little behind accepts them; a short-lived one
-/// only by a tenth of its validity, so that its age follows from its dates.
+/// Time by which certificates are dated back, so that a peer whose clock is a little behind accepts
+/// them. A short-lived one is dated back by a tenth of its validity at most, so that its age
+/// follows from its dates.
 const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 const SKEW_SHARE: u32 = 10;
 
-/// How long a certificate is valid, counted from the moment of issue.
+/// Validity of a certificate, counted from the moment of issue.
 pub type Validity = Duration;
 
-/// Why a certificate could not be issued or an authority not be loaded.
+/// Error of issuing a certificate or loading an authority.
 #[derive(Debug, thiserror::Error)]
 pub enum IssueError {
     /// A name in the certificate is no ASCII DNS name.
@@ -24,7 +25,7 @@ pub enum IssueError {
     Name {
         /// The requested name.
         name: String,
-        /// What is wrong with it.
+        /// Cause.
         source: rcgen::Error,
     },
     /// The stored certificate or key of an authority cannot be read.
@@ -48,7 +49,7 @@ pub enum Purpose {
     Client,
 }
 
-/// What a leaf certificate says.
+/// Contents of a leaf certificate.
 #[derive(Clone, Debug, Default)]
 pub struct Leaf {
     /// The subject's common name; for a client certificate the user name (Kubernetes, "X509 client certificates").
@@ -59,7 +60,7 @@ pub struct Leaf {
     pub names: Vec<String>,
     /// IP addresses that the certificate is valid for.
     pub addresses: Vec<IpAddr>,
-    /// How long it is valid.
+    /// Validity from the moment of issue.
     pub validity: Validity,
     /// Its only extended key usage.
     pub purpose: Purpose,

@@ -55,17 +55,17 @@ use crate::fault::Fault;
 use crate::stored::{Contents, Names, Served, Signer, Stored};
 use crate::trust::{Publication, Trusted};
 
-/// How long API servers may take to notice a changed webhook configuration.
+/// Maximum time in which API servers notice a changed webhook configuration.
 const SETTLING: Duration = Duration::from_secs(10);
-/// Where leaves are short-lived, no longer than this share of their life.
+/// Divisor that bounds times by the life of a leaf, for short-lived leaves.
 const SETTLING_SHARE: u32 = 10;
-/// How long the key of the authority stays in the serving Secret: a Deployment gives up on a rollout
-/// after this time (its `progressDeadlineSeconds`).
+/// Time for which the key of the authority stays in the serving Secret: a Deployment gives up on a
+/// rollout after this time (its `progressDeadlineSeconds`).
 const HANDOVER: Duration = Duration::from_secs(10 * 60);
 /// An authority lives at least for so many lives of a leaf, or it would be due for replacement at once.
 const LEAVES_IN_A_LIFE: u32 = 3;
 
-/// How long certificates are valid.
+/// Validity of the certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
     authority: Duration,
@@ -100,23 +100,23 @@ impl Lifetimes {
         }
     }
 
-    /// How long a new authority is valid.
+    /// Returns the validity of a new authority.
     pub fn authority(&self) -> Duration {
         self.authority
     }
 
-    /// How long a new leaf is valid.
+    /// Returns the validity of a new leaf.
     pub fn leaf(&self) -> Duration {
         self.leaf
     }
 
-    /// How long trust is published before it is relied on.
+    /// Returns the time for which trust is published before it is relied on.
     pub fn settling(&self) -> Duration {
         SETTLING.min(self.leaf / SETTLING_SHARE)
     }
 
-    /// How long replicas of a version that stores everything in the serving Secret may run beside this
-    /// one, after it was last seen to hold everything.
+    /// Returns the time for which replicas of a version that stores everything in the serving
+    /// Secret may run beside this one, after that Secret was last seen to hold everything.
     pub fn handover(&self) -> Duration {
         HANDOVER.min(self.leaf / SETTLING_SHARE)
     }
@@ -141,7 +141,7 @@ impl Lifetimes {
     }
 }
 
-/// What a person requests by an annotation of the Secret.
+/// Rotation that a person requests by an annotation of the Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RotationRequest {
     /// A new leaf, now.
@@ -155,19 +155,19 @@ pub enum RotationRequest {
 pub struct Situation<'a> {
     /// Contents of the two Secrets.
     pub stored: &'a Stored,
-    /// How long this process has seen the key of the authority in the serving Secret.
+    /// Time for which this process has seen the key of the authority in the serving Secret.
     pub combined_for: Duration,
     /// Contents of the Secrets when this process last served a leaf of them.
     pub last_good: Option<&'a Stored>,
     /// The leaf that this process serves.
     pub serving: Option<&'a Served>,
-    /// What the webhook configurations hold.
+    /// Contents of the webhook configurations.
     pub published: &'a Publication,
-    /// What a person requests.
+    /// Request of a person, if any.
     pub request: Option<RotationRequest>,
     /// The names that the webhook is called by.
     pub names: &'a Names,
-    /// How long certificates are valid.
+    /// Validity of the certificates.
     pub lifetimes: Lifetimes,
     /// The time.
     pub now: SystemTime,
@@ -191,14 +191,14 @@ pub enum Change {
 pub struct Decision {
     /// The next change of the Secrets.
     pub change: Option<Change>,
-    /// What was wrong and is repaired by it.
+    /// Fault that the change repairs, if any.
     pub repairs: Option<Fault>,
     /// Whether the change is what a person requests.
     pub fulfils_request: bool,
     /// The authorities that every caBundle is to hold, from what is stored now; `None` where that is
     /// not known.
     pub trust: Option<Vec<Trusted>>,
-    /// When to decide again, if nothing changes before.
+    /// Time until the next decision if nothing changes.
     pub again: Option<Duration>,
 }
 
@@ -284,8 +284,8 @@ impl Situation<'_> {
         (!stored.contains(&serving.issuer)).then_some(&serving.issuer)
     }
 
-    /// Why the Secret is not in that normal form; `None` where time alone, or the first start, is the
-    /// reason.
+    /// Returns the fault for which the Secrets are not in their normal form; `None` if time alone,
+    /// or the first start, is the reason.
     fn damage(&self, normal: Option<&Contents>) -> Option<Fault> {
         if let Err(fault) = self.stored.signing(self.now) {
             let is_first_start = !self.stored.is_anything() && self.last_good.is_none();
@@ -312,7 +312,7 @@ impl Situation<'_> {
         faults.or_else(rubbish).or_else(copy)
     }
 
-    /// What is wrong with the stored leaf; `None` where none was there before, too.
+    /// Returns the fault of the stored leaf; `None` if there was none before either.
     fn leaf_fault(&self) -> Option<Fault> {
         let fault = self.stored.leaf(self.names, self.now).err()?;
         let is_first_start = fault == Fault::Missing && self.last_good.is_none();

@@ -25,7 +25,7 @@ pub const KEY: &str = "tls.key";
 pub const NEXT_CERTIFICATE: &str = "next-ca.crt";
 /// Its key.
 pub const NEXT_KEY: &str = "next-ca.key";
-/// Until when the authorities that no longer sign are trusted, in seconds of Unix time.
+/// End of the trust in authorities that no longer sign, in seconds of Unix time.
 pub const OLD_UNTIL: &str = "old-ca.until";
 
 /// Every key of the two Secrets.
@@ -81,7 +81,7 @@ impl Contents {
         self.0.is_empty()
     }
 
-    /// What is under a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&[u8]> {
         self.0.get(key).map(Vec::as_slice)
     }
@@ -205,9 +205,9 @@ fn is_key_of(pair: &KeyPair, certificate: &X509Certificate<'_>) -> bool {
 /// The certificate that is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Which of the stored authorities signed it.
+    /// Stored authority that signed it.
     pub issuer: Trusted,
-    /// When it is valid.
+    /// Validity period.
     pub period: Period,
     names: Names,
     /// Whether it authenticates a server and nothing else.
@@ -445,7 +445,8 @@ impl Stored {
         !self.contents.is_empty()
     }
 
-    /// Whom peers are to trust: what signs, signed or will sign. Nobody where nothing can sign.
+    /// Lists the authorities that peers must trust: those that sign, signed or will sign. Empty if
+    /// nothing can sign.
     pub fn trust(&self, now: SystemTime) -> Vec<Trusted> {
         if self.signing(now).is_err() {
             return Vec::new();
@@ -460,7 +461,7 @@ impl Stored {
         trust
     }
 
-    /// What the stored leaf is for, be it good or not.
+    /// Returns the names of the stored leaf, be it good or not.
     pub(crate) fn leaf_names(&self) -> Names {
         let leaf = self.leaf.as_ref().ok();
         leaf.map(|leaf| leaf.names.clone()).unwrap_or_default()

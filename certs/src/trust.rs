@@ -12,12 +12,12 @@ use crate::fault::Fault;
 
 const CERTIFICATE: &str = "CERTIFICATE";
 
-/// When a certificate is valid.
+/// Validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Period {
     /// Its first moment.
     pub from: SystemTime,
-    /// When it ends.
+    /// Last moment of validity.
     pub until: SystemTime,
 }
 
@@ -44,12 +44,12 @@ impl Period {
         }
     }
 
-    /// How long it is in all.
+    /// Returns the whole length.
     pub fn life(&self) -> Duration {
         self.until.duration_since(self.from).unwrap_or_default()
     }
 
-    /// How much of it is left.
+    /// Returns the time left at `now`.
     pub fn left(&self, now: SystemTime) -> Duration {
         self.until.duration_since(now).unwrap_or_default()
     }
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Trusted {
 }
 
 impl Trusted {
-    /// When it is valid.
+    /// Returns the validity period.
     pub fn period(&self) -> Period {
         self.period
     }
@@ -114,7 +114,7 @@ impl Trusted {
     }
 }
 
-/// What a bundle of certificates holds.
+/// Contents of a bundle of certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bundle {
     /// The authorities, each once, in their order.
@@ -156,7 +156,7 @@ pub fn bundle_pem(authorities: &[Trusted]) -> String {
     authorities.iter().map(Trusted::pem).collect()
 }
 
-/// What the webhook configurations hold, and for how long they have done so.
+/// Contents of the webhook configurations, and the time for which they have been so.
 #[derive(Clone, Debug, Default)]
 pub struct Publication {
     /// Every caBundle there is.

@@ -1,6 +1,8 @@
-//! How long an API server lets a text be, field by field, and how a text is made to fit.
+//! Maximum length of texts that an API server stores, field by field, and functions that shorten a
+//! text to it.
 //!
-//! All in bytes: of texts that are not ASCII some definitions count characters, which are never more.
+//! All in bytes: of texts that are not ASCII some definitions count characters, which are never
+//! more.
 
 /// `reason` of an Event (events.k8s.io/v1, `reasonLengthLimit`).
 pub const EVENT_REASON: usize = 128;

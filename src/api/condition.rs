@@ -19,7 +19,8 @@ pub const CONFLICT: &str = "Conflict";
 pub const PRECEDENCE_SUFFIX: &str = ".mcs.causeway.dev/Precedence";
 /// On a Cluster: it serves ServiceExport and ServiceImport.
 pub const CLUSTERSET_API: &str = "ClustersetAPI";
-/// Of a Cluster: its last lists lack objects whose deletions do not count yet. Only there once some were suspended.
+/// On a Cluster: its last lists lack objects whose deletions do not count yet. Written only once
+/// deletions were suspended.
 pub const DELETIONS_SUSPENDED: &str = "DeletionsSuspended";
 
 /// Reasons, as Karmada words them where Karmada has them.
@@ -74,7 +75,8 @@ pub mod reason {
     pub const INVALID_SERVICE_TYPE: &str = "InvalidServiceType";
     /// [`super::READY`] of a ServiceExport is True.
     pub const EXPORTED: &str = "Exported";
-    /// That is since when the hub's causeway first saw the ServiceExport, or since its creation not long before.
+    /// The time is that at which causeway of the hub first saw the ServiceExport, or its creation
+    /// shortly before.
     pub const FIRST_SEEN: &str = "FirstSeen";
     /// The ServiceExport or ServiceImport is being processed.
     pub const PENDING: &str = "Pending";

@@ -103,8 +103,8 @@ fn with_import_rules(mut crd: CustomResourceDefinition) -> CustomResourceDefinit
     crd
 }
 
-/// What all definitions share: neither nulls nor defaults where Go's types know none, conditions keyed by type, the labels
-/// of causeway.
+/// Applies what all definitions share: neither nulls nor defaults where Go's types have none,
+/// conditions keyed by type, causeway's labels.
 fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     let own = [labels::NAME, labels::MANAGED_BY];
     let own = own.map(|name| (name.to_owned(), labels::MANAGER.to_owned()));

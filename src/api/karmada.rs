@@ -1,4 +1,5 @@
-//! What Karmada's own MultiClusterService controllers write, and how they are switched.
+//! Objects that Karmada's own MultiClusterService controllers write, and the switches of these
+//! controllers.
 //!
 //! Facts from karmada-io/karmada: `pkg/util/constants.go`, `pkg/controllers/multiclusterservice`.
 

@@ -1,4 +1,4 @@
-//! Whose an object in a member is, by what is written on it.
+//! Owner of an object in a member, by its metadata.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::labels;
 use crate::domain::ServiceKey;
 
-/// What the annotation [`labels::OWNER`] begins with on objects of a MultiClusterService.
+/// Prefix of the annotation [`labels::OWNER`] on objects of a MultiClusterService.
 pub const NATIVE_OWNER: &str = "MultiClusterService/";
 
 /// Whether a definition is causeway's. Helm writes itself into [`labels::MANAGED_BY`] of what it installs, so [`labels::NAME`] is one of its
@@ -27,8 +27,9 @@ pub fn derived_for(meta: &ObjectMeta) -> Option<&str> {
     (!is_delivered).then_some(of)
 }
 
-/// Why the clusterset's name of a service does not lead to it in a cluster with a foreign ServiceImport, and what to type
-/// there: DNS answers with the addresses in the import's spec, which is theirs to write (KEP-1645, "DNS").
+/// Returns why the clusterset's name of a service does not lead to it in a cluster with a foreign
+/// ServiceImport, and the command that mends it: DNS answers with the addresses in the import's
+/// spec, which its owner writes (KEP-1645, "DNS").
 pub fn unresolved(
     key: &ServiceKey,
     has: &[String],
@@ -75,7 +76,7 @@ pub fn is_karmadas(meta: &ObjectMeta) -> bool {
     label(meta, labels::KARMADA_MANAGED) == Some("true")
 }
 
-/// Who applied the object, other than causeway: it is foreign from then on, whoever created it.
+/// Returns who applied the object, other than causeway: it is foreign from then on, whoever created it.
 ///
 /// To apply is to say what the object is to be from now on, and whoever does will do so again. Server-side apply leaves an entry
 /// `Apply` in `metadata.managedFields` (Kubernetes, "Server-Side Apply"), which counts where it owns part of the spec: who applies a label or
@@ -109,7 +110,8 @@ pub fn has_no_other_status(meta: &ObjectMeta) -> bool {
     !entries.is_empty() && !entries.iter().any(by_another)
 }
 
-/// Who but causeway wrote part of the object last, as its managed fields say; of its status, where that is the subresource.
+/// Returns the manager other than causeway that wrote part of the object last, by its managed
+/// fields; with `subresource`, part of that.
 pub fn other_writer<'a>(meta: &'a ObjectMeta, subresource: &str) -> Option<&'a str> {
     let entries = meta.managed_fields.iter().flatten();
     let of_others = entries.filter(|entry| {
@@ -223,7 +225,7 @@ fn nulls(names: &[&str]) -> Value {
     Value::Object(nulls.collect())
 }
 
-/// What the claimants of an object applied of its metadata.
+/// Metadata that the claimants of an object applied.
 struct Applied<'a> {
     server_side: Vec<&'a Value>,
     client_side: Value,

@@ -1,4 +1,4 @@
-//! Which clusters import a service, as an annotation of its ServiceExport says it.
+//! Clusters that import a service, read from an annotation of its ServiceExport.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum Consumers {
 /// Some clusters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ConsumerSelector {
-    /// That one.
+    /// The cluster of this name.
     Cluster(ClusterName),
     /// Those of a region.
     Region(Box<str>),

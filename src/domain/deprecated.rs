@@ -1,11 +1,11 @@
-//! How the deprecated cluster lists of a MultiClusterService and their successors are read as one.
+//! Deprecated cluster lists of a MultiClusterService, read as one with their successors.
 
 use std::collections::BTreeSet;
 
 use super::field::{FieldError, quoted};
 use crate::api::{ClusterSelector, MultiClusterServiceSpec};
 
-/// How many clusters a message names.
+/// Maximum number of clusters that a message names.
 const NAMES_MAX: usize = 20;
 
 /// A field of the spec that lists clusters.
@@ -31,7 +31,7 @@ impl ClusterField {
         Self::ServiceConsumption,
     ];
 
-    /// Where the list stands.
+    /// Returns the path of the list.
     pub fn path(self) -> &'static str {
         match self {
             Self::Providers => "spec.providerClusters",
@@ -42,7 +42,7 @@ impl ClusterField {
         }
     }
 
-    /// Where entry `index` of the list stands.
+    /// Returns the path of entry `index` of the list.
     pub fn entry_path(self, index: usize) -> String {
         match self {
             Self::Providers | Self::Consumers => format!("{}[{index}].name", self.path()),

@@ -1,5 +1,5 @@
-//! Which endpoints a consumer uses first, and what becomes of those of a provider that cannot be reached, as the annotations of a
-//! MultiClusterService or a ServiceExport say it.
+//! Preference of a consumer among providers, and treatment of unreachable providers, read from the
+//! annotations of a MultiClusterService or a ServiceExport.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -21,7 +21,7 @@ pub enum Tier {
     Zone,
     /// The clusters of the consumer's region.
     Region,
-    /// That cluster.
+    /// The cluster of this name.
     Cluster(ClusterName),
     /// Everybody else.
     Any,
@@ -38,7 +38,7 @@ pub struct Preference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Percentage(u8);
 
-/// What becomes of the endpoints of a provider that cannot be reached.
+/// Treatment of the endpoints of an unreachable provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unreachable {
     /// They stay as they are.
@@ -67,7 +67,7 @@ pub enum MalformedAnswer {
     TooShort,
 }
 
-/// What the annotations of a service say, as far as they can be read.
+/// Values of a service's annotations, as far as they can be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Failover {
     /// [`labels::PREFER`] and [`labels::MIN_READY`]: without a preference all providers are alike.
@@ -84,7 +84,7 @@ const ZONE: &str = "zone";
 const REGION: &str = "region";
 const CLUSTER: &str = "cluster/";
 const ANY: &str = "any";
-/// What [`labels::PREFER`] may name.
+/// Values of [`labels::PREFER`].
 const TIERS: &[&str] = &[LOCAL, ZONE, REGION, "cluster/NAME", ANY];
 /// Karmada's word for [`Tier::Local`], then [`Tier::Any`].
 const LOCAL_FIRST: &str = "LocalFirst";
@@ -94,11 +94,11 @@ const REMOTE_AND_LOCAL: &str = "RemoteAndLocal";
 const KEEP: &str = "keep";
 const STANDBY: &str = "standby";
 const WITHDRAW_AFTER: &str = "withdraw-after=";
-/// What [`labels::UNREACHABLE`] may be.
+/// Values of [`labels::UNREACHABLE`].
 const ANSWERS: &[&str] = &[KEEP, STANDBY, "withdraw-after=DURATION"];
 
 impl Failover {
-    /// What can be read of an object's annotations, and what is wrong in them.
+    /// Reads the annotations of an object. Returns what can be read, and the errors.
     pub fn of(meta: &ObjectMeta) -> (Self, FieldErrors) {
         let mut errors = FieldErrors::default();
         let annotations = meta.annotations.as_ref();
@@ -163,7 +163,7 @@ impl Failover {
     /// The names of all annotations that it is read from.
     pub const ANNOTATIONS: [&str; 3] = [labels::PREFER, labels::MIN_READY, labels::UNREACHABLE];
 
-    /// Where an annotation is, as Kubernetes words the path of one.
+    /// Returns the path of an annotation, as Kubernetes writes it.
     pub fn path(annotation: &str) -> String {
         format!("metadata.annotations[{annotation}]")
     }
@@ -182,7 +182,7 @@ impl Preference {
         ready > 0 && ready.saturating_mul(100) >= total.saturating_mul(least)
     }
 
-    /// How much of a tier has to be ready, where that is said.
+    /// Returns the share of a tier that must be ready, if one is requested.
     pub fn min_ready(&self) -> Option<Percentage> {
         self.min_ready
     }

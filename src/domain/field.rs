@@ -3,16 +3,16 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// How many errors of an object are kept; the rest is counted.
+/// Maximum number of errors kept for an object; the rest is counted.
 const ERRORS_MAX: usize = 20;
 
-/// How many entries of a list an error quotes.
+/// Maximum number of entries of a list that an error quotes.
 const ENTRIES_MAX: usize = 20;
 
-/// How many bytes of a text an error quotes.
+/// Maximum number of bytes of a text that an error quotes.
 const QUOTED_MAX: usize = 256;
 
-/// What is wrong with a field, worded as Kubernetes' own field errors are
+/// Problem of a field, in the words of Kubernetes' own field errors
 /// (k8s.io/apimachinery/pkg/util/validation/field).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
@@ -35,7 +35,7 @@ pub enum Problem {
 pub struct FieldError {
     /// The path of the field, such as `spec.ports[0].name`.
     pub path: String,
-    /// What is wrong.
+    /// Problem.
     pub problem: Problem,
     /// The rule and the remedy, for a person. May be empty.
     pub detail: String,
@@ -178,7 +178,7 @@ impl FieldErrors {
         &self.shown
     }
 
-    /// How many errors there are beside those shown, for a person; `None` where there are none.
+    /// Returns a note on the number of errors beside those shown; `None` without any.
     pub fn rest(&self) -> Option<String> {
         (self.more > 0).then(|| format!("{} more errors are not shown", self.more))
     }

@@ -2,7 +2,7 @@
 
 use crate::api::labels;
 
-/// Who imports slices that Karmada's own controllers keep, in what [`imported_by`] says.
+/// Name that [`imported_by`] returns for slices of Karmada's own controllers.
 pub const KARMADA: &str = "Karmada";
 
 /// Values of [`labels::SLICE_MANAGED_BY`] by which controllers mark what they import, and where that is to be read. Others (the
@@ -26,8 +26,9 @@ const IMPORTERS: [(&str, &str); 6] = [
     ("endpointslice.reflection.liqo.io", "Liqo"),
 ];
 
-/// Who imported a slice with these labels and annotations, or that it is from another cluster; `None` for one of this cluster's own
-/// endpoints, whoever keeps it: Kubernetes, another controller or a person.
+/// Returns who imported a slice with these labels and annotations, or that it is from another
+/// cluster; `None` for endpoints of this cluster, whether Kubernetes, another controller or a
+/// person writes them.
 pub fn imported_by<'a>(
     label: impl Fn(&str) -> Option<&'a str>,
     annotation: impl Fn(&str) -> Option<&'a str>,

@@ -18,7 +18,7 @@ impl KubernetesVersion {
     /// The first that has what the registration of the webhook needs (matchConditions, v1).
     pub const OLDEST_HUB: Self = Self::new(1, 30);
 
-    /// That of these numbers.
+    /// Returns the version of these numbers.
     pub const fn new(major: u32, minor: u32) -> Self {
         Self { major, minor }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::ServiceKey;
 
-/// Which of the two kinds of the Multi-Cluster Services API.
+/// One of the two kinds of the Multi-Cluster Services API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClustersetKind {
     /// ServiceExport.
@@ -22,8 +22,9 @@ impl fmt::Display for ClustersetKind {
     }
 }
 
-/// What is wrong with such an object on the hub, and what to type instead. An export says that the Service in its own cluster is to be
-/// reached from others (KEP-1645, "Exporting Services"); on the hub there is nothing to reach.
+/// Returns why such an object has no effect on the hub, and the command that replaces it. An export
+/// offers the Service of its own cluster to others (KEP-1645, "Exporting Services"); the hub has no
+/// pods.
 pub fn misplaced(kind: ClustersetKind, key: &ServiceKey) -> (String, String) {
     let (namespace, name) = (&key.namespace, &key.name);
     match kind {

@@ -9,7 +9,7 @@ use crate::api::{self, MultiClusterServiceSpec};
 
 const TYPES: &[&str] = &["CrossCluster", "LoadBalancer"];
 
-/// How a service is exposed.
+/// Type of exposure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExposureType {
     /// Other clusters reach it under its own name.
@@ -61,13 +61,13 @@ impl ClusterSelection {
 /// The desired state of a MultiClusterService: deprecated fields resolved, repetitions merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiClusterService {
-    /// How the service is exposed.
+    /// Type of exposure.
     pub exposure: ExposureType,
-    /// Which ports are exposed.
+    /// Exposed ports.
     pub ports: ExposedPorts,
-    /// Whose pods back the service.
+    /// Clusters whose pods back the service.
     pub providers: ClusterSelection,
-    /// Whose clients may reach it.
+    /// Clusters whose clients may reach it.
     pub consumers: ClusterSelection,
 }
 

@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// What a Service may be called by API servers of any version.
+    /// Whether API servers of every version accept the name for a Service.
     fn is_allowed_everywhere(name: &str) -> bool {
         dns1123_label(name).is_ok() && name.starts_with(|c: char| c.is_ascii_lowercase())
     }

@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use k8s_openapi::api::core::v1 as core;
 
-/// How many ports a message names.
+/// Maximum number of ports that a message names.
 const DESCRIBED_MAX: usize = 20;
 
 /// The transport protocol of a Service port.
@@ -53,7 +53,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// What identifies a port of a Service across clusters; its name may differ from cluster to cluster.
+/// Identity of a port of a Service across clusters; its name may differ from cluster to cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortId {
     /// The protocol.
@@ -127,7 +127,7 @@ impl fmt::Display for ExposedPort {
     }
 }
 
-/// Which ports of the Service are exposed.
+/// Exposed ports of the Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExposedPorts {
     /// All that the Service has.

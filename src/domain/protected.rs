@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-/// Where causeway runs when nothing says otherwise.
+/// Namespace of causeway by default.
 pub const DEFAULT_NAMESPACE: &str = "causeway-system";
 
-/// Where the hub keeps the members' credentials, and nothing else: the controller reads every Secret in it.
+/// Namespace of the members' credentials on the hub. It holds nothing else: the controller reads
+/// every Secret in it.
 pub const MEMBERS_NAMESPACE: &str = "causeway-members";
 
-/// What the namespaces of a cluster's own machinery begin with: of Kubernetes, of Karmada, and of distributions that keep
-/// such names for themselves.
+/// Prefixes of the namespaces of a cluster's own components: of Kubernetes, of Karmada, and of
+/// distributions that reserve such names.
 const SYSTEM_PREFIXES: [&str; 7] = [
     "kube-",
     "karmada-",
@@ -27,14 +28,14 @@ const SYSTEM_PREFIXES: [&str; 7] = [
 /// Such namespaces whose names have no prefix.
 const SYSTEM_NAMESPACES: [&str; 1] = ["openshift"];
 
-/// Which namespaces are protected. The webhook and the controller hold to the same rule.
+/// Protected namespaces. The webhook and the controller apply the same rule.
 #[derive(Clone, Debug)]
 pub struct Protection {
     own_namespace: String,
     allowed: BTreeSet<String>,
 }
 
-/// Why a MultiClusterService may not be where it is.
+/// Reason why a MultiClusterService may not have its namespace or name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Protected {
     /// `default/kubernetes` is the API server of each cluster itself.

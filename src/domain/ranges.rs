@@ -1,4 +1,4 @@
-//! Which addresses a member may give to others: what a member says is checked, endpoint by endpoint.
+//! Address ranges that a member may give to others. Every endpoint of a member is checked.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use super::ClusterName;
 pub struct Declared {
     /// The ranges; where there are none, every address is the Cluster's to give.
     pub ranges: Vec<IpNet>,
-    /// What of the annotation is no range, and is passed over.
+    /// Parts of the annotation that are no ranges, and are ignored.
     pub unreadable: Vec<Box<str>>,
 }
 
@@ -23,7 +23,7 @@ pub struct Ranges {
     others: Vec<(ClusterName, Vec<IpNet>)>,
 }
 
-/// Why an address is not copied to other clusters.
+/// Reason why an address is not copied to other clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressRefusal {
     /// Traffic to it does not leave the node.
@@ -64,7 +64,8 @@ impl Declared {
 }
 
 impl Ranges {
-    /// What decides about the addresses of a provider with these ranges, beside others with theirs.
+    /// Returns the ranges that decide about the addresses of a provider, from its own and those of
+    /// the others.
     pub fn new<'a>(
         own: &Declared,
         others: impl Iterator<Item = (&'a ClusterName, &'a Declared)>,
@@ -78,7 +79,7 @@ impl Ranges {
         }
     }
 
-    /// Why an address is not copied, if it is not.
+    /// Returns why an address is not copied, if so.
     pub fn refusal(&self, address: IpAddr) -> Option<AddressRefusal> {
         let address = address.to_canonical();
         if !is_routable(address) {

@@ -30,7 +30,7 @@ use super::readiness::{Readiness, Unready};
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Why the admin server cannot serve.
+/// Error of an admin server that cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// The address cannot be listened on.
@@ -103,7 +103,7 @@ impl Admin {
             .map_err(|source| AdminError::Bind { address, source })
     }
 
-    /// Where the server listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

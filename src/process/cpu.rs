@@ -40,7 +40,7 @@ pub(super) fn register(registry: &mut Registry) {
     );
 }
 
-/// How long the threads of this process ran; `None` where the system does not say it.
+/// Returns the CPU time of the threads of this process; `None` if the system does not report it.
 fn cpu_used() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The second field, in parentheses, may hold blanks; user and system time are the 14th and the 15th.

@@ -7,7 +7,7 @@ use axum::http::header::{InvalidHeaderValue, USER_AGENT};
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-/// How long a watch lasts before the API server ends it: kube's default, which is client-go's too.
+/// Time after which the API server ends a watch: the default of kube and client-go.
 pub const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
 
 /// Silence on a connection for this long is an error. Above [`WATCH_TIMEOUT`], within which a healthy watch ends.
@@ -16,7 +16,7 @@ pub const READ_TIMEOUT: Duration = Duration::from_secs(300);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where the hub is and who we are to it.
+/// Address of the hub and credentials for it.
 #[derive(Clone, Debug)]
 pub enum HubAccess {
     /// As a kubeconfig says, in its current context.
@@ -25,7 +25,7 @@ pub enum HubAccess {
     InCluster,
 }
 
-/// Why there is no client of the hub.
+/// Error of a client of the hub that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
     /// The kubeconfig has no usable context.
@@ -53,11 +53,11 @@ pub async fn hub_client(access: &HubAccess, component: &str) -> Result<Client, H
     Ok(Client::try_from(hub_config(access, component).await?)?)
 }
 
-/// What a replica of a component calls itself, `<component>/<version> (<identity>)`, so that audit logs tell one from
-/// another. What of the identity may not stand in a header is left out.
+/// Returns the user agent of a replica, `<component>/<version> (<identity>)`, so that audit logs
+/// tell replicas apart. Characters of the identity that no header may hold are left out.
 ///
 /// # Errors
-/// [`HubError::UserAgent`] where the name of the component is no header value.
+/// [`HubError::UserAgent`] if the name of the component is no header value.
 pub fn replica(component: &str, identity: &str) -> Result<HeaderValue, HubError> {
     let is_plain = |c: &char| c.is_ascii_graphic() && !matches!(c, '(' | ')' | '\\');
     let identity: String = identity.chars().filter(is_plain).collect();
@@ -65,10 +65,10 @@ pub fn replica(component: &str, identity: &str) -> Result<HeaderValue, HubError>
     HeaderValue::from_str(&name).map_err(|error| HubError::UserAgent(name, error))
 }
 
-/// What [`hub_client`] makes its client of.
+/// Returns the configuration from which [`hub_client`] makes its client.
 ///
 /// # Errors
-/// [`HubError`] where the access cannot be used.
+/// [`HubError`] if the access cannot be used.
 pub async fn hub_config(access: &HubAccess, component: &str) -> Result<Config, HubError> {
     let mut config = hardened(access).await?;
     name_client(&mut config, component)?;

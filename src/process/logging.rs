@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
-/// How log lines are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -14,12 +14,12 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is logged, and how.
+/// Selection and format of log lines.
 #[derive(Debug)]
 pub struct LogConfig {
     /// The shape of a line.
     pub format: LogFormat,
-    /// Which events are written.
+    /// Events that are written.
     pub filter: EnvFilter,
 }
 

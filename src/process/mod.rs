@@ -1,4 +1,4 @@
-//! What every process needs: validated arguments, logs, the admin server, readiness, supervised tasks
+//! Parts that every process needs: validated arguments, logs, the admin server, readiness, supervised tasks
 //! and an orderly end.
 //!
 //! A process reads as follows.
@@ -41,7 +41,7 @@ pub use shutdown::{Process, ProcessError};
 /// The exit code of a wrong configuration.
 const EXIT_CONFIGURATION: u8 = 2;
 
-/// How long a lookup in a blocking thread may hold up the end of the process.
+/// Maximum time for which a lookup in a blocking thread holds up the end of the process.
 const BLOCKING_THREADS_LINGER: Duration = Duration::from_secs(1);
 
 /// Runs a process from its checked configuration to its exit code: 0 where `run` ends well (an orderly

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::metrics::ComputedGauge;
 
-/// What a process awaits before it is ready. Clones are the same readiness.
+/// Dependencies that a process awaits before it is ready. Clones share the same readiness.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness(Arc<Mutex<State>>);
 
@@ -21,11 +21,11 @@ struct State {
 #[derive(Debug)]
 struct Dependency {
     name: String,
-    /// Why it is not there, where that is known.
+    /// Cause of its absence, if known.
     problem: Option<String>,
 }
 
-/// Why a process is not ready.
+/// Reason why a process is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unready {
     /// These dependencies are awaited, in the order in which the process began to await them.
@@ -87,7 +87,7 @@ impl Readiness {
         ComputedGauge::new(move || Some(f64::from(readiness.check().is_ok())))
     }
 
-    /// Why awaited dependencies are not there, as far as that is known: `name: why`.
+    /// Lists the known causes for which awaited dependencies are absent: `name: cause`.
     pub fn problems(&self) -> Vec<String> {
         let state = self.state();
         let known = state.awaited.values().filter_map(|dependency| {

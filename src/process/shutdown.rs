@@ -19,10 +19,10 @@ use super::readiness::{Awaited, Readiness};
 use super::supervise::{TaskFailure, Tasks};
 use super::traces::{TraceConfig, TraceError, Tracer, Traces};
 
-/// How long tasks may take to end once they are cancelled.
+/// Maximum time in which tasks end once they are cancelled.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Why a process did not end in order.
+/// Reason why a process did not end in order.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The signals cannot be received.
@@ -47,11 +47,11 @@ pub enum ProcessError {
 pub struct Process {
     /// Heartbeats that `/livez` checks.
     pub liveness: Liveness,
-    /// What it awaits before it is ready.
+    /// Dependencies that it awaits before it is ready.
     pub readiness: Readiness,
-    /// What it counts.
+    /// Its metrics.
     pub metrics: Metrics,
-    /// What it runs.
+    /// Its tasks.
     pub tasks: Tasks,
     failures: mpsc::UnboundedReceiver<TaskFailure>,
     signals: Signals,

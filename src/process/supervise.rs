@@ -49,7 +49,7 @@ pub enum TaskFailure {
     },
 }
 
-/// What a task may end with: nothing, or a `Result` whose error ends the process.
+/// Result of a task: nothing, or a `Result` whose error ends the process.
 pub trait Outcome {
     /// The error as text, with its causes.
     fn into_error(self) -> Option<String>;
@@ -95,7 +95,7 @@ fn own_words(error: &dyn Error, cause: Option<&dyn Error>) -> String {
     }
 }
 
-/// What an API server says, where the error is an answer of one.
+/// Returns the message of an API server, if the error is an answer of one.
 fn api_message(error: &(dyn Error + 'static)) -> Option<String> {
     let boxed = error
         .downcast_ref::<Box<kube::Error>>()

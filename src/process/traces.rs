@@ -29,7 +29,7 @@ pub use args::{TraceArgs, TraceConfig};
 /// The longest text that a span keeps, in bytes: names come from outside, and what waits to be sent is to stay small.
 const TEXT_MAX: usize = 1024;
 
-/// Why spans cannot be sent.
+/// Error of traces that cannot be sent.
 #[derive(Debug, thiserror::Error)]
 #[error("traces cannot be sent to {endpoint}")]
 pub struct TraceError {
@@ -142,7 +142,7 @@ impl Span {
         self.0.set_attribute(KeyValue::new(key, value));
     }
 
-    /// What the span is about failed; `error` says why.
+    /// Records that the traced operation failed, with the cause.
     pub fn fail(&mut self, error: &str) {
         self.0.set_status(Status::error(cut(error).to_owned()));
     }
@@ -152,7 +152,7 @@ impl Span {
         self.0.end_with_timestamp(at);
     }
 
-    /// What leads from a metric to this trace.
+    /// Returns the exemplar that leads from a metric to this trace.
     pub fn exemplar(&self) -> Exemplar {
         let trace_id = self.0.span_context().trace_id().to_string();
         Exemplar { trace_id }

@@ -59,7 +59,7 @@ fn signed_by(authority: &Authority) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is stored of a Secret in its normal form since `from`.
+/// Returns the contents of both Secrets in their normal form since `from`.
 fn good(authority: &Authority, from: SystemTime) -> Contents {
     let leaf = leaf_of(authority, from, names());
     contents(signed_by(authority).into_iter().chain(leaf))

@@ -1,4 +1,4 @@
-//! Where spans are sent: a flag, and the variables of the [OpenTelemetry
+//! Destination of spans: a flag, and the variables of the [OpenTelemetry
 //! specification](https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
 
 use clap::Args;
@@ -16,10 +16,10 @@ pub struct TraceArgs {
     otlp_endpoint: Option<String>,
 }
 
-/// What is done with spans.
+/// Treatment of spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceConfig {
-    /// Where they are sent; nowhere if there is none.
+    /// Destination; `None` if they are not sent.
     pub(super) endpoint: Option<Uri>,
     /// The authorities of the collector's certificate, as a file of PEM; those of the system if there is none.
     pub(super) certificate: Option<String>,

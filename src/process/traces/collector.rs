@@ -32,7 +32,7 @@ pub(super) struct Collector {
     fails: Arc<AtomicBool>,
 }
 
-/// Why spans did not arrive.
+/// Error of spans that did not arrive.
 #[derive(Debug, thiserror::Error)]
 enum SendError {
     #[error("no answer within {0:?}")]

@@ -20,12 +20,12 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use super::collector::Collector;
 use super::{TraceConfig, Tracer};
 
-/// How long the end of a process waits until its last spans are sent.
+/// Maximum time for which the end of a process waits until its last spans are sent.
 const SHUTDOWN: Duration = Duration::from_secs(3);
-/// What the specification says of OTEL_EXPORTER_OTLP_TIMEOUT.
+/// Default of OTEL_EXPORTER_OTLP_TIMEOUT in the specification.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What sends spans.
+/// Sender of spans.
 #[derive(Debug)]
 pub(super) struct Sender {
     provider: SdkTracerProvider,
@@ -67,7 +67,8 @@ fn timeout() -> Duration {
     given.map_or(TIMEOUT, Duration::from_millis)
 }
 
-/// Who sends: what OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME say, and what they do not.
+/// Returns the resource that sends: OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME, completed by
+/// `service`.
 fn resource(service: &'static str) -> Resource {
     let given = Resource::builder().build();
     let has = |key: &'static str| given.get(&Key::from_static_str(key));

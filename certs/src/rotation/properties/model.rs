@@ -25,7 +25,7 @@ struct Secret {
     request: Option<RotationRequest>,
 }
 
-/// What a replica is about to write.
+/// Next write of a replica.
 enum Write {
     Publish(usize, u64, Vec<Trusted>),
     Store(Which, Option<u64>, Contents, bool),
@@ -34,12 +34,12 @@ enum Write {
 #[derive(Default)]
 struct Replica {
     version: Version,
-    /// When it first saw the key of the authority in the serving Secret.
+    /// Time at which it first saw the key of the authority in the serving Secret.
     combined_since: Option<Instant>,
     tracker: PublicationTracker,
     last_good: Option<Stored>,
     serving: Option<Served>,
-    /// What it read of the configurations, on its way to read the Secret.
+    /// Configurations that it has read, before it reads the Secrets.
     read: Option<Vec<Option<Configuration>>>,
     writes: VecDeque<Write>,
 }
@@ -104,8 +104,8 @@ impl Model {
         Stored::read(self.secrets())
     }
 
-    /// What a replica of that version reads: the one before does not know the Secret of the authority,
-    /// and takes what can sign from the other.
+    /// Reads the Secrets as a replica of that version does: the version before ignores the Secret
+    /// of the authority, and takes what can sign from the other.
     fn stored_for(&self, version: Version) -> Stored {
         let secrets = self.secrets();
         Stored::read(match version {

@@ -1,4 +1,4 @@
-//! How one authority follows another.
+//! Succession of one authority by another.
 
 use super::*;
 
