@@ -167,37 +167,37 @@ struct ServiceArgs {
 /// The checked configuration.
 #[derive(Debug)]
 pub struct Config {
-    /// Where the hub is.
+    /// Address of the hub and credentials for it.
     pub hub: HubAccess,
-    /// Where the admin endpoints are served.
+    /// Address of the admin server.
     pub admin: SocketAddr,
-    /// Where traces are sent.
+    /// Destination of traces.
     pub traces: TraceConfig,
     /// Namespace and name of the Lease; `None` without election.
     pub lease: Option<(String, String)>,
     /// Writes a second into one member.
     pub member_qps: f64,
-    /// How long a write may take.
+    /// Maximum time of a write.
     pub member_timeout: Duration,
-    /// How long an object that is fought over is left as it is, at first.
+    /// First pause after a write conflict.
     pub conflict_pause: Duration,
-    /// How much of a member is listened to.
+    /// Maximum that is read of a member.
     pub member_limits: Limits,
-    /// Where Secrets of members are read.
+    /// Namespaces of the members' Secrets.
     pub secret_namespaces: Vec<String>,
     /// Whether certificates may go unverified.
     pub allow_insecure_members: bool,
-    /// How long what the hub lost is held.
+    /// Time for which the last state is held after the hub lost an object.
     pub service_grace: Duration,
     /// After how long out of reach a provider's endpoints are withdrawn; `None` for never.
     pub provider_ttl: Option<Duration>,
-    /// What becomes of the endpoints of a provider that cannot be reached, where a service does not say it.
+    /// Treatment of the endpoints of unreachable providers, for services that request none.
     pub unreachable: Unreachable,
     /// Whether exports and imports are made of MultiClusterServices.
     pub publish_exports: bool,
-    /// What one member may export.
+    /// Maximum that one member exports.
     pub quota: Quota,
-    /// What is left alone.
+    /// Namespaces and services that causeway leaves alone.
     pub protection: Protection,
 }
 

@@ -38,30 +38,31 @@ use crate::watch::RelistRequests;
 
 /// Events applied before what they mean is planned.
 const TURN: usize = 256;
-/// How long events are applied before what they mean is planned: a long list takes as long alone.
+/// Maximum time for which events are applied before the items that they concern are planned. A long
+/// list takes that time alone.
 const APPLYING: Duration = Duration::from_millis(10);
-/// How long items are planned before what was planned is sent and events are applied.
+/// Maximum time for which items are planned before writes are sent and events are applied.
 const PLANNING: Duration = Duration::from_millis(2);
 /// Time without a turn of the loop after which `/livez` fails and the process gives up the Lease. A start with 1,000,000 copies takes
 /// 20 s of CPU, in many turns.
 pub const STALLED: Duration = Duration::from_secs(60);
 /// Longest pause between two turns.
 const IDLE: Duration = Duration::from_secs(10);
-/// What the loop works with.
+/// Parts of the loop.
 pub struct Parts {
     /// All that is known.
     pub index: Index,
-    /// What the controller was started with.
+    /// Settings of the process.
     pub settings: Settings,
     /// The members.
     pub fleet: Fleet,
-    /// What is to be written.
+    /// Writes that wait or are under way.
     pub write_queue: WriteQueue,
     /// The hub.
     pub hub: Client,
-    /// What is asked of the hub's watches.
+    /// Requests to the watches of the hub.
     pub hub_relist_requests: watch::Sender<RelistRequests>,
-    /// How long a write may take.
+    /// Maximum time of a write.
     pub write_deadline: Duration,
     /// Whether this process may write.
     pub leadership: watch::Receiver<Leadership>,
@@ -69,11 +70,11 @@ pub struct Parts {
     pub heartbeat: Heartbeat,
     /// The tasks of the process.
     pub tasks: Tasks,
-    /// Where Kubernetes Events are handed in.
+    /// Recorder of Kubernetes Events.
     pub event_recorder: EventRecorder,
     /// The metrics.
     pub metrics: Metrics,
-    /// What begins the spans of writes.
+    /// Tracer of writes.
     pub tracer: Tracer,
     /// Whether the hub's Cluster objects are causeway's to keep.
     pub keeps_clusters: watch::Receiver<bool>,
@@ -104,7 +105,7 @@ struct Written {
 
 struct SourceChange {
     since: Instant,
-    /// When a copy was last acknowledged.
+    /// Time at which a copy was last acknowledged.
     written: Option<Instant>,
 }
 
@@ -156,7 +157,8 @@ impl Controller {
         }
     }
 
-    /// When the loop has to go on although nothing happens: also to beat, often enough for [`STALLED`].
+    /// Returns the time at which the loop goes on although nothing happens. It is early enough for
+    /// a heartbeat within [`STALLED`].
     fn pause(&self, leadership: &watch::Receiver<Leadership>) -> Instant {
         let now = Instant::now();
         let idle = now + IDLE;

@@ -1,9 +1,10 @@
-//! What is around objects in the answers of API servers, as JSON and as protobuf: pages of lists, events of watches, refusals, and an
-//! object alone.
+//! Envelopes of objects in the answers of API servers, as JSON and as protobuf: pages of lists,
+//! events of watches, refusals, and single objects.
 //!
-//! An answer shows which of the two it is by its first byte: an object of JSON begins with a brace, protobuf with `k8s`, and an
-//! event of protobuf with the first of four bytes of its length. So it does not matter what those in between say that it is. The
-//! fields of protobuf have the numbers of `k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto`.
+//! The first byte of an answer shows its encoding: an object of JSON begins with a brace, protobuf
+//! with `k8s`, and an event of protobuf with the first of four bytes of its length. The content
+//! type, which proxies may change, is ignored. The fields of protobuf have the numbers of
+//! `k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto`.
 
 mod page;
 
@@ -23,11 +24,11 @@ use serde_json::value::RawValue;
 pub(crate) use self::page::{Page, read_page};
 use crate::failure::{Classify as _, classify};
 
-/// What is asked for where protobuf is read: some API servers between here and there know only JSON.
+/// Value of `Accept` where protobuf is read: some aggregated API servers send JSON alone.
 pub(crate) const PROTOBUF_OR_JSON: HeaderValue =
     HeaderValue::from_static("application/vnd.kubernetes.protobuf, application/json");
 
-/// What is said of an object that is sent.
+/// Content type of an object that is sent.
 pub(crate) const PROTOBUF: HeaderValue =
     HeaderValue::from_static("application/vnd.kubernetes.protobuf");
 
@@ -49,7 +50,7 @@ pub(crate) struct WatchEvent<'a> {
     pub(crate) object: Object<'a>,
 }
 
-/// What can be known of an object that cannot be read otherwise.
+/// Identity of an object that cannot be read otherwise.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Identity {
@@ -71,7 +72,7 @@ impl From<Identity> for ObjectMeta {
     }
 }
 
-/// How much of an event was read.
+/// Progress of reading an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// All of it.
@@ -91,7 +92,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// What can be known of it.
+    /// Returns its identity, as far as it can be read.
     pub(crate) fn identity(self) -> Identity {
         #[derive(Deserialize)]
         struct Bearer {
@@ -105,7 +106,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Why it stands in place of an object.
+    /// Returns the failure that stands in place of an object.
     pub(crate) fn failure(self) -> Failure {
         match self {
             Self::Json(text) => match serde_json::from_str::<Status>(text.get()) {
@@ -158,7 +159,7 @@ pub(crate) fn event(bytes: &[u8]) -> Result<Option<WatchEvent<'_>>, Failure> {
     }
 }
 
-/// What an API server means that answers so.
+/// Returns the failure that an answer of an API server means.
 pub(crate) fn refusal(code: StatusCode, body: &[u8]) -> Failure {
     let status = match protobuf::object(body) {
         Ok(message) => status(message).ok(),
@@ -202,7 +203,8 @@ pub(crate) async fn read_event(
     }
 }
 
-/// How many bytes of `part`, which follows `event`, belong to it, and whether it is whole with them.
+/// Returns the number of bytes of `part`, which follows `event`, that belong to the event, and
+/// whether they complete it.
 fn wanted(event: &[u8], part: &[u8]) -> (usize, bool) {
     let first = event.first().or(part.first());
     if first.is_some_and(|first| *first != 0) {
@@ -313,7 +315,7 @@ mod tests {
 
     use super::*;
 
-    /// What is read of a stream that comes in parts of such a size, of so many bytes at most.
+    /// Reads a stream that arrives in parts of that size, `most` bytes of each event at most.
     fn events(stream: &[u8], part: usize, most: usize) -> (Vec<Vec<u8>>, Progress) {
         let mut from = pin!(BufReader::with_capacity(part, stream));
         let mut events = Vec::new();

@@ -18,11 +18,11 @@ pub enum Event {
     Hub(HubEvent),
     /// A member said something.
     Member {
-        /// Which member.
+        /// Name of the member.
         name: ClusterName,
-        /// In which of its engagements.
+        /// Generation of its engagement.
         generation: Generation,
-        /// What it said.
+        /// Event of the member.
         event: MemberEvent,
     },
     /// The hub has that MultiClusterService, or has it not.
@@ -47,7 +47,7 @@ pub enum Event {
     Propagated {
         /// The Service.
         key: ServiceKey,
-        /// What became of it.
+        /// Outcome of the lookup.
         outcome: Result<Propagation, Failure>,
     },
 }

@@ -27,7 +27,8 @@ const NOTES_AT_MOST: usize = 256;
 /// A writer that had nothing to write for this long ends. Longer than a recorder remembers which events are repetitions: 6 minutes.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// Where events are handed in. Each cluster has a queue and a writer of its own, so that one that hangs holds up no other.
+/// Recorder of Kubernetes Events. Each cluster has a queue and a writer of its own, so a cluster
+/// that hangs delays no other.
 pub struct EventRecorder {
     tasks: Tasks,
     reporter: Reporter,

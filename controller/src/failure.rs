@@ -1,4 +1,4 @@
-//! Why a client failed, and when to try again.
+//! Failures of clients, and the pauses after them.
 
 use std::error::Error as StdError;
 use std::hash::{BuildHasher as _, RandomState};
@@ -22,7 +22,8 @@ impl<T, E: StdError + 'static> Classify<T> for Result<T, E> {
     }
 }
 
-/// What a client's error means: that of an API server's answer, or of the cause that lies deepest and says something.
+/// Returns the failure that a client's error means: that of an API server's answer, or the deepest
+/// cause that has a message.
 pub fn classify(error: &(dyn StdError + 'static)) -> Failure {
     match error.downcast_ref::<kube::Error>() {
         Some(kube::Error::Api(status)) => return Failure::from_status(status),
@@ -151,7 +152,7 @@ impl Backoff {
         }
     }
 
-    /// How long to pause before the next attempt.
+    /// Returns the pause before the next attempt.
     pub fn pause(&mut self) -> Duration {
         let whole = self
             .first

@@ -1,4 +1,5 @@
-//! Which members are engaged: one client, one set of watches each, recreated when its address or credentials change.
+//! Engaged members: one client and one set of watches each, made anew when the address or the
+//! credentials change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::event::Event;
 use crate::member::{self, Connector};
 use crate::watch::RelistRequests;
 
-/// What the fleet does for a member when its Cluster or its Secret changed.
+/// Outcome of a change of a member's Cluster or Secret.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing yet: it is no member, or its Secret is not known.
@@ -43,13 +44,13 @@ pub struct Fleet {
     tasks: Tasks,
     clusters: HashMap<ClusterName, api::Cluster>,
     secrets: HashMap<SecretReference, Secret>,
-    /// Where Secrets are read, and what is known of each.
+    /// Namespaces of Secrets, each with the state of its list.
     namespaces: BTreeMap<String, Secrets>,
     engagements: BTreeMap<ClusterName, Engagement>,
     generation: Generation,
 }
 
-/// What is known of the Secrets of one namespace.
+/// State of the list of Secrets of one namespace.
 enum Secrets {
     /// They are being listed.
     Awaited,
@@ -61,7 +62,7 @@ enum Secrets {
 
 struct Engagement {
     target: Target,
-    /// Who its Cluster said that it is.
+    /// UID that its Cluster recorded.
     recorded_uid: Option<String>,
     generation: Generation,
     client: Client,
@@ -216,7 +217,7 @@ impl Fleet {
         }
     }
 
-    /// How the member is reached; `None` while its Secret is being listed.
+    /// Returns the connection data of the member; `None` while its Secret is being listed.
     fn target(&self, cluster: &api::Cluster) -> Result<Option<Target>, String> {
         let Some(reference) = &cluster.spec.secret_ref else {
             return Err(
@@ -289,7 +290,7 @@ impl Fleet {
         }
     }
 
-    /// Who the Cluster says that the member is: the UID of its kube-system namespace.
+    /// Returns the UID of the member's kube-system namespace, as its Cluster records it.
     pub fn recorded_uid(&self, name: &ClusterName) -> Option<String> {
         self.clusters
             .get(name)?

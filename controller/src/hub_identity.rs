@@ -1,4 +1,5 @@
-//! Who the hub is. What causeway writes bears the hub's UID, so a process serves one hub only: it ends when another one answers.
+//! Identity of the hub. Objects that causeway writes bear the hub's UID, so a process serves one
+//! hub only: it ends when another one answers.
 
 use std::time::Duration;
 
@@ -13,13 +14,14 @@ use tokio::time::{sleep, timeout};
 use crate::failure::Classify as _;
 use crate::lookup::cluster_uid;
 
-/// How often the hub is asked again. Half of the time after which a second list confirms what the lists of another hub lack.
+/// Interval of the requests. It is half of the time after which a second list confirms what the
+/// lists of another hub lack.
 pub const EVERY: Duration = Duration::from_secs(10);
-/// How long a request may take.
+/// Maximum time of a request.
 const DEADLINE: Duration = Duration::from_secs(10);
 const CLUSTER_CRD: &str = "clusters.cluster.karmada.io";
 
-/// What has to be known of the hub before anything is written.
+/// Facts about the hub that are needed before the first write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hub {
     /// The UID of its kube-system namespace.

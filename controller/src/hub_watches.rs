@@ -23,7 +23,7 @@ mod follower;
 mod kinds;
 mod report;
 
-/// What the watches of the hub are made of.
+/// Parts of the watches of the hub.
 pub struct HubWatches<'a> {
     /// The hub.
     pub client: &'a Client,
@@ -35,7 +35,7 @@ pub struct HubWatches<'a> {
     pub connect: Connect,
     /// The tasks of the process.
     pub tasks: &'a Tasks,
-    /// Where the watches report.
+    /// Receiver of their events.
     pub events: &'a mpsc::Sender<Event>,
     /// The metrics.
     pub metrics: &'a Metrics,
@@ -84,7 +84,8 @@ impl HubWatches<'_> {
         self.tasks.spawn("watch-serviceimports", imports);
     }
 
-    /// Of a kind that the hub may not serve; nothing waits for its initial list.
+    /// Returns the follower of a kind that the hub may not serve; nothing waits for its initial
+    /// list.
     fn follower(&self, plural: &str) -> Follower {
         Follower {
             client: self.client.clone(),

@@ -1,4 +1,4 @@
-//! Which of the controller's processes writes: the holder of a Lease (coordination.k8s.io/v1).
+//! Election of the controller's process that writes: the holder of a Lease (coordination.k8s.io/v1).
 //!
 //! # Guarantees
 //! - At most one process is [`Leadership::Leader`] at a time, as long as clocks *run* alike; what they show does not
@@ -30,22 +30,22 @@ pub use self::leadership::{Leadership, while_leading};
 use crate::failure::{Classify as _, random, spread};
 use crate::metrics::LeaseTransitions;
 
-/// Who stands for election, and how patient it is.
+/// Candidate for the Lease, and its time limits.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The name of this process in the Lease; no two processes may share one.
     pub identity: String,
-    /// How long others wait after they saw a renewal before they take the Lease.
+    /// Time that others wait after they observed a renewal before they take the Lease.
     pub duration: Duration,
-    /// How long after its last renewal the holder goes on; less than `duration`.
+    /// Time that the holder goes on after its last renewal; less than `duration`.
     pub renew_deadline: Duration,
     /// The time between two renewals by the holder, give or take a quarter.
     pub period: Duration,
     /// The time between two looks at the Lease by the others, give or take a quarter.
     pub look: Duration,
-    /// How long a request may take.
+    /// Maximum time of a request.
     pub request_deadline: Duration,
-    /// What shows how often the Lease changed hands.
+    /// Metric of the changes of the holder.
     pub transitions: LeaseTransitions,
     /// Heartbeat of the loop that writes.
     pub progress: Option<Heartbeat>,
@@ -163,7 +163,7 @@ struct Seen {
     at: Instant,
 }
 
-/// What is to be done about a Lease.
+/// Next step for a Lease.
 #[derive(Debug, PartialEq)]
 enum Move {
     /// There is none.
@@ -334,7 +334,7 @@ impl Election {
         }
     }
 
-    /// What this process knows of its own Lease may be out of date.
+    /// Drops what this process observed of its own Lease, which may be out of date.
     fn forget_own(&mut self) {
         if self.is_mine() {
             self.seen = None;

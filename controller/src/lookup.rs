@@ -24,7 +24,7 @@ use crate::failure::{Classify as _, classify, is_absence};
 
 pub use self::queue::{LookupQueue, REMEMBERED};
 
-/// When a lookup that failed is repeated.
+/// Pause before a failed lookup is repeated.
 pub const AGAIN: Duration = Duration::from_secs(5);
 
 /// After how long a propagation is looked up again that has come to its end, or cannot be read.

@@ -119,7 +119,7 @@ impl Drop for ChangesThread {
     }
 }
 
-/// What the controller starts with.
+/// Parts from which the controller starts.
 struct Start {
     config: Config,
     threads: Handle,

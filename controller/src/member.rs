@@ -34,12 +34,12 @@ mod transport;
 pub use self::connection::Connector;
 use self::discovery::Discovery;
 
-/// How a member is watched.
+/// Settings of the watches of a member.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The time between two probes.
     pub probe_every: Duration,
-    /// How long a probe may take.
+    /// Maximum time of a probe.
     pub probe_deadline: Duration,
     /// After how long the definition of ServiceImport is read again although it is served as before.
     pub schema_every: Duration,
@@ -47,11 +47,11 @@ pub struct Settings {
     pub watch: watches::Settings,
     /// Counts the objects that cannot be read.
     pub unreadable: Counter,
-    /// What the clients call themselves.
+    /// User agent of the clients.
     pub agent: HeaderValue,
 }
 
-/// What the clients of a controller without a name call themselves.
+/// User agent of the clients of a controller without a name.
 const NAMELESS: &str = concat!("causeway-controller/", env!("CARGO_PKG_VERSION"));
 
 impl Default for Settings {

@@ -1,4 +1,4 @@
-//! What the controller counts. Labels hold names of clusters, and of resources, never of objects.
+//! Metrics of the controller. Labels hold names of clusters and of resources, never of objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -76,7 +76,8 @@ impl Connectivity {
     }
 }
 
-/// Since when something waits, also for whoever reads the metrics while the loop makes no progress.
+/// Time since which something waits. Readers of the metrics see its age also while the loop makes
+/// no progress.
 #[derive(Clone, Debug)]
 struct Waiting {
     epoch: Instant,
@@ -124,7 +125,7 @@ impl Waiting {
     }
 }
 
-/// How often the Lease changed hands, by its own count; nothing until it was read.
+/// Number of changes of the Lease's holder, by the Lease's own count; absent until it was read.
 #[derive(Clone, Debug)]
 pub struct LeaseTransitions(Arc<AtomicI64>);
 
@@ -367,7 +368,7 @@ impl Metrics {
         self.conflicts.get_or_create(&labels).inc();
     }
 
-    /// How many services wait, and since when the first of them does.
+    /// Records the number of services that wait, and the time since which the first of them does.
     pub fn queue(&self, keys: usize, oldest: Option<Instant>) {
         self.queue_keys.set(i64::try_from(keys).unwrap_or(i64::MAX));
         self.queue_waiting.set(oldest);

@@ -1,7 +1,7 @@
-//! What is to be planned, and when: one entry an item, the earliest time wins.
+//! Items to plan, and the time of each: one entry an item, the earliest time wins.
 //!
-//! Something that happened to one service does not wait until all the others were looked at, which may be many thousands: what
-//! is of low priority gives way, but for a share.
+//! A change of one service does not wait for all others, which may be many thousands: items of low
+//! priority yield, except for a share.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -16,7 +16,7 @@ use causeway_engine::model::{Item, Priority};
 #[derive(Debug, Default)]
 pub struct Queue {
     due: VecDeque<Item>,
-    /// What is of low priority; what is of a higher one since, or was taken, is passed over.
+    /// Items of low priority. Items that were taken, or gained a higher priority, are skipped.
     in_turn: VecDeque<Item>,
     due_since: HashMap<Item, Due>,
     taken: u32,
@@ -24,7 +24,7 @@ pub struct Queue {
     delays: HashMap<Item, Delay>,
 }
 
-/// When an item is due, and how soon it is taken then.
+/// Time at which an item is due, and its priority then.
 #[derive(Debug)]
 struct Delay {
     key: delay_queue::Key,
@@ -40,10 +40,11 @@ struct Due {
 
 /// One in so many items is one of low priority, while others are of high priority.
 const SHARE: u32 = 8;
-/// When to look at a service again of which a copy was written or seen: there is nothing to do but to say so, and the others are
-/// about to follow.
+/// Delay of a service of which a copy was written or observed: its status alone is due, and other
+/// copies are about to follow.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-/// When to look at the services of a member that has come: in a start one member follows another, and most services are of several.
+/// Delay of the services of a member that was added: at a start one member follows another, and
+/// most services concern several.
 const SETTLE: Duration = Duration::from_millis(500);
 
 impl Queue {
@@ -155,7 +156,7 @@ impl Queue {
         }
     }
 
-    /// How many items are due or will be.
+    /// Returns the number of items that are due or will be.
     pub fn len(&self) -> usize {
         self.due_since.len() + self.delays.len()
     }
@@ -165,7 +166,8 @@ impl Queue {
         self.len() == 0
     }
 
-    /// Since when the first item of high priority is due; where there is none, the first of the others.
+    /// Returns the time since which the first item of high priority is due; without one, the first
+    /// of the others.
     pub fn oldest(&self) -> Option<Instant> {
         let mut first = self.due.front().into_iter().chain(&self.in_turn);
         first.find_map(|item| Some(self.due_since.get(item)?.since))

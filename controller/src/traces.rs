@@ -13,7 +13,7 @@ use causeway_engine::model::{Dispatch, Failure, Item, TimePoint};
 /// A trace ends after this time though not all is written, as where a consumer does not answer: what is written then is of no event
 /// any more.
 const LONGEST: Duration = Duration::from_secs(60);
-/// How often traces that last too long are looked for.
+/// Interval of the search for traces that last too long.
 const SWEEP: Duration = Duration::from_secs(10);
 
 /// The traces that have not ended.
@@ -33,16 +33,16 @@ struct Trace {
     root: Root,
 }
 
-/// Where an event comes from.
+/// Source of an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The member, or `hub`.
     pub(crate) cluster: String,
-    /// What kind of object it is about.
+    /// Kind of the object.
     pub(crate) kind: Kind,
 }
 
-/// What an event is about that begins a trace.
+/// Kind of the object of an event that begins a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     EndpointSlice,
@@ -167,7 +167,7 @@ impl Traces {
         }
     }
 
-    /// What leads to the trace of the service from a metric.
+    /// Returns the exemplar that leads from a metric to the trace of the service.
     pub(crate) fn exemplar(&self, key: &ServiceKey) -> Option<Exemplar> {
         match &self.open.get(key)?.root {
             Root::Begun(span) => Some(span.exemplar()),

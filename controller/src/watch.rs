@@ -99,7 +99,7 @@ where
         }
     }
 
-    /// Of a member of that name; of the hub otherwise.
+    /// Names the member in the log; without a name it is the hub.
     #[must_use]
     pub fn of_member(self, name: &ClusterName) -> Self {
         Self {

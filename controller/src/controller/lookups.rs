@@ -1,4 +1,4 @@
-//! What the hub's watches do not show for sure is looked up.
+//! Lookups of objects that the hub's watches do not show for sure.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

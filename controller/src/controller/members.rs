@@ -68,7 +68,8 @@ impl Controller {
         }
     }
 
-    /// What a person says in a MultiClusterService: the controller's own writes into it are no source.
+    /// Returns the requests of a person in a MultiClusterService. The controller's own writes to it
+    /// change none of them.
     fn asked_for(&self, key: &ServiceKey) -> Option<(i64, bool, Failover)> {
         let mcs = self.parts.index.hub().multi_cluster_service(key)?;
         Some((mcs.generation, mcs.is_deleting(), mcs.failover.clone()))

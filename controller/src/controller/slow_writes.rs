@@ -1,14 +1,14 @@
-//! Whose writes are slow is said when it begins, and then once a minute.
+//! Log lines of clusters with slow writes: the first at once, then one a minute.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// From so long on a write is slow.
 const SLOW: Duration = Duration::from_secs(2);
-/// How often the same is said.
+/// Interval of the log lines of one cluster.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// When slow writes were last said of each cluster.
+/// Time of the last slow-write log line, by cluster.
 #[derive(Debug, Default)]
 pub(super) struct SlowWrites(HashMap<String, Instant>);
 

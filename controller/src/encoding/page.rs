@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::{Object, unreadable};
 use crate::failure::classify;
 
-/// What a page says besides its objects.
+/// Fields of a page besides its objects.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Page {
     /// The version of the state that the list is of.
@@ -51,7 +51,7 @@ pub(crate) async fn read_page(
     }
 }
 
-/// Why a page is not read to its end.
+/// Reason why a page is not read to its end.
 enum Unread {
     TooLong,
     Broken(io::Error),
@@ -79,9 +79,9 @@ impl From<Failure> for Unread {
 
 /// A field of a message that still arrives.
 enum Field {
-    /// Whose value is read, and not wanted.
+    /// Field whose value is read and dropped.
     Other,
-    /// Whose value, of so many bytes, is to come.
+    /// Field whose value, of so many bytes, follows.
     Bytes { number: u64, length: u64 },
 }
 
@@ -282,7 +282,7 @@ mod tests {
 
     const ALL: usize = usize::MAX;
 
-    /// What is read of an answer that comes in parts of such a size.
+    /// Reads an answer that arrives in parts of that size.
     fn read(
         answer: &[u8],
         part: usize,

@@ -5,14 +5,15 @@ use std::time::Duration;
 use causeway_engine::evidence::discovery::DebouncedDiscovery;
 use causeway_engine::model::Failure;
 
-/// When the hub is asked again, for definitions come and go while it runs.
+/// Interval of the requests: definitions are made and deleted while the hub runs.
 const EVERY: Duration = Duration::from_secs(15);
-/// When it is asked again where nothing is known yet.
+/// Interval while nothing is known yet.
 const SOON: Duration = Duration::from_secs(1);
 
-/// What the hub serves of a kind. That it serves the kind no more, whereupon causeway would take over what Karmada manages, is
-/// debounced. At first it counts at once, so that no hub without Karmada waits, and is observed again soon: an API server that
-/// has just started may not know all its definitions.
+/// Discovery of a kind on the hub. That the hub no longer serves the kind, after which causeway
+/// would take over what Karmada manages, is debounced. The first answer counts at once, so that no
+/// hub without Karmada waits, and is verified soon: an API server that has just started may not
+/// know all its definitions.
 #[derive(Debug)]
 pub(super) struct Discovery {
     plural: &'static str,
@@ -24,7 +25,7 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    /// Of the kind with that plural nothing is known.
+    /// Returns the discovery of the kind with that plural, of which nothing is known yet.
     pub(super) fn new(plural: &'static str) -> Self {
         Self {
             plural,

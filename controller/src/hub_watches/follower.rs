@@ -18,7 +18,7 @@ use crate::event::Event;
 use crate::lookup;
 use crate::watch::{Connect, RelistRequests, Settings, Watch};
 
-/// How long the hub may take to say what it serves.
+/// Maximum time of a discovery request.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// A kind that a hub may serve or not, of which nothing but the metadata is read.
@@ -29,11 +29,11 @@ pub(super) struct Kind<K, T> {
     pub(super) versions: &'static [&'static str],
     /// Its plural.
     pub(super) plural: &'static str,
-    /// Which of its objects matter, as a label selector.
+    /// Label selector of the objects that matter.
     pub(super) selector: Option<String>,
     /// All of its objects in one of the versions.
     pub(super) api: fn(Client, &'static str) -> Api<K>,
-    /// What is read of an object.
+    /// Function that reads an object.
     pub(super) read: fn(K) -> T,
     /// Tells whether it is served.
     pub(super) served: fn(bool) -> HubEvent,
@@ -53,7 +53,7 @@ pub(super) struct Follower {
     pub(super) connect: Connect,
     /// Counts the objects that cannot be read.
     pub(super) unreadable: Counter,
-    /// What is said of the watch. While it fails, what there is stays as it was last known.
+    /// Report of the watch. While it fails, its objects stay as they were last observed.
     pub(super) report: Report,
 }
 

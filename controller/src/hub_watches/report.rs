@@ -1,4 +1,5 @@
-//! What is said of a watch of the hub that fails: in the log, in the metrics, and in /readyz until its initial list.
+//! Reports of hub watches that fail: in the log, in the metrics, and in /readyz until the initial
+//! list.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +8,7 @@ use causeway_engine::model::Signal;
 
 use crate::metrics::Metrics;
 
-/// What is said of each watch of the hub. From when these are made until their initial lists the process is not ready.
+/// Reports of all watches of the hub. The process is not ready until their initial lists.
 pub struct Reports {
     pub(super) multi_cluster_services: Report,
     pub(super) services: Report,
@@ -16,7 +17,7 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Of the watches of a hub whose Secrets are read in these namespaces.
+    /// Returns the reports of the watches of a hub whose Secrets are read in these namespaces.
     pub fn new(readiness: &Readiness, metrics: &Metrics, secret_namespaces: &[String]) -> Self {
         let of = |resource: &str, awaited: &str| {
             let awaited = readiness.awaits(format!("the hub's {awaited}"));
@@ -36,7 +37,7 @@ impl Reports {
     }
 }
 
-/// What is said of one watch of the hub.
+/// Report of one watch of the hub.
 #[derive(Debug)]
 pub(super) struct Report {
     resource: String,
@@ -52,8 +53,8 @@ struct State {
 }
 
 impl Report {
-    /// Of the watch of this resource, a plural and where there is one a namespace: `secrets/causeway-members`. `awaited` is held until
-    /// its initial list.
+    /// Returns the report of the watch of this resource: a plural, with the namespace if there is
+    /// one, such as `secrets/causeway-members`. `awaited` is held until its initial list.
     pub(super) fn new(
         resource: impl Into<String>,
         metrics: Metrics,

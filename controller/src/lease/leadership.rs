@@ -12,12 +12,12 @@ use tokio::time::Instant;
 pub enum Leadership {
     /// It may, until then; each renewal moves that forward.
     Leader {
-        /// When writing has to stop, whatever is under way.
+        /// Time at which writes must end, whatever is under way.
         until: Instant,
     },
     /// It may not.
     Follower {
-        /// Who may, as far as is known.
+        /// Holder, as far as it is known.
         holder: Option<String>,
     },
 }

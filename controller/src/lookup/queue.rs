@@ -17,13 +17,13 @@ pub const REMEMBERED: Duration = Duration::from_secs(30);
 pub struct LookupQueue {
     /// By the member that is the reason.
     waiting: BTreeMap<ClusterName, VecDeque<ServiceKey>>,
-    /// Whose turn it was.
+    /// Member whose service was looked up last.
     last: Option<ClusterName>,
     under_way: HashSet<ServiceKey>,
-    /// What waits or is under way.
+    /// Services that wait or are under way.
     wanted: HashSet<ServiceKey>,
     not_before: HashMap<ServiceKey, Instant>,
-    /// What is in `not_before`, about in the order in which it ends.
+    /// Entries of `not_before`, about in the order in which they end.
     remembered: VecDeque<(Instant, ServiceKey)>,
 }
 

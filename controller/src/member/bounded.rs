@@ -1,5 +1,5 @@
-//! Of a member's answers no more is read than an honest one would send. Lists and watches, whose size nobody knows, are counted
-//! by those who read them ([`crate::watch::Limits`]).
+//! Bound of a member's answers: no more is read than an honest one sends. Lists and watches, whose
+//! size is unknown, are counted by their readers ([`crate::watch::Limits`]).
 
 use std::task::{Context, Poll};
 

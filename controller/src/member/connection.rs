@@ -29,11 +29,13 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Of clients that give up connecting after `timeout` and call themselves `agent`. They retry no request, and each needs a
-    /// deadline of its own; an answer that is too long is an error.
+    /// Returns a source of clients that give up connecting after `timeout` and send `agent`. They
+    /// retry no request, and each request needs a deadline of its own; an answer that is too long
+    /// is an error.
     ///
     /// # Errors
-    /// [`Failure`] where the certificates cannot be used, or the system has none and the Secret neither.
+    /// [`Failure`] if the certificates cannot be used, or neither the system nor the Secret has
+    /// any.
     pub fn new(target: &Target, timeout: Duration, agent: &HeaderValue) -> Result<Self, Failure> {
         let mut config = target.config();
         config.connect_timeout = Some(timeout);

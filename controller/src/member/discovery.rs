@@ -1,8 +1,10 @@
-//! What of the Multi-Cluster Services API a member serves: its definitions come and go while it runs.
+//! Discovery of the Multi-Cluster Services API in a member, whose definitions are made and deleted
+//! while it runs.
 //!
-//! Found with small requests: the resources of one version, and of the next where that is not served. A kind counts as not
-//! served only where the member proves that in the same look ([`lookup::prove_unserved`]). What fields a ServiceImport has is
-//! in the OpenAPI document, which any account may read; it is asked for when what is served changed.
+//! It needs small requests: the resources of one version, and of the next if that is not served. A
+//! kind counts as not served only if the member proves that in the same look
+//! ([`lookup::prove_unserved`]). The fields of a ServiceImport are in the OpenAPI document, which
+//! any account may read; it is requested when the served versions change.
 
 use std::time::Duration;
 
@@ -24,7 +26,7 @@ use crate::lookup;
 mod schema;
 mod versions;
 
-/// What a member serves, as it was last reported.
+/// Kinds that a member serves, as last reported.
 pub(super) struct Discovery {
     name: ClusterName,
     /// UID of the member's kube-system namespace.

@@ -1,4 +1,4 @@
-//! What real API servers seldom do, from a server that does what the test says.
+//! Rare answers of API servers, from a server that the test directs.
 
 use std::sync::{Arc, Mutex};
 
@@ -87,7 +87,7 @@ impl Server {
         change(&mut self.answers.lock().unwrap());
     }
 
-    /// What is reported next, in short.
+    /// Returns the next report, in short.
     async fn reported(&mut self) -> String {
         let event = timeout(PATIENCE, self.events.recv()).await;
         let Event::Member { event, .. } = event.expect("no event arrived").unwrap() else {

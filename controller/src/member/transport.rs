@@ -27,11 +27,11 @@ use tower::{BoxError, Layer as _, Service, ServiceExt as _};
 /// Bytes that a connection reads at one time, and the longest head of an answer: as much as a TLS record holds.
 const READ_BUFFER: usize = 16 * 1024;
 
-/// What sends requests to the API server of `config`, through its proxy if it has one. Without `tls` nothing is asked over TLS, nor
-/// through a proxy. To be called within a tokio runtime.
+/// Returns the service that sends requests to the API server of `config`, through its proxy if it
+/// has one. Without `tls` it uses neither TLS nor a proxy. Must be called within a tokio runtime.
 ///
 /// # Errors
-/// Where the credentials cannot be used.
+/// The credentials cannot be used.
 pub(super) fn transport(
     config: &Config,
     tls: Option<&Arc<ClientConfig>>,
@@ -77,7 +77,7 @@ where
     Ok(config.base_uri_layer().layer(client).boxed())
 }
 
-/// What a proxy's address says of who asks, as the proxy wants to be shown it (RFC 7617).
+/// Returns the credentials in a proxy's address, as the proxy requires them (RFC 7617).
 fn credentials(proxy: &Uri) -> Option<HeaderValue> {
     let (user, _) = proxy.authority()?.as_str().rsplit_once('@')?;
     let user: Vec<u8> = percent_decode_str(user).collect();

@@ -1,4 +1,4 @@
-//! How objects of a kind are read.
+//! Decoders of the objects of a kind.
 
 use causeway_engine::model::slice::{SliceDecoder, Unreadable, WireSlice};
 use serde::de::DeserializeOwned;

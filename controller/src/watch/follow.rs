@@ -27,7 +27,7 @@ const ENVELOPE: usize = 128;
 /// Nobody listens any more.
 struct Closed;
 
-/// How a watch request ended.
+/// End of a watch request.
 #[derive(Debug)]
 enum End {
     /// The API server ended it, or the connection was closed.

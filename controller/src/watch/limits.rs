@@ -1,11 +1,13 @@
-//! How much of one API server is listened to: more than any honest one has, and no more than the process can bear.
+//! Maximum that is read of one API server: more than any honest one has, and no more than the
+//! process can hold.
 
 use causeway_engine::model::{Failure, FailureKind};
 
-/// How much of one kind of object of one API server is listened to. What is beyond it fails the watch: what was known stays.
+/// Maximum that is read of one kind of object of one API server. More than that fails the watch,
+/// and observed objects stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many objects.
+    /// Number of objects.
     pub objects: usize,
     /// Bytes of one object, as it is sent.
     pub object_bytes: usize,
@@ -44,7 +46,7 @@ impl Limits {
         Ok(())
     }
 
-    /// What it is where all objects take more bytes than may be held.
+    /// Returns the failure of objects that take more bytes than may be held.
     pub(super) fn too_many_bytes(&self, kind: &str) -> Failure {
         let most = self.bytes / MIB;
         excess(format!(
@@ -52,7 +54,7 @@ impl Limits {
         ))
     }
 
-    /// What it is where a list has ever more pages and no objects.
+    /// Returns the failure of a list that has ever more pages and no objects.
     pub(super) fn too_many_pages(&self, kind: &str) -> Failure {
         excess(format!("its list of {kind}s has pages without end"))
     }
@@ -65,7 +67,7 @@ impl Limits {
         }
     }
 
-    /// What it is where an object takes more bytes than may be held.
+    /// Returns the failure of an object that takes more bytes than may be held.
     pub(super) fn too_large(&self, kind: &str) -> Failure {
         let most = self.object_bytes / MIB;
         excess(format!(

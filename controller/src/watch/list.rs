@@ -25,7 +25,7 @@ const EMPTY_PAGES: usize = 1000;
 /// The objects of a page, each with its bytes.
 type Objects<K> = Vec<(Read<K>, usize)>;
 
-/// What of a list is read at one time.
+/// Part of a list.
 enum Step<K> {
     /// A page, after which there are others.
     Page(Objects<K>),
@@ -35,18 +35,18 @@ enum Step<K> {
     Last(Objects<K>, String),
 }
 
-/// How far a list has come.
+/// Progress of a list.
 struct Cursor {
     token: Option<String>,
     limit: Option<u32>,
     pages: usize,
     objects: usize,
     bytes: usize,
-    /// Where the text of a page goes, so that pages need not ask for memory again.
+    /// Buffer of a page's text, which later pages reuse.
     held: Vec<u8>,
 }
 
-/// Where the pages after the first are read.
+/// Reader of the pages after the first.
 enum Rest<K, D> {
     Here(Cursor),
     Elsewhere {
@@ -201,7 +201,7 @@ where
         }
     }
 
-    /// How many objects to ask for next, where as many took so many bytes.
+    /// Returns the number of objects to request next, from the bytes of the objects so far.
     fn limit_after(&self, objects: usize, bytes: usize) -> u32 {
         let each = (bytes / objects.max(1)).max(1);
         let fitting = u32::try_from(self.settings.page_bytes / each).unwrap_or(u32::MAX);
@@ -209,7 +209,7 @@ where
     }
 }
 
-/// What the other threads leave behind. A panic there is one here.
+/// Returns the result of the other threads. A panic there is one here.
 async fn ended<D>(
     reading: impl Future<Output = Result<D, tokio::task::JoinError>>,
 ) -> Result<D, Failure> {

@@ -1,4 +1,4 @@
-//! How patient a watch is.
+//! Time limits and bounds of a watch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use super::limits::Limits;
 /// Enough to keep some cores busy while some API servers are slow.
 const TURNS: usize = 8;
 
-/// How patient a watch is.
+/// Time limits and bounds of a watch.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Objects a page of a list, at most.
     pub page: u32,
     /// Bytes a page of a list, as far as the pages before it tell: one of JSON is held as a whole while it is read.
     pub page_bytes: usize,
-    /// How long a page may take.
+    /// Maximum time of a page.
     pub page_deadline: Duration,
-    /// How long the answer to a watch request may take.
+    /// Maximum time until the answer to a watch request.
     pub connect_deadline: Duration,
     /// After how long the API server is asked to end a watch; at most 290 s. Up to a sixth is taken off at random.
     pub watch_timeout: Duration,
-    /// How much later than that a watch is taken for dead.
+    /// Time after that at which a watch counts as dead.
     pub margin: Duration,
     /// After how long without a word a connection is taken for dead. An API server that was asked for bookmarks sends one a minute,
     /// give or take two seconds, on a watch on which nothing happens; half a minute more is for slow networks.
@@ -33,7 +33,7 @@ pub struct Settings {
     pub first_retry: Duration,
     /// The longest pause between attempts.
     pub last_retry: Duration,
-    /// How much is listened to.
+    /// Bounds of what is read.
     pub limits: Limits,
     /// The pause after an API server said more.
     pub excess_retry: Duration,
@@ -41,9 +41,9 @@ pub struct Settings {
     pub turns: Arc<Semaphore>,
     /// The threads that read what is longer than a page; the watch's own where there are none.
     pub long_lists: Option<Handle>,
-    /// How long a list waits for its turn: one that comes to no end does not keep the others.
+    /// Maximum time that a list waits for its turn: one that never ends does not delay the others.
     pub turn_deadline: Duration,
-    /// How long after a list whose deletions are suspended the second one is requested.
+    /// Time between a list whose deletions are suspended and the second list.
     pub confirmation_interval: Duration,
 }
 

@@ -28,7 +28,7 @@ use super::{Counted, Settings};
 use crate::encoding::{self, Identity, Object, PROTOBUF_OR_JSON, Page};
 use crate::failure::Classify as _;
 
-/// What is asked for where an answer is not to be compressed.
+/// Value of `Accept-Encoding` for an answer that must not be compressed.
 const UNCOMPRESSED: HeaderValue = HeaderValue::from_static("identity");
 /// Bytes of a refusal that are read.
 const REFUSAL_MOST: usize = 64 * 1024;
@@ -36,7 +36,7 @@ const REFUSAL_MOST: usize = 64 * 1024;
 /// An object of a list, or what is known of one that cannot be read.
 pub(super) type Read<K> = Result<K, ObjectMeta>;
 
-/// Where the objects come from.
+/// Source of the objects.
 pub(super) struct Source<K, D> {
     pub(super) request: Request,
     pub(super) client: Client,
@@ -211,7 +211,7 @@ where
     }
 }
 
-/// Why an object cannot be read. A value that is wrong is quoted, but not one of a Secret.
+/// Returns why an object cannot be read. Quotes the wrong value, except one of a Secret.
 fn described(kind: &str, error: &Unreadable) -> String {
     match error {
         Unreadable::Json(error) if kind == "Secret" => format!(

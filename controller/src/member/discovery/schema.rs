@@ -1,4 +1,4 @@
-//! Which fields a member's definition of ServiceImport has.
+//! Fields of a member's definition of ServiceImport.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use causeway_engine::model::served::ImportFields;
 /// does not do it at all (before Kubernetes 1.24), or does not let it be read.
 const PUBLISHED_WITHIN: Duration = Duration::from_secs(30);
 
-/// What is known of the schema.
+/// Knowledge of the schema.
 #[derive(Debug, Default)]
 pub(super) enum Schema {
     /// It was not asked for.

@@ -1,4 +1,4 @@
-//! In which versions a member serves the kinds of the Multi-Cluster Services API.
+//! Versions in which a member serves the kinds of the Multi-Cluster Services API.
 
 use causeway::api::multicluster::Version;
 use causeway_engine::evidence::discovery::DebouncedDiscovery;
@@ -18,7 +18,8 @@ impl Versions {
         imports: Some(Version::V1alpha1),
     };
 
-    /// What is served, debounced: everything made from a kind that is served no more is withdrawn.
+    /// Returns a debounced discovery: all that was made from a kind is withdrawn once the kind is
+    /// no longer served.
     pub(super) fn debounced() -> DebouncedDiscovery<Self> {
         DebouncedDiscovery::new(Self::ASSUMED, Self::lack)
     }
