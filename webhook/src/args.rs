@@ -81,20 +81,20 @@ struct RuleArgs {
     unknown_cluster: String,
 }
 
-/// What `causeway-webhook` runs with.
+/// Configuration of `causeway-webhook`.
 #[derive(Debug)]
 pub struct Config {
-    /// Where the hub is.
+    /// Address of the hub and credentials for it.
     pub hub: HubAccess,
-    /// Where the webhook is served.
+    /// Address of the webhook.
     pub bind: SocketAddr,
-    /// Where the admin endpoints are served.
+    /// Address of the admin server.
     pub admin: SocketAddr,
-    /// Where traces are sent.
+    /// Destination of traces.
     pub traces: TraceConfig,
-    /// Where the serving certificate comes from.
+    /// Source of the serving certificate.
     pub certificate: CertificateSource,
-    /// Who may call; anybody if there is none.
+    /// Permitted callers; `None` permits anybody.
     pub callers: Option<Arc<Callers>>,
     /// The limits on connections, requests and bodies.
     pub limits: Limits,
@@ -102,12 +102,12 @@ pub struct Config {
     pub policy: Policy,
 }
 
-/// Where the serving certificate comes from.
+/// Source of the serving certificate.
 #[derive(Debug)]
 pub enum CertificateSource {
     /// Renewed by something else, such as cert-manager.
     Directory {
-        /// Where it is, and its successors will be.
+        /// Directory of the certificate and of its successors.
         path: PathBuf,
         /// The certificate as it is now.
         first: Certificate,

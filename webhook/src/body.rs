@@ -13,7 +13,7 @@ use crate::limits::{BODY_MAX, Permit};
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why there is no body.
+/// Reason why a request has no body.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
     #[error("the body is larger than {BODY_MAX} bytes")]

@@ -1,4 +1,4 @@
-//! Who may call: client certificates (mutual TLS), where they are required.
+//! Permitted callers: client certificates (mutual TLS), where they are required.
 //!
 //! Without, whoever reaches the port may request what would be decided, and make work. With `--client-ca` a handshake ends
 //! well only with a certificate of that authority, and nothing that comes before the end of the handshake reaches the
@@ -45,7 +45,7 @@ pub struct CallerArgs {
     client_name: Vec<String>,
 }
 
-/// Why the authorities of clients cannot be used.
+/// Error of authorities of clients that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CallersError {
     /// The file cannot be read.
@@ -53,7 +53,7 @@ pub enum CallersError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// The file is no PEM.

@@ -24,7 +24,7 @@ use crate::drain::Drain;
 use crate::metrics::ConnectionRejection;
 use crate::service::Webhook;
 
-/// How large a request head may be (an API server's has a few hundred bytes), and how much is read at one time.
+/// Maximum bytes of a request head (one of an API server has a few hundred), and of one read.
 const HEAD_MAX: usize = 16 * 1024;
 
 /// The first byte of every TLS handshake.
@@ -38,7 +38,7 @@ const PLAIN_HTTP: &[u8] =
 const HTTP2: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Connection: close\r\n\r\nHTTP/2 is not served; HTTP/1.1 is.\n";
 
-/// Why a connection ended before it was closed in order.
+/// Reason why a connection ended before it was closed in order.
 #[derive(Debug, thiserror::Error)]
 enum Ended {
     #[error("slow, idle for too long, or evicted for another")]
@@ -75,8 +75,8 @@ impl Connection {
         }
     }
 
-    /// What a connection keeps while it rests is what this future and that of [`Self::serve_http`] hold, so the handshake,
-    /// which is over by then, has one of its own.
+    /// Serves a connection. This future and that of [`Self::serve_http`] hold all that an idle
+    /// connection keeps, so the handshake, which is over by then, has a future of its own.
     async fn try_serve(self, stream: TcpStream) -> Result<(), Ended> {
         let Some(stream) = Box::pin(self.handshake(stream)).await? else {
             return Ok(());
@@ -85,7 +85,7 @@ impl Connection {
         Box::pin(self.serve_http(stream)).await
     }
 
-    /// Where there is no stream the handshake failed, and the client knows why.
+    /// Performs the handshake. Without a stream it failed, and the client has the reason.
     async fn handshake(
         &self,
         mut stream: TcpStream,
@@ -280,7 +280,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for ProgressStream<T> {
         flushed
     }
 
-    /// How a connection is closed depends on how it ended, which only [`Connection`] knows.
+    /// Closes nothing: how a connection closes depends on how it ended, which only [`Connection`]
+    /// knows.
     fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

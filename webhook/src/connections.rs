@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use crate::limits::FREE;
 use crate::metrics::{ConnectionRejection, Metrics};
 
-/// How often connections are checked.
+/// Interval of the checks of connections.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
 const TICKS_A_SECOND: u64 = 4;
@@ -50,15 +50,16 @@ const IDLE_LIMIT: u64 = 150 * TICKS_A_SECOND;
 /// For the other side to close after this one did.
 const CLOSE_LIMIT: u64 = 2 * TICKS_A_SECOND;
 
-/// How long a connection is not evicted, as far as possible: an honest one needs less for a handshake, a head or a body.
+/// Age below which a connection is not evicted, as far as possible: an honest one needs less for a
+/// handshake, a head or a body.
 const GRACE: u64 = 2 * TICKS_A_SECOND;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Where a connection is.
+/// Phase of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// In the handshake.
+    /// Handshake.
     #[default]
     Handshake,
     /// Before its first request.
@@ -80,7 +81,8 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// How many ticks a connection may be here, having received that much of a body; `None` where it is causeway's turn.
+    /// Returns the maximum number of ticks in this phase, after that much of a body; `None` if it
+    /// is causeway's turn.
     fn limit(self, received: u64, ending: bool) -> Option<u64> {
         Some(match self {
             Self::Handshake | Self::Head => HEAD_LIMIT,
@@ -110,7 +112,7 @@ impl Phase {
     }
 }
 
-/// When a connection has to close.
+/// Time at which a connection must close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Close {
     /// Once nothing is under way.
@@ -119,7 +121,7 @@ pub(crate) enum Close {
     Now,
 }
 
-/// How far a connection is, as the connection itself reports it to whoever may close it.
+/// Progress of a connection, which it reports to those that may close it.
 #[derive(Debug, Default)]
 pub struct Progress {
     clock: Arc<AtomicU64>,
@@ -132,7 +134,7 @@ struct State {
     phase: Phase,
     /// The tick in which the phase began.
     since: u64,
-    /// How much of the body has arrived.
+    /// Bytes of the body that have arrived.
     received: usize,
     close: Option<Close>,
     is_body_cut: bool,
@@ -194,7 +196,8 @@ impl Progress {
         self.state.lock().is_body_unread
     }
 
-    /// When the connection has to close, once for each request to close; it is woken for the next one.
+    /// Returns when the connection must close, once for each request to close; the next one wakes
+    /// it.
     pub(crate) fn next_close(&self, context: &Context<'_>) -> Option<Close> {
         self.waker.register(context.waker());
         self.state.lock().close.take()
@@ -211,7 +214,7 @@ impl Progress {
         self.waker.wake();
     }
 
-    /// What `of` makes of the state and its age in ticks.
+    /// Applies `of` to the state and its age in ticks.
     fn rank<T>(&self, of: impl FnOnce(&State, u64) -> T) -> T {
         let state = self.state.lock();
         of(&state, self.now().saturating_sub(state.since))

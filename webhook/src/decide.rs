@@ -31,7 +31,7 @@ pub use hub_view::{Clusters, HubView, Locality, Neighbors, Observed, ServiceFact
 pub use prepared_change::PreparedChange;
 pub use violations::{Impact, Unconfirmed, Validation};
 
-/// What a person chose when starting the webhook.
+/// Choices of the person who starts the webhook.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// A Service that is missing (V4), or lacks a port (V5).
@@ -42,7 +42,7 @@ pub struct Policy {
     pub protection: Protection,
 }
 
-/// What to do about something that may be fixed later.
+/// Treatment of a violation that may be mended later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     /// Warn of it.
@@ -62,7 +62,7 @@ pub struct Change {
     pub dry_run: bool,
     /// The object as it is to be stored.
     pub object: Object,
-    /// What it is now.
+    /// Stored object.
     pub stored: Stored,
 }
 
@@ -92,7 +92,7 @@ impl Stored {
     }
 }
 
-/// What is validated of a MultiClusterService.
+/// Validated part of a MultiClusterService.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Object {
     /// Its name, labels and annotations.
@@ -110,7 +110,7 @@ where
     fields::<BoundedSpec, D>(input).map(Into::into)
 }
 
-/// What is validated of the metadata.
+/// Validated part of the metadata.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
@@ -177,31 +177,31 @@ impl Metadata {
 pub enum Decision {
     /// As it is.
     Allow {
-        /// What a person should know all the same.
+        /// Warnings for the person who applies the object.
         warnings: Vec<String>,
     },
     /// With these changes.
     Patch {
         /// The fewest operations that do it.
         operations: Vec<PatchOperation>,
-        /// What a person should know of them.
+        /// Warnings for the person who applies the object.
         warnings: Vec<String>,
     },
     /// Not at all.
     Deny {
-        /// Why.
+        /// Reason.
         denial: Denial,
-        /// What else a person should know.
+        /// Warnings beside the reason.
         warnings: Vec<String>,
     },
 }
 
-/// Why a request is denied.
+/// Reason why a request is denied.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Denial {
     /// These fields are wrong; never empty.
     Fields {
-        /// What the object is called, for the answer.
+        /// Name of the object, for the answer.
         name: String,
         /// All that is wrong.
         errors: FieldErrors,
@@ -210,8 +210,8 @@ pub enum Denial {
     Request(String),
 }
 
-/// What the mutation of a change needs of other objects: whether another MultiClusterService has this permanent-id.
-/// `None` where it needs nothing.
+/// Returns the permanent-id for which the mutation must look for another MultiClusterService;
+/// `None` if it needs no other object.
 pub fn contested_id(change: &Change) -> Option<&str> {
     identity::contested(change)
 }

@@ -46,7 +46,7 @@ impl Drain {
     }
 }
 
-/// When a drain ends that began then, if the last request of all arrived then.
+/// Returns the end of a drain that began at `begun`, if the last request of all arrived at `last`.
 fn end(begun: Instant, last: Instant) -> Instant {
     (last + QUIET).min(begun + LONGEST)
 }

@@ -1,4 +1,4 @@
-//! What the webhook observes of the hub: caches of Services and Clusters, and live requests before anything is denied on their
+//! Observations of the hub: caches of Services and Clusters, and live requests before anything is denied on their
 //! account.
 //!
 //! On a hub that serves no Cluster objects nothing is known of clusters: no cluster name is warned of, and under
@@ -27,10 +27,11 @@ use crate::hub_cache::{Cluster, ClusterCache, Service, ServiceCache, Services, l
 use crate::lookups::Lookups;
 use crate::watch::follow;
 
-/// How long the hub may take for all requests on account of one admission request.
+/// Maximum time of all requests to the hub on account of one admission request.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(2);
 
-/// How many objects are listed at one time: what a page takes of memory is gone once it is read, and yet counts.
+/// Number of objects in a page of a list: the memory of a page is free once it is read, and yet
+/// counts.
 const LIST_PAGE: u32 = 100;
 
 /// Up to this many clusters are requested one by one, more by one list.
@@ -48,9 +49,9 @@ pub enum HubError {
     /// It answered with an error, or could not be reached.
     #[error("request to the hub for {what} failed")]
     Failed {
-        /// What was requested.
+        /// Object of the request.
         what: &'static str,
-        /// What went wrong.
+        /// Cause.
         source: Box<kube::Error>,
     },
 }
@@ -95,7 +96,7 @@ impl Hub {
         );
     }
 
-    /// What the caches hold for a change.
+    /// Returns the cached observations for a change.
     pub fn cached(&self, change: &PreparedChange) -> HubView {
         let (namespace, name) = change.service();
         let mut neighbors = Neighbors::default();
@@ -237,7 +238,7 @@ fn could_exist(namespace: &str, name: &str) -> bool {
     dns1123_label(namespace).is_ok() && dns1123_label(name).is_ok()
 }
 
-/// What a request observes; `None` where it failed and only a warning rests on it.
+/// Returns the observation of a request; `None` if it failed and only a warning rests on it.
 async fn confirmed<T>(
     impact: Impact,
     request: impl Future<Output = Result<T, HubError>>,

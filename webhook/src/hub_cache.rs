@@ -1,4 +1,4 @@
-//! What the webhook caches of the hub's Services and Clusters.
+//! Caches of the hub's Services and Clusters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ struct ServiceSpec {
     ports: Option<Vec<core::ServicePort>>,
 }
 
-/// What a watch needs of the metadata. The rest, managed fields above all, would be most of what a list takes of memory.
+/// Reads the part of the metadata that a watch needs. The rest, managed fields above all, would be
+/// most of a list's memory.
 fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -14,10 +14,10 @@ const KIB: usize = 1024;
 /// The bytes of a body at most: an update carries two objects of up to 3 MiB each.
 pub(crate) const BODY_MAX: usize = 7 * KIB * KIB;
 
-/// How much of a body counts for nothing, so that usual requests never wait for large ones.
+/// Bytes of a body that count for nothing, so that usual requests never wait for large ones.
 pub(crate) const FREE: usize = 16 * KIB;
 
-/// How much there may be at one time.
+/// Maximum of connections, requests and bytes at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections. Beyond them the least recently active one is evicted.

@@ -20,7 +20,7 @@ const DURATIONS: [f64; 16] = [
 /// Requests whose trace is sampled leave its id.
 type Durations = HistogramWithExemplars<Exemplar>;
 
-/// Which of the two webhooks was called.
+/// One of the two webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
     /// `/mutate`.
@@ -29,7 +29,7 @@ pub enum Call {
     Validate,
 }
 
-/// How a call was answered.
+/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The object is accepted, changed or not.
@@ -79,7 +79,7 @@ impl Outcome {
     }
 }
 
-/// Why a connection is rejected, or closed by the webhook.
+/// Reason why the webhook rejects or closes a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ConnectionRejection {
     /// The limit was reached, and no connection could be evicted.
@@ -94,7 +94,7 @@ pub(crate) enum ConnectionRejection {
     Handshake,
 }
 
-/// Why a request is rejected before it is validated.
+/// Reason why a request is rejected before it is validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RequestRejection {
     /// Too many requests, or too large ones, are in flight.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use causeway::process::supervise::with_causes;
 use tokio_util::sync::CancellationToken;
 
-/// How often files are read again.
+/// Interval of reading the files again.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Calls `load` once a second until the shutdown. Each failure is logged once, and only when it occurs twice in a row: two

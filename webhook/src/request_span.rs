@@ -1,4 +1,4 @@
-//! What the trace of an API server's request says of the webhook.
+//! Span of the webhook in the trace of an API server's request.
 
 use std::error::Error;
 

@@ -22,7 +22,7 @@ const GROUP: &str = "networking.karmada.io";
 const VERSION: &str = "v1alpha1";
 const KIND: &str = "MultiClusterService";
 
-/// Why a body is no request.
+/// Reason why a body is no request.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvelopeError {
     /// It is no UTF-8.
@@ -88,9 +88,9 @@ type Whole<'a> = Fields<Envelope<'a, Fields<Wire<'a, Fields<Object>>>>>;
 /// An admission request.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// What the answer has to repeat.
+    /// UID that the answer repeats.
     pub uid: Cow<'a, str>,
-    /// What is done: CREATE, UPDATE, DELETE or CONNECT.
+    /// Operation: CREATE, UPDATE, DELETE or CONNECT.
     pub operation: &'static str,
     /// The kind of the object.
     pub kind: Cow<'a, str>,
@@ -98,7 +98,7 @@ pub struct Request<'a> {
     pub namespace: Cow<'a, str>,
     /// The name, where there is one yet.
     pub name: Cow<'a, str>,
-    /// What it is about.
+    /// Subject of the request.
     pub subject: Subject,
 }
 
@@ -127,7 +127,7 @@ impl Request<'_> {
     }
 }
 
-/// What a request is about.
+/// Subject of a request.
 #[derive(Debug)]
 pub enum Subject {
     /// Nothing that is validated: a deletion, a connection, a subresource.
@@ -213,7 +213,7 @@ fn request<'a>(mut wire: Wire<'a, impl Piece>) -> Result<Request<'a>, EnvelopeEr
     })
 }
 
-/// Why a request holds no object that can be validated.
+/// Reason why a request holds no object that can be validated.
 #[derive(Debug, thiserror::Error)]
 enum ObjectError {
     #[error("the request holds no object")]

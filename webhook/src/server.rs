@@ -23,7 +23,7 @@ use crate::connections::TICK;
 use crate::drain::Drain;
 use crate::service::Webhook;
 
-/// How long no connection is accepted after accepting failed, as it does where file descriptors run out.
+/// Pause after accepting a connection failed, as it does when file descriptors run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The webhook cannot listen.
@@ -70,7 +70,7 @@ impl Server {
         })
     }
 
-    /// Where the server listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

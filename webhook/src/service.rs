@@ -26,7 +26,7 @@ use crate::review::{self, Status, Subject};
 /// Minimum length, in bytes, of a body that is decoded aside.
 const LARGE: usize = 64 * 1024;
 
-/// Why a request gets no decision.
+/// Reason why a request gets no decision.
 #[derive(Debug, thiserror::Error)]
 enum DecideError {
     #[error(transparent)]
@@ -48,7 +48,7 @@ impl DecideError {
     }
 }
 
-/// Why a request is rejected before it is validated.
+/// Rejection of a request before it is validated.
 struct Rejection {
     code: StatusCode,
     reason: &'static str,

@@ -27,7 +27,7 @@ use crate::reload::reload;
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 
-/// Why a certificate cannot be used.
+/// Reason why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -35,7 +35,7 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// The certificate file holds no certificate.
@@ -46,7 +46,7 @@ pub enum TlsError {
     Pem {
         /// The file.
         file: &'static str,
-        /// What is wrong in it.
+        /// Cause.
         source: pem::Error,
     },
     /// Key and certificate cannot be used, or not together.
@@ -70,7 +70,7 @@ pub struct Certificate {
     serving: Arc<CertifiedKey>,
     /// From when it is valid, in seconds of Unix time.
     begins: i64,
-    /// When it ends, in seconds of Unix time.
+    /// End of its validity, in seconds of Unix time.
     ends: i64,
 }
 
@@ -99,7 +99,7 @@ impl Certificate {
         })
     }
 
-    /// When it ends, for people: RFC 3339, UTC.
+    /// Returns the end of its validity for people: RFC 3339, UTC.
     pub(crate) fn not_after(&self) -> String {
         let moment = Timestamp::from_second(self.ends);
         moment.map_or_else(

@@ -10,7 +10,7 @@ use kube::runtime::watcher::{Error, Event};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// How long a watch rests after its first error in a row; each further one doubles it.
+/// Pause of a watch after its first error in a row; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 

@@ -60,7 +60,7 @@ pub(crate) struct CertificateArgs {
     leaf_validity: String,
 }
 
-/// Where certificates are kept that the webhook manages, and how they are made.
+/// Secrets of self-managed certificates, and the form of the certificates.
 #[derive(Clone, Debug)]
 pub struct SelfManaged {
     /// The namespace of both Secrets: causeway's own.
@@ -69,9 +69,9 @@ pub struct SelfManaged {
     pub secret: String,
     /// The name of the Secret of the authority.
     pub ca_secret: String,
-    /// What the webhook is called by.
+    /// Names by which the hub calls the webhook.
     pub names: Names,
-    /// How long certificates are valid.
+    /// Validity of the certificates.
     pub lifetimes: Lifetimes,
 }
 

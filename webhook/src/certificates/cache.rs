@@ -24,7 +24,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// What is cached, once all of it has been listed.
+    /// Returns the cached objects once all of them have been listed.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         let mutating = self.mutating.get()?;
         let validating = self.validating.get()?;

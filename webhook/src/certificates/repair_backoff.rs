@@ -17,7 +17,7 @@ pub(super) struct RepairBackoff {
 }
 
 impl RepairBackoff {
-    /// How long a repair has to wait at a moment.
+    /// Returns the time that a repair must wait.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         let Some(last) = self.last else {
             return Duration::ZERO;

@@ -35,7 +35,7 @@ enum RotationError {
     Change(#[from] ChangeError),
 }
 
-/// Where the certificate goes.
+/// Receiver of the certificate.
 pub(super) struct Serving {
     resolver: Arc<Resolver>,
     metrics: Metrics,
@@ -83,10 +83,10 @@ pub(super) struct Rotator {
     /// Contents of the Secrets when a leaf of them was last served.
     last_good: Option<Arc<Stored>>,
     decoded: Option<(StoredSecrets, Arc<Stored>)>,
-    /// When the key of the authority was first seen in the serving Secret.
+    /// Time at which the key of the authority was first seen in the serving Secret.
     combined_since: Option<Instant>,
     tracker: PublicationTracker,
-    /// What each configuration, by its UID, held when it held all that it should.
+    /// Authorities that each configuration, by its UID, had when it was complete.
     complete: HashMap<Kind, (String, Vec<Trusted>)>,
     repair_backoff: RepairBackoff,
     warned: HashSet<String>,

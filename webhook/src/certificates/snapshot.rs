@@ -21,7 +21,7 @@ const INJECTED: [&str; 3] = [
     "cert-manager.io/inject-apiserver-ca",
 ];
 
-/// Which of the two kinds of webhook configuration.
+/// One of the two kinds of webhook configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Mutating,
@@ -103,7 +103,7 @@ impl Registration {
     }
 }
 
-/// Which of the two Secrets.
+/// One of the two Secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     Authority,

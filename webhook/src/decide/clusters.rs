@@ -20,11 +20,11 @@ pub(super) struct Entry<'a> {
     pub(super) name: &'a str,
 }
 
-/// Where a cluster is named.
+/// Place that names a cluster.
 enum Place {
-    /// In an entry of a list.
+    /// An entry of a list.
     Listed(ClusterField, usize),
-    /// In the annotation [`PREFER`].
+    /// The annotation [`PREFER`].
     Preferred,
 }
 

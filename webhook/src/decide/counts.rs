@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// How often each entry is there.
+/// Counts the occurrences of each entry.
 pub(super) fn times<T: Eq + Hash>(entries: impl Iterator<Item = T>) -> HashMap<T, usize> {
     let mut times = HashMap::new();
     for entry in entries {

@@ -6,7 +6,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation};
 use serde_json::json;
 
-/// What happened to one deprecated field, which is gone now.
+/// Conversion of one deprecated field, which is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conversion {
     field: ClusterField,
@@ -74,8 +74,8 @@ fn convert_into(
     empty.into_iter().for_each(|field| clear(field, spec));
 }
 
-/// What is to be done with the filled deprecated fields of one successor; `None` where there are none, or where it is
-/// not for the mutation to decide.
+/// Returns the treatment of the filled deprecated fields of one successor; `None` without any, or
+/// if the mutation must not decide.
 fn conversion_kind(
     successor: ClusterField,
     filled: &[ClusterField],

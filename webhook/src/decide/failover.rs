@@ -18,7 +18,7 @@ use super::{HubView, Impact, Metadata, Policy, PreparedChange, clusters};
 #[derive(Debug, Default)]
 pub(super) struct ReadFailover {
     failover: Failover,
-    /// What is wrong in those that have changed.
+    /// Errors in the annotations that have changed.
     wrong: FieldErrors,
     /// Whether there is a preference that cannot be read.
     is_preference_wrong: bool,
@@ -109,7 +109,7 @@ fn warn_of_load_balancer(change: &PreparedChange, violations: &mut Violations) {
     }
 }
 
-/// What needs a proxy that chooses, which a headless Service has not.
+/// Refuses values that need a proxy to choose endpoints, for a headless Service has none.
 fn validate_service(change: &PreparedChange, view: &HubView, violations: &mut Violations) {
     let read = &change.failover;
     let has_preference = read.failover.preference.is_some() || read.is_preference_wrong;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use causeway::domain::ServicePort;
 
-/// What is observed of the hub, as far as one change is concerned.
+/// Observations of the hub that concern one change.
 #[derive(Clone, Debug, Default)]
 pub struct HubView {
     /// The Service of the name, or that there is none. `None` where it was not observed.
@@ -43,16 +43,16 @@ impl Neighbors {
     }
 }
 
-/// What was observed, in a cache or at the API server just now.
+/// Observation, from a cache or from the API server just now.
 #[derive(Clone, Debug)]
 pub struct Observed<T> {
-    /// What was observed.
+    /// Observed value.
     pub value: T,
     /// Whether it is so now, not a moment ago.
     pub live: bool,
 }
 
-/// What counts of a Service.
+/// Facts about a Service that the rules need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceFacts {
     /// Its type, as far as it matters.
@@ -91,7 +91,7 @@ impl ServiceKind {
 pub enum Clusters {
     /// The hub serves no Cluster objects, so nothing is known of clusters.
     NotServed,
-    /// Of the requested names, those that a Cluster has; may hold more.
+    /// The requested names that a Cluster has; may hold more.
     Named(Arc<HashMap<Box<str>, Locality>>),
 }
 

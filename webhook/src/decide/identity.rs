@@ -38,8 +38,8 @@ pub(super) fn set_id(change: &Change, id_taken: bool) -> Option<PatchOperation> 
     }))
 }
 
-/// What a person should know of an id that was replaced because another object has it: the manifest that brings it
-/// along would be refused when it is applied again (V7).
+/// Returns a warning of an id that was replaced because another object has it: the manifest that
+/// holds it would be refused when it is applied again (V7).
 pub(super) fn replaced_id(change: &Change, id_taken: bool) -> Option<String> {
     let id = contested(change).filter(|_| id_taken)?;
     Some(format!(

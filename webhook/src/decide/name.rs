@@ -14,7 +14,7 @@ const GENERATED: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const GENERATED_SUFFIX: usize = 5;
 const GENERATED_PREFIX_MAX: usize = 58;
 
-/// What becomes of an object whose Service is missing or lacks a port.
+/// Returns the severity of a Service that is missing or lacks a port.
 pub(super) fn severity(change: &PreparedChange, policy: &Policy) -> Severity {
     match policy.missing_service {
         Strictness::Warn => Severity::Warned,

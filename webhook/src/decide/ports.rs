@@ -139,7 +139,8 @@ impl<'a> PortIndex<'a> {
         })
     }
 
-    /// What is wrong with a port; names and numbers that are wrong in themselves are left to the parser.
+    /// Returns the error of a port; the parser reports names and numbers that are wrong in
+    /// themselves.
     fn mismatch(&self, path: &str, port: &ExposurePort) -> Option<FieldError> {
         let number = u16::try_from(port.port).ok().filter(|number| *number > 0)?;
         let Some(name) = name_of(port) else {

@@ -24,11 +24,11 @@ pub struct PreparedChange {
     pub(super) before: Before,
     /// For each port of `spec` its index in the request.
     pub(super) port_origins: Vec<usize>,
-    /// How many ports are as stored.
+    /// Number of ports that are as stored.
     pub(super) ports_kept: usize,
     /// Whether the spec is not as stored.
     is_spec_validated: bool,
-    /// What the parser finds wrong in what has changed.
+    /// Errors of the parser in the parts that have changed.
     wrong: FieldErrors,
     /// Lists that are too long, which are all that is validated where there are any.
     too_long: FieldErrors,
@@ -36,7 +36,7 @@ pub struct PreparedChange {
     pub(super) failover: ReadFailover,
 }
 
-/// What a change is compared with.
+/// Object that a change is compared with.
 #[derive(Debug)]
 pub(super) enum Before {
     /// Nothing: everything is validated.
@@ -208,7 +208,7 @@ impl PreparedChange {
         (self.port_origins, self.spec.ports) = kept.into_iter().chain(changed).unzip();
     }
 
-    /// What the parser says of the spec, as far as it is about something that has changed.
+    /// Returns the errors of the parser in the parts of the spec that have changed.
     fn parse(&self) -> FieldErrors {
         let stored_entries = StoredEntries {
             types: self
@@ -269,7 +269,7 @@ fn fields() -> impl Iterator<Item = ClusterField> {
         .flat_map(ClusterField::with_deprecated)
 }
 
-/// What the stored object has, to find what has changed.
+/// Entries of the stored object, to find those that have changed.
 struct StoredEntries<'a> {
     types: Option<HashSet<&'a str>>,
     providers: HashSet<&'a str>,

@@ -2,7 +2,7 @@ use causeway::domain::{FieldError, FieldErrors};
 
 use super::{Decision, Denial};
 
-/// What becomes of a violation.
+/// Consequence of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Severity {
     /// The object is denied.
@@ -13,7 +13,7 @@ pub(super) enum Severity {
     Warned,
 }
 
-/// What an unconfirmed observation decides.
+/// Effect of an unconfirmed observation on the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Impact {
     /// A warning: not worth an error.
@@ -22,7 +22,7 @@ pub enum Impact {
     Denial,
 }
 
-/// What a decision rests on that may be out of date, and has to be confirmed by a live request.
+/// Observations behind a decision that may be out of date, which a live request must confirm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unconfirmed {
     /// The Service of the name.
@@ -43,11 +43,11 @@ impl Unconfirmed {
 pub struct Validation {
     /// The decision.
     pub decision: Decision,
-    /// What it rests on that may be out of date.
+    /// Observations behind it that may be out of date.
     pub unconfirmed: Unconfirmed,
 }
 
-/// How many warnings an answer gives.
+/// Maximum number of warnings in an answer.
 const WARNINGS_MAX: usize = 10;
 
 /// The first warnings, and how many more there are.
@@ -72,7 +72,7 @@ impl Warnings {
     }
 }
 
-/// What the rules find wrong.
+/// Violations that the rules find.
 #[derive(Debug, Default)]
 pub(super) struct Violations {
     pub(super) errors: FieldErrors,
