@@ -1,4 +1,4 @@
-//! Engaged members: one client and one set of watches each, made anew when the address or the
+//! Engaged members: one client and one set of watches each, recreated when the address or the
 //! credentials change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -42,7 +42,7 @@ pub struct Policy {
     pub protection: Protection,
 }
 
-/// Treatment of a violation that may be mended later.
+/// Treatment of a violation that may be corrected later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     /// Warn of it.

@@ -1,0 +1,76 @@
+//! Doc comments name what they describe: they begin with a verb or a noun phrase, as those of the
+//! Rust API guidelines do, and not with a question word.
+
+use causeway_tests::repository;
+
+use crate::documents::files_below;
+
+/// Crates whose comments follow the rule.
+const CRATES: [&str; 4] = ["certs/", "src/", "controller/src/", "webhook/src/"];
+/// Doc comments of a hundred that may begin with a question word: help texts of flags, some names.
+const MOST_PERCENT: usize = 3;
+const QUESTION_WORDS: [&str; 13] = [
+    "What", "How", "Why", "Who", "Whom", "Whose", "Which", "Where", "When", "Since", "Until", "Of",
+    "In",
+];
+
+/// First lines of the doc comments of a source file.
+fn first_lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_inside = false;
+    text.lines().filter_map(move |line| {
+        let line = line.trim_start();
+        let comment = line
+            .strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"));
+        let is_first = !std::mem::replace(&mut is_inside, comment.is_some());
+        comment.filter(|_| is_first).map(str::trim_start)
+    })
+}
+
+fn begins_with_a_question(line: &str) -> bool {
+    let word = line.split(|letter: char| !letter.is_alphabetic()).next();
+    word.is_some_and(|word| QUESTION_WORDS.contains(&word))
+}
+
+#[test]
+fn doc_comments_begin_with_a_verb_or_a_noun_phrase() {
+    for directory in CRATES {
+        let paths = files_below(&repository().join(directory), "rs");
+        let texts = paths.iter().map(|path| {
+            let path = repository().join(directory).join(path);
+            std::fs::read_to_string(path).expect("a source file")
+        });
+        let (mut all, mut questions) = (0, Vec::new());
+        for text in texts {
+            for line in first_lines(&text) {
+                all += 1;
+                questions.extend(begins_with_a_question(line).then(|| line.to_owned()));
+            }
+        }
+        let count = questions.len();
+        println!("{directory}: {count} of {all} doc comments begin with a question word");
+        assert!(all > 100, "{directory} has {all} doc comments");
+        assert!(
+            count * 100 < all * MOST_PERCENT,
+            "{directory}: {questions:#?}"
+        );
+    }
+}
+
+#[test]
+fn question_words_are_found_in_first_lines_alone() {
+    let text = "/// How long it is.\n/// What follows does not count.\nconst A: u8 = 0;\n//! Whether.\n\
+                fn b() {}\n    /// Returns it. How is its own affair.\n/// Ofen is no question.\n";
+    let lines: Vec<_> = first_lines(text).collect();
+    assert_eq!(
+        lines,
+        [
+            "How long it is.",
+            "Whether.",
+            "Returns it. How is its own affair."
+        ]
+    );
+    let questions = lines.iter().map(|line| begins_with_a_question(line));
+    assert_eq!(questions.collect::<Vec<_>>(), [true, false, false]);
+    assert!(!begins_with_a_question("Ofen is no question."));
+}
