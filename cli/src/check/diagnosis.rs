@@ -276,7 +276,8 @@ fn rights(account: &str, missing_rights: &Readable<Option<Vec<MissingRight>>>) -
     let what: Vec<_> = missing_rights.iter().map(ToString::to_string).collect();
     let mut message = format!("cannot {}", what.join(", "));
     if missing_rights.iter().any(|right| right.resource == "works") {
-        message += "; it handles no MultiClusterService until it can read Karmada's Works";
+        message +=
+            "; it cannot see which MultiClusterServices Karmada manages, and handles all of them";
     }
     Check::new(name, State::Unhealthy, message).remedy(
         "kubectl mcs install, with --karmada on Karmada; or kubectl apply -f manifests/hub/rbac.yaml, and of options/karmada.yaml \

@@ -409,7 +409,7 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             },
             "rights of causeway-controller",
             State::Unhealthy,
-            "cannot list works; it handles no MultiClusterService until it can read Karmada's Works kubectl mcs install, with --karmada",
+            "cannot list works; it cannot see which MultiClusterServices Karmada manages, and handles all of them kubectl mcs install, with --karmada",
         ),
         (
             "a controller of another account",

@@ -668,7 +668,8 @@ async fn uninstall_warns_of_namespaces_that_karmada_propagates() {
 }
 
 async fn works_that_the_controller_may_not_list_are_reported(fleet: &Fleet, hub: &Cluster) {
-    let reported = "it handles no MultiClusterService until it can read Karmada's Works";
+    let reported =
+        "it cannot see which MultiClusterServices Karmada manages, and handles all of them";
     let checked = mcs(fleet, hub, "check").await;
     assert!(!checked.stdout.contains(reported), "{}", checked.stdout);
     let role = "clusterrolebinding/causeway-controller-karmada";

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use causeway_tests::karmada;
 use causeway_tests::{Cluster, SOON, Space, eventually, multi_cluster_service, service, soak};
+use causeway_tests::{karmada, repository};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
-use serde_json::{Value, json};
 
 use super::{Environment, NOTICED, condition, own_objects, reaches, says};
 
@@ -185,24 +184,8 @@ async fn a_hub_that_lets_nobody_list_works_is_served_and_that_is_said_until_it_d
     let env = Environment::start(2, &[]).await;
     let hub = env.hub();
     karmada::define(hub).await;
-    let role = ["get", "clusterrole", "causeway-controller", "-o", "json"];
-    let role = hub.kubectl(role).await.ok();
-    let mut without: Value = serde_json::from_str(&role).expect("a role");
-    let rules = without["rules"].as_array_mut().expect("rules");
-    rules.retain(|rule| rule["resources"] != json!(["works"]));
-    let without = json!({ "rules": rules }).to_string();
-    let patch = async |rules: &str| {
-        let arguments = [
-            "patch",
-            "clusterrole",
-            "causeway-controller",
-            "--type=merge",
-            "-p",
-            rules,
-        ];
-        hub.kubectl(arguments).await.ok();
-    };
-    patch(&without).await;
+    let right = ["clusterrolebinding", "causeway-controller-karmada"];
+    delete(hub, &right).await;
     env.controller.restart().await;
     let space = env.fleet.space("hidden").await;
     service("foo").port("http", 80).create(hub, &space).await;
@@ -219,8 +202,9 @@ async fn a_hub_that_lets_nobody_list_works_is_served_and_that_is_said_until_it_d
     let message = says(&space, "Ready", "True|Ready|", SOON).await;
     assert!(message.contains("unknown whether Karmada"), "{message}");
 
-    let role: Value = serde_json::from_str(&role).expect("a role");
-    patch(&json!({ "rules": role["rules"] }).to_string()).await;
+    let rights = repository().join("manifests/hub/options/karmada.yaml");
+    let apply = ["apply", "-f", &rights.display().to_string()];
+    hub.kubectl(apply).await.ok();
     eventually("its Works can be read", AWAITED, async || {
         let message = says(&space, "Ready", "True|Ready|", SOON).await;
         (!message.contains("Karmada")).then_some(()).ok_or(message)
