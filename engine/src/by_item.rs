@@ -1,4 +1,4 @@
-//! A map whose entries each belong to an item.
+//! Map whose entries each belong to an item.
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
@@ -6,7 +6,7 @@ use std::hash::Hash;
 use crate::model::Item;
 use crate::model::map::HashMap;
 
-/// Values by key, each of an item. Access to the entries of one item visits no others.
+/// Map whose entries each belong to an item. Access to the entries of one item visits no others.
 #[derive(Debug)]
 pub(crate) struct ByItem<K, V> {
     values: HashMap<K, (Item, V)>,
@@ -40,7 +40,7 @@ impl<K: Clone + Eq + Hash + Ord, V> ByItem<K, V> {
         self.values.get_mut(key).map(|(_, value)| value)
     }
 
-    /// Inserts a value, which may have been another item's. Returns the value before it.
+    /// Inserts a value. The key may have belonged to another item. Returns the value before it.
     pub(crate) fn insert(&mut self, item: &Item, key: K, value: V) -> Option<V> {
         let before = self.remove(&key);
         let keys = self.keys.entry(item.clone()).or_default();
@@ -60,13 +60,13 @@ impl<K: Clone + Eq + Hash + Ord, V> ByItem<K, V> {
         Some(value)
     }
 
-    /// The entries of an item, by key.
+    /// Returns the entries of an item, with their keys.
     pub(crate) fn of(&self, item: &Item) -> impl Iterator<Item = (&K, &V)> {
         let keys = self.keys.get(item).into_iter().flatten();
         keys.filter_map(|key| Some((key, self.get(key)?)))
     }
 
-    /// Keeps the entries of an item whose keys are `wanted`.
+    /// Retains, of the entries of an item, those whose keys are `wanted`.
     pub(crate) fn retain_of(&mut self, item: &Item, wanted: impl Fn(&K) -> bool) {
         let keys = self.keys.get(item).into_iter().flatten();
         let unwanted: Vec<_> = keys.filter(|key| !wanted(key)).cloned().collect();
@@ -75,7 +75,7 @@ impl<K: Clone + Eq + Hash + Ord, V> ByItem<K, V> {
         }
     }
 
-    /// Keeps the entries whose values are `wanted`. Visits all of them.
+    /// Retains the entries whose values are `wanted`. Visits all of them.
     pub(crate) fn retain(&mut self, wanted: impl Fn(&V) -> bool) {
         let entries = self.values.iter();
         let unwanted = entries.filter(|(_, (_, value))| !wanted(value));

@@ -1,7 +1,9 @@
-//! From what should be and what is, to the writes between them. Every decision to delete is made here.
+//! Compares the desired with the observed state, and returns the writes between them. Every
+//! decision to delete is made here.
 //!
-//! A copy goes only if its source's cluster was seen without the source, or the hub was seen to want it no more;
-//! a member that is not synced is written to by nobody, for what it holds is not known.
+//! A copy is deleted only if its source's cluster was observed without the source, or the hub no
+//! longer wants it. The controller does not write to a member that is not synced, as its objects
+//! are unknown.
 
 mod comparison;
 mod copies;
@@ -32,10 +34,11 @@ use crate::plan::copy::DesiredCopies;
 use crate::plan::service::{DesiredService, OwnService};
 use crate::plan::{Desired, DesiredMember, Members, publish};
 
-/// When a name that something else had is looked at again: what goes need not say which service it was in the way of.
+/// Time after which a name that another object had is checked again: the removal of that object may
+/// mark no service.
 const TAKEN: Duration = Duration::from_secs(30);
 
-/// Compares.
+/// Compares the desired with the observed state of a service.
 pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) -> Diff {
     let mut diff = Diff::default();
     let mcs = index.hub.multi_cluster_services.get(key);
@@ -98,7 +101,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     diff
 }
 
-/// A member, and the service that is looked at.
+/// A member, and the service that is compared.
 struct Target<'a> {
     name: &'a ClusterName,
     member: &'a Member,
@@ -107,7 +110,7 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Whether something else has the name of a copy that the member should hold.
+    /// Whether another object has the name of a copy that the member should hold.
     fn has_taken_names(&self, native: Option<&DesiredMember>, desired: &Desired) -> bool {
         let native = native.map(|desired| &desired.copies);
         let imported = desired.clusterset.imports.of(self.name);
@@ -134,8 +137,10 @@ impl<'a> Target<'a> {
         writes.chain(self.residue_writes()).collect()
     }
 
-    /// A member that does not let causeway look at its imports is not written to: what it holds is not known. What is there on
-    /// behalf of a MultiClusterService is touched only where the hub said what it wants.
+    /// Returns the writes on behalf of the clusterset. Returns none if the
+    /// members are to remain as they are, and for a member whose ServiceExports and ServiceImports
+    /// are not listed, as its objects are unknown. Objects on behalf of a MultiClusterService are
+    /// written only if the hub's desired state is known (`native`).
     fn clusterset_writes(
         &self,
         clusterset: &Clusterset,
@@ -177,7 +182,7 @@ impl<'a> Target<'a> {
         Some(delete_service(&key, derived))
     }
 
-    /// An export on behalf of a MultiClusterService.
+    /// Returns the write of an export on behalf of a MultiClusterService.
     fn export_write(&self, version: Version, owner: Option<&String>) -> Option<Write> {
         let key = self.key.clone();
         let known = self.member.written_export(self.key);
@@ -197,8 +202,9 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Nothing can be made where the namespace is missing, but for the namespace, if a MultiClusterService asks for it. One that
-    /// is terminating may be so for long, and is left alone unless the service `leaves` the member.
+    /// Returns the writes that the state of the namespace permits. If it is missing, it is created
+    /// first, provided that a MultiClusterService requires an object in it. A terminating namespace
+    /// may last: nothing is written to it unless the service `leaves` the member.
     fn in_namespace(&self, native: Vec<Write>, imported: Vec<Write>, leaves: bool) -> Vec<Write> {
         let makes = |write: &Write| write.operation().verb() == "create";
         match self.member.namespace(&self.key.namespace) {
@@ -270,8 +276,9 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Whether the import still says whose exports the rest came from. What is left without it would be of nobody knows whom, and be
-    /// kept, and made whole again, while any member is unknown.
+    /// Whether the import still records whose exports the other objects came from. Without it they
+    /// would have no known exporters, and would be retained and restored while any member is
+    /// unknown.
     fn is_record(&self, import: &ImportView) -> bool {
         let derived = self.key.derived();
         import.path(self.hub) == Some(Path::Clusterset)
@@ -279,7 +286,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// An address cannot be given to a Service or taken from it: it has to be recreated, which is said.
+/// Returns the deletion of a Service that has to be recreated: an address cannot be assigned to an
+/// existing Service or removed from it. An Event reports it unless the Service is a derived one.
 fn replace_service(
     name: &ClusterName,
     key: &ServiceKey,

@@ -1,9 +1,11 @@
-//! Where each endpoint of a service is, and why it is not where it should be: the plan's own decisions, and what the controller
-//! reports of what it cannot do.
+//! Explanation of the location of each endpoint of a service, and of the reason why one is missing.
+//! It uses the plan's own decisions, and the problems that the controller reports.
 //!
-//! An endpoint is looked at in each consumer. What the plan leaves out has the plan's reason: each is a type beside the decision
-//! (`PassedOver`, `ServiceProblem`, `Validity`, ...), and is only worded here. What the plan wants and a consumer does not hold is
-//! on its way, or is held up by what the conditions of a Cluster or of the service report. Nothing is decided here.
+//! The explanation covers each endpoint in each consumer. If the plan leaves an endpoint out, the
+//! reason is the plan's: each reason is a type beside the decision (`PassedOver`, `ServiceProblem`,
+//! `Validity`, ...), and this module only words it. If the plan wants an endpoint that a consumer
+//! does not hold, either the write is under way, or the conditions of a Cluster or of the service
+//! report the obstacle. This module decides nothing.
 
 mod clusterset;
 mod endpoint;
@@ -30,7 +32,7 @@ use crate::lists::{HubLists, Members};
 use crate::model::TimePoint;
 use crate::plan::{CopyCache, Desired, Settings, plan};
 
-/// What an explanation rests on.
+/// Inputs of an explanation.
 struct Facts<'a> {
     index: &'a Index,
     desired: &'a Desired,
@@ -38,7 +40,7 @@ struct Facts<'a> {
     key: &'a ServiceKey,
 }
 
-/// Says where each endpoint of the service is, and why it is not where it should be.
+/// Explains the location of each endpoint of the service, and the reason why one is missing.
 pub fn explain(
     hub: &HubLists,
     members: &Members,

@@ -1,10 +1,13 @@
-//! Objects that somebody else changes back as often as causeway writes them.
+//! Detection of write conflicts: objects that another writer changes back as often as causeway
+//! writes them.
 //!
-//! What is desired changes often, and is written as often; that is no fight. One is where the same content is written again and again
-//! because it did not stay: somebody changed it, deleted it, or made again what was deleted. The object is then left as it is for a
-//! while, for longer each time that it goes on, and that is reported. Other content of the object is written all the same.
+//! The desired content changes often, and causeway writes it as often; that is no conflict. A
+//! conflict is the same content written again and again because it did not stay: another writer
+//! changed it, deleted it, or recreated a deleted object. Causeway then pauses this write, for
+//! longer each time that the conflict goes on, and reports it. Other content of the object is
+//! written all the same.
 //!
-//! Nothing here talks to a server or reads a clock.
+//! This module neither sends requests nor reads a clock.
 
 mod content;
 
@@ -19,18 +22,20 @@ use crate::model::{Item, Lane, ObjectId, SliceId, Write};
 
 pub use self::content::content;
 
-/// So many times within [`WINDOW`] the same is put back before it is a fight.
+/// Number of times within [`WINDOW`] that the same content is written again before it counts as a
+/// conflict.
 pub const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// What was written lately, and what is fought over.
+/// Recent writes and the conflicts among them.
 #[derive(Debug)]
 pub struct Fights {
     first_pause: Duration,
-    /// The last write of each object, by a hash of which one it is: a million may be written in a minute.
+    /// Last write of each object, by a hash of its cluster and identity: a million objects may be
+    /// written in a minute.
     written: HashMap<u64, Written>,
-    /// When the same was written again.
+    /// Times at which the same content of an object was written again, by the hash of the object.
     put_back: HashMap<u64, Vec<Instant>>,
     holds: ByItem<Place, Hold>,
     swept: Option<Instant>,
@@ -49,12 +54,13 @@ struct Hold {
     content: u64,
     until: Instant,
     pause: Duration,
-    /// When it was written once more, after that.
+    /// Time of the first write after the pause.
     tried: Option<Instant>,
     writer: OtherWriter,
 }
 
-/// The other writer of a copy. The index has no managed fields of copies: they are read once for each conflict.
+/// Other writer of a copy. The index has no managed fields of copies: the controller reads them
+/// once for each conflict.
 #[derive(Clone, Debug, Default)]
 struct OtherWriter {
     name: Option<Box<str>>,
@@ -64,41 +70,41 @@ struct OtherWriter {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Lookup {
-    /// The other writer has not written since causeway did: managed fields do not show it.
+    /// The other writer has not written since causeway did, so managed fields do not show it.
     #[default]
     Early,
     Due,
     Begun,
 }
 
-/// A fight that was noticed.
+/// Write conflict that was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fight {
-    /// For how long the object is left as it is.
+    /// Time for which the write is paused.
     pub pause: Duration,
-    /// Whether it has just begun.
+    /// Whether the conflict has just begun.
     pub is_new: bool,
 }
 
-/// A fight that is reported.
+/// Write conflict that is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OngoingFight<'a> {
-    /// What is fought over.
+    /// Object of the conflict.
     pub object: &'a ObjectId,
-    /// When it is looked at again.
+    /// Time at which the conflict is checked again.
     pub until: Instant,
     /// Other writer of a copy, once it was looked up.
     writer: Option<&'a str>,
 }
 
 impl OngoingFight<'_> {
-    /// The message about a fight with that manager, where it is known.
+    /// Returns the message about a conflict with that manager, if it is known.
     pub fn text(&self, by: Option<&str>) -> String {
         conflict_text(self.object, self.writer.or(by))
     }
 }
 
-/// The message about an object that somebody changes back, and what to do.
+/// Returns the message about an object that another writer changes back, with the remedy.
 pub fn conflict_text(object: &ObjectId, by: Option<&str>) -> String {
     let by = by.unwrap_or("a manager that is not known");
     let remedy = match object {
@@ -116,7 +122,7 @@ pub fn conflict_text(object: &ObjectId, by: Option<&str>) -> String {
 }
 
 impl Fights {
-    /// No fights; in one that comes an object is left as it is for so long at first.
+    /// Returns an empty state. `first_pause` is the pause of a conflict that begins.
     pub fn new(first_pause: Duration) -> Self {
         Self {
             first_pause,
@@ -127,7 +133,7 @@ impl Fights {
         }
     }
 
-    /// Until when a write is not to be sent.
+    /// Returns the end of the pause of a write; `None` if it may be sent.
     pub fn held_until(&self, lane: &Lane, write: &Write, now: Instant) -> Option<Instant> {
         if self.holds.is_empty() {
             return None;
@@ -136,7 +142,8 @@ impl Fights {
         (now < hold.until && hold.content == content(write.operation())).then_some(hold.until)
     }
 
-    /// Notes that a write is held. That of a copy is wanted because the other writer has written it since.
+    /// Records that a write is held. The write of a copy is desired because the other writer has
+    /// changed the copy since.
     pub fn note_held(&mut self, lane: &Lane, object: &ObjectId) {
         let hold = self.holds.get_mut(&(lane.clone(), object.clone()));
         if let (Some(hold), ObjectId::Slice(_)) = (hold, object)
@@ -146,7 +153,7 @@ impl Fights {
         }
     }
 
-    /// Takes the copies of an item whose other writer is to be looked up: each once a conflict.
+    /// Takes the copies of an item whose other writer must be looked up, each once per conflict.
     pub fn take_lookups(&mut self, item: &Item) -> Vec<(Lane, SliceId)> {
         let holds = self.holds.of(item);
         let due = holds.filter(|(_, hold)| hold.writer.lookup == Lookup::Due);
@@ -163,7 +170,8 @@ impl Fights {
         taken
     }
 
-    /// Notes the other writer of a copy, where it is known. Returns true where the conflict is to be reported in an Event.
+    /// Records the other writer of a copy, if it is known. Returns true if the conflict must be
+    /// reported in an Event.
     pub fn note_writer(&mut self, lane: &Lane, object: &ObjectId, name: Option<&str>) -> bool {
         let Some(hold) = self.holds.get_mut(&(lane.clone(), object.clone())) else {
             return false;
@@ -174,7 +182,8 @@ impl Fights {
         !std::mem::replace(&mut hold.writer.is_reported, true)
     }
 
-    /// An API server took a write.
+    /// Records a write that an API server accepted. Returns the conflict that the write begins or
+    /// continues.
     pub fn note(&mut self, lane: &Lane, item: &Item, write: &Write, now: Instant) -> Option<Fight> {
         self.sweep(now);
         let content = content(write.operation());
@@ -216,7 +225,8 @@ impl Fights {
         Some(Fight { pause, is_new })
     }
 
-    /// How many times within the window the same was written again, with this.
+    /// Records a write of an object. Returns how many times within [`WINDOW`] the same content was
+    /// written again, this write included.
     fn put_back(&mut self, place: &Place, content: u64, now: Instant) -> usize {
         let place = hashed(place);
         let before = self.written.insert(place, Written { content, at: now });
@@ -232,13 +242,14 @@ impl Fights {
         times.len()
     }
 
-    /// When a fight over an object of an item is looked at again, if there is one.
+    /// Returns the time at which the next conflict over an object of an item is checked again, if
+    /// any.
     pub fn next_end(&self, item: &Item, now: Instant) -> Option<Instant> {
         let ends = self.holds.of(item).map(|(_, hold)| hold.reported_until());
         ends.filter(|end| now < *end).min()
     }
 
-    /// The fights over objects of an item in a cluster.
+    /// Returns the conflicts over objects of an item in a cluster.
     pub fn ongoing(
         &self,
         lane: &Lane,
@@ -255,7 +266,7 @@ impl Fights {
         fight.filter(move |fight| now < fight.until)
     }
 
-    /// Forgets all of them.
+    /// Drops all state.
     pub fn clear(&mut self) {
         *self = Self::new(self.first_pause);
     }
@@ -284,7 +295,8 @@ fn hashed(place: &Place) -> u64 {
 }
 
 impl Hold {
-    /// The write after a pause has to stay for as long as fights are looked for.
+    /// Returns the time until which the conflict is reported. The write after a pause must stay for
+    /// [`WINDOW`].
     fn reported_until(&self) -> Instant {
         self.tried.map_or(self.until, |tried| tried + WINDOW)
     }

@@ -1,5 +1,5 @@
-//! An environment of one hub and some members without any server or clock: objects go in as watch events, writes come out of
-//! the write_queue and are carried out, and time passes when a test says so.
+//! Environment of one hub and some members without any server or clock: tests add objects as watch
+//! events, the writes of the write_queue are carried out, and time passes when a test requests it.
 
 mod again;
 pub(crate) mod annotations;
@@ -47,7 +47,7 @@ const MEMBER_KINDS: [Kind; 5] = [
     Kind::Import,
 ];
 
-/// Everything there is, and the controller's view of it.
+/// Clusters of a test, and the controller's view of them.
 #[derive(Debug)]
 pub(crate) struct Environment {
     pub(crate) index: Index,
@@ -56,31 +56,31 @@ pub(crate) struct Environment {
     pub(crate) settings: Settings,
     pub(crate) hub: Server,
     pub(crate) members: BTreeMap<String, Server>,
-    /// What was written since the last [`Environment::forget_writes`], and the failures.
+    /// Writes since the last [`Environment::forget_writes`], including the failed ones.
     pub(crate) written: Vec<(String, Write)>,
     pub(crate) recorded: Vec<ObjectEvent>,
-    /// Members that were seen out, and what may be left in them.
+    /// Members that were removed, and what may be left in them.
     pub(crate) seen_out: Vec<(String, Leftovers)>,
     pub(crate) looked_up: BTreeSet<ServiceKey>,
     pub(crate) keeps_clusters: bool,
     now: TimePoint,
     due: BTreeMap<Item, Instant>,
-    /// How many times a cluster was listed again.
+    /// Number of second lists.
     pub(crate) listed_again: usize,
-    /// When second lists that were requested come.
+    /// Times of the second lists that were requested.
     again: BTreeMap<Lane, Instant>,
-    /// How many of its objects of a kind a cluster lists at most.
+    /// Maximum number of objects of a kind that a cluster lists.
     forgetful: BTreeMap<(String, Kind), usize>,
     silent: BTreeSet<String>,
     pub(crate) releases: BTreeMap<String, (u32, u32)>,
     unreachable: BTreeSet<String>,
-    /// Whether the hub serves Works; `None` where it does not say.
+    /// Whether the hub serves Works; `None` if it does not report that.
     serves_works: Option<bool>,
-    /// Whether the hub says which ServiceImports it holds.
+    /// Whether the hub reports its ServiceImports.
     pub(crate) says_imports: bool,
 }
 
-/// An environment with a hub that has listed nothing, at a fixed time.
+/// Returns an environment with a hub that has listed nothing, at a fixed time.
 pub(crate) fn env() -> Environment {
     let wall: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
     let mut env = Environment {
@@ -128,7 +128,7 @@ fn write_queue() -> WriteQueue {
     })
 }
 
-/// Both clocks, which tests may read.
+/// Returns the time of both clocks, which tests may read.
 pub(crate) fn now() -> TimePoint {
     TimePoint {
         instant: Instant::now(),
@@ -208,7 +208,7 @@ impl Environment {
         clock(self.members.get_mut(cluster).expect("a member"), self.now)
     }
 
-    /// Holds back what the watches of a member report, until [`Environment::reconnect`].
+    /// Holds back the reports of a member's watches, until [`Environment::reconnect`].
     pub(crate) fn silence(&mut self, cluster: &str) -> &mut Self {
         self.silent.insert(cluster.to_owned());
         self
@@ -219,7 +219,7 @@ impl Environment {
         self
     }
 
-    /// The member answers no more.
+    /// Makes a member unreachable.
     pub(crate) fn lose(&mut self, cluster: &str) -> &mut Self {
         self.unreachable.insert(cluster.to_owned());
         let refused = || Failure::new(FailureKind::Refused, "connection refused");
@@ -227,7 +227,7 @@ impl Environment {
             .observe(cluster, MemberEvent::Probed(Err(refused())))
     }
 
-    /// Another process takes over: it knows what the API servers hold, of those that answer.
+    /// Replaces the process by another one, which lists the API servers that answer.
     pub(crate) fn restart(&mut self) -> &mut Self {
         self.index = Index::new(HUB_UID);
         self.write_queue = write_queue();
@@ -253,7 +253,7 @@ impl Environment {
         self.now
     }
 
-    /// Applies what the watches report.
+    /// Applies the reports of the watches. Returns whether any arrived.
     pub(crate) fn deliver(&mut self) -> bool {
         let mut any = false;
         while let Some(change) = self.hub.unsent.pop_front() {
@@ -277,12 +277,12 @@ impl Environment {
         any
     }
 
-    /// Lets the controller work for a second, in which what is under way comes to its end.
+    /// Runs the controller for a second, in which everything that is under way ends.
     pub(crate) fn settle(&mut self) -> &mut Self {
         self.pass(Duration::from_secs(1))
     }
 
-    /// Lets the controller work while time passes.
+    /// Runs the controller while time passes.
     pub(crate) fn pass(&mut self, time: Duration) -> &mut Self {
         let end = self.now.instant + time;
         loop {
@@ -304,7 +304,7 @@ impl Environment {
         self
     }
 
-    /// Somebody sets the wall clock of the controller's machine.
+    /// Sets the wall clock of the controller's machine.
     pub(crate) fn set_clock(&mut self, by: SignedDuration) -> &mut Self {
         let wall = self.now.wall.saturating_add(by).expect("a time");
         self.now = TimePoint { wall, ..self.now };
@@ -316,7 +316,7 @@ impl Environment {
         self.now = self.now.after(passed);
     }
 
-    /// All that can be done without time passing.
+    /// Does all work that is possible without time passing.
     pub(crate) fn work(&mut self) -> &mut Self {
         for _ in 0..100 {
             let delivered = self.deliver() | self.list_again();
@@ -411,7 +411,8 @@ impl Environment {
         any
     }
 
-    /// The process is killed when some of its next writes have arrived, those whose bits are set, and another takes over.
+    /// Kills the process after some of its next writes have arrived, those whose bits are set.
+    /// Another process takes over.
     pub(crate) fn crash(&mut self, arrived: u8) -> &mut Self {
         self.deliver();
         self.reconcile();
@@ -452,7 +453,7 @@ impl Environment {
         plan(&self.index, &self.settings, &key, self.now, &mut cache)
     }
 
-    /// What would be written now.
+    /// Returns the diff that the controller would write now.
     pub(crate) fn diff(&self, service: &str) -> Diff {
         let moment = Moment {
             now: self.now,
@@ -461,7 +462,7 @@ impl Environment {
         diff(&self.plan(service), &self.index, &key(service), moment)
     }
 
-    /// What would be written into a member now.
+    /// Returns the writes that the controller would send to a member now.
     pub(crate) fn writes(&self, service: &str, cluster: &str) -> Vec<Write> {
         let lane = Lane::Member(name(cluster));
         self.diff(service).writes.remove(&lane).unwrap_or_default()

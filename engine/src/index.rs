@@ -1,9 +1,10 @@
-//! What is known, per service key, of the hub and of every member.
+//! Observed state of the hub and of every member, by service key.
 //!
-//! Events are applied; nothing here talks to a server or reads a clock. What may have to be done
-//! again is marked and taken by [`Index::take_marked`]. The index knows what is evidence: a member's
-//! slices count as known only once a complete, most-recent list of them was seen on a connection to
-//! the same cluster, and what was known stays known while a member cannot be reached.
+//! The index applies events; it calls no server and reads no clock. It marks the items that may
+//! have to be planned again, and [`Index::take_marked`] takes them. The index decides what counts
+//! as evidence. A member's slices are known once a complete list of the most recent state was
+//! observed on a connection to the same cluster. Observed objects are retained while a member is
+//! unreachable.
 
 pub mod clusterset;
 pub mod finalizers;
@@ -43,18 +44,18 @@ use crate::model::{
     Operation, Priority, Signal, TimePoint, Write,
 };
 
-/// All that is known.
+/// Observed state of the hub and of all members.
 #[derive(Debug)]
 pub struct Index {
     pub(crate) hub: Hub,
-    /// The engaged members.
+    /// Engaged members.
     pub(crate) members: BTreeMap<ClusterName, Member>,
     holders: Holders,
-    /// What consumers lack of services that Karmada manages.
+    /// Objects that consumers lack of services that Karmada manages.
     pub(crate) gaps: Since<Gap>,
     /// Slices that disagree with those of Kubernetes on readiness.
     pub(crate) disagreements: Since<(ClusterName, Arc<str>)>,
-    /// Which tiers carry services in their consumers.
+    /// Active tiers of services, by consumer.
     pub(crate) tiers: TierNotes,
     unready: UnreadyNotes,
     marks: Marks,
@@ -62,7 +63,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// An index that knows nothing but the hub's identity: the UID of its kube-system namespace.
+    /// Returns an empty index of the hub with that identity: the UID of its kube-system namespace.
     pub fn new(hub_uid: &str) -> Self {
         Self {
             hub: Hub::new(hub_uid),
@@ -77,54 +78,59 @@ impl Index {
         }
     }
 
-    /// What is known of the hub.
+    /// Returns the observed state of the hub.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
-    /// What is known of a member; nothing of one that is not engaged.
+    /// Returns the observed state of a member; `None` for one that is not engaged.
     pub fn member(&self, name: &ClusterName) -> Option<&Member> {
         self.members.get(name)
     }
 
-    /// The names of the engaged members.
+    /// Returns the names of the engaged members.
     pub fn members(&self) -> impl ExactSizeIterator<Item = &ClusterName> {
         self.members.keys()
     }
 
-    /// A request to the hub has shown that there is no MultiClusterService of that key: what it left can go.
+    /// Notes that a lookup on the hub found no MultiClusterService of that key, so its leftovers
+    /// may be deleted.
     pub fn note_confirmed_gone(&mut self, key: ServiceKey) {
         self.hub.evidence.confirmed_gone.insert(key.clone());
         self.mark(Item::Service(key));
     }
 
-    /// Notes which tiers carry a service in its consumers; the counts that changed.
+    /// Notes the active tiers of a service, by consumer. Returns the counts that changed.
     pub fn note_tiers(&mut self, key: &ServiceKey, tiers: TiersOfService) -> Vec<TierCount> {
         self.tiers.note(key, tiers)
     }
 
-    /// Forgets which tiers carry services, as a process does that does not write any more; the counts that changed.
+    /// Drops the noted tiers: a process that no longer writes reports none. Returns the counts that
+    /// changed.
     pub fn forget_tiers(&mut self) -> Vec<TierCount> {
         self.tiers.forget()
     }
 
-    /// Notes whether a MultiClusterService is Ready; the counts that changed.
+    /// Notes whether a MultiClusterService is Ready. Returns the counts that changed.
     pub fn note_readiness(&mut self, key: &ServiceKey) -> Vec<ReasonCount> {
         let mcs = self.hub.multi_cluster_services.get(key);
         self.unready.note(key, mcs.and_then(not_ready))
     }
 
-    /// Forgets which MultiClusterServices are not Ready, as a process does that does not write any more; the counts that changed.
+    /// Drops the noted reasons why MultiClusterServices are not Ready: a process that no longer
+    /// writes reports none. Returns the counts that changed.
     pub fn forget_unready(&mut self) -> Vec<ReasonCount> {
         self.unready.forget()
     }
 
-    /// Nothing is left of the service.
+    /// Drops the confirmation that the MultiClusterService is gone: no leftover of the service
+    /// remains.
     pub fn forget_confirmed_gone(&mut self, key: &ServiceKey) {
         self.hub.evidence.confirmed_gone.remove(key);
     }
 
-    /// What may have to be planned again, and how soon, as marked since the last call.
+    /// Takes the items that were marked since the last call. They may have to be planned again,
+    /// each at its priority.
     pub fn take_marked(&mut self) -> HashMap<Item, Priority> {
         let Marks {
             items,
@@ -144,7 +150,7 @@ impl Index {
         std::mem::take(&mut self.marks.items)
     }
 
-    /// Marks an item to which something happened.
+    /// Marks an item to be planned, at high priority.
     pub fn mark(&mut self, item: Item) {
         self.marks.add([item], Priority::High);
     }
@@ -154,7 +160,8 @@ impl Index {
             .add(keys.into_iter().map(Item::Service), priority);
     }
 
-    /// Marks every service that has a MultiClusterService, an export or an import, or leftovers of one.
+    /// Marks every service that has a MultiClusterService, an export or an import, or leftovers of
+    /// one.
     pub fn mark_all_services(&mut self) {
         self.marks.every_service = true;
     }
@@ -168,7 +175,7 @@ impl Index {
         exposed.chain(owned).chain(clusterset).collect()
     }
 
-    /// The services that a member takes part in or holds something of.
+    /// Returns the services that a member takes part in or holds an object of.
     fn services_of(&self, name: &ClusterName) -> HashSet<ServiceKey> {
         let exposed = self.hub.selecting(name).cloned();
         let held = self.members.get(name).into_iter();
@@ -176,8 +183,8 @@ impl Index {
         exposed.chain(held).collect()
     }
 
-    /// The services that depend on how any member stands: those that wait for every member, and all of the clusterset, for whose
-    /// imports any member counts.
+    /// Returns the services that depend on the state of any member: all of the clusterset, as every
+    /// member counts for their imports, and those that wait until all members are synced.
     fn services_of_every_member(&self) -> HashSet<ServiceKey> {
         let hub = &self.hub.uid;
         let members = self.members.values();
@@ -197,7 +204,7 @@ impl Index {
             .add(names.into_iter().map(Item::Cluster), Priority::High);
     }
 
-    /// Applies what the hub said.
+    /// Applies an event of the hub.
     pub fn apply_hub(&mut self, event: HubEvent, now: TimePoint) {
         let list = CompleteList::of_hub(&event);
         let was_listed = self.hub.is_listed();
@@ -219,7 +226,7 @@ impl Index {
         }
     }
 
-    /// Applies what a member said.
+    /// Applies an event of a member.
     pub fn apply_member(&mut self, name: &ClusterName, event: MemberEvent, now: TimePoint) {
         let list = CompleteList::of_member(&event);
         if matches!(event, MemberEvent::Identified(_)) {
@@ -285,7 +292,7 @@ impl Index {
         }
     }
 
-    /// Whether a change in that member may change what is wanted of a service.
+    /// Whether a change in that member may change the desired state of a service.
     fn concerns(&self, name: &ClusterName, key: &ServiceKey) -> bool {
         self.hub.exposes(key)
             || self.is_exported(key)
@@ -296,7 +303,8 @@ impl Index {
             })
     }
 
-    /// The services of the clusterset whose derived Services have these names, where the names do not tell: they are too long.
+    /// Returns the services of the clusterset whose derived Services have these keys, where the
+    /// name is cut because it is too long: a cut name does not contain that of the service.
     fn cut_short(&self, keys: &HashSet<ServiceKey>) -> Vec<ServiceKey> {
         let cut: HashSet<_> = keys.iter().filter(|key| key.is_cut()).collect();
         if cut.is_empty() {
@@ -307,7 +315,7 @@ impl Index {
         theirs.cloned().collect()
     }
 
-    /// Notes of which of these services a member holds something.
+    /// Notes for each of these services whether the member holds an object of it.
     fn note_holder<'a>(
         &mut self,
         name: &ClusterName,
@@ -321,7 +329,8 @@ impl Index {
         }
     }
 
-    /// The members that hold something of the service that is or was causeway's, or belongs to the clusterset.
+    /// Returns the members that hold an object of the service that is or was causeway's, or belongs
+    /// to the clusterset.
     pub(crate) fn holders(
         &self,
         key: &ServiceKey,
@@ -343,7 +352,7 @@ impl Index {
         holders.any(|(_, member)| member.export(key).is_some())
     }
 
-    /// Applies the answer to a write, ahead of the watch that will show the same.
+    /// Applies the answer to a write before the watch shows the same.
     pub fn apply_ack(&mut self, lane: &Lane, ack: Ack, now: TimePoint) {
         match lane {
             Lane::Hub => self.hub.apply_ack(ack, now),
@@ -356,10 +365,12 @@ impl Index {
         }
     }
 
-    /// An API server refused a write, which lasts after so many `attempts`, if it does. Where the object is there already, and still no watch has shown it after some time, the
-    /// member is listed a second time; again after twice as many refusals, for a list that does not help is not to be repeated
-    /// for ever. What a Service that stands for an imported service has been refused for is not asked for again, where it
-    /// lasts.
+    /// Records a rejected write. `attempts` is set once the rejection counts as persistent.
+    ///
+    /// If the object exists already and no watch has shown it, a second list of the member is
+    /// requested. Another one is requested after twice as many rejections, so a list that does not
+    /// help is repeated ever more rarely. A persistent rejection of a derived Service is recorded,
+    /// so that the same is not requested again.
     pub fn note_refusal(
         &mut self,
         name: &ClusterName,
@@ -386,7 +397,8 @@ impl Index {
         }
     }
 
-    /// Notes what a member's Cluster and Secret are worth; whether that is news.
+    /// Stores whether the Cluster and the Secret of a member are valid. Returns true if that
+    /// changed.
     pub fn note_configuration(&mut self, name: &ClusterName, configuration: Configuration) -> bool {
         let member = self.members.entry(name.clone());
         let member = member.or_insert_with(|| Member::new(0));
@@ -408,15 +420,17 @@ impl Index {
         true
     }
 
-    /// A member was engaged, perhaps as another cluster than before, or takes no part any more.
+    /// Marks all that depends on the engagement of a member: it was engaged, perhaps as another
+    /// cluster than before, or was disengaged.
     pub(crate) fn note_engagement(&mut self, name: &ClusterName) {
         self.find_duplicates();
         self.mark(Item::Cluster(name.clone()));
         self.mark_all_services();
     }
 
-    /// A member is engaged, or engaged again; its Cluster records that UID of its kube-system namespace. One that was joined again
-    /// is another member: nothing that was known under the name has to be so any more.
+    /// Engages a member, or engages it again. `recorded_uid` is the UID of its kube-system
+    /// namespace, as its Cluster records it. A member that was joined again under the same name is
+    /// a new member: its observed state is dropped.
     pub fn engage(
         &mut self,
         name: &ClusterName,
@@ -442,13 +456,13 @@ impl Index {
         self.note_engagement(name);
     }
 
-    /// A member is not engaged any more, whatever it holds.
+    /// Removes a member that is no longer engaged, whatever it holds.
     pub fn disengage(&mut self, name: &ClusterName) {
         self.remove_member(name);
         self.note_engagement(name);
     }
 
-    /// A member has left for good: what it provided is provided no more.
+    /// Removes a member and its Cluster for good: its endpoints are no longer provided.
     pub fn forget(&mut self, name: &ClusterName) {
         self.hub.clusters.remove(name);
         self.remove_member(name);
@@ -462,7 +476,8 @@ impl Index {
         self.holders.forget(name);
     }
 
-    /// A cluster that is joined twice counts once, under the name that was joined first.
+    /// Finds members that are the same cluster. The one that was joined first counts, and the
+    /// others are refused.
     pub fn find_duplicates(&mut self) {
         let mut by_age: Vec<_> = self.members.keys().cloned().collect();
         by_age.sort_by_key(|name| {
@@ -505,15 +520,16 @@ impl Index {
         }
     }
 
-    /// Whether the endpoints that a member gave are withdrawn because it has been out of reach for too long. Its exports
-    /// count on, so that no import loses its addresses.
+    /// Whether the endpoints of a member are withdrawn because it has been unreachable for too
+    /// long. Its exports still count, so no import loses its addresses.
     pub fn has_ttl_expired(&self, name: &ClusterName) -> bool {
         self.members
             .get(name)
             .is_some_and(|member| member.ttl_expired)
     }
 
-    /// Notes whether a member has been out of reach for longer than `ttl`; when to look again, if it may come to that.
+    /// Notes whether a member has been unreachable for longer than `ttl`. Returns the time at which
+    /// that has to be checked again, if it is unreachable and within `ttl`.
     pub fn note_ttl(
         &mut self,
         name: &ClusterName,
@@ -536,7 +552,7 @@ impl Index {
         end.filter(|end| *end > now)
     }
 
-    /// How the cluster of that name stands.
+    /// Returns the state of the cluster of that name.
     pub fn member_state(&self, name: &ClusterName) -> MemberState {
         let Some(cluster) = self.hub.clusters.get(name) else {
             return MemberState::NotJoined;
@@ -552,7 +568,8 @@ impl Index {
         }
     }
 
-    /// Returns what statuses report of the cluster of that name, and when time alone changes it.
+    /// Returns what statuses report of the cluster of that name, and the time at which it changes
+    /// without an event.
     pub fn reported_state(
         &self,
         name: &ClusterName,
@@ -565,12 +582,12 @@ impl Index {
         }
     }
 
-    /// Whether any member bears something that a MultiClusterService of that key asked for.
+    /// Whether any member holds an object on behalf of a MultiClusterService of that key.
     pub fn owns_native(&self, key: &ServiceKey) -> bool {
         self.native_holders(key).next().is_some()
     }
 
-    /// The members that bear something that a MultiClusterService of that key asked for.
+    /// Returns the members that hold an object on behalf of a MultiClusterService of that key.
     pub fn native_holders(&self, key: &ServiceKey) -> impl Iterator<Item = &ClusterName> {
         let holders = self.holders(key);
         holders
@@ -578,7 +595,7 @@ impl Index {
             .map(|(name, _)| name)
     }
 
-    /// Whether any member bears something that causeway wrote for that service.
+    /// Whether any member holds an object that causeway wrote for that service.
     pub fn owns_any(&self, key: &ServiceKey) -> bool {
         let mut holders = self.holders(key);
         holders.any(|(_, member)| member.owns_any(key, &self.hub.uid))

@@ -1,8 +1,8 @@
-//! Everything that causeway decides, and nothing that it does: no client, no task, no clock.
+//! Decisions of causeway, without their effects: no client, no task, no clock.
 //!
-//! The data's way through the files: [`index`] -> [`plan`] -> [`diff`] -> [`write_queue`], run by [`reconcile`], one
-//! turn of it for one item. [`model`] holds the words that cross the borders. What watches the API servers, carries out
-//! the writes and reads the clocks is the controller.
+//! Data flows through [`index`] -> [`plan`] -> [`diff`] -> [`write_queue`]; [`reconcile`] runs this
+//! once for one item. [`model`] holds the types at the crate's border. The controller watches the
+//! API servers, carries out the writes and reads the clocks.
 
 mod by_item;
 pub mod diff;

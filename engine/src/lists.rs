@@ -1,4 +1,5 @@
-//! Complete lists of what the hub and the members hold of some services, and the index of a process that has read them.
+//! Complete lists of the objects that the hub and the members hold of some services, and the index
+//! of a process that has read them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,33 +18,33 @@ use crate::model::{
     Failure, HubEvent, HubImport, Identity, MemberEvent, ServiceWork, Signal, TimePoint,
 };
 
-/// What the hub holds.
+/// Objects on the hub.
 #[derive(Clone, Debug)]
 pub struct HubLists {
-    /// The UID of its kube-system namespace.
+    /// UID of its kube-system namespace.
     pub uid: String,
     /// MultiClusterServices.
     pub multi_cluster_services: Vec<MultiClusterService>,
-    /// The Services of their names, and those that Karmada derives for imports.
+    /// Services of the names of these, and those that Karmada derives for imports.
     pub services: Vec<Service>,
-    /// Every Cluster; who asks often shares them.
+    /// All Clusters, shared between callers.
     pub clusters: Arc<Vec<Cluster>>,
-    /// Karmada's Works of these services; `None` where the hub serves none.
+    /// Karmada's Works of these services; `None` if the hub does not serve the kind.
     pub works: Option<Vec<ServiceWork>>,
-    /// The ServiceImports on the hub itself.
+    /// ServiceImports on the hub itself.
     pub imports: Vec<ServiceKey>,
 }
 
-/// What a member holds, of the services that are looked at.
+/// Objects in a member, of the services in question.
 #[derive(Clone, Debug)]
 pub struct MemberLists {
-    /// Who it is.
+    /// Identity of the member.
     pub identity: Identity,
-    /// What of the Multi-Cluster Services API it serves.
+    /// Versions and fields of the Multi-Cluster Services API that it serves.
     pub served: Served,
-    /// The Namespaces.
+    /// Namespaces.
     pub namespaces: Vec<Namespace>,
-    /// Services, the derived ones too.
+    /// Services, including the derived ones.
     pub services: Vec<Service>,
     /// EndpointSlices, sources and copies.
     pub slices: Vec<EndpointSlice>,
@@ -53,12 +54,13 @@ pub struct MemberLists {
     pub imports: Vec<ServiceImport>,
 }
 
-/// All members by name; one that could not be read with the reason.
+/// Lists of all members by name, or the reason why a member could not be read.
 pub type Members = BTreeMap<ClusterName, Result<MemberLists, Failure>>;
 
 impl Index {
-    /// The index of a process that has read these lists, twice, so that what they lack is gone. What only the controller knows is
-    /// taken from what it reports in the conditions of the objects.
+    /// Returns the index of a process that has read these lists twice, so that objects that they
+    /// lack are deleted. State that only the controller has is taken from the conditions that it
+    /// reports.
     pub fn of_lists(hub: &HubLists, members: &Members, now: TimePoint) -> Self {
         let mut index = Self::new(&hub.uid);
         for event in hub_events(hub) {

@@ -1,4 +1,4 @@
-//! The words that cross the borders: what watches report, what is planned, what is written, and how that ends.
+//! Types at the crate's border: reports of watches, planned items, writes and their results.
 
 mod event;
 mod failure;

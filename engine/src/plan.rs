@@ -1,4 +1,4 @@
-//! What every cluster should hold for one service: a pure function of what is known.
+//! Desired state of every cluster for one service: a pure function of the observed state.
 
 pub mod beside;
 pub mod cluster;
@@ -45,8 +45,8 @@ use crate::index::service::{ServiceKind, ServiceView};
 use crate::model::slice::Path;
 use crate::model::{MemberState, TimePoint};
 
-/// Plans one service, both ways: under its own name, and under that of the clusterset. What the cache holds changes how fast
-/// that is, and nothing else.
+/// Plans one service on both paths: natively under its own name, and for the clusterset under the
+/// derived name. The cache changes how long that takes, never the result.
 pub fn plan(
     index: &Index,
     settings: &Settings,
@@ -75,7 +75,7 @@ pub fn plan(
     desired
 }
 
-/// What a MultiClusterService asks for.
+/// Plans the native path: the request of a MultiClusterService.
 fn native(
     index: &Index,
     settings: &Settings,
@@ -136,7 +136,8 @@ fn native(
     }
 }
 
-/// What the members hold stays, whoever wrote it.
+/// Returns a plan that reports a problem and leaves the members untouched, whoever wrote their
+/// objects.
 fn untouched(kind: ProblemKind, message: String) -> Desired {
     Desired {
         problem: Some(Problem { kind, message }),
@@ -144,10 +145,10 @@ fn untouched(kind: ProblemKind, message: String) -> Desired {
     }
 }
 
-/// The hub's Service, the owner, and what the tiers of a consumer are made of.
+/// Service of the hub, owner, and request for the tiers of a consumer.
 type Parties<'a> = (&'a ServiceView, &'a str, &'a tiers::Request<'a>);
 
-/// What the plan of a MultiClusterService of type CrossCluster depends on.
+/// Inputs of the plan of a MultiClusterService of type CrossCluster.
 struct Native<'a> {
     index: &'a Index,
     settings: &'a Settings,
@@ -159,7 +160,7 @@ struct Native<'a> {
 }
 
 impl Native<'_> {
-    /// With the Work by which Karmada manages the service, if it does.
+    /// Plans the service. `work` is the Work by which Karmada manages it, if Karmada does.
     fn cross_cluster(
         &self,
         spec: &MultiClusterService,
@@ -198,7 +199,8 @@ impl Native<'_> {
         }
     }
 
-    /// Decides how the service uses its providers. One that Karmada manages keeps all endpoints.
+    /// Decides how the service uses its providers. Unreachable providers of a service that Karmada
+    /// manages retain their endpoints, unless `--provider-ttl` has expired.
     fn uses(&self, placement: &Placement, now: TimePoint) -> ProviderUses {
         let policy = UnreachablePolicy {
             requested: self
@@ -324,7 +326,8 @@ impl Native<'_> {
         }
     }
 
-    /// Lists the providers that the service uses, and the clusters that may be lost: their copies stay.
+    /// Lists the providers that the service uses, and the clusters that may be lost, whose copies
+    /// stay.
     fn providers<'p>(&'p self, placement: &'p Placement, uses: &ProviderUses) -> Vec<Provider<'p>> {
         let index = self.index;
         let suspected = index.hub.evidence.suspected_clusters();

@@ -1,5 +1,6 @@
-//! What the clusters would come to hold: complete lists go into an index, the plan's writes are carried out on the lists, and
-//! so on until nothing is left to be written. No API server is involved.
+//! Preview of the objects in all clusters. An index is built from complete lists, the writes of the
+//! plan are carried out on the lists, and this repeats until the plan has no writes. No API server
+//! is involved.
 
 use causeway::domain::ServiceKey;
 use kube::Resource;
@@ -13,10 +14,12 @@ use crate::model::{Lane, Operation, TimePoint};
 use crate::plan::tiers::HOLD;
 use crate::plan::{CopyCache, Settings, plan};
 
-/// How often writes lead to more writes: a namespace, then a Service, then its copies, then what is withdrawn for them.
+/// Maximum number of rounds, as writes lead to more writes: a namespace, then a Service, then its
+/// copies, then the deletions that follow.
 const ROUNDS: usize = 10;
 
-/// What the hub and the members would hold once the controller has nothing left to write for that service.
+/// Returns the objects that the hub and the members would hold once the controller has nothing left
+/// to write for that service.
 pub fn preview(
     mut hub: HubLists,
     mut members: Members,
@@ -54,7 +57,8 @@ pub fn preview(
 }
 
 impl HubLists {
-    /// Carries out a write on the lists; whether that changed anything. Nothing but MultiClusterServices is written.
+    /// Carries out a write on the lists. Returns whether it changed anything. Only
+    /// MultiClusterServices are written.
     fn carry_out(&mut self, operation: &Operation) -> bool {
         match operation {
             Operation::PatchMultiClusterService(key, patch) => {
@@ -66,7 +70,8 @@ impl HubLists {
 }
 
 impl MemberLists {
-    /// Carries out a write on the lists; whether that changed anything. What is said in a status is no object that clients use.
+    /// Carries out a write on the lists. Returns whether it changed anything. Statuses are not
+    /// written: clients do not use them.
     fn carry_out(&mut self, operation: &Operation) -> bool {
         match operation {
             Operation::CreateNamespace(_, object) => create(&mut self.namespaces, object),
@@ -93,7 +98,7 @@ impl MemberLists {
     }
 }
 
-/// The objects of one namespace, by name.
+/// Returns the object of that name. All `objects` are of one namespace.
 fn find<'a, K: Resource>(objects: &'a mut [K], name: &str) -> Option<&'a mut K> {
     let mut objects = objects.iter_mut();
     objects.find(|object| object.meta().name.as_deref() == Some(name))
@@ -110,7 +115,8 @@ fn create<K: Resource + Clone>(objects: &mut Vec<K>, object: &K) -> bool {
     true
 }
 
-/// What an API server gives to each object, where it has not: that of a dry run has no version.
+/// Sets the UID and the resourceVersion that an API server assigns, if they are missing: an object
+/// of a dry run has no version.
 fn identify(object: &mut impl Resource) {
     let meta = object.meta_mut();
     let name = meta.name.clone().unwrap_or_default();

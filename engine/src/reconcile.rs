@@ -1,4 +1,4 @@
-//! One item at a time: plan, diff, enqueue the writes, word the status.
+//! Reconciliation of one item: plan, diff, enqueue the writes, write the status.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,27 +23,30 @@ use crate::plan::{CopyCache, Desired, Members, Settings, cluster, plan};
 use crate::removal::{Leftovers, Removal, removal};
 use crate::write_queue::{Enqueued, WriteQueue};
 
-/// What came of looking at a service.
+/// Result of reconciling a service.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// When to look again, if nothing happens.
+    /// Time of the next reconciliation, if nothing happens before.
     pub again_at: Option<Instant>,
-    /// Whether the MultiClusterService has to be looked up on the hub.
+    /// Whether the controller must look up the MultiClusterService on the hub.
     pub look_up: bool,
-    /// Copies that were made from newer versions of their sources than are known: the sources' clusters are to be listed a second
-    /// time.
+    /// Copies that were made from newer versions of their sources than observed: the sources'
+    /// clusters must be listed a second time.
     pub ahead: Vec<Ahead>,
-    /// What consumers lack of a service that Karmada manages: to be noted, for it is reported only if it lasts.
+    /// Service, endpoints and ports that consumers lack of a service that Karmada manages. The
+    /// caller records them: they are reported only if they last.
     pub gaps: BTreeSet<Gap>,
-    /// Slices that disagree with those of Kubernetes on readiness: to be noted, for that is reported only if it lasts.
+    /// Slices that disagree with those of Kubernetes on readiness. The caller records them: they
+    /// are reported only if the disagreement lasts.
     pub disagreements: BTreeSet<(ClusterName, Arc<str>)>,
-    /// Which tiers carry the service in its consumers: to be noted, for a farther one is given up only after a while.
+    /// Active tiers of the service in its consumers. The caller records them: a farther tier is
+    /// given up only after a while.
     pub tiers: TiersOfService,
-    /// Nothing is left to be written into any member.
+    /// Whether no write to any member is outstanding.
     pub settled: bool,
 }
 
-/// Brings one service closer to what should be.
+/// Plans a service and enqueues the writes that bring it closer to its desired state.
 pub fn reconcile_service(
     index: &Index,
     write_queue: &mut WriteQueue,
@@ -104,7 +107,7 @@ pub fn reconcile_service(
     outcome
 }
 
-/// The MultiClusterService, and what its status should say, where it is to say anything.
+/// Returns the MultiClusterService and its desired status; `None` if it must not be written.
 fn hub_status<'a>(
     index: &'a Index,
     write_queue: &WriteQueue,
@@ -143,7 +146,8 @@ impl Outcome {
         }
     }
 
-    /// A finalizer that somebody takes off as often as it is put on keeps nobody from saying so.
+    /// Removes writes of the hub that are paused by a conflict. A finalizer that another writer
+    /// removes as often as causeway adds it does not prevent the status from being written.
     fn hold_back(&mut self, diff: &mut Diff, write_queue: &WriteQueue, now: TimePoint) {
         let Some(writes) = diff.writes.get_mut(&Lane::Hub) else {
             return;
@@ -159,7 +163,7 @@ impl Outcome {
     }
 }
 
-/// Replaces all that waits for the item by what is wanted now.
+/// Replaces all waiting writes of the item by the desired ones.
 fn enqueue_all(
     write_queue: &mut WriteQueue,
     item: &Item,
@@ -197,7 +201,7 @@ fn earlier(one: &mut Option<Instant>, other: Option<Instant>) {
     };
 }
 
-/// What is outstanding in each member one way, and what is in the way of it.
+/// Progress of one exposure in the members: outstanding writes and the problems that prevent them.
 struct Progresses<'a> {
     index: &'a Index,
     write_queue: &'a WriteQueue,
@@ -209,7 +213,8 @@ struct Progresses<'a> {
 }
 
 impl<'a> Progresses<'a> {
-    /// Of the members that are to hold something, or are written to; in the others nothing is outstanding.
+    /// Returns the progress of the members that should hold something, or are written to. Nothing
+    /// is outstanding in the others.
     fn of_members(&self) -> HashMap<ClusterName, Progress> {
         let native = match (self.path, &self.desired.members) {
             (Path::Native, Members::Wanted(members)) => Some(members.keys()),
@@ -259,7 +264,7 @@ impl<'a> Progresses<'a> {
         progress
     }
 
-    /// The Service and the copies that a member should hold.
+    /// Returns the Service and the copies that a member should hold.
     fn desired_copies(&self, name: &ClusterName) -> Option<(ServiceKey, &'a DesiredCopies)> {
         match (self.path, &self.desired.members) {
             (Path::Native, Members::Untouched) => None,
@@ -274,7 +279,7 @@ impl<'a> Progresses<'a> {
     }
 }
 
-/// Which way an object serves; the status of one serves none.
+/// Returns the exposure that an object serves; the status of an object serves none.
 pub fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
     match object {
         ObjectId::Service(service) if service != key => Some(Path::Clusterset),
@@ -287,8 +292,9 @@ pub fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
     }
 }
 
-/// What has the names of copies and is not this hub's. Two hubs that share a member and expose the same service from the same
-/// provider want copies of the same names.
+/// Returns the problem of slices that have the names of copies and are not this hub's. Two hubs
+/// that share a member and expose the same service from the same provider desire copies of the same
+/// names.
 fn in_the_way(
     desired: &DesiredCopies,
     member: &Member,
@@ -321,7 +327,8 @@ fn in_the_way(
 }
 
 impl Progresses<'_> {
-    /// What is still to be written: a write whose answer was lost may have been carried out, and is then no problem.
+    /// Returns the objects of outstanding writes. A write whose answer was lost may have been
+    /// carried out, and then is no problem.
     fn outstanding(&self, lane: &Lane) -> impl Iterator<Item = &ObjectId> {
         let writes = self.diff.writes.get(lane).into_iter().flatten();
         writes
@@ -396,7 +403,7 @@ impl Progresses<'_> {
     }
 }
 
-/// The write of a status that says something new.
+/// Returns the write of a status, if the status has changed.
 fn status_write(key: &ServiceKey, mcs: &McsView, status: DesiredStatus) -> Option<Write> {
     if status.conditions == mcs.conditions && status.ingress == mcs.ingress {
         return None;
@@ -410,18 +417,20 @@ fn status_write(key: &ServiceKey, mcs: &McsView, status: DesiredStatus) -> Optio
     Some(Write::new(operation).telling(status.events))
 }
 
-/// What came of looking at a member.
+/// Result of reconciling a member.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ClusterOutcome {
-    /// Nothing more for now.
+    /// Nothing is left to do for now.
     Stays,
-    /// Look again then, if nothing happens.
+    /// Time of the next reconciliation, if nothing happens before.
     LookAgain(Instant),
-    /// Its Cluster is gone and it is clean, or could not be cleaned in time: forget it.
+    /// Its Cluster is deleted and the member is clean, or could not be cleaned in time: drop its
+    /// state.
     Gone(Leftovers),
 }
 
-/// Keeps a Cluster's status and finalizer, and sees a member out that leaves.
+/// Maintains a Cluster's status and finalizer. If the member is removed, removes the finalizer once
+/// its cleanup is over.
 pub fn reconcile_cluster(
     index: &Index,
     write_queue: &mut WriteQueue,
@@ -458,8 +467,8 @@ pub fn reconcile_cluster(
         .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain)
 }
 
-/// What a process that does not write makes of a member: it cleans nothing, and forgets a member that is gone once
-/// the leader has had its time.
+/// Follower side of [`reconcile_cluster`]: drops a removed member once it is clean, or the leader's
+/// cleanup deadline has passed. Cleans and writes nothing.
 pub fn follow_removal(index: &Index, name: &ClusterName, now: TimePoint) -> ClusterOutcome {
     let cluster = index.hub.clusters.get(name);
     match cluster.and_then(|cluster| Some((cluster, cluster.leaving_since?))) {

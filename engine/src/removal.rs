@@ -1,4 +1,4 @@
-//! How a member leaves: it is cleaned first, if that can be done in time, and what is left in it is named.
+//! Removal of a member: causeway first cleans it, if it can in time, and reports what may be left.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,32 +9,33 @@ use crate::index::Index;
 use crate::model::{MemberState, TimePoint};
 use crate::plan::clusterset::conditions::has_unreported_removal;
 
-/// How long the clean-up of a member that leaves may take.
+/// Maximum time of the cleanup of a removed member.
 const LEAVING_AT_MOST: Duration = Duration::from_secs(30);
 
-/// So many services are named.
+/// Maximum number of services that a message names.
 const NAMED_AT_MOST: usize = 10;
 
-/// How far a member that leaves has come.
+/// Progress of the removal of a member.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It is to be cleaned, or to be observed, until then at most.
+    /// The member is being cleaned, or observed, until that time at most.
     UnderWay(TimePoint),
-    /// It may go.
+    /// The removal is complete.
     Over(Leftovers),
 }
 
-/// What may be left in a member that is gone.
+/// Objects that may be left in a removed member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// Services of which something is known to be left.
+    /// Services of which causeway observed objects that are left.
     pub services: Vec<ServiceKey>,
-    /// Why it could not be looked at any more, if so: there may be more.
+    /// Reason why the member could not be checked, if any: more objects may be left.
     pub unseen: Option<String>,
 }
 
-/// Says how far a member has come that leaves `since` then. It is given time to be cleaned, for its exports to say so, and, if it has just been lost or
-/// has not been observed yet, to come back.
+/// Returns the progress of the removal of a member, which began at `since`. The member has time to
+/// be cleaned, for the status of its exports to report the removal, and to become reachable if it
+/// has just been lost or has not been observed yet.
 pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoint) -> Removal {
     let own = index.members.get(name).into_iter();
     let own: BTreeSet<_> = own
@@ -74,7 +75,7 @@ fn unseen(state: MemberState) -> Option<String> {
 }
 
 impl Leftovers {
-    /// The message about them; nothing where the member is clean.
+    /// Returns the message about them; `None` if the member is clean.
     pub fn note(&self, name: &ClusterName, hub: &str) -> Option<String> {
         let mut what: Vec<_> = self
             .services

@@ -1,4 +1,4 @@
-//! What only the hub can have written, wherever it is kept: a text with a seal on it.
+//! Seals that prove that only the hub can have written a text, wherever the text is stored.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ring::hmac;
 
-/// A key by which texts are sealed (HMAC-SHA256, RFC 2104).
+/// Key that seals texts (HMAC-SHA256, RFC 2104).
 #[derive(Clone)]
 pub struct Seal(hmac::Key);
 
 impl Seal {
-    /// The seal of that key.
+    /// Returns the seal with that key.
     pub fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The seal for a text, in base64.
+    /// Returns the seal of a text, in base64.
     pub fn put_on(&self, text: &str) -> String {
         BASE64_STANDARD.encode(hmac::sign(&self.0, text.as_bytes()))
     }
 
-    /// Whether that is the seal of a text.
+    /// Whether `found` is the seal of a text.
     pub fn is_on(&self, text: &str, found: &str) -> bool {
         let found = BASE64_STANDARD.decode(found);
         found.is_ok_and(|found| hmac::verify(&self.0, text.as_bytes(), &found).is_ok())
     }
 }
 
-/// No key is ever printed.
+/// Never prints the key.
 impl fmt::Debug for Seal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Seal")

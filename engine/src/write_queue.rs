@@ -1,7 +1,7 @@
-//! What is still to be written, per cluster: the latest write of each object, with a back-off, a rate and a
-//! width of its own for every cluster, so that one cluster's failure stays there.
+//! Queue of writes, by cluster: the latest write of each object. Every cluster has a back-off, a
+//! rate and a width of its own, so the failure of one cluster does not affect others.
 //!
-//! Nothing here talks to a server or reads a clock.
+//! This module neither sends requests nor reads a clock.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,18 +18,18 @@ use crate::model::{
 pub use self::retry::FailedWrite;
 use self::retry::backoff;
 
-/// What became of an enqueued write.
+/// Result of enqueueing a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueued {
-    /// It waits for its turn.
+    /// The write waits for its turn.
     Accepted,
     /// An earlier write of the object is under way; enqueue again when it has ended.
     UnderWay,
-    /// It is too early; enqueue again then.
+    /// The write is too early; enqueue again at that time.
     Later(Instant),
 }
 
-/// How fast and how wide a cluster is written to.
+/// Limits of the writes to a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteLimits {
     /// Writes a second, on average.
@@ -38,16 +38,16 @@ pub struct WriteLimits {
     pub burst: f64,
     /// Writes under way at one time.
     pub width: usize,
-    /// For how long an object that somebody changes back as often as it is written is left as it is, at first.
+    /// First pause of a write whose object another writer changes back as often as it is written.
     pub conflict_pause: Duration,
 }
 
-/// All lanes.
+/// Queues of all clusters.
 #[derive(Debug)]
 pub struct WriteQueue {
     limits: WriteLimits,
     lanes: BTreeMap<Lane, LaneState>,
-    /// How many writes are under way for an item.
+    /// Number of writes under way for an item.
     busy: HashMap<Item, usize>,
     fights: Fights,
 }
@@ -56,13 +56,14 @@ pub struct WriteQueue {
 struct LaneState {
     waiting: BTreeMap<u64, Waiting>,
     places: HashMap<ObjectId, u64>,
-    /// The places of what comes from each provider: they take turns, so that none of them keeps the others waiting.
+    /// Places of the writes from each provider. Providers take turns, so that none of them delays
+    /// the others.
     of_providers: BTreeMap<Box<str>, BTreeSet<u64>>,
-    /// Whose turn it was, while something waits.
+    /// Provider that had the last turn, while writes wait.
     last_provider: Option<Box<str>>,
-    /// When a write of each provider was last taken, of late.
+    /// Time at which a write of each provider was last taken, if recently.
     taken: HashMap<Box<str>, Instant>,
-    /// The places of what waits for an item.
+    /// Places of the waiting writes of an item.
     of_items: HashMap<Item, BTreeSet<u64>>,
     next_place: u64,
     under_way: HashMap<ObjectId, UnderWay>,
@@ -77,49 +78,54 @@ struct LaneState {
 struct Waiting {
     item: Item,
     write: Write,
-    /// The provider whose slice is copied; empty for all that is no copy.
+    /// Provider whose slice is copied; empty for writes other than copies.
     provider: Box<str>,
 }
 
 #[derive(Debug, Default)]
 struct UnderWay {
-    /// Another write of the object was enqueued meanwhile.
+    /// Whether another write of the object was enqueued meanwhile.
     enqueued: bool,
 }
 
-/// What follows from the end of a write.
+/// Consequences of the end of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finished {
-    /// It failed: its item is to be planned again then.
+    /// Time at which the item must be planned again, if the write failed.
     pub retry_at: Option<Instant>,
-    /// Another write of the object was enqueued while it was under way, and is to be enqueued again.
+    /// Whether another write of the object was enqueued while this one was under way, and must be
+    /// enqueued again.
     pub enqueued: bool,
-    /// It failed, and not in a way that is likely to pass by itself in a moment.
+    /// Whether it failed in a way that is unlikely to pass by itself in a moment.
     pub is_persistent: bool,
-    /// How many times in a row it has failed.
+    /// Number of failures in a row.
     pub attempts: u32,
-    /// It was carried out, as it has been again and again: somebody changes it back each time.
+    /// Conflict, if it was carried out again and again and another writer changes the object back
+    /// each time.
     pub fight: Option<Fight>,
 }
 
 impl Finished {
-    /// How many times in a row it has failed, where that is not likely to pass by itself in a moment.
+    /// Returns the number of failures in a row, if the failure is unlikely to pass by itself in a
+    /// moment.
     pub fn lasting_attempts(&self) -> Option<u32> {
         self.is_persistent.then_some(self.attempts)
     }
 }
 
-/// A copy is written at most this often: a storm is folded, the first change goes at once.
+/// Minimum time between two writes of a copy: later changes are folded, the first one is sent at
+/// once.
 const FOLD: Duration = Duration::from_millis(100);
-/// The part of the burst that is kept for frugal providers, so that a change of theirs does not wait for what a flood of another is
-/// given next.
+/// Share of the burst that is reserved for frugal providers: their change does not wait for the
+/// next writes of a provider that floods the queue.
 const RESERVE: f64 = 0.1;
-/// A provider is frugal when nothing of it was taken for as long as so many writes take at the lane's rate.
+/// Number of writes that defines a frugal provider: none of its writes was taken for the time that
+/// this many take at the cluster's rate.
 const FRUGAL: f64 = 10.0;
-/// Writing the same again at once would go on for ever.
+/// Failure of a write that changed nothing. Sending it again at once would go on for ever.
 const IGNORED: &str = "the API server took the write and left the object as it was";
 impl WriteQueue {
-    /// An write_queue with nothing in it.
+    /// Returns an empty queue.
     pub fn new(limits: WriteLimits) -> Self {
         Self {
             limits,
@@ -129,7 +135,7 @@ impl WriteQueue {
         }
     }
 
-    /// Withdraws what waits for an item in a lane: what is enqueued next replaces it.
+    /// Removes the waiting writes of an item in a cluster queue. The next writes replace them.
     pub fn retract(&mut self, lane: &Lane, item: &Item) {
         if let Some(state) = self.lanes.get_mut(lane) {
             state.withdraw(item, |_| true);
@@ -166,7 +172,7 @@ impl WriteQueue {
         Enqueued::Accepted
     }
 
-    /// The writes that may start now in the lanes that `open` lets through.
+    /// Returns the writes that may start now, in the clusters that `open` permits.
     pub fn ready(
         &mut self,
         now: Instant,
@@ -195,14 +201,16 @@ impl WriteQueue {
         all
     }
 
-    /// When a lane that waits for its rate may go on; one that was closed the last time waits for something else.
+    /// Returns the time at which the next cluster queue that waits for its rate may go on. A
+    /// cluster that was closed the last time waits for another event.
     pub fn next_at(&self, now: Instant) -> Option<Instant> {
         let limits = self.limits;
         let open = self.lanes.values().filter(|state| state.open);
         open.filter_map(|state| state.next_at(now, limits)).min()
     }
 
-    /// Notes how a write ended. A write that changed nothing has failed: it was only sent because something was to be changed.
+    /// Records the end of a write. A write that changed nothing has failed: it was only sent
+    /// because something had to change.
     pub fn finished(&mut self, result: &WriteResult, now: Instant) -> Finished {
         let Dispatch {
             lane, item, write, ..
@@ -238,7 +246,7 @@ impl WriteQueue {
         }
     }
 
-    /// What is known of a write that failed.
+    /// Records the answer. Returns the failed write, if it failed.
     fn note_answer(&mut self, result: &WriteResult, now: Instant) -> Option<&FailedWrite> {
         let Dispatch {
             lane, item, write, ..
@@ -274,7 +282,7 @@ impl WriteQueue {
         state.failed.get(object)
     }
 
-    /// What could not be written for an item in a lane, and counts as failed.
+    /// Returns the failed writes of an item in a cluster, as far as they count as failed.
     pub fn failed(
         &self,
         lane: &Lane,
@@ -286,8 +294,9 @@ impl WriteQueue {
         own.filter(|(_, failed)| failed.counts())
     }
 
-    /// Withdraws and forgets what an item asks for no longer: what is not wanted neither waits nor counts as failed. What is
-    /// wanted still keeps its place, so that an object that changes all the time gets its turn.
+    /// Drops the writes that an item no longer desires: they neither wait nor count as failed.
+    /// Desired writes retain their places, so that an object that changes all the time gets its
+    /// turn.
     pub fn keep_only(&mut self, item: &Item, wanted: &BTreeMap<Lane, Vec<Write>>) {
         let lanes = self.lanes.iter_mut();
         for (lane, state) in lanes.filter(|(_, state)| state.holds_any_of(item)) {
@@ -300,27 +309,30 @@ impl WriteQueue {
         }
     }
 
-    /// When a fight over an object of an item is looked at again, if there is one.
+    /// Returns the time at which the next conflict over an object of an item is checked again, if
+    /// any.
     pub fn next_fight_end(&self, item: &Item, now: Instant) -> Option<Instant> {
         self.fights.next_end(item, now)
     }
 
-    /// Until when a write waits because somebody changes the object back as often as it is written.
+    /// Returns the end of the pause of a write whose object another writer changes back as often as
+    /// it is written.
     pub fn held_until(&self, lane: &Lane, write: &Write, now: Instant) -> Option<Instant> {
         self.fights.held_until(lane, write, now)
     }
 
-    /// Takes the copies of an item over which there is a conflict and whose other writer is to be looked up.
+    /// Takes the copies of an item that have a conflict and whose other writer must be looked up.
     pub fn take_writer_lookups(&mut self, item: &Item) -> Vec<(Lane, SliceId)> {
         self.fights.take_lookups(item)
     }
 
-    /// Notes the other writer of a copy, where it is known. Returns true where the conflict is to be reported in an Event.
+    /// Records the other writer of a copy, if it is known. Returns true if the conflict must be
+    /// reported in an Event.
     pub fn note_writer(&mut self, lane: &Lane, object: &ObjectId, name: Option<&str>) -> bool {
         self.fights.note_writer(lane, object, name)
     }
 
-    /// The fights over objects of an item in a cluster.
+    /// Returns the conflicts over objects of an item in a cluster.
     pub fn fights(
         &self,
         lane: &Lane,
@@ -330,25 +342,26 @@ impl WriteQueue {
         self.fights.ongoing(lane, item, now)
     }
 
-    /// Whether a write for the item is under way anywhere.
+    /// Whether a write for the item is under way in any cluster.
     pub fn is_busy_with(&self, item: &Item) -> bool {
         self.busy.contains_key(item)
     }
 
-    /// Whether a write for the item waits or is under way anywhere.
+    /// Whether a write for the item waits or is under way in any cluster.
     pub fn holds(&self, item: &Item) -> bool {
         let mut lanes = self.lanes.values();
         self.is_busy_with(item) || lanes.any(|state| state.of_items.contains_key(item))
     }
 
-    /// A member answers again, or is gone: its back-offs are void.
+    /// Drops the back-offs of a member that answers again, or is removed.
     pub fn reset(&mut self, lane: &Lane) {
         if let Some(state) = self.lanes.get_mut(lane) {
             state.failed = ByItem::default();
         }
     }
 
-    /// Leadership was lost: nothing waits and nothing is under way any more.
+    /// Drops all state after the loss of leadership: nothing waits and nothing is under way any
+    /// more.
     pub fn clear(&mut self) {
         self.lanes.clear();
         self.busy.clear();
@@ -357,7 +370,7 @@ impl WriteQueue {
 }
 
 impl WriteLimits {
-    /// How long nothing of a frugal provider is taken.
+    /// Returns the time without writes after which a provider is frugal.
     fn frugal(self) -> Duration {
         Duration::try_from_secs_f64(FRUGAL / self.qps).unwrap_or(Duration::MAX)
     }
@@ -387,7 +400,7 @@ impl LaneState {
         self.of_items.contains_key(item) || self.failed.has(item)
     }
 
-    /// Takes out what waits for an item and is unwanted.
+    /// Removes the waiting writes of an item that are `unwanted`.
     fn withdraw(&mut self, item: &Item, unwanted: impl Fn(&Write) -> bool) {
         let own = self.of_items.get(item).into_iter().flatten();
         let goes = |place: &u64| {
@@ -401,7 +414,7 @@ impl LaneState {
         }
     }
 
-    /// The latest write of an object takes the place of an earlier one that still waits.
+    /// Adds a write. It takes the place of an earlier write of the object that still waits.
     fn put(&mut self, item: Item, write: Write) {
         let known = self.places.get(write.object()).copied();
         let place = known.unwrap_or_else(|| {
@@ -444,8 +457,9 @@ impl LaneState {
         Some(waiting)
     }
 
-    /// The next write of the provider whose turn it is, what is no copy first; the order within an item stays. While only the reserve
-    /// is left, it is the turn of frugal providers.
+    /// Returns the next write of the provider whose turn it is, writes other than copies first. The
+    /// order within an item is retained. While only the reserve is left, it is the turn of frugal
+    /// providers.
     fn next(&mut self, now: Instant, limits: WriteLimits) -> Option<Waiting> {
         let last = self.last_provider.as_ref();
         let after = last.map_or(Bound::Unbounded, Bound::Excluded);
@@ -463,7 +477,7 @@ impl LaneState {
         self.remove(first)
     }
 
-    /// How many tokens there must be for the provider's turn.
+    /// Returns the number of tokens that the provider's turn requires.
     fn needed(&self, provider: &str, now: Instant, limits: WriteLimits) -> f64 {
         match self.frugal_at(provider, limits).is_none_or(|at| at <= now) {
             true => 1.0,
@@ -471,13 +485,13 @@ impl LaneState {
         }
     }
 
-    /// When the provider is frugal again, if a write of it was taken of late.
+    /// Returns the time at which the provider is frugal again, if a write of it was taken recently.
     fn frugal_at(&self, provider: &str, limits: WriteLimits) -> Option<Instant> {
         let taken = self.taken.get(provider)?;
         Some(*taken + limits.frugal())
     }
 
-    /// When what waits for nothing but the rate may go on.
+    /// Returns the time at which writes that wait only for the rate may go on.
     fn next_at(&self, now: Instant, limits: WriteLimits) -> Option<Instant> {
         if self.under_way.len() >= limits.width {
             return None;

@@ -1,4 +1,4 @@
-//! What a comparison is made with, and what comes of it.
+//! Input and result of a comparison.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,40 @@ use serde_json::Value;
 use crate::model::slice::SourceVersion;
 use crate::model::{Lane, Operation, TimePoint, Write};
 
-/// What is to be written for one service, per cluster, the hub's status aside.
+/// Writes for one service, by cluster, except the hub's status.
 #[derive(Debug, Default, PartialEq)]
 pub struct Diff {
     /// The writes.
     pub writes: BTreeMap<Lane, Vec<Write>>,
-    /// Something bears causeway's label and no MultiClusterService is known that wants it: it has to be looked up on the hub.
+    /// Whether the MultiClusterService has to be looked up on the hub: an object bears causeway's
+    /// label, and no MultiClusterService is known that wants it.
     pub look_up: bool,
-    /// Copies that were made from newer versions of their sources than are known.
+    /// Copies that were made from newer versions of their sources than were observed.
     pub ahead: Vec<Ahead>,
-    /// When time alone will change it.
+    /// Time at which the result changes without an event.
     pub again_at: Option<TimePoint>,
 }
 
-/// A copy that was made from a newer version of its source than is known.
+/// Copy that was made from a newer version of its source than was observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    /// The cluster of the source.
+    /// Cluster of the source.
     pub provider: ClusterName,
-    /// The version of the source that the copy names.
+    /// Version of the source that the copy names.
     pub copied: SourceVersion,
 }
 
-/// When a comparison is made.
+/// Time of a comparison, and the state of the service's writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// The time.
     pub now: TimePoint,
-    /// Whether writes for the service are under way: until they are answered its finalizer stays.
+    /// Whether writes for the service are under way: its finalizer is retained until they are
+    /// answered.
     pub busy: bool,
 }
 
-/// A patch of the MultiClusterService on the hub.
+/// Returns a patch of the MultiClusterService on the hub.
 pub(super) fn hub_write(key: &ServiceKey, patch: Value) -> Write {
     Write::new(Operation::PatchMultiClusterService(key.clone(), patch))
 }

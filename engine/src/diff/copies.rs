@@ -1,7 +1,8 @@
-//! The copies that a member holds, against those that it should hold: which are created, replaced and deleted.
+//! Compares the copies that a member holds with the desired ones: creates, replaces and deletes
+//! them.
 //!
-//! A copy is deleted where it is not wanted and nothing holds it: its provider is known to be without the source, as
-//! [`crate::evidence`] has it, or the hub is known to want it no more.
+//! A copy is deleted if it is not wanted and nothing holds it: its provider is known to be without
+//! the source, as [`crate::evidence`] decides, or the hub is known not to want it any more.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::model::{ObjectEvent, Operation, SliceId, Write};
 use crate::plan::copy::{DesiredCopies, Fit, WantedCopy};
 
 impl<'a> Target<'a> {
-    /// What brings the copies of one exposure in line.
+    /// Returns the writes that bring the copies of one exposure to the desired state.
     pub(super) fn copy_writes(
         &self,
         path: Path,
@@ -55,7 +56,7 @@ impl<'a> Target<'a> {
         writes
     }
 
-    /// What an Event reports of a copy that becomes standby, or ready.
+    /// Returns the Event for a copy that becomes standby, or ready.
     fn change(
         &self,
         desired: &DesiredCopies,
@@ -66,8 +67,9 @@ impl<'a> Target<'a> {
         tiers.change(self.name, wanted.provider(), was_standby)
     }
 
-    /// A copy that lost its labels is causeway's still if it was made for the same owner: nobody else would keep it up. Whatever
-    /// else has its name is in its way, and reported.
+    /// Returns the creation of a copy. A copy that lost its labels is still causeway's if it was
+    /// made for the same owner, and is replaced: no other controller maintains it. Any other slice
+    /// with its name conflicts with it, which is reported.
     fn new_copy(&self, id: SliceId, wanted: &WantedCopy) -> Option<Operation> {
         let Some(in_the_way) = self.member.in_the_way(self.key, &id.name) else {
             let slice = wanted.slice(&id.name);
@@ -86,7 +88,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The copy in place of that version of what is there.
+/// Returns the replacement of that version of an object by the copy.
 fn replace(id: SliceId, wanted: &WantedCopy, uid: &Uid, resource_version: u64) -> Operation {
     let mut slice = wanted.slice(&id.name);
     slice.metadata.uid = Some(uid.to_string());

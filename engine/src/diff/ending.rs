@@ -1,4 +1,5 @@
-//! The end of what is made for a MultiClusterService: its finalizer goes once the members are clean, or have had their time.
+//! Removal of what was made for a MultiClusterService: its finalizer is removed once the members
+//! are clean, or after a maximum time.
 
 use std::time::Duration;
 
@@ -9,11 +10,12 @@ use crate::index::Index;
 use crate::index::hub::McsView;
 use crate::model::{Lane, MemberState, ObjectEvent};
 
-/// How long the clean-up may hold a MultiClusterService. Whatever keeps a member from being cleaned for longer (rights, a webhook
-/// of its own) keeps nobody from deleting an object of the hub; what is left is collected by its label whenever that can be done.
+/// Maximum time for which the clean-up may hold a MultiClusterService. Obstacles in a member
+/// (permissions, a webhook of its own) may last longer; they do not prevent the deletion of an
+/// object of the hub. Leftovers are collected by their label once that is possible.
 const CLEANED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Lets go of a MultiClusterService that is terminating, if it is time.
+/// Removes the finalizer of a MultiClusterService that is terminating, if it is due.
 pub(super) fn let_go(
     diff: &mut Diff,
     index: &Index,
@@ -43,7 +45,8 @@ pub(super) fn let_go(
     diff.writes.insert(Lane::Hub, vec![write]);
 }
 
-/// Lets go of a MultiClusterService that Karmada manages, once every member was seen to hold nothing of causeway's.
+/// Removes the finalizer of a MultiClusterService that Karmada manages, once every member was
+/// observed to hold nothing of causeway's, or takes no part.
 pub(super) fn hand_over(
     diff: &mut Diff,
     index: &Index,
@@ -63,8 +66,8 @@ pub(super) fn hand_over(
     }
 }
 
-/// Whether something of the service is to be cleaned in a member that answers, or may turn out to be in one that has not said
-/// yet what it holds. One that does not answer never holds up a deletion.
+/// Whether a member that answers has an object of the service to clean, or may have one because it
+/// is still syncing. A member that does not answer never delays a deletion.
 fn is_waited_for(index: &Index, name: &ClusterName, key: &ServiceKey) -> bool {
     match index.member_state(name) {
         MemberState::Synced => holds(index, name, key),

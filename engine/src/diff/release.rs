@@ -1,4 +1,5 @@
-//! Removes causeway's marks from objects that are another's now, and what Kubernetes copied them to.
+//! Removes causeway's marks from foreign objects, and the objects to which Kubernetes copied the
+//! marks.
 
 use causeway::api::labels;
 use causeway::api::ownership::Marks;
@@ -11,13 +12,15 @@ use crate::model::slice::Path;
 use crate::model::{ObjectEvent, Operation, Write};
 
 impl Target<'_> {
-    /// What takes the marks of this hub's causeway off that version of an object.
+    /// Returns the patch that removes the marks of this hub's causeway from that version of an
+    /// object.
     pub(super) fn release(&self, marks: &Marks, resource_version: &str) -> Option<Value> {
         let removal = marks.removal(resource_version);
         marks.may_be_of(self.hub).then_some(removal)
     }
 
-    /// Releases the Service of that name that is foreign now. The selector key that matches no pod goes too.
+    /// Returns the patch that releases the Service of that key if it is foreign now. It removes the
+    /// selector key that matches no pod, too.
     pub(super) fn release_service(&self, key: &ServiceKey) -> Option<Write> {
         let service = self
             .member
@@ -45,8 +48,8 @@ impl Target<'_> {
         Some(Write::new(Operation::PatchService(key.clone(), removal)).telling([event]))
     }
 
-    /// Deletes what Kubernetes made for a Service of causeway's and does not maintain any more: the Service is foreign, and has no
-    /// selector.
+    /// Deletes the slices that Kubernetes made for a Service of causeway's and no longer maintains:
+    /// the Service is foreign and has no selector.
     pub(super) fn residue_writes(&self) -> impl Iterator<Item = Write> {
         let residues = self.member.residues(self.key, self.hub);
         residues.map(|(name, residue)| {

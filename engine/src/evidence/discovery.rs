@@ -1,19 +1,21 @@
-//! That an API server serves a kind no more, and all objects of the kind are gone, is debounced: it is observed twice in a row
-//! before it counts. An API server that has just started, or has just got its definitions, may serve one and not yet the other.
+//! Debounces the observation that an API server no longer serves a kind, and that all objects of
+//! the kind are gone: it counts once it is observed twice in a row. An API server that has just
+//! started, or has just got its definitions, may serve one and not yet the other.
 
-/// What an API server serves, debounced.
+/// Kinds that an API server serves, debounced.
 #[derive(Debug)]
 pub struct DebouncedDiscovery<T> {
-    /// What counts; before anything does, what an observation is compared with.
+    /// Last observation that counts. Before the first one, the assumption that observations are
+    /// compared with.
     served: T,
-    /// The last observation, where it has to be repeated.
+    /// Last observation, if it has to be repeated.
     suspected: Option<T>,
     lacks: fn(&T, &T) -> bool,
 }
 
 impl<T: Clone + PartialEq> DebouncedDiscovery<T> {
-    /// Nothing was observed. An observation that `lacks` something of what was served before, or of `assumed`, has to be
-    /// repeated.
+    /// Returns a discovery without observations. An observation that `lacks` something of what was
+    /// served before, or of `assumed`, has to be repeated.
     pub fn new(assumed: T, lacks: fn(&T, &T) -> bool) -> Self {
         Self {
             served: assumed,
@@ -22,7 +24,7 @@ impl<T: Clone + PartialEq> DebouncedDiscovery<T> {
         }
     }
 
-    /// Takes an observation. `None` where it has to be repeated before it counts.
+    /// Applies an observation. Returns `None` if it has to be repeated before it counts.
     pub fn observe(&mut self, observed: T) -> Option<T> {
         let before = self.suspected.take();
         let is_repeated = before.is_some_and(|before| before == observed);
@@ -34,7 +36,7 @@ impl<T: Clone + PartialEq> DebouncedDiscovery<T> {
         Some(observed)
     }
 
-    /// Discovery failed: two observations with a failure between them are not two in a row.
+    /// Notes a failed discovery: two observations with a failure between them are not two in a row.
     pub fn observe_failure(&mut self) {
         self.suspected = None;
     }

@@ -1,4 +1,4 @@
-//! What is known to be absent from the hub.
+//! Evidence of what is absent from the hub.
 
 use std::collections::BTreeSet;
 
@@ -9,24 +9,27 @@ use super::list::ListEvidence;
 use crate::model::TimePoint;
 use crate::model::map::{HashMap, HashSet};
 
-/// The evidence of the hub.
+/// Evidence of the hub.
 #[derive(Debug, Default)]
 pub struct HubEvidence {
-    /// The lists of its MultiClusterServices.
+    /// Lists of its MultiClusterServices.
     pub multi_cluster_services: ListEvidence,
-    /// The lists of its Services.
+    /// Lists of its Services.
     pub services: ListEvidence,
-    /// The lists of its Clusters.
+    /// Lists of its Clusters.
     pub clusters: ListEvidence,
-    /// Since when absence from its lists means something: complete lists of all three kinds were observed.
+    /// Time since which absence from its lists counts: complete lists of all three kinds were
+    /// observed.
     pub listed_since: Option<TimePoint>,
-    /// Services of which a GET on the hub returned 404: there is no MultiClusterService, whatever a watch shows.
+    /// Services of which a GET on the hub returned 404: their MultiClusterService does not exist,
+    /// whatever a watch shows.
     pub confirmed_gone: HashSet<ServiceKey>,
     /// Clusters that copies come from and that the initial list lacks.
     suspected_clusters: BTreeSet<ClusterName>,
-    /// How many MultiClusterServices the initial list lacks of which a member holds something, by member, where these are many.
+    /// Numbers of MultiClusterServices that the initial list lacks and of which a member holds
+    /// objects, by member; only large numbers.
     suspected_services: HashMap<ClusterName, usize>,
-    /// Clusters that were observed to go.
+    /// Clusters whose removal was observed.
     removed_clusters: BTreeSet<ClusterName>,
 }
 
@@ -35,38 +38,39 @@ impl HubEvidence {
         [&self.multi_cluster_services, &self.services, &self.clusters]
     }
 
-    /// Notes since when all lists are complete, where they are.
+    /// Notes the time at which all lists were first complete.
     pub fn note_listed(&mut self, now: TimePoint) {
         if self.all().iter().all(|list| list.is_listed()) {
             self.listed_since.get_or_insert(now);
         }
     }
 
-    /// How many deletions do not count yet.
+    /// Returns the number of deletions that do not count yet.
     pub fn suspended(&self) -> usize {
         let lists = self.all().map(|list| list.suspended().count);
         let lists = lists.iter().sum::<usize>();
         lists + self.suspected_clusters.len() + self.suspected_services()
     }
 
-    /// The Cluster was observed.
+    /// Notes that the Cluster was observed.
     pub fn observe_cluster(&mut self, name: &ClusterName) {
         self.removed_clusters.remove(name);
         self.suspected_clusters.remove(name);
     }
 
-    /// The Cluster was observed to go.
+    /// Notes that the removal of the Cluster was observed.
     pub fn observe_removal(&mut self, name: &ClusterName) {
         self.removed_clusters.insert(name.clone());
     }
 
-    /// Clusters that are unknown: copies come from them, and the initial list lacks them, be it only one.
+    /// Returns the clusters that are unknown: copies come from them, and the initial list lacks
+    /// them. A single one suffices.
     pub fn suspected_clusters(&self) -> &BTreeSet<ClusterName> {
         &self.suspected_clusters
     }
 
-    /// A copy comes from a cluster that no list holds. Whether its deletion is suspected: neither did a second list lack it nor
-    /// was it observed to go.
+    /// Notes that a copy comes from a cluster that no list holds. Returns true if its deletion is
+    /// suspected: no second list confirmed the absence, and its removal was not observed.
     pub fn suspect_cluster(&mut self, name: &ClusterName) -> bool {
         if self.clusters.is_confirmed() || self.removed_clusters.contains(name) {
             return false;
@@ -75,7 +79,8 @@ impl HubEvidence {
         true
     }
 
-    /// Drops the suspicions that a list has settled: a second one confirmed it, or it holds the cluster. Whether there were any.
+    /// Drops the suspicions that a list has settled: a second one confirmed it, or it holds the
+    /// cluster. Returns true if it dropped any.
     pub fn settle_clusters(&mut self, is_listed: impl Fn(&ClusterName) -> bool) -> bool {
         let before = self.suspected_clusters.len();
         let is_confirmed = self.clusters.is_confirmed();
@@ -84,8 +89,8 @@ impl HubEvidence {
         self.suspected_clusters.len() != before
     }
 
-    /// How many MultiClusterServices the initial list lacks, where these are so many that none is requested from the hub before
-    /// a second list.
+    /// Returns the number of MultiClusterServices that the initial list lacks if it is large. While
+    /// it is not 0, none of them is looked up on the hub; a second list comes first.
     pub fn suspected_services(&self) -> usize {
         self.suspected_services
             .values()
@@ -94,8 +99,9 @@ impl HubEvidence {
             .unwrap_or_default()
     }
 
-    /// A member holds something of `held` services, and the list of MultiClusterServices lacks `missing` of them. The suspected
-    /// deletions before and now.
+    /// Notes that a member holds objects of `held` services and that the list of
+    /// MultiClusterServices lacks `missing` of them. Returns the number of suspected deletions
+    /// before and now.
     pub fn suspect_services(
         &mut self,
         member: &ClusterName,
@@ -112,7 +118,8 @@ impl HubEvidence {
         (before, missing)
     }
 
-    /// Whether the initial list of Services lacks those of many MultiClusterServices: so many of so many.
+    /// Whether the initial list of Services lacks those of many MultiClusterServices: `missing` of
+    /// `of`.
     pub fn suspects_services_lost(&self, missing: usize, of: usize) -> bool {
         self.services.is_unconfirmed()
             && self.multi_cluster_services.is_listed()

@@ -1,7 +1,8 @@
-//! An initial list is compared with what is recorded elsewhere.
+//! Comparison of an initial list with the sources that copies record.
 //!
-//! A process that has just started has observed no deletion. But the copies in the consumers record which sources they were
-//! made from. A source that an initial list lacks may be missing from that list alone.
+//! A process that has just started has observed no deletion. But the copies in the consumers record
+//! the sources that they were made from. A source that an initial list lacks may be missing from
+//! that list alone.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
@@ -11,29 +12,30 @@ use super::is_large_loss;
 use crate::model::map::{HashMap, HashSet};
 use crate::model::{HubEvent, MemberEvent, Signal};
 
-/// What the copies of one consumer record of one cluster that they come from; everything by a hash.
+/// Sources that the copies of one consumer record in one cluster, as hashes.
 #[derive(Debug, Default)]
 pub struct RecordedSources {
-    /// The UIDs of source slices.
+    /// UIDs of source slices.
     pub sources: Vec<u64>,
-    /// The keys of exported services.
+    /// Keys of exported services.
     pub exports: Vec<u64>,
 }
 
-/// What a member's copies record, by the cluster that they come from.
+/// Sources that a member's copies record, by the cluster that they come from.
 pub type RecordedByProvider = HashMap<DefaultAtom, RecordedSources>;
 
-/// What a member's lists hold of what copies record; `None` where they are no initial lists.
+/// Content of a member's lists that is compared with the records of copies; `None` where a list is
+/// no initial one.
 #[derive(Debug)]
 pub struct InitialLists {
-    /// The UIDs of its source slices.
+    /// UIDs of its source slices.
     pub sources: Option<HashSet<u64>>,
-    /// The keys of the services that it exports.
+    /// Keys of the services that it exports.
     pub exports: Option<HashSet<u64>>,
 }
 
 impl RecordedSources {
-    /// Sorts what was recorded, each once, in as little room as it takes.
+    /// Sorts and deduplicates the records, and releases spare capacity.
     pub fn compact(&mut self) {
         for hashes in [&mut self.sources, &mut self.exports] {
             hashes.sort_unstable();
@@ -44,7 +46,8 @@ impl RecordedSources {
 }
 
 impl InitialLists {
-    /// How many deletions they suggest, where these are too many to count at once. The consumer that records most decides.
+    /// Returns the number of deletions that they suggest, if these are too many to count at once.
+    /// The consumer with the highest number decides.
     pub fn suspected_deletions<'a>(
         &self,
         recorded: impl Iterator<Item = &'a RecordedSources> + Clone,
@@ -62,7 +65,8 @@ impl InitialLists {
     }
 }
 
-/// How many of these a list lacks; none where they are few and it holds others.
+/// Returns the number of recorded hashes that a list lacks; 0 if they are few and the list is not
+/// empty.
 fn suspected_deletions(recorded: &[u64], listed: &HashSet<u64>) -> usize {
     let missing = recorded.iter().filter(|one| !listed.contains(one)).count();
     match missing > 0 && (listed.is_empty() || is_large_loss(missing, recorded.len())) {
@@ -71,14 +75,14 @@ fn suspected_deletions(recorded: &[u64], listed: &HashSet<u64>) -> usize {
     }
 }
 
-/// By what something is recorded.
+/// Returns the hash by which a value is recorded.
 pub fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
 }
 
-/// A complete list was accepted, or confirmed: what is compared after it.
+/// Complete list that was accepted or confirmed, and that is to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompleteList {
     /// A member's EndpointSlices.
@@ -96,7 +100,7 @@ pub enum CompleteList {
 }
 
 impl CompleteList {
-    /// The list of a member that an event stands for, if it stands for one.
+    /// Returns the complete list of a member that an event reports, if it reports one.
     pub fn of_member(event: &MemberEvent) -> Option<Self> {
         match event {
             MemberEvent::Slices(signal) => Self::of(signal, Self::Slices),
@@ -106,7 +110,7 @@ impl CompleteList {
         }
     }
 
-    /// The list of the hub that an event stands for, if it stands for one.
+    /// Returns the complete list of the hub that an event reports, if it reports one.
     pub fn of_hub(event: &HubEvent) -> Option<Self> {
         match event {
             HubEvent::MultiClusterServices(signal) => Self::of(signal, Self::MultiClusterServices),

@@ -1,8 +1,9 @@
-//! What the lists of one watch are worth.
+//! Evidence that the lists of one watch give.
 
 use crate::model::{Failure, Signal, TimePoint};
 
-/// The lists of one watch: whether what they lack is deleted, and what of it is suspended.
+/// Lists of one watch: whether the objects that they lack are deleted, and how many of those
+/// deletions are suspended.
 ///
 /// | state | a list is accepted | a second list is accepted | another watch begins |
 /// | --- | --- | --- | --- |
@@ -14,36 +15,38 @@ use crate::model::{Failure, Signal, TimePoint};
 pub struct ListEvidence {
     state: ListState,
     suspended: SuspendedDeletions,
-    /// Why the API server is not watched, while it is not.
+    /// Failure of the watch, while it fails.
     pub failure: Option<Failure>,
 }
 
-/// What the lists of a watch have shown.
+/// State of the lists of a watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ListState {
-    /// No complete list was observed: nothing is known to be absent.
+    /// No complete list was observed: no absence is known.
     #[default]
     Unlisted,
-    /// The lists are of an earlier watch. What they showed counts on; the next list is an initial one.
+    /// The lists are of an earlier watch. Their content still counts; the next list is an initial
+    /// one.
     Outlived,
-    /// One list of this watch, and its events. Recorded sources that it lacks are suspected deletions.
+    /// One list of this watch, and its events. Recorded sources that it lacks are suspected
+    /// deletions.
     Unconfirmed,
     /// A second list of this watch confirmed the first.
     Confirmed,
 }
 
 impl ListEvidence {
-    /// Whether a complete list was observed, be it by an earlier watch.
+    /// Whether a complete list was observed, also by an earlier watch.
     pub fn is_listed(&self) -> bool {
         self.state != ListState::Unlisted
     }
 
-    /// Whether a complete list of the watch that runs now was observed.
+    /// Whether a complete list of the current watch was observed.
     pub fn is_current(&self) -> bool {
         matches!(self.state, ListState::Unconfirmed | ListState::Confirmed)
     }
 
-    /// Whether nothing but the initial list of this watch shows what is absent.
+    /// Whether only the initial list of this watch shows what is absent.
     pub fn is_unconfirmed(&self) -> bool {
         self.state == ListState::Unconfirmed
     }
@@ -53,19 +56,19 @@ impl ListEvidence {
         self.state == ListState::Confirmed
     }
 
-    /// The deletions that its relists suggest and that are suspended.
+    /// Returns the deletions that its relists suggest and that are suspended.
     pub fn suspended(&self) -> SuspendedDeletions {
         self.suspended
     }
 
-    /// Another watch begins, which has observed nothing.
+    /// Begins another watch, which has observed nothing.
     pub fn expect_initial_list(&mut self) {
         if self.is_listed() {
             self.state = ListState::Outlived;
         }
     }
 
-    /// Notes what the watch reports of itself.
+    /// Applies the watch's report of its own state.
     pub fn observe<K>(&mut self, signal: &Signal<K>, now: TimePoint) {
         match signal {
             Signal::Listed(_) => {
@@ -86,14 +89,14 @@ impl ListEvidence {
 /// Deletions that do not count before a second list, or a person, confirms them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SuspendedDeletions {
-    /// How many objects.
+    /// Number of objects.
     pub count: usize,
-    /// Since when there are as many. A person who confirms them has to have seen them all.
+    /// Time since which they are as many. A person who confirms them has to have seen them all.
     pub since: Option<TimePoint>,
 }
 
 impl SuspendedDeletions {
-    /// So many are suspended now.
+    /// Notes the number of deletions that are suspended now.
     pub fn observe(&mut self, count: usize, now: TimePoint) {
         if count > self.count {
             self.since = Some(now);

@@ -1,4 +1,4 @@
-//! What is known to be absent from a member.
+//! Evidence of what is absent from a member.
 
 use super::initial_list::RecordedByProvider;
 use super::list::{ListEvidence, SuspendedDeletions};
@@ -6,31 +6,32 @@ use super::rollback::Rollbacks;
 use super::tombstones::Tombstones;
 use crate::model::TimePoint;
 
-/// The evidence of one member.
+/// Evidence of one member.
 #[derive(Debug, Default)]
 pub struct MemberEvidence {
-    /// The lists of its Services.
+    /// Lists of its Services.
     pub services: ListEvidence,
-    /// The lists of its EndpointSlices.
+    /// Lists of its EndpointSlices.
     pub slices: ListEvidence,
-    /// The lists of its Namespaces.
+    /// Lists of its Namespaces.
     pub namespaces: ListEvidence,
-    /// The lists of its ServiceExports.
+    /// Lists of its ServiceExports.
     pub exports: ListEvidence,
-    /// The lists of its ServiceImports.
+    /// Lists of its ServiceImports.
     pub imports: ListEvidence,
-    /// What its copies record of clusters whose initial lists were not compared with it yet.
+    /// Sources that its copies record in clusters whose initial lists were not compared with them
+    /// yet.
     pub recorded: RecordedByProvider,
     /// Objects that were observed deleted.
     pub tombstones: Tombstones,
     /// Versions of source slices that its store may have lost.
     pub rollbacks: Rollbacks,
-    /// Deletions that its initial lists suggest, of what copies elsewhere record.
+    /// Deletions that its initial lists suggest, compared with the sources that copies record.
     suspected: SuspendedDeletions,
 }
 
 impl MemberEvidence {
-    /// The lists without which nothing can be said of the member.
+    /// Returns the lists without which the member is unknown.
     pub fn required(&self) -> [&ListEvidence; 3] {
         [&self.services, &self.slices, &self.namespaces]
     }
@@ -55,12 +56,13 @@ impl MemberEvidence {
         self.slices.is_listed() && self.services.is_listed()
     }
 
-    /// Whether all lists were observed that are compared with what copies elsewhere record.
+    /// Whether all lists were observed that are compared with the sources that copies record.
     pub fn is_compared(&self, serves_exports: bool) -> bool {
         self.slices.is_current() && (self.exports.is_current() || !serves_exports)
     }
 
-    /// Other watches begin: the next lists are initial ones. Whether anything is known from the lists before.
+    /// Marks the next lists as initial ones, from other watches. Returns true if lists were
+    /// complete before.
     pub fn expect_initial_lists(&mut self) -> bool {
         for list in self.all_mut() {
             list.expect_initial_list();
@@ -68,27 +70,28 @@ impl MemberEvidence {
         self.has_listed_natives()
     }
 
-    /// Other watches of ServiceExports and ServiceImports begin: their next lists are initial ones. Returns true if exports were
-    /// listed before.
+    /// Marks the next lists of ServiceExports and ServiceImports as initial ones, from other
+    /// watches. Returns true if exports were listed before.
     pub fn expect_clusterset_lists(&mut self) -> bool {
         self.exports.expect_initial_list();
         self.imports.expect_initial_list();
         self.exports.is_listed()
     }
 
-    /// The member is engaged again: why its watches failed before says nothing any more.
+    /// Drops the failures of earlier watches: the member is engaged again.
     pub fn forget_failures(&mut self) {
         for list in self.all_mut() {
             list.failure = None;
         }
     }
 
-    /// How many deletions its initial lists suggest that do not count yet. The member is unknown while there are any.
+    /// Returns the number of deletions that its initial lists suggest and that do not count yet.
+    /// The member is unknown while it is not 0.
     pub fn suspected(&self) -> usize {
         self.suspected.count
     }
 
-    /// Its initial lists suggest so many deletions.
+    /// Notes the number of deletions that its initial lists suggest.
     pub fn suspect(&mut self, deletions: usize, now: TimePoint) {
         match deletions {
             0 => self.suspected = SuspendedDeletions::default(),
@@ -96,7 +99,8 @@ impl MemberEvidence {
         }
     }
 
-    /// All deletions that do not count yet, of initial lists and of relists, and since when there are as many.
+    /// Returns the number of deletions that do not count yet, of initial lists and of relists, and
+    /// the time since which they are as many.
     pub fn suspended(&self) -> SuspendedDeletions {
         let lists = self.all().map(ListEvidence::suspended);
         let each: Vec<_> = lists.chain([self.suspected]).collect();

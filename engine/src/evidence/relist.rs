@@ -1,18 +1,21 @@
-//! A relist is compared with what was observed before it: the deletion guard of one watch.
+//! Compares a relist with the objects that were observed before it: the deletion guard of one
+//! watch.
 //!
-//! An API server whose store was restored, or that answers from a part of it, lists far less than
-//! there is. Nothing tells that list from a true one but a second list.
+//! An API server whose store was restored, or that answers from a part of it, lists far fewer
+//! objects than exist. Only a second list distinguishes that list from a true one.
 //!
 //! | a list | its deletions | listed again |
 //! | --- | --- | --- |
 //! | lacks nothing | | |
 //! | lacks few objects | count | once, to be sure |
 //! | lacks many objects | are suspended | until a list that was requested later lacks no others |
-//! | lacks an object with finalizers that was not observed terminating | are suspended | until a later list lacks no other such object |
+//! | lacks an unobserved finalized object | are suspended | until a later list lacks no other one |
 //! | is of an older state than was observed | are suspended | the same |
 //! | is an initial list without any object | there are none | once, to be sure |
-//! | is empty where there is always some object | are suspended | until a second list is empty too |
+//! | is empty where some object always exists | are suspended | until a second list is empty too |
 //! | follows a person's confirmation | count | |
+//!
+//! An unobserved finalized object has finalizers and was not observed terminating.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
@@ -25,28 +28,28 @@ use crate::model::map::{HashMap, HashSet};
 /// An object, by namespace, name and UID.
 type Id = u64;
 
-/// The objects of a list, or those that were observed.
+/// Objects of a list, or those that were observed.
 pub type ObservedObjects = HashMap<Id, ObservedObject>;
 
-/// What the guard keeps of an object.
+/// State of an object that the guard retains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservedObject {
     bytes: u32,
-    /// It was observed with a deletionTimestamp: it is expected to go.
+    /// Whether it was observed with a deletionTimestamp: it is expected to go.
     is_terminating: bool,
     has_finalizers: bool,
 }
 
-/// Compares the lists of one watch with what was observed before them.
+/// Comparison of the lists of one watch with the objects that were observed before them.
 #[derive(Debug)]
 pub struct DeletionGuard {
     observed: ObservedObjects,
-    /// Bytes of all of them.
+    /// Bytes of all observed objects.
     bytes: usize,
     suspended: Option<Suspended>,
-    /// When a second list is due although no deletion is suspended.
+    /// Time at which a second list is due although no deletion is suspended.
     confirm_at: Option<Instant>,
-    /// A person confirmed the deletions that are suspended.
+    /// Whether a person confirmed the deletions that are suspended.
     confirmed_by_person: bool,
     awaits_initial_list: bool,
     never_empty: bool,
@@ -54,46 +57,48 @@ pub struct DeletionGuard {
     hasher: RandomState,
 }
 
-/// The deletions that the last list suggests and that do not count yet.
+/// Deletions that the last list suggests and that do not count yet.
 #[derive(Debug)]
 struct Suspended {
     objects: HashSet<Id>,
-    /// Only a second list ends it, be the loss ever so small: the list was of an older state, or lacked objects that do not go
-    /// unobserved.
+    /// Whether only a second list ends it, however small the loss: the list was of an older state,
+    /// or lacked objects that are not deleted unobserved.
     needs_confirmation: bool,
     confirm_at: Instant,
 }
 
-/// What follows from a list.
+/// Conclusion from a list.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Conclusion {
-    /// The list is all that there is: what it lacks is deleted.
+    /// The list is complete: the objects that it lacks are deleted.
     Accepted {
-        /// It is a second list, requested after a first one.
+        /// Whether it is a second list, requested after a first one.
         confirms: bool,
     },
-    /// What the list holds is there. What it lacks may be deleted, and is kept until a second list.
+    /// The objects of the list exist. Those that it lacks may be deleted, and are retained until a
+    /// second list.
     Suspended {
-        /// How many objects it lacks.
+        /// Number of objects that it lacks.
         missing: usize,
-        /// Of so many that were expected to be there.
+        /// Number of objects that were expected.
         of: usize,
     },
 }
 
-/// The deletions that a list suggests.
+/// Deletions that a list suggests.
 #[derive(Default)]
 struct Loss {
     missing: HashSet<Id>,
-    /// How many objects were expected to be there.
+    /// Number of objects that were expected.
     of: usize,
-    /// An object with finalizers is among them, and was not observed terminating.
+    /// Whether an object with finalizers is among them that was not observed terminating.
     is_unobserved: bool,
 }
 
 impl DeletionGuard {
-    /// A guard that requests a second list after that interval. Where there is always some object, `never_empty`, the deletions
-    /// of an empty list are suspended from the first.
+    /// Returns a guard that requests a second list after `confirmation_interval`. If some object
+    /// always exists (`never_empty`), the deletions of an empty list are suspended from the first
+    /// list on.
     pub fn new(confirmation_interval: Duration, never_empty: bool) -> Self {
         Self {
             observed: ObservedObjects::default(),
@@ -108,7 +113,7 @@ impl DeletionGuard {
         }
     }
 
-    /// What is kept of an object of so many bytes.
+    /// Returns the state that the guard retains of an object of `bytes` bytes.
     pub fn object(&self, meta: &ObjectMeta, bytes: usize) -> (Id, ObservedObject) {
         let finalizers = meta.finalizers.as_deref().unwrap_or_default();
         let observed = ObservedObject {
@@ -119,7 +124,7 @@ impl DeletionGuard {
         (self.id(meta), observed)
     }
 
-    /// A watch event shows the object, perhaps terminating.
+    /// Applies a watch event that shows the object, perhaps terminating.
     pub fn observe_applied(&mut self, meta: &ObjectMeta, bytes: usize) {
         let (id, observed) = self.object(meta, bytes);
         let before = self.observed.insert(id, observed);
@@ -127,23 +132,23 @@ impl DeletionGuard {
         self.bytes -= before.map_or(0, |before| before.bytes as usize);
     }
 
-    /// A watch event shows the object deleted.
+    /// Applies a watch event that shows the object deleted.
     pub fn observe_deleted(&mut self, meta: &ObjectMeta) {
         let before = self.observed.remove(&self.id(meta));
         self.bytes -= before.map_or(0, |before| before.bytes as usize);
     }
 
-    /// Whether any object that a list holds and that cannot be read was observed before.
+    /// Whether an unreadable object of a list was observed before.
     pub fn has_observed(&self, mut unread: impl Iterator<Item = Id>) -> bool {
         unread.any(|id| self.observed.contains_key(&id))
     }
 
-    /// Whether a list lacks any object that was observed.
+    /// Whether a list lacks an object that was observed.
     pub fn is_lacking(&self, listed: &ObservedObjects) -> bool {
         self.observed.keys().any(|id| !listed.contains_key(id))
     }
 
-    /// How many objects there are, and how many bytes they take.
+    /// Returns the number of observed objects, and their bytes.
     pub fn size(&self) -> (usize, usize) {
         (self.observed.len(), self.bytes)
     }
@@ -158,19 +163,21 @@ impl DeletionGuard {
             .hash_one((&meta.namespace, &meta.name, &meta.uid))
     }
 
-    /// When the next list is due, if one is.
+    /// Returns the time at which the next list is due, if one is.
     pub fn relist_at(&self) -> Option<Instant> {
         let suspended = self.suspended.as_ref().map(|one| one.confirm_at);
         suspended.into_iter().chain(self.confirm_at).min()
     }
 
-    /// Others suspect deletions in the last list: a second one is requested.
+    /// Requests a second list: a comparison with the records of others suspects deletions in the
+    /// last one.
     pub fn request_second_list(&mut self, now: Instant) {
         self.confirm_at
             .get_or_insert(now + self.confirmation_interval);
     }
 
-    /// A person confirms the deletions that are suspended now: a list is due at once, and what it lacks is deleted.
+    /// Confirms the deletions that are suspended now, on behalf of a person. A list is due at once,
+    /// and the objects that it lacks are deleted.
     pub fn confirm_deletions(&mut self, now: Instant) {
         if self.relist_at().is_some() {
             self.confirm_at = Some(now);
@@ -178,7 +185,7 @@ impl DeletionGuard {
         }
     }
 
-    /// Concludes from a list, which may be of an older state than was observed (`went_back`).
+    /// Concludes from a list. `went_back` reports that it is of an older state than was observed.
     pub fn observe_list(
         &mut self,
         listed: ObservedObjects,
@@ -214,7 +221,7 @@ impl DeletionGuard {
         self.suspend(loss, listed, went_back, now)
     }
 
-    /// The list is empty, and so was all that was observed before.
+    /// Concludes from an empty list if nothing was observed before.
     fn observe_nothing(&mut self, now: Instant) -> Conclusion {
         self.request_second_list(now);
         match self.never_empty {
@@ -238,7 +245,8 @@ impl DeletionGuard {
         loss
     }
 
-    /// Whether a list that is due lacks what the one before lacked, and few others, none of them with finalizers.
+    /// Whether a list that is due lacks the objects that the one before lacked, and few others,
+    /// none of them with finalizers.
     fn is_confirmed(&self, loss: &Loss, now: Instant) -> bool {
         let has_finalizers = |id: &Id| self.observed.get(id).is_some_and(|one| one.has_finalizers);
         self.suspended.as_ref().is_some_and(|before| {
@@ -249,7 +257,8 @@ impl DeletionGuard {
         })
     }
 
-    /// Keeps what the list lacks beside what it holds. A second list is due an interval after the first that suggested it.
+    /// Retains the objects that the list lacks, with those that it holds. A second list is due an
+    /// interval after the first that suggested the deletions.
     fn suspend(
         &mut self,
         loss: Loss,

@@ -1,5 +1,5 @@
-//! A store that was restored from a snapshot: its objects keep their UIDs, and their versions run lower than those from which
-//! copies were made.
+//! Detection of a store that was restored from a snapshot: its objects retain their UIDs, and their
+//! versions run lower than those from which copies were made.
 
 use std::time::Duration;
 
@@ -9,10 +9,12 @@ use crate::model::TimePoint;
 use crate::model::map::HashMap;
 use crate::model::slice::{SourceVersion, Uid};
 
-/// How long a rollback has to have been suspected before a list was complete that confirms it. A second list comes half a minute
-/// after it was requested; one that ends sooner may have begun before the version came to be.
+/// Minimum age of a suspected rollback that a complete list confirms. A second list comes half a
+/// minute after it was requested; one that ends sooner may have begun before the version was
+/// written.
 const SETTLED: Duration = Duration::from_secs(20);
-/// Pause between second lists for what copies name, at first and at most. Whoever writes copies can name any version.
+/// Pause between second lists for versions that copies name, at first and at most. A writer of
+/// copies can name any version.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const LAST_PAUSE: Duration = Duration::from_secs(3600);
 
@@ -20,32 +22,33 @@ const LAST_PAUSE: Duration = Duration::from_secs(3600);
 #[derive(Debug, Default)]
 pub struct Rollbacks {
     suspected: HashMap<Uid, Newer>,
-    /// A second list confirmed that these versions, and all before them that the member does not show, are lost.
+    /// Versions that are lost, as a second list confirmed, and with them all older ones that the
+    /// member does not show.
     lost: HashMap<Uid, Newer>,
     last: Option<Request>,
 }
 
-/// The last second list that was requested.
+/// Last request of a second list.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     at: TimePoint,
     pause: Duration,
-    /// When the next one may be requested.
+    /// Time from which the next one may be requested.
     next: TimePoint,
 }
 
-/// What follows from a copy that names a newer version than its source's cluster shows.
+/// Consequence of a copy that names a newer version than its source's cluster shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suspicion {
-    /// It is noted, and a second list is under way.
+    /// The version is noted. A second list is under way.
     Noted,
-    /// It is noted, and a second list is to be requested.
+    /// The version is noted. A second list is to be requested.
     Request,
-    /// Lists that were requested for such copies came to nothing of late: the copy is to be reviewed then.
+    /// Recent lists for such copies confirmed nothing. The copy is to be reviewed at that time.
     Later(TimePoint),
 }
 
-/// The newest version of a source slice that any copy names.
+/// Newest version of a source slice that any copy names.
 #[derive(Debug)]
 struct Newer {
     key: ServiceKey,
@@ -54,15 +57,15 @@ struct Newer {
 }
 
 impl Rollbacks {
-    /// Up to which version what was observed of that slice is of a state that its cluster has lost, as a second list has
-    /// confirmed.
+    /// Returns the newest version of that slice that its cluster has lost, as a second list
+    /// confirmed. Older versions are lost too.
     pub fn lost_versions(&self, source: &Uid) -> Option<u64> {
         let lost = self.lost.get(source)?;
         Some(lost.resource_version)
     }
 
-    /// A copy names that version of a source slice, which is newer than what its cluster shows. Second lists follow each other ever
-    /// more slowly.
+    /// Notes that a copy names that version of a source slice, which is newer than the one that its
+    /// cluster shows. The pauses between second lists grow.
     pub fn suspect(
         &mut self,
         key: &ServiceKey,
@@ -98,16 +101,18 @@ impl Rollbacks {
         suspicion
     }
 
-    /// Other watches begin, which know nothing of what was suspected; the services that are to be reviewed.
+    /// Drops the suspected versions: other watches begin, which have not observed them. Returns the
+    /// services that are to be reviewed.
     pub fn drop_suspected(&mut self) -> Vec<ServiceKey> {
         self.last = None;
         let suspected = std::mem::take(&mut self.suspected);
         suspected.into_values().map(|newer| newer.key).collect()
     }
 
-    /// A second list confirms which versions of its slices the cluster has (`shown`): what was suspected before it is lost where
-    /// the cluster still does not show the version. The services of all that was suspected are to be reviewed: what is younger
-    /// is suspected again.
+    /// Applies a second list, which confirms the versions of its slices that the cluster has
+    /// (`shown`). A version that was suspected before the list and that the cluster still does not
+    /// show is lost. Returns the services of all suspected versions, which are to be reviewed: a
+    /// younger version is suspected again.
     pub fn confirm(
         &mut self,
         shown: impl Fn(&ServiceKey, &Uid) -> Option<u64>,

@@ -1,4 +1,4 @@
-//! The table of docs/design/deletion-safety.md, row by row.
+//! Table of docs/design/deletion-safety.md, row by row.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::model::{Lane, Signal};
 
 mod initial_lists;
 
-/// So many services member1 provides, and member2 and member3 consume.
+/// Number of services that member1 provides, and that member2 and member3 consume.
 const ALL: usize = 24;
 const INTERVAL: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// So many services that member1 provides and the other members consume.
+/// Returns an environment in which member1 provides that number of services to the other members.
 fn exposing(services: usize) -> Environment {
     let mut env = env();
     env.member("member1").member("member2").member("member3");
@@ -38,7 +38,7 @@ fn exposing(services: usize) -> Environment {
     env
 }
 
-/// When the watch lists again.
+/// Time at which the watch lists again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relist {
     None,
@@ -47,7 +47,7 @@ enum Relist {
     Later,
 }
 
-/// One watch of one API server, with its deletion guard, and all that follows from what it reports.
+/// One watch of one API server, with its deletion guard and the controller that applies its events.
 struct Watched {
     env: Environment,
     cluster: &'static str,
@@ -56,7 +56,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// The watch has listed all that there is.
+    /// Returns a watch that has listed all objects.
     fn watching(cluster: &'static str, kind: Kind) -> Self {
         let mut watched = Self {
             env: exposing(ALL),
@@ -68,7 +68,7 @@ impl Watched {
         watched
     }
 
-    /// The objects of the watched kind.
+    /// Returns the objects of the watched kind.
     fn objects(&self) -> Vec<Value> {
         let server = match self.cluster {
             "hub" => &self.env.hub,
@@ -84,12 +84,12 @@ impl Watched {
         };
     }
 
-    /// The API server lists all but these objects.
+    /// Lists all but these objects.
     fn list(&mut self, lacking: Range<usize>) -> &mut Self {
         self.list_of(lacking, false)
     }
 
-    /// The same, of a state that is older than what was observed.
+    /// Lists all but these objects, in a state that is older than the observed one.
     fn list_older(&mut self, lacking: Range<usize>) -> &mut Self {
         self.list_of(lacking, true)
     }
@@ -118,7 +118,7 @@ impl Watched {
         self.settle()
     }
 
-    /// The controller does what follows, and hands requests for second lists to the guard.
+    /// Runs the controller until it is at rest, and passes requests for second lists to the guard.
     fn settle(&mut self) -> &mut Self {
         self.env.settle();
         let lane = match self.cluster {
@@ -131,7 +131,7 @@ impl Watched {
         self
     }
 
-    /// The watch shows so many objects deleted.
+    /// Deletes that number of objects, as the watch shows.
     fn delete(&mut self, count: usize) -> &mut Self {
         for object in self.objects().into_iter().take(count) {
             let meta = meta(&object);
@@ -142,7 +142,7 @@ impl Watched {
         self.settle()
     }
 
-    /// The watch shows so many objects changed.
+    /// Changes that number of objects, as the watch shows.
     fn change(&mut self, count: usize, change: fn(&mut ObjectMeta)) -> &mut Self {
         for object in self.objects().into_iter().take(count) {
             let mut meta = meta(&object);
@@ -152,7 +152,7 @@ impl Watched {
         self
     }
 
-    /// Another process starts. The hub, or the member, lists all but these objects.
+    /// Starts another process. The hub, or the member, lists all but these objects.
     fn restart(&mut self, lacking: Range<usize>) -> &mut Self {
         self.guard = DeletionGuard::new(INTERVAL, false);
         self.env
@@ -162,14 +162,14 @@ impl Watched {
         self.list(lacking)
     }
 
-    /// The member is engaged again, by other watches. It lists all but these objects.
+    /// Engages the member again, by other watches. It lists all but these objects.
     fn engage_again(&mut self, lacking: Range<usize>) -> &mut Self {
         self.guard = DeletionGuard::new(INTERVAL, false);
         self.env.index.expect_initial_lists(&name(self.cluster));
         self.list(lacking)
     }
 
-    /// A person confirms deletions at that time.
+    /// Confirms deletions at that time, on behalf of a person.
     fn confirm_deletions(&mut self, at: Timestamp) -> &mut Self {
         let annotations = json!({labels::CONFIRM_DELETIONS: at.to_string()});
         let marked = cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
@@ -185,7 +185,8 @@ impl Watched {
         self
     }
 
-    /// How many services have lost their copies in a consumer, how many deletions are suspended, and when the watch lists again.
+    /// Returns the number of services that have lost their copies in a consumer, the number of
+    /// suspended deletions, and the time at which the watch lists again.
     fn outcome(&self) -> (usize, usize, Relist) {
         let services = (0..ALL).map(|number| format!("s{number:02}"));
         let lost = services.filter(|name| self.env.copies("member2", name).is_empty());
@@ -202,7 +203,7 @@ impl Watched {
         (lost.count(), suspended, relist)
     }
 
-    /// Half a minute later the API server lists all but these objects.
+    /// Lists all but these objects half a minute later.
     fn list_again(&mut self, lacking: Range<usize>) -> &mut Self {
         self.env.pass(INTERVAL + SECOND);
         self.list(lacking)
@@ -213,8 +214,10 @@ fn meta(object: &Value) -> ObjectMeta {
     decode(object["metadata"].clone())
 }
 
-/// One row: what is observed, of which these objects are missing; how many deletions count, how many are suspended, and when
-/// the watch lists again; and how many count once a second list lacks them too. One that holds them ends every suspicion.
+/// Row of the table: a name, the observation, and the result. The result has the missing objects,
+/// the number of deletions that count, the number that are suspended, the time at which the watch
+/// lists again, and the number that count once a second list lacks the same objects. A second list
+/// that holds them ends every suspicion.
 type Row = (
     &'static str,
     fn(&mut Watched) -> &mut Watched,

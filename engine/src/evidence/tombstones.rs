@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-/// The UIDs of the objects that were observed deleted last. The answer to a write may come after the watch showed the object
-/// deleted: it does not bring the object back.
+/// UIDs of the objects that were last observed deleted. The answer to a write may come after the
+/// watch showed the object deleted: it does not restore the object.
 #[derive(Debug, Default)]
 pub struct Tombstones(VecDeque<Box<str>>);
 
 impl Tombstones {
     const KEPT: usize = 256;
 
-    /// The object was observed deleted.
+    /// Notes that the object was observed deleted.
     pub fn add(&mut self, uid: &str) {
         self.0.truncate(Self::KEPT - 1);
         self.0.push_front(uid.into());

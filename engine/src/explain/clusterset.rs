@@ -1,4 +1,4 @@
-//! What ServiceExports expose.
+//! Exposure of a service by ServiceExports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::merge::conflict_text;
 
-/// The exposure by the name of the clusterset, if a person exports the service, or an export of a member that is not known is
-/// recorded.
+/// Returns the exposure by the name of the clusterset, if a user exports the service, or if an
+/// export of an unknown member is recorded.
 pub(super) fn exposure<'a>(facts: &'a Facts<'a>) -> Option<Exposure<'a>> {
     let clusterset = &facts.desired.clusterset;
     let published = &clusterset.published;
@@ -74,7 +74,7 @@ impl Facts<'_> {
         ))
     }
 
-    /// Members that have not the namespace.
+    /// Reports members that lack the namespace.
     fn not_imported(&self, without: &[ClusterName]) -> Option<Diagnosis> {
         let namespace = &self.key.namespace;
         let first = without.first()?;
@@ -87,7 +87,7 @@ impl Facts<'_> {
         Some(Diagnosis::new(Reason::NotImported, message).fix(remedy))
     }
 
-    /// What the exports disagree on.
+    /// Reports the conflicts of the exports.
     fn disagreement(&self) -> Option<Diagnosis> {
         let (reason, message) = conflict_text(&self.desired.clusterset.conflicts)?;
         let message = format!("the exports disagree, and the oldest decides: {reason} ({message})");
@@ -98,7 +98,7 @@ impl Facts<'_> {
         )))
     }
 
-    /// What Karmada's own controllers import of it.
+    /// Reports that Karmada's own controllers import the service.
     fn imported_by_karmada(&self) -> Option<Diagnosis> {
         let message = self.desired.clusterset.karmadas.as_ref()?;
         let imported = Diagnosis::new(Reason::ImportedByKarmada, &**message);
@@ -112,7 +112,7 @@ impl Facts<'_> {
         )
     }
 
-    /// Members with a backed Service of the name that do not export it.
+    /// Reports members that have endpoints behind a Service of the name and do not export it.
     fn not_exported(&self, exporters: &[ClusterName]) -> Vec<Diagnosis> {
         let key = self.key;
         let others = self.backed_but_not(exporters).into_iter();
@@ -130,7 +130,7 @@ impl Facts<'_> {
         others.map(not_exported).collect()
     }
 
-    /// Why the export of a member is not used.
+    /// Returns the reason why the export of a member is not used.
     pub(super) fn export(&self, name: &ClusterName) -> Option<Diagnosis> {
         let (key, namespace) = (self.key, &self.key.namespace);
         match self.desired.clusterset.exports.get(name) {
@@ -158,7 +158,8 @@ impl Facts<'_> {
         }
     }
 
-    /// What only whoever lists all exports of a member knows.
+    /// Reports an export beyond the quota, as its Ready condition does: only the controller lists
+    /// all exports of a member.
     fn beyond_quota(&self, name: &ClusterName) -> Option<Diagnosis> {
         let export = self.index.members.get(name)?.export(self.key)?;
         let ready = condition::find(&export.conditions, condition::READY)?;
@@ -172,7 +173,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Why a member imports nothing, or what is in the way of it.
+    /// Returns the reason why a member imports nothing.
     pub(super) fn not_importing(&self, name: &ClusterName) -> Option<Diagnosis> {
         match self.desired.clusterset.not_importing(name)? {
             NotImporting::NotServed => {
@@ -209,7 +210,8 @@ fn quota_exceeded(name: &ClusterName, message: String) -> Diagnosis {
 }
 
 impl Exposure<'_> {
-    /// The Service of a consumer that endpoints are to be behind is not there, or is Karmada's.
+    /// Reports a consumer without the Service that receives the endpoints, or in which Karmada
+    /// manages it.
     pub(super) fn service_missing(&self, name: &ClusterName) -> Option<Diagnosis> {
         let facts = self.facts;
         let member = facts.index.members.get(name)?;
@@ -241,7 +243,7 @@ impl Exposure<'_> {
         )))
     }
 
-    /// Why an import has no addresses, as the plan or the import itself says.
+    /// Returns the reason why an import has no addresses, from the plan or from the import itself.
     fn why_unready(&self, name: &ClusterName, plan: Option<&ImportPlan>) -> Option<String> {
         if let Some(ImportPlan::Own(own)) = plan
             && let Some(unready) = &own.unready

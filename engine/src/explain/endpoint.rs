@@ -1,4 +1,4 @@
-//! What became of one endpoint in one consumer.
+//! State of one endpoint in one consumer.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::plan::copy::{
 use crate::plan::service::ServiceProblem;
 use crate::plan::tiers::TierState;
 
-/// An endpoint of a provider's slice, and a consumer.
+/// Endpoint of a provider's slice, with a consumer.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) exposure: &'a Exposure<'a>,
@@ -78,7 +78,8 @@ impl<'a> Place<'a> {
         self.endpoint.is_ready()
     }
 
-    /// The slice of the consumer that holds it: the copy of its own slice, or else of another that says the same.
+    /// Returns the slice of the consumer that holds the endpoint: the copy of its own slice, or
+    /// else the copy of another slice with the same addresses.
     fn held_in(&self, slices: &'a BTreeMap<ClusterName, Vec<HeldSlice>>) -> Option<&'a HeldSlice> {
         let addresses = self.addresses();
         let of_provider = slices.get(self.consumer)?.iter().filter(|slice| {
@@ -93,7 +94,7 @@ impl<'a> Place<'a> {
         source.is_some_and(|source| source.uid == self.source.version.uid)
     }
 
-    /// The copy that the plan wants of the endpoint, or why it wants none.
+    /// Returns the copy that the plan wants of the endpoint, or the reason why it wants none.
     fn decide(&self) -> Result<&'a WantedCopy, Diagnosis> {
         let (exposure, provider, consumer) = (self.exposure, self.provider, self.consumer);
         if let Some(obstacle) = exposure
@@ -123,14 +124,14 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The name of the copy of its slice.
+    /// Returns the name of the copy of its slice.
     fn copy_name(&self) -> Arc<str> {
         let address_type = self.source.address_type;
         copy_name(self.exposure.path, self.provider, self.slice, address_type)
     }
 
-    /// Returns the state of the same endpoint in a slice that Kubernetes keeps, where its own slice is
-    /// redundant.
+    /// Returns the state of the same endpoint in a slice that Kubernetes manages, if its own slice
+    /// is redundant.
     fn in_kept_slice(&self) -> Option<ConsumerState> {
         let copies = self.exposure.desired(self.consumer)?;
         if !is_redundant(copies, self.provider, self.slice) {
@@ -154,7 +155,8 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Returns the slice of the same ports that Kubernetes keeps with the endpoint, as ready if any is.
+    /// Returns the slice of the same ports that Kubernetes manages with the endpoint; one in which
+    /// it is ready comes first.
     fn kept_twin(
         &self,
         copies: &DesiredCopies,
@@ -172,7 +174,8 @@ impl<'a> Place<'a> {
         twins.max_by_key(|(_, _, twin)| twin.is_ready())
     }
 
-    /// Reports that the slice and one that Kubernetes keeps differ on the readiness of the endpoint.
+    /// Reports that the slice and one that Kubernetes manages differ on the readiness of the
+    /// endpoint.
     fn disagreement(&self, kept: &str) -> Diagnosis {
         let (address, provider) = (self.endpoint.address, self.provider);
         let (as_own, as_kept) = match self.is_ready() {
@@ -188,7 +191,8 @@ impl<'a> Place<'a> {
         disagreement.fix(stop_writer(self.exposure, provider))
     }
 
-    /// Why nothing is wanted of it, where no decision about its slice says so.
+    /// Returns the reason why the plan does not want the endpoint, where no decision about its
+    /// slice has one.
     fn undecided(&self) -> Diagnosis {
         let exposure = self.exposure;
         let of_consumer = exposure.consumer(self.consumer);
@@ -248,7 +252,7 @@ impl<'a> Place<'a> {
         Diagnosis::new(reason, message).fix(remedy)
     }
 
-    /// None of the slice's ports is one that the consumer's clients may use.
+    /// Reports that clients of the consumer may use none of the slice's ports.
     fn no_port(&self, gaps: &PortGaps) -> Diagnosis {
         match gaps.list().first() {
             None => self.undecided(),
@@ -292,7 +296,7 @@ impl<'a> Place<'a> {
         )
     }
 
-    /// What is to be said of an endpoint that a copy holds.
+    /// Explains an endpoint that a copy holds.
     fn of_copy(&self, copy: &HeldSlice, decision: Result<&WantedCopy, Diagnosis>) -> Diagnosis {
         let (provider, consumer) = (self.provider, self.consumer);
         let wanted = match decision {
@@ -343,7 +347,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What is to be said of a ready endpoint that is where it should be, where providers are not all alike.
+    /// Explains a ready endpoint that is where it should be, by its tier if the consumer has tiers.
     fn in_its_tier(&self, copy: &HeldSlice, wanted: &WantedCopy) -> Diagnosis {
         let (provider, consumer) = (self.provider, self.consumer);
         let has_it = Diagnosis::new(Reason::Copied, format!("{consumer} has it"));
@@ -385,7 +389,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// No tier of the consumer takes the provider.
+    /// Reports that no tier of the consumer includes the provider.
     fn not_preferred(&self) -> Option<Diagnosis> {
         let copies = self.exposure.desired(self.consumer)?;
         let tiers = copies.tiers.as_ref()?;
@@ -402,7 +406,8 @@ impl<'a> Place<'a> {
             .then(|| Diagnosis::new(Reason::NotPreferred, message).fix(remedy))
     }
 
-    /// What is to be said of an endpoint that a copy holds and the plan does not want, or leaves alone.
+    /// Explains an endpoint that a copy holds although the plan does not want it, or leaves the
+    /// copy unchanged.
     fn of_unwanted(&self, why: Diagnosis) -> Diagnosis {
         let (provider, consumer) = (self.provider, self.consumer);
         let name = self.copy_name();
@@ -413,7 +418,7 @@ impl<'a> Place<'a> {
         Diagnosis::new(Reason::Progressing, message).fix(self.wait())
     }
 
-    /// What is to be said of an endpoint that only Karmada's slice holds.
+    /// Explains an endpoint that Karmada's slice holds, alone or while Karmada manages the service.
     fn of_karmadas(&self, theirs: &HeldSlice) -> Diagnosis {
         let (consumer, provider, name) = (self.consumer, self.provider, &theirs.name);
         if !self.is_ready() {
@@ -439,7 +444,7 @@ impl<'a> Place<'a> {
         ))
     }
 
-    /// Why a consumer does not hold what the plan wants there.
+    /// Returns the reason why a consumer does not hold a copy that the plan wants.
     fn pending(&self, wanted: &WantedCopy) -> Diagnosis {
         let (exposure, facts) = (self.exposure, self.exposure.facts);
         let of_clusters = || {
@@ -454,7 +459,7 @@ impl<'a> Place<'a> {
             .unwrap_or_else(|| self.progressing())
     }
 
-    /// Something else has the name of the copy.
+    /// Reports that something else has the name of the copy.
     fn name_taken(&self) -> Option<Diagnosis> {
         let (exposure, facts) = (self.exposure, self.exposure.facts);
         let (consumer, namespace) = (self.consumer, &facts.key.namespace);
@@ -477,7 +482,7 @@ impl<'a> Place<'a> {
         )))
     }
 
-    /// The copy was made from a newer version of the slice than the provider shows.
+    /// Reports that the copy was made from a newer version of the slice than the provider shows.
     fn ahead(&self, wanted: &WantedCopy) -> Option<Diagnosis> {
         let facts = self.exposure.facts;
         let (provider, consumer) = (self.provider, self.consumer);
@@ -520,7 +525,8 @@ impl<'a> Place<'a> {
         Diagnosis::new(Reason::Progressing, message).fix(self.wait())
     }
 
-    /// What the controller says of the service, or of the export: also what is not copied.
+    /// Returns the controller's report of the service or of the export, which includes endpoints
+    /// that are not copied.
     fn reported(&self) -> String {
         let ready = self.exposure.reported(self.provider);
         ready.map_or_else(String::new, |ready| {
@@ -537,7 +543,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Whether the plan copies slices that Kubernetes keeps in place of that one.
+/// Whether the plan copies slices that Kubernetes manages instead of that one.
 fn is_redundant(copies: &DesiredCopies, provider: &ClusterName, slice: &str) -> bool {
     matches!(
         copies.passed_over(provider, slice),
@@ -545,14 +551,14 @@ fn is_redundant(copies: &DesiredCopies, provider: &ClusterName, slice: &str) -> 
     )
 }
 
-/// A provider cannot be reached, and its endpoints are standby endpoints for that.
+/// Reports a provider that cannot be reached and whose endpoints are therefore standby endpoints.
 fn unreachable(provider: &ClusterName, consumer: &ClusterName) -> Diagnosis {
     let message =
         format!("{provider} cannot be reached; {consumer} uses it where no other is ready");
     Diagnosis::new(Reason::Standby, message)
 }
 
-/// A consumer keeps what a provider gave before.
+/// Reports that a consumer retains the last endpoints of a provider.
 pub(super) fn kept(provider: &ClusterName, consumer: &ClusterName) -> Diagnosis {
     let message = format!("{consumer} keeps what {provider} gave last");
     Diagnosis::new(Reason::Kept, message)

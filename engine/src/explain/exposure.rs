@@ -1,4 +1,4 @@
-//! One name under which a service reaches other clusters, whatever exposes it.
+//! Exposure of a service to other clusters under one name, by whatever object.
 
 use std::collections::BTreeMap;
 
@@ -14,27 +14,28 @@ use crate::plan::disagreement;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::service::ServiceProblem;
 
-/// A name under which a service reaches other clusters.
+/// Name under which a service reaches other clusters.
 pub(super) struct Exposure<'a> {
     pub(super) facts: &'a Facts<'a>,
     pub(super) path: Path,
     pub(super) address: String,
-    /// The Service of a consumer that endpoints are to be behind.
+    /// Service of a consumer that receives the endpoints.
     pub(super) service: ServiceKey,
     pub(super) providers: Vec<ClusterName>,
     pub(super) consumers: Vec<ClusterName>,
-    /// What keeps every endpoint from every consumer.
+    /// Diagnosis of an obstacle for every endpoint in every consumer.
     pub(super) obstacle: Option<Diagnosis>,
-    /// What is so of it as a whole.
+    /// Diagnoses of the exposure as a whole.
     pub(super) diagnoses: Vec<Diagnosis>,
-    /// What each consumer holds of other clusters' endpoints.
+    /// Copies that each consumer holds.
     pub(super) copies: BTreeMap<ClusterName, Vec<HeldSlice>>,
-    /// The same in Karmada's slices.
+    /// Slices of Karmada's own controllers, by member; empty for ServiceExports.
     pub(super) karmadas: BTreeMap<ClusterName, Vec<HeldSlice>>,
 }
 
 impl<'a> Exposure<'a> {
-    /// The copies that the plan wants in a consumer; `None` where it wants nothing there, or leaves what is there.
+    /// Returns the copies that the plan wants in a consumer; `None` if it wants none there, or
+    /// leaves the consumer unchanged.
     pub(super) fn desired(&self, consumer: &ClusterName) -> Option<&'a DesiredCopies> {
         let desired = self.facts.desired;
         match (self.path, &desired.members) {
@@ -44,7 +45,7 @@ impl<'a> Exposure<'a> {
         }
     }
 
-    /// Why a consumer's Service cannot serve as asked.
+    /// Returns the reason why a consumer's Service cannot serve as requested.
     pub(super) fn problem(&self, consumer: &ClusterName) -> Option<&'a ServiceProblem> {
         let desired = self.facts.desired;
         match (self.path, &desired.members) {
@@ -54,7 +55,7 @@ impl<'a> Exposure<'a> {
         }
     }
 
-    /// Whether the plan leaves a copy as it is.
+    /// Whether the plan leaves a copy unchanged.
     pub(super) fn keeps(&self, provider: &ClusterName, consumer: &ClusterName, name: &str) -> bool {
         match self.desired(consumer) {
             Some(copies) => copies.keeps(provider.as_str(), name),
@@ -62,7 +63,7 @@ impl<'a> Exposure<'a> {
         }
     }
 
-    /// Why nothing of a provider is used.
+    /// Returns the reason why nothing of a provider is used.
     pub(super) fn unused(&self, provider: &ClusterName) -> Option<Diagnosis> {
         let unused = self.facts.unused(provider);
         unused.or_else(|| match self.path {
@@ -71,7 +72,7 @@ impl<'a> Exposure<'a> {
         })
     }
 
-    /// What is so of a provider, what counts most first.
+    /// Lists the diagnoses of a provider, the most important first.
     pub(super) fn provider(&self, name: &ClusterName) -> Vec<Diagnosis> {
         let facts = self.facts;
         let first = self
@@ -84,7 +85,8 @@ impl<'a> Exposure<'a> {
         all.chain(facts.suspended(name)).collect()
     }
 
-    /// Slices of a provider whose endpoints cannot even be named.
+    /// Reports slices of a provider that cannot be read, that hold endpoints without a usable
+    /// address, or that disagree with slices which Kubernetes manages.
     fn slices_passed_over(&self, provider: &ClusterName) -> Vec<Diagnosis> {
         let member = self.facts.index.members.get(provider).into_iter();
         let sources = member.flat_map(|member| member.sources(self.facts.key));
@@ -113,7 +115,7 @@ impl<'a> Exposure<'a> {
         unreadable.collect()
     }
 
-    /// Why nothing, or not all, reaches a consumer.
+    /// Returns the reason why nothing, or not all, reaches a consumer.
     pub(super) fn consumer(&self, name: &ClusterName) -> Option<Diagnosis> {
         let facts = self.facts;
         facts
@@ -144,7 +146,7 @@ impl<'a> Exposure<'a> {
         })
     }
 
-    /// Clients do not reach what is copied there.
+    /// Reports that clients do not reach the copies in a consumer.
     fn ignored(&self, name: &ClusterName) -> Option<Diagnosis> {
         let service = self.facts.index.members.get(name)?.service(&self.service)?;
         let ignored = ignored::ignored(self.path, name, service, self.desired(name)?)?;
@@ -157,7 +159,8 @@ impl<'a> Exposure<'a> {
         Some(Diagnosis::new(reason, sentence).fix(remedy))
     }
 
-    /// Names of the clusterset lead elsewhere, though the endpoints are there.
+    /// Reports that names of the clusterset lead elsewhere although the endpoints are in the
+    /// consumer.
     fn unresolved(&self, name: &ClusterName) -> Option<Diagnosis> {
         let import = self.facts.desired.clusterset.imports.of(name);
         let import = import.filter(|_| self.path == Path::Clusterset)?;
@@ -247,7 +250,7 @@ impl<'a> Exposure<'a> {
     }
 }
 
-/// Remedy for two writers of the same endpoints.
+/// Returns the remedy for two writers of the same endpoints.
 pub(super) fn stop_writer(exposure: &Exposure<'_>, provider: &ClusterName) -> String {
     let key = exposure.facts.key;
     format!(
@@ -259,7 +262,7 @@ pub(super) fn stop_writer(exposure: &Exposure<'_>, provider: &ClusterName) -> St
     )
 }
 
-/// Why nothing of a slice is copied.
+/// Returns the reason why nothing of a slice is copied.
 pub(super) fn passed_over(provider: &ClusterName, slice: &str, why: &PassedOver) -> Diagnosis {
     let reason = match why {
         PassedOver::AddressType => Reason::AddressTypeNotSupported,

@@ -1,4 +1,4 @@
-//! What Karmada's own controllers do of a service, or left of it.
+//! Parts of a service that Karmada's own controllers manage, or have left behind.
 
 use causeway::domain::ClusterName;
 
@@ -7,7 +7,7 @@ use super::{Diagnosis, Facts, Reason};
 use crate::model::slice::Path;
 
 impl Facts<'_> {
-    /// What a person types to have causeway manage the service.
+    /// Returns the command by which a user has causeway manage the service.
     pub(super) fn adopt(&self) -> String {
         format!(
             "kubectl mcs adopt {} -n {}",
@@ -22,7 +22,7 @@ impl Exposure<'_> {
         self.path == Path::Native && self.facts.desired.beside.is_some()
     }
 
-    /// Why an endpoint is not in a consumer, where Karmada is to bring it there.
+    /// Reports that Karmada, which manages the service, has not brought an endpoint to a consumer.
     pub(super) fn not_dispatched(&self, consumer: &ClusterName) -> Option<Diagnosis> {
         self.is_managed_by_karmada().then(|| {
             let message = format!(
@@ -33,7 +33,7 @@ impl Exposure<'_> {
         })
     }
 
-    /// What is to be said of Karmada's part in the service as a whole.
+    /// Lists the diagnoses of Karmada's part in the service as a whole.
     pub(super) fn of_karmada(&self) -> Vec<Diagnosis> {
         let managed = self.managed();
         let whole = managed.or_else(|| self.left());
@@ -50,7 +50,7 @@ impl Exposure<'_> {
         Some(managed.fix(format!("for causeway to manage it: {}", self.facts.adopt())))
     }
 
-    /// The members in which slices of Karmada's are, that nobody updates any more.
+    /// Reports members with slices of Karmada's controllers that nobody updates any more.
     fn left(&self) -> Option<Diagnosis> {
         let members = self
             .karmadas
@@ -65,8 +65,8 @@ impl Exposure<'_> {
         (!members.is_empty()).then(|| left.fix(self.facts.adopt()))
     }
 
-    /// What consumers offer of a provider that has it no longer, as far as Karmada has a part in it: in its slices, and in
-    /// causeway's copies while it manages the service.
+    /// Reports endpoints that consumers offer although their provider no longer has them as ready.
+    /// It covers Karmada's slices, and causeway's copies while Karmada manages the service.
     fn stale(&self) -> Vec<Diagnosis> {
         let copies = self.copies.iter().filter(|_| self.is_managed_by_karmada());
         let mut stale = Vec::new();

@@ -9,8 +9,8 @@ use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{DesiredImport, Imports};
 
 impl Facts<'_> {
-    /// Reports objects that the plan keeps for a ServiceImport that somebody made, those that it leaves
-    /// in a protected namespace, and those that it collects.
+    /// Reports objects that the plan retains for a ServiceImport that somebody made, those that it
+    /// leaves in a protected namespace, and those that it collects.
     pub(super) fn kept(&self, exposures: &[ExposureReport]) -> Vec<Diagnosis> {
         let is_exposed = |path| exposures.iter().any(|one| one.exposure == path);
         let by_hand = match is_exposed(Path::Clusterset) {
@@ -33,7 +33,7 @@ impl Facts<'_> {
         by_hand.into_iter().chain(protected).chain(left).collect()
     }
 
-    /// Whether the plan collects what a member holds of an import.
+    /// Whether the plan collects the objects of an import that a member holds.
     fn collects_imports(&self, name: &ClusterName) -> bool {
         match &self.desired.clusterset.imports {
             Imports::Untouched => false,

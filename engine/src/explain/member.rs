@@ -1,4 +1,4 @@
-//! Why a member as a whole takes no part, or cannot.
+//! Reasons why a whole member takes no part, or cannot.
 
 use causeway::api::condition::{self, reason};
 use causeway::domain::ClusterName;
@@ -10,12 +10,12 @@ use crate::index::member::NamespaceState;
 use crate::model::MemberState;
 use crate::plan::provider_use::Unused;
 
-/// What to look at where the controller does not seem to work.
+/// Remedy for a controller that does not seem to work.
 const LOOK: &str = "kubectl -n causeway-system get pods; the log of causeway-controller, and its /readyz, say more";
 
 impl Facts<'_> {
-    /// Why a member cannot take part, be it as provider or as consumer: first what is so, then what the controller reports, then that
-    /// it could not be read from here.
+    /// Returns the reason why a member cannot take part, as provider or as consumer. Observed facts
+    /// precede the controller's report, and a failure to read the member from here comes last.
     pub(super) fn member(&self, name: &ClusterName) -> Option<Diagnosis> {
         let Some(cluster) = self.index.hub.clusters.get(name) else {
             return Some(not_joined(name));
@@ -27,7 +27,7 @@ impl Facts<'_> {
             .or_else(|| self.unread(name))
     }
 
-    /// Why the plan uses nothing of what a member provides.
+    /// Returns the reason why the plan uses nothing that a member provides.
     pub(super) fn unused(&self, name: &ClusterName) -> Option<Diagnosis> {
         let cluster = self.index.hub.clusters.get(name);
         if let Some(left_out) = cluster.and_then(|cluster| self.left_out(name, cluster)) {
@@ -68,7 +68,8 @@ impl Facts<'_> {
         Some(Diagnosis::new(Reason::LeftOut, message))
     }
 
-    /// What the member itself shows for which it cannot be used.
+    /// Reports the identity or the duplicate for which a member cannot be used, as the member
+    /// itself shows it.
     fn refused(&self, name: &ClusterName) -> Option<Diagnosis> {
         let refusals = &self.index.members.get(name)?.refusals;
         if let Some(identity) = &refusals.identity {
@@ -92,7 +93,7 @@ impl Facts<'_> {
         ))
     }
 
-    /// What is kept of a member though its last lists lacked it.
+    /// Reports objects of a member that are held although its last lists lacked them.
     pub(super) fn suspended(&self, name: &ClusterName) -> Option<Diagnosis> {
         let conditions = &self.index.hub.clusters.get(name)?.conditions;
         let suspended = condition::find(conditions, condition::DELETIONS_SUSPENDED)?;
@@ -109,7 +110,8 @@ impl Facts<'_> {
         })
     }
 
-    /// Why a member that was read cannot hold what is delivered to it: its namespace.
+    /// Reports that the namespace of a member is missing or terminating: the member cannot hold
+    /// what is delivered. A member that was not read has no report.
     pub(super) fn namespace(&self, name: &ClusterName) -> Option<Diagnosis> {
         let member = self.index.members.get(name)?;
         self.members.get(name)?.as_ref().ok()?;
@@ -157,7 +159,7 @@ fn restore(name: &ClusterName) -> String {
     )
 }
 
-/// What the controller reports of a member that it cannot follow.
+/// Returns the controller's report of a member that it cannot follow.
 fn reported(name: &ClusterName, cluster: &ClusterView) -> Option<Diagnosis> {
     let Some(ready) = condition::find(&cluster.conditions, condition::READY) else {
         let message = format!("the controller has not engaged {name} yet");

@@ -1,4 +1,4 @@
-//! What a MultiClusterService exposes.
+//! Exposure of a service by a MultiClusterService.
 
 use causeway::api::condition;
 use causeway::api::karmada;
@@ -17,7 +17,7 @@ use crate::plan::hostnames;
 use crate::plan::placement::place;
 use crate::plan::{Members, ProblemKind};
 
-/// The exposure by the service's own name, if the hub has a MultiClusterService of it.
+/// Returns the exposure by the service's own name, if the hub has a MultiClusterService for it.
 pub(super) fn report(facts: &Facts<'_>) -> Option<ExposureReport> {
     let mcs = facts.index.hub.multi_cluster_services.get(facts.key)?;
     let exposure = match &mcs.spec {
@@ -79,7 +79,7 @@ fn address(facts: &Facts<'_>) -> String {
     format!("{}.{}.svc", facts.key.name, facts.key.namespace)
 }
 
-/// One by which no endpoint goes.
+/// Returns an exposure that leads no endpoint to another cluster.
 fn nobodys(facts: &Facts<'_>, diagnosis: Diagnosis) -> ExposureReport {
     ExposureReport {
         exposure: Path::Native,
@@ -91,7 +91,7 @@ fn nobodys(facts: &Facts<'_>, diagnosis: Diagnosis) -> ExposureReport {
 }
 
 impl Exposure<'_> {
-    /// What the controller reports of the service: Ready of the MultiClusterService, or of the provider's export.
+    /// Returns the Ready condition of the MultiClusterService, or of the provider's export.
     pub(super) fn reported(&self, provider: &ClusterName) -> Option<&Condition> {
         let (index, key) = (self.facts.index, self.facts.key);
         let conditions = match self.path {
@@ -101,7 +101,7 @@ impl Exposure<'_> {
         condition::find(conditions, condition::READY)
     }
 
-    /// Whether the plan leaves all that consumers hold as it is.
+    /// Whether the plan leaves all objects of consumers unchanged.
     pub(super) fn leaves_all(&self) -> bool {
         let desired = self.facts.desired;
         match self.path {
@@ -144,7 +144,7 @@ impl Facts<'_> {
         ))
     }
 
-    /// What keeps every endpoint from every other cluster.
+    /// Returns the diagnosis of an obstacle for every endpoint in every other cluster.
     fn obstacle(&self, mcs: &McsView) -> Option<Diagnosis> {
         if mcs.is_deleting() {
             return Some(self.deleting(mcs));
@@ -209,7 +209,7 @@ impl Facts<'_> {
         ))
     }
 
-    /// Ports of the hub's Service that the plan does not expose, where it exposes any.
+    /// Reports ports of the hub's Service that the plan does not expose, if it exposes any.
     fn not_exposed_ports(&self) -> Option<Diagnosis> {
         let exposed = &self.desired.exposed;
         let service = self.index.hub.services.get(self.key)?;
@@ -232,7 +232,7 @@ impl Facts<'_> {
         )))
     }
 
-    /// Whether the controller has still to process the object as it is.
+    /// Reports that the controller has not processed the object, or its last change, yet.
     fn not_observed(&self, mcs: &McsView) -> Option<Diagnosis> {
         let behind = match condition::find(&mcs.conditions, condition::READY) {
             None => "has not processed it yet",
@@ -248,7 +248,8 @@ impl Facts<'_> {
         )))
     }
 
-    /// Members with endpoints of their own behind a Service of the name that are no providers.
+    /// Lists members that have endpoints of their own behind a Service of the name and are no
+    /// providers.
     pub(super) fn backed_but_not(&self, providers: &[ClusterName]) -> Vec<&ClusterName> {
         let members = self.index.members.iter();
         let others = members.filter(|(name, member)| {
@@ -273,7 +274,7 @@ impl Facts<'_> {
         others.map(not_named).collect()
     }
 
-    /// What is wrong with the Service of a provider.
+    /// Reports that the Service of a provider is missing, or is an ExternalName.
     pub(super) fn provider_service(&self, name: &ClusterName) -> Option<Diagnosis> {
         let (key, namespace) = (self.key, &self.key.namespace);
         let member = self.index.members.get(name)?;

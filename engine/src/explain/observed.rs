@@ -1,4 +1,4 @@
-//! What consumers hold of other clusters' endpoints: causeway's copies, and Karmada's slices.
+//! Slices of other clusters' endpoints in consumers: causeway's copies, and Karmada's slices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -9,20 +9,21 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use super::Facts;
 use crate::model::slice::{ObservedSlice, Path, SliceRole, SourceSlice, SourceVersion};
 
-/// An EndpointSlice of a consumer that holds endpoints of a provider.
+/// EndpointSlice of a consumer that holds endpoints of a provider.
 pub(super) struct HeldSlice {
     pub(super) name: String,
     pub(super) provider: String,
-    /// The version of the provider's slice that it was made from, where it says so.
+    /// Version of the provider's slice from which it was made, if it records one.
     pub(super) source: Option<SourceVersion>,
     /// Whether its endpoints are standby endpoints.
     pub(super) standby: bool,
-    /// Each endpoint by its addresses, and whether it is ready.
+    /// Readiness of each endpoint, by its addresses.
     pub(super) endpoints: BTreeMap<Vec<IpAddr>, bool>,
 }
 
 impl HeldSlice {
-    /// The ready addresses that it offers and its provider no longer has as ready.
+    /// Returns the ready addresses of the slice that are not among the `ready` ones of its
+    /// provider.
     pub(super) fn stale<'a>(&'a self, ready: &BTreeSet<Vec<IpAddr>>) -> Vec<&'a [IpAddr]> {
         let offered = self.endpoints.iter().filter(|(_, ready)| **ready);
         let stale = offered.filter(|(addresses, _)| !ready.contains(*addresses));
@@ -31,7 +32,7 @@ impl HeldSlice {
 }
 
 impl Facts<'_> {
-    /// The copies of this hub's causeway that a consumer holds.
+    /// Returns the copies of this hub's causeway that a consumer holds.
     pub(super) fn copies(&self, consumer: &ClusterName, path: Path) -> Vec<HeldSlice> {
         let Some(Ok(lists)) = self.members.get(consumer) else {
             return Vec::new();
@@ -53,7 +54,8 @@ impl Facts<'_> {
         lists.slices.iter().filter_map(copy).collect()
     }
 
-    /// The slices of other clusters that Karmada's own controllers keep in a consumer behind the service.
+    /// Returns the slices of other clusters that Karmada's own controllers have behind the service
+    /// in a consumer.
     pub(super) fn karmadas_slices(&self, consumer: &ClusterName) -> Vec<HeldSlice> {
         let member = self.index.members.get(consumer).into_iter();
         let slices = member.flat_map(|member| member.karmadas_slices(self.key));
@@ -67,7 +69,7 @@ impl Facts<'_> {
         slices.collect()
     }
 
-    /// The addresses that a provider has as ready; `None` where it is not known.
+    /// Returns the ready addresses of a provider; `None` if they are unknown.
     pub(super) fn ready_in(&self, provider: &str) -> Option<BTreeSet<Vec<IpAddr>>> {
         let member = self.index.members.get(provider)?;
         let member = Some(member).filter(|member| member.sources_are_known())?;
@@ -86,7 +88,8 @@ fn of_source(slice: &SourceSlice) -> BTreeMap<Vec<IpAddr>, bool> {
         .collect()
 }
 
-/// What a slice holds as it is stored; where nobody says whether an endpoint is ready, it is.
+/// Returns the endpoints of a stored slice with their readiness. An endpoint without a `ready`
+/// condition is ready.
 fn endpoints(slice: &EndpointSlice) -> BTreeMap<Vec<IpAddr>, bool> {
     let endpoints = slice.endpoints.iter();
     endpoints

@@ -1,4 +1,4 @@
-//! What became of the endpoints of every provider of an exposure, in every consumer.
+//! State of the endpoints of every provider of an exposure in every consumer.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::report::{ConsumerReport, EndpointReport, ExposureReport, ProviderRepo
 use super::{ConsumerState, Diagnosis, EndpointState, Reason};
 use crate::model::slice::{SourceEndpoint, SourceSlice};
 
-/// What became of it all.
+/// Returns the report of an exposure: its providers, its consumers, and the state of each endpoint.
 pub(super) fn report(mut exposure: Exposure<'_>) -> ExposureReport {
     exposure.diagnoses.extend(exposure.obstacle.clone());
     let providers = exposure.providers.iter();
@@ -94,7 +94,7 @@ fn endpoint_report(
     }
 }
 
-/// What the consumers hold of a provider that cannot be read.
+/// Returns the endpoints that the consumers hold of a provider that cannot be read.
 fn last_known(exposure: &Exposure<'_>, provider: &ClusterName) -> Vec<EndpointReport> {
     let held = exposure.copies.values().flatten();
     let held = held.filter(|slice| *slice.provider == *provider.as_str());
@@ -118,7 +118,7 @@ fn last_known(exposure: &Exposure<'_>, provider: &ClusterName) -> Vec<EndpointRe
     known.collect()
 }
 
-/// What a consumer holds of a provider that cannot be read.
+/// Returns the state in a consumer of an endpoint whose provider cannot be read.
 fn last_known_state(
     exposure: &Exposure<'_>,
     provider: &ClusterName,

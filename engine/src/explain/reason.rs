@@ -1,47 +1,50 @@
-//! What is so of an endpoint, a cluster or a service, in one word, with a sentence and what to type.
+//! Reasons for the state of an endpoint, a cluster or a service: one word, a sentence, and a
+//! remedy.
 
 use serde::Serialize;
 
-/// A reason, in words, and what would fix it.
+/// Reason with a message and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Diagnosis {
-    /// The reason.
+    /// Reason, in one word.
     pub reason: Reason,
-    /// What is so, for a person.
+    /// Message for a person.
     pub message: String,
-    /// A command, and where it is to be run if not on the hub.
+    /// Command, with the cluster in which to run it unless that is the hub.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
-/// What is so, in one word; programs read it too.
+/// Reason in one word, which programs read too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Reason {
-    /// The consumer has it.
+    /// The consumer has the endpoint.
     Copied,
-    /// The consumer runs it itself.
+    /// The consumer runs the endpoint itself.
     Own,
-    /// The consumer has it; it gets no traffic for it is not ready.
+    /// The consumer has the endpoint, which gets no traffic because it is not ready.
     NotReady,
-    /// The consumer has it as a standby endpoint: nearer ones are ready, or its provider cannot be reached.
+    /// The consumer has the endpoint as a standby endpoint: nearer ones are ready, or its provider
+    /// cannot be reached.
     Standby,
-    /// The consumer uses it because nearer tiers have too few ready endpoints.
+    /// The consumer uses the endpoint because nearer tiers have too few ready endpoints.
     Promoted,
-    /// No tier of the consumer's takes the provider.
+    /// No tier of the consumer includes the provider.
     NotPreferred,
     /// No provider is in any tier of the consumer.
     NoPreferredProvider,
-    /// The consumer has what the provider gave last.
+    /// The consumer retains the last endpoints of the provider.
     Kept,
-    /// The consumer has it, in Karmada's own slice.
+    /// The consumer has the endpoint, in Karmada's own slice.
     CopiedByKarmada,
     /// Karmada's own controllers manage the MultiClusterService.
     ManagedByKarmada,
-    /// Karmada's own controllers manage it, and have not brought it to the consumer.
+    /// Karmada's own controllers manage the service, and have not brought the endpoint to the
+    /// consumer.
     NotDispatchedByKarmada,
     /// Nobody updates the slices that Karmada's controllers left.
     LeftByKarmada,
-    /// Karmada's own controllers import what is exported.
+    /// Karmada's own controllers import the exported service.
     ImportedByKarmada,
     /// A consumer offers an endpoint that its provider no longer has.
     StaleEndpoints,
@@ -63,7 +66,8 @@ pub enum Reason {
     NoHubService,
     /// A Service of that type has no endpoints.
     ExternalName,
-    /// It is of type LoadBalancer, by which no endpoint goes to another cluster.
+    /// The MultiClusterService is of type LoadBalancer, which brings no endpoint to another
+    /// cluster.
     LoadBalancer,
     /// `spec.ports` names a port that the Service does not have.
     PortNotFound,
@@ -75,7 +79,7 @@ pub enum Reason {
     ControllerNotRunning,
     /// The controller has not processed the last change.
     NotObserved,
-    /// No Cluster of the hub bears the name.
+    /// No Cluster of the hub has the name.
     NotJoined,
     /// The member takes no part: it is in Pull mode, or too old.
     LeftOut,
@@ -85,21 +89,21 @@ pub enum Reason {
     DuplicateMember,
     /// Nothing that the member provides is used.
     Drained,
-    /// It has been out of reach for longer than `--provider-ttl`.
+    /// The member has been unreachable for longer than `--provider-ttl`.
     ProviderTtlExpired,
-    /// The controller does not reach the member.
+    /// The controller cannot reach the member.
     MemberUnreachable,
     /// The member cannot be used until a person acts.
     MemberRefused,
     /// The controller has not synced the member yet.
     MemberPending,
-    /// Whoever asks could not read the member.
+    /// The caller could not read the member.
     MemberNotRead,
-    /// The deletion guard keeps objects of the member.
+    /// The deletion guard holds objects of the member.
     DeletionsSuspended,
     /// The member does not serve the Multi-Cluster Services API.
     DefinitionMissing,
-    /// The namespace is not there.
+    /// The member lacks the namespace.
     NamespaceMissing,
     /// The namespace is being deleted.
     NamespaceTerminating,
@@ -109,7 +113,7 @@ pub enum Reason {
     NotConsumer,
     /// A cluster has endpoints of its own, and nothing exposes them.
     NotNamed,
-    /// The export is not served.
+    /// The hub does not permit the cluster to export from the namespace.
     ExportRefused,
     /// The cluster exports more than one member may.
     QuotaExceeded,
@@ -121,7 +125,7 @@ pub enum Reason {
     ServiceMissing,
     /// A Service that somebody else made does not fit.
     ForeignService,
-    /// Another Service has the place of the one that endpoints are to be behind.
+    /// Another Service has the name of the one that receives the endpoints.
     ServiceConflict,
     /// A ServiceImport that somebody made does not have the addresses of the service.
     NameNotResolved,
@@ -139,7 +143,7 @@ pub enum Reason {
     AddressTypeNotSupported,
     /// The address does not lead to another node.
     AddressNotRoutable,
-    /// The address is not one that the provider may give.
+    /// The provider may not provide the address.
     AddressOutsideRanges,
     /// The endpoint has no address of its slice's type, or the slice cannot be read.
     SliceInvalid,
@@ -155,9 +159,9 @@ pub enum Reason {
     NameTaken,
     /// Somebody changes objects back as often as causeway writes them.
     WriteConflict,
-    /// It is on its way.
+    /// The write is under way.
     Progressing,
-    /// Nothing that is known explains it.
+    /// No known fact explains the state.
     Unexplained,
 }
 
@@ -188,14 +192,14 @@ impl Reason {
         )
     }
 
-    /// Whether it only says that the endpoint is where it should be.
+    /// Whether the reason only reports that the endpoint is where it should be.
     pub fn is_plain(self) -> bool {
         matches!(self, Self::Copied | Self::CopiedByKarmada | Self::Own)
     }
 }
 
 impl Diagnosis {
-    /// Without anything to type.
+    /// Returns a diagnosis without a remedy.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
@@ -204,7 +208,7 @@ impl Diagnosis {
         }
     }
 
-    /// With what to type.
+    /// Adds a remedy.
     #[must_use]
     pub fn fix(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());

@@ -1,4 +1,4 @@
-//! What an explanation holds; also the form that programs read.
+//! Content of an explanation, which is also the form that programs read.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,134 +10,136 @@ use super::reason::{Diagnosis, Reason};
 use crate::model::slice::Path;
 use crate::plan::tiers::{TierState, Tiers};
 
-/// Where the endpoints of a service are.
+/// Locations of the endpoints of a service.
 #[derive(Debug, Serialize)]
 pub struct Explanation {
-    /// The namespace of the service.
+    /// Namespace of the service.
     pub namespace: String,
-    /// Its name.
+    /// Name of the service.
     pub name: String,
-    /// Whether every ready endpoint is in every consumer, there is one, and nothing is known to be wrong.
+    /// Whether at least one endpoint is ready, every ready one is in every consumer, and no problem
+    /// is known.
     pub ready: bool,
-    /// What concerns the service as a whole.
+    /// Diagnoses of the service as a whole.
     pub diagnoses: Vec<Diagnosis>,
-    /// The names under which other clusters reach it.
+    /// Names under which other clusters reach the service.
     pub exposures: Vec<ExposureReport>,
 }
 
-/// A name under which a service reaches other clusters.
+/// Name under which a service reaches other clusters.
 #[derive(Debug, Serialize)]
 pub struct ExposureReport {
-    /// What exposes it: a MultiClusterService, or ServiceExports.
+    /// Kind of the exposing object: a MultiClusterService, or ServiceExports.
     #[serde(serialize_with = "exposure")]
     pub exposure: Path,
-    /// The name by which clients reach it.
+    /// Name by which clients reach the service.
     pub address: String,
-    /// What concerns it as a whole.
+    /// Diagnoses of the exposure as a whole.
     pub diagnoses: Vec<Diagnosis>,
-    /// The clusters whose clients may reach it.
+    /// Clusters whose clients may reach the service.
     pub consumers: Vec<ConsumerReport>,
-    /// The clusters whose pods back it.
+    /// Clusters whose pods back the service.
     pub providers: Vec<ProviderReport>,
 }
 
-/// A cluster whose clients may reach a service.
+/// Cluster whose clients may reach a service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConsumerReport {
-    /// Its name.
+    /// Name of the cluster.
     pub cluster: String,
-    /// Which providers it uses first; absent where it uses all of them alike.
+    /// Failover tiers of its providers; absent if it uses all of them alike.
     #[serde(flatten)]
     pub tiers: Option<TiersReport>,
-    /// What is so of it.
+    /// Diagnoses of the cluster.
     pub diagnoses: Vec<Diagnosis>,
 }
 
-/// Which providers a consumer uses first.
+/// Failover tiers of a consumer's providers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TiersReport {
-    /// The tiers that serve it, nearest first.
+    /// Tiers that serve the consumer, nearest first.
     pub serving_from: Vec<TierReport>,
-    /// The tiers that serve it where those have no ready endpoint, nearest first, then what cannot be reached.
+    /// Tiers that serve it if those have no ready endpoint, nearest first, then the unreachable
+    /// providers.
     pub standby: Vec<TierReport>,
 }
 
-/// Some of the providers of a service.
+/// Tier of the providers of a service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TierReport {
-    /// The word of the tier.
+    /// Word of the tier.
     pub tier: String,
-    /// The clusters that are in it.
+    /// Clusters in the tier.
     pub clusters: Vec<String>,
-    /// How many of their endpoints are ready.
+    /// Number of ready endpoints.
     pub ready: usize,
-    /// How many endpoints they have, but for those that terminate.
+    /// Number of endpoints, except those that terminate.
     pub endpoints: usize,
 }
 
-/// A cluster whose pods back a service.
+/// Cluster whose pods back a service.
 #[derive(Debug, Serialize)]
 pub struct ProviderReport {
-    /// Its name.
+    /// Name of the cluster.
     pub cluster: String,
-    /// What is so of it.
+    /// Diagnoses of the cluster.
     pub diagnoses: Vec<Diagnosis>,
-    /// Its endpoints; where it cannot be read, those that the consumers hold.
+    /// Endpoints of the cluster; if it cannot be read, those that the consumers hold.
     pub endpoints: Vec<EndpointReport>,
 }
 
-/// An endpoint of a provider.
+/// Endpoint of a provider.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointReport {
-    /// Its addresses.
+    /// Addresses of the endpoint.
     pub addresses: Vec<IpAddr>,
-    /// The EndpointSlice in the provider; absent where only what the consumers hold is known.
+    /// EndpointSlice in the provider; absent if only the content of the consumers is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slice: Option<String>,
-    /// Its node.
+    /// Node of the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Its zone.
+    /// Zone of the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// Whether it takes traffic.
+    /// Whether the endpoint takes traffic.
     pub ready: bool,
-    /// Whether it would, were it not terminating.
+    /// Whether the endpoint would take traffic if it were not terminating.
     pub serving: bool,
-    /// Whether its pod is being deleted.
+    /// Whether the pod of the endpoint is being deleted.
     pub terminating: bool,
-    /// What became of it in each consumer.
+    /// State of the endpoint in each consumer.
     pub consumers: Vec<ConsumerState>,
 }
 
-/// What became of an endpoint in a consumer.
+/// State of an endpoint in a consumer.
 #[derive(Debug, Serialize)]
 pub struct ConsumerState {
-    /// The consumer.
+    /// Name of the consumer.
     pub cluster: String,
-    /// Whether it is there.
+    /// Whether the endpoint is in the consumer.
     pub state: EndpointState,
-    /// The EndpointSlice in the consumer.
+    /// EndpointSlice in the consumer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slice: Option<String>,
-    /// Why.
+    /// Reason for the state.
     #[serde(flatten)]
     pub diagnosis: Diagnosis,
 }
 
-/// Whether an endpoint is in a consumer.
+/// Presence of an endpoint in a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum EndpointState {
-    /// An EndpointSlice of the consumer holds it.
+    /// An EndpointSlice of the consumer holds the endpoint.
     Present,
-    /// None does.
+    /// No EndpointSlice of the consumer holds the endpoint.
     Missing,
 }
 
 impl ConsumerState {
-    /// Whether it is there, or is to be used nowhere in the consumer.
+    /// Whether the endpoint is in the consumer, or the consumer uses it in no tier.
     fn is_as_it_should_be(&self) -> bool {
         self.state == EndpointState::Present || self.diagnosis.reason == Reason::NotPreferred
     }
@@ -174,7 +176,7 @@ impl TierReport {
     }
 }
 
-/// `region (member2, member3): 3 of 4 ready`.
+/// Writes `region (member2, member3): 3 of 4 ready`.
 impl fmt::Display for TierReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} ({})", self.tier, self.clusters.join(", "))?;
@@ -209,7 +211,7 @@ impl Explanation {
         explanation
     }
 
-    /// Adds what is known from elsewhere of the service as a whole.
+    /// Adds a diagnosis of the service as a whole that the caller made.
     pub fn add(&mut self, diagnosis: Diagnosis) {
         self.diagnoses.insert(0, diagnosis);
         self.ready = self.is_ready();
@@ -222,7 +224,7 @@ impl Explanation {
             && of_endpoints.all(|one| one.is_as_it_should_be() && one.diagnosis.is_healthy())
     }
 
-    /// Whether it is not ready, and members that could not be read are the only reason.
+    /// Whether the service is not ready, and members that could not be read are the only reason.
     pub fn is_wrong_only_where_unread(&self) -> bool {
         let is_unread = |one: &Diagnosis| one.reason == Reason::MemberNotRead;
         let of_endpoints = self.consumer_states(|endpoint| endpoint.ready);
@@ -236,7 +238,7 @@ impl Explanation {
             })
     }
 
-    /// What is said of the service and of its clusters.
+    /// Iterates over the diagnoses of the service and of its clusters.
     fn of_clusters(&self) -> impl Iterator<Item = &Diagnosis> {
         let of_exposures = self.exposures.iter().flat_map(|exposure| {
             let consumers = exposure.consumers.iter().flat_map(|one| &one.diagnoses);
@@ -246,7 +248,7 @@ impl Explanation {
         self.diagnoses.iter().chain(of_exposures)
     }
 
-    /// What became of these endpoints in each consumer.
+    /// Returns the states of the selected endpoints in each consumer.
     pub fn consumer_states(&self, of: impl Fn(&EndpointReport) -> bool) -> Vec<&ConsumerState> {
         let providers = self
             .exposures
@@ -257,14 +259,14 @@ impl Explanation {
         chosen.flat_map(|endpoint| &endpoint.consumers).collect()
     }
 
-    /// All that is said, of these endpoints too.
+    /// Returns all diagnoses, including those of the selected endpoints.
     pub fn diagnoses_with(&self, of: impl Fn(&EndpointReport) -> bool) -> Vec<&Diagnosis> {
         let states = self.consumer_states(of).into_iter();
         let of_endpoints = states.map(|state| &state.diagnosis);
         self.of_clusters().chain(of_endpoints).collect()
     }
 
-    /// What is wrong, once each.
+    /// Returns the distinct messages of all problems.
     pub fn unhealthy(&self) -> Vec<String> {
         let all = self.diagnoses_with(|endpoint| endpoint.ready).into_iter();
         let unhealthy = all.filter(|one| !one.is_healthy());

@@ -1,4 +1,4 @@
-//! What only the controller knows, as the conditions that it writes report it.
+//! Facts that only the controller has, as the conditions that it writes report them.
 
 use causeway::api::condition::{self, reason};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
@@ -12,7 +12,8 @@ use crate::model::slice::Path;
 use crate::plan::{Settings, TTL_EXPIRED};
 
 impl Index {
-    /// Whether the controller reports that the endpoints of a member are not used because it has been out of reach for too long.
+    /// Whether the controller reports that the endpoints of a member are not used because the
+    /// member has been unreachable for too long.
     pub(crate) fn reports_expired_ttl(&self, name: &ClusterName) -> bool {
         let cluster = self.hub.clusters.get(name);
         let of_cluster = cluster.and_then(|one| condition::find(&one.conditions, condition::READY));
@@ -28,7 +29,8 @@ impl Index {
 }
 
 impl Settings {
-    /// The controller's, as far as the objects of a service show with which flags it was started.
+    /// Returns the controller's settings, as far as the objects of a service show the flags with
+    /// which it was started.
     pub fn reported(hub: &HubLists, members: &Members, key: &ServiceKey) -> Self {
         let settings = Self::default();
         let lists: Vec<_> = members.values().flatten().collect();
@@ -45,7 +47,7 @@ impl Settings {
     }
 }
 
-/// Whether the controller has processed the service and does not say that it is protected.
+/// Whether the controller has processed the service and does not report it as protected.
 fn serves_nevertheless(hub: &HubLists, lists: &[&MemberLists], protected: &str) -> bool {
     let services = hub.multi_cluster_services.iter();
     let services = services.filter_map(|mcs| mcs.status.as_ref()?.conditions.as_deref());
@@ -57,7 +59,7 @@ fn serves_nevertheless(hub: &HubLists, lists: &[&MemberLists], protected: &str) 
     ready.any(|one| !one.message.contains(protected) && one.reason != reason::PENDING)
 }
 
-/// Whether it holds an export or an import that stands for a MultiClusterService.
+/// Whether a member holds an export or an import that represents a MultiClusterService.
 fn has_published(lists: &MemberLists, hub: &str) -> bool {
     let exports = lists.exports.iter().filter_map(ExportView::read);
     let imports = lists.imports.iter().filter_map(ImportView::read);
@@ -66,7 +68,7 @@ fn has_published(lists: &MemberLists, hub: &str) -> bool {
     paths.any(|path| path == Some(Path::Native))
 }
 
-/// Reason and message of a condition, as they are quoted.
+/// Returns the reason and the message of a condition in the form in which they are quoted.
 pub(super) fn quoted(condition: &Condition) -> String {
     format!("{} ({})", condition.reason, condition.message)
 }

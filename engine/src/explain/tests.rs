@@ -1,4 +1,4 @@
-//! Every reason, from a service that is well and in which one thing was changed.
+//! Every reason, each from a healthy service in which one thing was changed.
 
 pub(crate) mod agreement;
 mod clusterset;
@@ -25,7 +25,7 @@ fn source(addresses: &[&str]) -> Object {
     addresses.iter().fold(empty, |made, one| made.endpoint(one))
 }
 
-/// The namespace of b is terminating, and the endpoints of a change.
+/// Begins to delete the namespace of b, and changes the endpoints.
 fn terminate_namespace(env: &mut Environment) {
     let held = json!({"metadata": {"finalizers": ["kubernetes"]}});
     env.on("b", namespace("shop").with(held));
@@ -33,7 +33,7 @@ fn terminate_namespace(env: &mut Environment) {
     env.on("a", source(&["10.1.0.9"])).settle();
 }
 
-/// Members a and b that are synced, and pods of `foo` in a.
+/// Returns members a and b that are synced, and pods of `foo` in a.
 fn backed() -> Environment {
     let mut env = env();
     env.keeps_clusters = true;
@@ -42,7 +42,7 @@ fn backed() -> Environment {
     env
 }
 
-/// `shop/foo`, provided by a and consumed by b, where all is well.
+/// Returns the healthy `shop/foo`, which a provides and b consumes.
 fn healthy() -> Environment {
     let mut env = backed();
     env.on_hub(foo());
@@ -51,13 +51,13 @@ fn healthy() -> Environment {
     env
 }
 
-/// A person annotates a Cluster.
+/// Annotates a Cluster, as a user does.
 fn annotate(env: &mut Environment, name: &str, annotation: &str, value: &str) {
     let annotations = json!({ annotation: value });
     env.on_hub(cluster(name).with(json!({"metadata": {"annotations": annotations}})));
 }
 
-/// What kubectl-mcs would say, with the settings that the objects show.
+/// Returns the explanation of kubectl-mcs, with the settings that the objects show.
 pub(crate) fn explained(env: &Environment) -> Explanation {
     let (hub, members) = env.lists();
     let settings = Settings::reported(&hub, &members, &key("foo"));
@@ -69,7 +69,7 @@ fn all(explanation: &Explanation) -> Vec<Diagnosis> {
     all.cloned().collect()
 }
 
-/// What is changed, whether it is still well, the reason that is given, and a part of what fixes it.
+/// Case: description, change, expected readiness, expected reason, and a part of its remedy.
 type Case = (
     &'static str,
     fn(&mut Environment),

@@ -1,4 +1,5 @@
-//! What a write is to bring about, in a number: the same for writes of the same content to whatever version of the object.
+//! Hash of the content that a write brings about: equal for writes of the same content to any
+//! version of the object.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -8,10 +9,11 @@ use serde_json::Value;
 use crate::model::Operation;
 use crate::model::slice::content_hash;
 
-/// Says what of an object moves without being content: which version is written, and when a condition last changed.
+/// Fields of an object that change without its content: the version that is written, and the time
+/// at which a condition last changed.
 const BOOKKEEPING: [&str; 2] = ["resourceVersion", "lastTransitionTime"];
 
-/// What a write is to bring about.
+/// Returns a hash of the content that a write brings about.
 pub fn content(operation: &Operation) -> u64 {
     let mut hasher = DefaultHasher::new();
     match operation {
@@ -43,12 +45,13 @@ pub fn content(operation: &Operation) -> u64 {
     hasher.finish()
 }
 
-/// What cannot be written as JSON is sent to no API server.
+/// Returns the object as JSON; empty for an object without JSON, which no API server receives.
 fn text(object: &impl Serialize) -> String {
     serde_json::to_string(object).unwrap_or_default()
 }
 
-/// What is taken off depends on what the other put there.
+/// Removes [`BOOKKEEPING`] and `null`: the fields that a patch removes depend on those that the
+/// other writer set.
 fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -54,7 +54,8 @@ impl Ring {
         self.of(&object(), content)
     }
 
-    /// Writes of the same content, a second apart, until they are a fight.
+    /// Writes the same content once a second until it is a conflict. Returns the number of writes
+    /// and the conflict.
     fn fight(&mut self, content: u64) -> (usize, Fight) {
         for number in 1..100 {
             if let Some(fight) = self.write(content) {

@@ -1,4 +1,4 @@
-//! ServiceExports and ServiceImports as the index keeps them.
+//! ServiceExports and ServiceImports as the index holds them.
 
 use std::collections::BTreeMap;
 
@@ -19,29 +19,29 @@ use crate::model::slice::Path;
 pub struct ExportView {
     /// Its UID.
     pub uid: Box<str>,
-    /// Its resourceVersion, as it has to be given back.
+    /// Its resourceVersion, which writes send back unchanged.
     pub resource_version: Box<str>,
-    /// The generation of its spec.
+    /// Generation of its spec.
     pub generation: i64,
-    /// When it was made: of exports that disagree the oldest decides.
+    /// Creation time. The oldest of conflicting exports takes precedence.
     pub created: Option<Timestamp>,
     /// Whether it is terminating.
     pub deleting: bool,
-    /// The hub whose causeway keeps it, where one does.
+    /// UID of the hub whose causeway manages it, if one does.
     pub hub: Option<DefaultAtom>,
-    /// What causeway wrote on it before somebody applied over it.
+    /// Labels and annotations that causeway left on it, if it is foreign now.
     pub marks: Option<Box<Marks>>,
-    /// On whose behalf causeway wrote it.
+    /// Owner on whose behalf causeway wrote it ([`labels::OWNER`]).
     pub owner: Option<Box<str>>,
-    /// What it says.
+    /// Its spec.
     pub spec: ServiceExportSpec,
-    /// What its annotations ask for.
+    /// Failover settings of its annotations.
     pub failover: Failover,
-    /// Who imports it.
+    /// Clusters that import it.
     pub consumers: Consumers,
-    /// What is wrong in its annotations, and is passed over.
+    /// Errors in its annotations; the values are ignored.
     pub misread: FieldErrors,
-    /// The conditions that its status holds.
+    /// Conditions of its status.
     pub conditions: Vec<Condition>,
 }
 
@@ -50,32 +50,33 @@ pub struct ExportView {
 pub struct ImportView {
     /// Its UID.
     pub uid: Box<str>,
-    /// Its resourceVersion, as it has to be given back.
+    /// Its resourceVersion, which writes send back unchanged.
     pub resource_version: Box<str>,
-    /// The generation of its spec.
+    /// Generation of its spec.
     pub generation: i64,
     /// Whether it is terminating.
     pub deleting: bool,
-    /// The hub whose causeway keeps it, where one does.
+    /// UID of the hub whose causeway manages it, if one does.
     pub hub: Option<DefaultAtom>,
-    /// What causeway wrote on it before somebody applied over it.
+    /// Labels and annotations that causeway left on it, if it is foreign now.
     pub marks: Option<Box<Marks>>,
-    /// On whose behalf causeway wrote it.
+    /// Owner on whose behalf causeway wrote it ([`labels::OWNER`]).
     pub owner: Option<Box<str>>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// What it says.
+    /// Its spec.
     pub spec: ServiceImportSpec,
-    /// What its status holds.
+    /// Its status.
     pub status: ServiceImportStatus,
     /// Whether nobody but causeway, of whichever hub, can have written its status.
     pub is_status_ours: bool,
 }
 
 impl ExportView {
-    /// Reads an export from the wire; `None` for one without an identity, which no API server sends.
+    /// Reads an export from the wire. Returns `None` for one without an identity, which no API
+    /// server sends.
     pub fn read(export: &ServiceExport) -> Option<Self> {
         let meta = &export.metadata;
         let (failover, mut misread) = Failover::of(meta);
@@ -102,7 +103,8 @@ impl ExportView {
 }
 
 impl ImportView {
-    /// Reads an import from the wire; `None` for one without an identity, which no API server sends.
+    /// Reads an import from the wire. Returns `None` for one without an identity, which no API
+    /// server sends.
     pub fn read(import: &ServiceImport) -> Option<Self> {
         let meta = &import.metadata;
         Some(Self {
@@ -123,14 +125,16 @@ impl ImportView {
 }
 
 impl ExportView {
-    /// Which way it serves, where this hub's causeway wrote it.
+    /// Returns the exposure that it serves, if this hub's causeway manages it. `None` once it is
+    /// foreign.
     pub fn path(&self, hub: &str) -> Option<Path> {
         path(&self.hub, &self.owner, hub)
     }
 }
 
 impl ImportView {
-    /// Which way it serves, where this hub's causeway wrote it and it is nobody else's by now.
+    /// Returns the exposure that it serves, if this hub's causeway manages it. `None` once it is
+    /// foreign.
     pub fn path(&self, hub: &str) -> Option<Path> {
         path(&self.hub, &self.owner, hub)
     }

@@ -4,7 +4,7 @@ use causeway::api::labels;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-/// The finalizers of a hub object.
+/// Finalizers of a hub object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finalizers(Vec<String>);
 
@@ -13,23 +13,25 @@ impl Finalizers {
         Self(meta.finalizers.clone().unwrap_or_default())
     }
 
-    /// Whether causeway's is among them.
+    /// Whether causeway's finalizer is among them.
     pub fn have_ours(&self) -> bool {
         self.0.iter().any(|name| name == labels::FINALIZER)
     }
 
-    /// A merge patch that adds causeway's to the object, if it still is of that resourceVersion.
+    /// Returns a merge patch that adds causeway's finalizer if the object still has that
+    /// resourceVersion.
     pub fn with_ours(&self, resource_version: &str) -> Value {
         let ours = std::iter::once(labels::FINALIZER);
         patch(resource_version, self.others().chain(ours).collect())
     }
 
-    /// A merge patch that takes causeway's from the object, if it still is of that resourceVersion.
+    /// Returns a merge patch that removes causeway's finalizer if the object still has that
+    /// resourceVersion.
     pub fn without_ours(&self, resource_version: &str) -> Value {
         patch(resource_version, self.others().collect())
     }
 
-    /// Those of others.
+    /// Returns the finalizers of others.
     pub fn others(&self) -> impl Iterator<Item = &str> {
         let all = self.0.iter().map(String::as_str);
         all.filter(|name| *name != labels::FINALIZER)

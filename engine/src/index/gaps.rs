@@ -1,39 +1,39 @@
-//! What consumers lack of services that Karmada manages: Karmada lags behind for a moment, and that
-//! is not reported.
+//! Objects that consumers lack of services that Karmada manages. Karmada's controllers lag for a
+//! moment, which is not reported.
 
 use std::sync::Arc;
 
 use causeway::domain::ClusterName;
 
-/// Something that a consumer lacks.
+/// Object or endpoints that a consumer lacks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gap {
-    /// There is no Service.
+    /// The consumer has no Service.
     Service {
-        /// The consumer.
+        /// Name of the consumer.
         consumer: ClusterName,
     },
-    /// The Service does not fit, and why.
+    /// The Service does not fit.
     Fit {
-        /// The consumer.
+        /// Name of the consumer.
         consumer: ClusterName,
-        /// Why, for a person.
+        /// Reason for a person.
         why: String,
     },
-    /// Ready endpoints of a slice are in no slice of anybody's.
+    /// Ready endpoints of a slice are in no slice of the consumer.
     Endpoints {
-        /// The consumer.
+        /// Name of the consumer.
         consumer: ClusterName,
-        /// The provider.
+        /// Name of the provider.
         provider: ClusterName,
-        /// The name of the slice there.
+        /// Name of the slice in the provider.
         slice: Arc<str>,
     },
     /// Karmada's slice does not show the ready endpoints that its source has.
     Behind {
-        /// The consumer.
+        /// Name of the consumer.
         consumer: ClusterName,
-        /// The name of Karmada's slice there.
+        /// Name of Karmada's slice in the consumer.
         slice: Arc<str>,
     },
 }

@@ -1,15 +1,17 @@
-//! Which members hold something of a service: where there are hundreds, none of them is asked in vain.
+//! Index of the members that hold an object of a service. With hundreds of members, only these have
+//! to be searched.
 
 use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::model::map::HashMap;
 
-/// The members that [hold something](super::member::Member::holds_any) of each service, and perhaps some that do no more.
+/// Members that [hold an object](super::member::Member::holds_any) of each service, and perhaps
+/// some that no longer do.
 #[derive(Debug, Default)]
 pub(super) struct Holders(HashMap<ServiceKey, Vec<ClusterName>>);
 
 impl Holders {
-    /// Notes whether a member holds something of a service.
+    /// Notes whether a member holds an object of a service.
     pub(super) fn note(&mut self, key: &ServiceKey, name: &ClusterName, holds: bool) {
         match (self.0.get_mut(key), holds) {
             (Some(names), _) => match (names.binary_search(name), holds) {
@@ -32,7 +34,7 @@ impl Holders {
         }
     }
 
-    /// Nothing is known of the member any more.
+    /// Removes a member.
     pub(super) fn forget(&mut self, name: &ClusterName) {
         self.0.retain(|_, names| {
             names.retain(|other| other != name);
@@ -40,7 +42,7 @@ impl Holders {
         });
     }
 
-    /// In the order of their names.
+    /// Returns the members that hold an object of the service, in the order of their names.
     pub(super) fn of(&self, key: &ServiceKey) -> &[ClusterName] {
         self.0.get(key).map(Vec::as_slice).unwrap_or_default()
     }

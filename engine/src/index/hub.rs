@@ -1,4 +1,4 @@
-//! What is known of the hub.
+//! Observed state of the hub.
 
 mod change;
 mod cluster;
@@ -31,29 +31,29 @@ use crate::model::map::{HashMap, HashSet};
 use crate::model::object::{is, is_older, key_of};
 use crate::model::{Ack, HubEvent, Signal, TimePoint};
 
-/// All that is known of the hub.
+/// Observed state of the hub.
 #[derive(Debug)]
 pub struct Hub {
-    /// The UID of its kube-system namespace.
+    /// UID of its kube-system namespace.
     pub(crate) uid: Arc<str>,
     /// Its MultiClusterServices.
     pub(crate) multi_cluster_services: HashMap<ServiceKey, McsView>,
     selections: Selections,
     /// Its Services.
     pub(crate) services: HashMap<ServiceKey, ServiceView>,
-    /// The clusters that it knows.
+    /// Its Clusters, including those that are gone and whose members have still to be cleaned.
     pub(crate) clusters: BTreeMap<ClusterName, ClusterView>,
-    /// What exposed services have lost, and since when.
+    /// Losses of exposed services, each with its time.
     pub(crate) lost: HashMap<ServiceKey, Lost>,
-    /// The services that Karmada manages.
+    /// Services that Karmada manages.
     pub(crate) works: Works,
-    /// Where Karmada was seen not to propagate a Service because there is one already.
+    /// Clusters in which Karmada does not propagate a Service because one exists already.
     pub(crate) refused: HashMap<ServiceKey, BTreeSet<ClusterName>>,
-    /// The ServiceExports on the hub itself.
+    /// ServiceExports on the hub itself.
     pub(crate) exports: HubExports,
-    /// The ServiceImports on the hub itself.
+    /// ServiceImports on the hub itself.
     pub(crate) imports: HubImports,
-    /// What is known to be absent from it.
+    /// Evidence of what is absent from it.
     pub(crate) evidence: HubEvidence,
 }
 
@@ -62,39 +62,39 @@ pub struct Hub {
 pub struct McsView {
     /// Its UID.
     pub uid: Box<str>,
-    /// Its resourceVersion, as it has to be given back.
+    /// Its resourceVersion, which writes send back unchanged.
     pub resource_version: Box<str>,
-    /// The generation of its spec.
+    /// Generation of its spec.
     pub generation: i64,
-    /// Since when it is seen terminating.
+    /// Time at which it was first observed terminating.
     pub deleting_since: Option<TimePoint>,
     /// Its finalizers.
     pub finalizers: Finalizers,
-    /// What it asks for, or why that cannot be understood.
+    /// Its spec, or the errors for which it cannot be read.
     pub spec: Result<MultiClusterService, FieldErrors>,
-    /// What its annotations ask for.
+    /// Failover settings of its annotations.
     pub failover: Failover,
-    /// What is wrong in its annotations, and is passed over.
+    /// Errors in its annotations; the values are ignored.
     pub misread: FieldErrors,
-    /// The conditions that its status holds.
+    /// Conditions of its status.
     pub conditions: Vec<Condition>,
-    /// The load balancers that its status holds.
+    /// Load balancers of its status.
     pub ingress: Vec<LoadBalancerIngress>,
-    /// Who but causeway wrote its status last.
+    /// Last writer of its status other than causeway.
     pub status_writer: Option<Box<str>>,
 }
 
-/// What the hub's Service of an exposed name has lost.
+/// Losses of the hub's Service of an exposed name.
 #[derive(Clone, Debug, Default)]
 pub struct Lost {
-    /// The Service itself, as it last was.
+    /// Last state of the Service, if it is gone, and the time at which it went.
     pub service: Option<(ServiceView, TimePoint)>,
-    /// Ports that it had while it was exposed.
+    /// Ports that it lost while it was exposed, each with its time.
     pub ports: Vec<(PortShape, TimePoint)>,
 }
 
 impl Hub {
-    /// A hub of which only the identity is known.
+    /// Returns a hub of which only the identity is known.
     pub fn new(uid: &str) -> Self {
         Self {
             uid: uid.into(),
@@ -111,12 +111,13 @@ impl Hub {
         }
     }
 
-    /// Whether complete lists of MultiClusterServices, Services and Clusters were seen. Until then absence proves nothing.
+    /// Whether complete lists of MultiClusterServices, Services and Clusters were observed. Until
+    /// then absence proves nothing.
     pub fn is_listed(&self) -> bool {
         self.evidence.listed_since.is_some()
     }
 
-    /// How many deletions its lists suggest that do not count yet.
+    /// Returns the number of deletions that its lists suggest and that do not count yet.
     pub fn suspended_deletions(&self) -> usize {
         self.evidence.suspended() + self.works.suspended_deletions()
     }
@@ -132,32 +133,33 @@ impl Hub {
             .suspects_services_lost(missing.count(), all.len())
     }
 
-    /// The UID of its kube-system namespace.
+    /// Returns the UID of its kube-system namespace.
     pub fn uid(&self) -> &str {
         &self.uid
     }
 
-    /// The Cluster of that name.
+    /// Returns the Cluster of that name.
     pub fn cluster(&self, name: &ClusterName) -> Option<&ClusterView> {
         self.clusters.get(name)
     }
 
-    /// The MultiClusterService of that key.
+    /// Returns the MultiClusterService of that key.
     pub fn multi_cluster_service(&self, key: &ServiceKey) -> Option<&McsView> {
         self.multi_cluster_services.get(key)
     }
 
-    /// Whether there is a MultiClusterService of that key.
+    /// Whether a MultiClusterService of that key exists.
     pub fn exposes(&self, key: &ServiceKey) -> bool {
         self.multi_cluster_services.contains_key(key)
     }
 
-    /// The MultiClusterServices that cluster may concern: they select it, or are terminating. Some come more than once.
+    /// Returns the MultiClusterServices that the cluster may concern: they select it, or are
+    /// terminating. Some come more than once.
     pub fn selecting(&self, name: &ClusterName) -> impl Iterator<Item = &ServiceKey> {
         self.selections.of(name)
     }
 
-    /// Which addresses that cluster may give to others.
+    /// Returns the address ranges that the cluster may give to others.
     pub fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
         let declared = self
             .clusters
@@ -243,7 +245,8 @@ impl Hub {
         }
     }
 
-    /// Puts it in the place of the one that is stored, or of `former`.
+    /// Stores the object unless the stored one is newer. The deletion time of the same object is
+    /// taken from the stored one, or from `former`.
     fn put_mcs(
         &mut self,
         object: &api::MultiClusterService,
@@ -326,7 +329,7 @@ impl Hub {
         Some(key)
     }
 
-    /// Remembers the ports that a Service had a moment ago, and forgets the loss of those that are back.
+    /// Notes the ports that a Service lost, and drops those that are back.
     fn note_lost_ports(&mut self, key: &ServiceKey, new: &ServiceView, now: TimePoint) {
         let lost = self.lost.entry(key.clone()).or_default();
         let returned = lost.service.take().map(|(service, _)| service);
@@ -399,8 +402,8 @@ impl Hub {
         }
     }
 
-    /// Whether a newer version of the same Cluster is known. What an accepted list holds is put in its place all the same:
-    /// versions run lower where a store was restored.
+    /// Whether a newer version of the same Cluster was observed. An accepted list replaces it all
+    /// the same: versions run lower after a restore of the store.
     fn has_newer_cluster(&self, object: &api::Cluster) -> bool {
         let meta = &object.metadata;
         let known = self.clusters.get(meta.name.as_deref().unwrap_or_default());
@@ -441,7 +444,8 @@ impl Hub {
         }
     }
 
-    /// Applies the answer to a write. What a watch has shown gone meanwhile stays gone: only a watch shows new objects.
+    /// Applies the answer to a write. An object that a watch has shown deleted in the meantime is
+    /// not restored: only a watch shows new objects.
     pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) {
         match ack {
             Ack::MultiClusterService(object) => {

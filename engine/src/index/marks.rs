@@ -1,5 +1,5 @@
-//! What may have to be planned again. What concerns many services at one time is noted in a word, however often it happens, and the
-//! services are found when they are taken.
+//! Items that may have to be planned again. A change that concerns many services is noted as one
+//! mark, however often it happens. The services are found when the marks are taken.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use causeway::domain::ClusterName;
 use crate::model::map::HashMap;
 use crate::model::{Item, Priority};
 
-/// What was marked since it was taken last.
+/// Marks since they were last taken.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     pub(super) items: HashMap<Item, Priority>,
-    /// Every service, in its turn.
+    /// Whether every service is marked, at low priority.
     pub(super) every_service: bool,
-    /// Members on which services depend: how they stand has changed.
+    /// Members whose state changed: the services that depend on them are marked.
     pub(super) members: BTreeMap<ClusterName, Priority>,
 }
 
@@ -27,7 +27,7 @@ impl Marks {
         }
     }
 
-    /// Marks the services that depend on how a member stands.
+    /// Marks the services that depend on the state of a member.
     pub(super) fn add_services_of(&mut self, name: &ClusterName, priority: Priority) {
         let marked = self.members.entry(name.clone()).or_insert(priority);
         *marked = priority.max(*marked);

@@ -1,4 +1,4 @@
-//! What is known of one member.
+//! Observed state of one member.
 
 mod by_name;
 mod clusterset;
@@ -44,69 +44,71 @@ use crate::model::{
     Ack, DeletedObject, Failure, Generation, Identity, MemberEvent, MemberState, Signal, TimePoint,
 };
 
-/// All that is known of a member.
+/// Observed state of a member.
 #[derive(Debug)]
 pub struct Member {
-    /// Which engagement of the member this is.
+    /// Generation of its engagement.
     pub(crate) generation: Generation,
-    /// Who it is, once it has said so.
+    /// Identity that its API server reported, once it did.
     pub(crate) identity: Option<Identity>,
     /// Whether the API server has reported its identity in this engagement.
     is_identified: bool,
-    /// The UID of the Cluster object by which it is engaged.
+    /// UID of the Cluster object by which it is engaged.
     pub(crate) cluster_uid: Option<Box<str>>,
-    /// Who its Cluster says that it is: the UID of its kube-system namespace.
+    /// UID of its kube-system namespace, as its Cluster records it.
     pub(crate) recorded_uid: Option<String>,
-    /// Whether what it provides is withdrawn because it has been out of reach for too long.
+    /// Whether its endpoints are withdrawn because it has been unreachable for too long.
     pub(crate) ttl_expired: bool,
-    /// What is wrong with its Cluster or its Secret, if anything is.
+    /// Validity of its Cluster and its Secret.
     pub(crate) configuration: Configuration,
-    /// Why it cannot be used, where a person has to act.
+    /// Reasons why it cannot be used until a person acts.
     pub(crate) refusals: Refusals,
     /// Its Services.
     pub(crate) services: Objects<ServiceView>,
     clusterset: Clusterset,
     slices: Slices,
     namespaces: Namespaces,
-    /// What is known to be absent from it.
+    /// Evidence of what is absent from it.
     evidence: MemberEvidence,
     probe_failure: Option<Failure>,
     failing: Option<Failing>,
-    /// Since when the member has been unreachable by the status of its Cluster. Dropped at its first answer to this process.
+    /// Time since which the member has been unreachable by the status of its Cluster. Dropped at
+    /// its first answer to this process.
     pub(super) recorded_outage: Option<Timestamp>,
     outage: Outage<MemberState>,
     clusterset_outage: Outage<Membership>,
-    /// When a Service that selects pods was first observed without an EndpointSlice, of those that came after the lists.
+    /// Times at which Services that select pods were first observed without an EndpointSlice, for
+    /// Services that changed once both kinds were listed.
     awaited_slices: HashMap<ServiceKey, TimePoint>,
 }
 
-/// Since when a member fails in the same way.
+/// Time since which a member fails in the same way.
 #[derive(Clone, Copy, Debug)]
 struct Failing {
     since: TimePoint,
-    /// Since when this process has observed it.
+    /// Time since which this process has observed the failure.
     observed: TimePoint,
     is_unreachable: bool,
 }
 
-/// What the Cluster object and the Secret of a member are worth.
+/// Validity of the Cluster object and the Secret of a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Configuration {
-    /// It is engaged as they say.
+    /// They are valid, and the member is engaged accordingly.
     #[default]
     Valid,
-    /// They are invalid now; it stays engaged as they were before.
+    /// They are invalid now. The member stays engaged with their last valid state.
     Outdated(String),
-    /// They are invalid, and it is not engaged.
+    /// They are invalid, and the member is not engaged.
     Refused(String),
 }
 
-/// What the member itself shows for which it cannot be used until a person acts.
+/// Reasons in the member itself for which it cannot be used until a person acts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// It is another cluster than it was.
+    /// The cluster at its address is another than before.
     pub identity: Option<String>,
-    /// It is the same cluster as another member.
+    /// The cluster is the same as another member.
     pub duplicate: Option<String>,
 }
 
@@ -117,7 +119,7 @@ impl Refusals {
 }
 
 impl Member {
-    /// A member of which nothing is known.
+    /// Returns a member of which nothing was observed.
     pub fn new(generation: Generation) -> Self {
         Self {
             generation,
@@ -142,13 +144,14 @@ impl Member {
         }
     }
 
-    /// Which engagement of the member this is.
+    /// Returns the generation of its engagement.
     pub fn generation(&self) -> Generation {
         self.generation
     }
 
-    /// Begins another engagement, with another address or other credentials. What was known stays known until lists show
-    /// otherwise. Nothing is written before the API server reports its identity.
+    /// Begins another engagement, with another address or other credentials. Observed objects are
+    /// retained until lists show otherwise. Nothing is written before the API server reports its
+    /// identity.
     pub(super) fn engage_again(&mut self, generation: Generation) {
         self.generation = generation;
         self.is_identified = false;
@@ -161,7 +164,7 @@ impl Member {
         self.evidence.forget_failures();
     }
 
-    /// How the member stands.
+    /// Returns the state of the member.
     pub fn member_state(&self) -> MemberState {
         if let Configuration::Refused(why) = &self.configuration {
             return MemberState::Refused(why.clone());
@@ -184,7 +187,8 @@ impl Member {
         }
     }
 
-    /// Returns what statuses report of the member, and when time alone changes it.
+    /// Returns what statuses report of the member, and the time at which it changes without an
+    /// event.
     pub(super) fn reported_state(&self, now: TimePoint) -> (MemberState, Option<TimePoint>) {
         match self.member_state() {
             refused @ MemberState::Refused(_) => (refused, None),
@@ -192,13 +196,14 @@ impl Member {
         }
     }
 
-    /// Failure for which the member counts as unreachable: of the probe, or of the watch without which its endpoints are unknown.
+    /// Returns the failure for which the member counts as unreachable: that of the probe, or of the
+    /// watch of EndpointSlices.
     fn unreachable(&self) -> Option<&Failure> {
         let probe = self.probe_failure.as_ref();
         probe.or(self.evidence.slices.failure.as_ref())
     }
 
-    /// Failure of another watch that is needed to write to the member.
+    /// Returns the failure of another watch that is needed to write to the member.
     fn unwatched(&self) -> Option<(&'static str, &Failure)> {
         let lists = [
             ("Services", &self.evidence.services),
@@ -216,19 +221,21 @@ impl Member {
         self.is_identified && !fails && lists.all(ListEvidence::is_listed)
     }
 
-    /// Why the member takes no part, where its version is too old for EndpointSlices.
+    /// Returns the reason why the member takes no part if its version is too old for
+    /// EndpointSlices.
     pub fn too_old(&self) -> Option<String> {
         let identity = self.identity.as_ref()?;
         (identity.release < KubernetesVersion::OLDEST_MEMBER)
             .then(|| format!("Kubernetes {} is older than 1.21", identity.version))
     }
 
-    /// Whether what the member provides is known, now or from before it became unreachable.
+    /// Whether the slices that the member provides are known, now or from before it became
+    /// unreachable.
     pub fn sources_are_known(&self) -> bool {
         self.evidence.suspected() == 0 && self.has_listed_natives()
     }
 
-    /// The slices that may back a service.
+    /// Returns the slices that may back a service.
     pub fn sources(
         &self,
         key: &ServiceKey,
@@ -237,7 +244,7 @@ impl Member {
         sources.into_iter().flat_map(ByName::iter)
     }
 
-    /// Whether any slice of the service has a ready endpoint; `None` where that is unknown.
+    /// Returns whether any slice of the service has a ready endpoint; `None` if that is unknown.
     pub fn has_ready(&self, key: &ServiceKey) -> Option<bool> {
         let sources = || self.sources(key).map(|(_, source)| source);
         let mut endpoints = sources().flat_map(|source| source.endpoints());
@@ -250,7 +257,7 @@ impl Member {
         }
     }
 
-    /// The copies of every hub for a service, but for those whose deletion was acknowledged.
+    /// Returns the copies of every hub for a service, except those whose deletion was acknowledged.
     pub fn copies(
         &self,
         key: &ServiceKey,
@@ -263,17 +270,18 @@ impl Member {
             .filter(|(_, copy)| !copy.is_deleted())
     }
 
-    /// The copy of that name.
+    /// Returns the copy of that name.
     pub fn copy(&self, key: &ServiceKey, name: &str) -> Option<&Written<CopiedSlice>> {
         self.slices.copies.get(key)?.get(name)
     }
 
-    /// What has the name of a copy of the service and is none.
+    /// Returns the slice that has the name of a copy of the service and is none.
     pub fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
         self.slices.in_the_way(key, name)
     }
 
-    /// The copies behind the Service of that key that were made on behalf of that owner and lost their labels.
+    /// Returns the copies of the Service of that key that were made on behalf of that owner and
+    /// lost their labels.
     pub fn lost_copies(
         &self,
         service: &ServiceKey,
@@ -282,7 +290,8 @@ impl Member {
         self.slices.lost_copies(service, owner)
     }
 
-    /// The slices of other clusters that Karmada's own controllers keep behind the Service of that key.
+    /// Returns the slices of other clusters that Karmada's own controllers maintain for the Service
+    /// of that key.
     pub fn karmadas_slices(
         &self,
         service: &ServiceKey,
@@ -290,17 +299,20 @@ impl Member {
         self.slices.of_karmada(service)
     }
 
-    /// The one of that name.
+    /// Returns the slice of that name that Karmada's own controllers maintain for the Service of
+    /// that key.
     pub fn karmadas_slice(&self, service: &ServiceKey, name: &str) -> Option<&KarmadasSlice> {
         self.slices.one_of_karmada(service, name)
     }
 
-    /// Up to which version what is known of that slice is of a state that its cluster has lost, as a second list has confirmed.
+    /// Returns the newest version of that slice that its cluster has lost, as a second list
+    /// confirmed. Older versions are lost too.
     pub fn lost_versions(&self, source: &Uid) -> Option<u64> {
         self.evidence.rollbacks.lost_versions(source)
     }
 
-    /// Notes that a copy names that version of a source slice, which is newer than what the member shows.
+    /// Notes that a copy names that version of a source slice, which is newer than the one that the
+    /// member shows.
     pub(super) fn suspect_rollback(
         &mut self,
         key: &ServiceKey,
@@ -310,17 +322,19 @@ impl Member {
         self.evidence.rollbacks.suspect(key, version, now)
     }
 
-    /// How many deletions its initial lists suggest, of what copies elsewhere record. What it provides is unknown meanwhile.
+    /// Returns the number of deletions that its initial lists suggest, compared with the sources
+    /// that copies record. The member's endpoints are unknown while it is not 0.
     pub fn suspected_deletions(&self) -> usize {
         self.evidence.suspected()
     }
 
-    /// Its initial lists suggest so many deletions.
+    /// Notes the number of deletions that its initial lists suggest.
     pub(super) fn suspect_deletions(&mut self, deletions: usize, now: TimePoint) {
         self.evidence.suspect(deletions, now);
     }
 
-    /// All deletions that its lists suggest and that do not count yet, and since when there are as many.
+    /// Returns the number of deletions that its lists suggest and that do not count yet, and the
+    /// time since which they are as many.
     pub fn suspended_deletions(&self) -> SuspendedDeletions {
         self.evidence.suspended()
     }
@@ -330,51 +344,53 @@ impl Member {
         self.evidence.has_listed_natives()
     }
 
-    /// Its next lists are initial ones, from other watches. Whether anything is known from the lists before.
+    /// Marks its next lists as initial ones, from other watches. Returns true if lists were
+    /// complete before.
     pub(super) fn expect_initial_lists(&mut self) -> bool {
         self.evidence.expect_initial_lists()
     }
 
-    /// Its next lists of ServiceExports and ServiceImports are initial ones where other versions are served now. Returns true if its
-    /// exports were listed before.
+    /// Marks its next lists of ServiceExports and ServiceImports as initial ones if other versions
+    /// are served now. Returns true if its exports were listed before.
     pub(super) fn expect_clusterset_lists(&mut self, served: &Served) -> bool {
         let before = self.clusterset.served.as_ref();
         let is_same = before.is_none_or(|before| before.versions() == served.versions());
         !is_same && self.evidence.expect_clusterset_lists()
     }
 
-    /// Its next lists come from watches that know nothing of what was suspected; the services that are to be looked at again.
+    /// Drops suspected rollbacks: the next lists come from watches that did not observe them.
+    /// Returns the services that are to be reviewed.
     pub(super) fn drop_suspected_rollbacks(&mut self) -> Vec<ServiceKey> {
         self.evidence.rollbacks.drop_suspected()
     }
 
-    /// The Service, but for one whose deletion was acknowledged.
+    /// Returns the Service, except one whose deletion was acknowledged.
     pub fn service(&self, key: &ServiceKey) -> Option<&ServiceView> {
         self.services.view(key)
     }
 
-    /// The ServiceExport, but for one that is terminating.
+    /// Returns the ServiceExport, except one that is terminating.
     pub fn export(&self, key: &ServiceKey) -> Option<&ExportView> {
         let export = self.clusterset.exports.view(key);
         export.filter(|export| !export.deleting)
     }
 
-    /// Whether that export goes beyond what the member may export.
+    /// Returns the limit of the member's quota that the export exceeds, if it exceeds one.
     pub fn beyond_quota(&self, key: &ServiceKey, quota: &Quota) -> Option<BeyondQuota> {
         self.clusterset.by_age.beyond(key, quota)
     }
 
-    /// The ServiceExport, and how its state is known.
+    /// Returns the ServiceExport, with writes that no watch has shown yet.
     pub fn written_export(&self, key: &ServiceKey) -> Option<&Written<ExportView>> {
         self.clusterset.exports.get(key)
     }
 
-    /// The ServiceImport, but for one whose deletion was acknowledged.
+    /// Returns the ServiceImport, except one whose deletion was acknowledged.
     pub fn import(&self, key: &ServiceKey) -> Option<&ImportView> {
         self.clusterset.imports.view(key)
     }
 
-    /// The ServiceImport, and how its state is known.
+    /// Returns the ServiceImport, with writes that no watch has shown yet.
     pub fn written_import(&self, key: &ServiceKey) -> Option<&Written<ImportView>> {
         self.clusterset.imports.get(key)
     }
@@ -394,28 +410,29 @@ impl Member {
         }
     }
 
-    /// Since when the Service, which selects pods, has been observed without an EndpointSlice. `None` for a Service that the initial
-    /// lists held.
+    /// Returns the time since which the Service, which selects pods, has been observed without an
+    /// EndpointSlice. `None` for a Service that did not change once both kinds were listed.
     pub fn slice_awaited_since(&self, key: &ServiceKey) -> Option<TimePoint> {
         self.awaited_slices.get(key).copied()
     }
 
-    /// Since when an export has been without its Service.
+    /// Returns the time since which an export has been without its Service.
     pub fn service_lost_since(&self, key: &ServiceKey) -> Option<TimePoint> {
         self.clusterset.lost_services.get(key).copied()
     }
 
-    /// Whether the member takes part in the clusterset.
+    /// Returns whether the member takes part in the clusterset.
     pub fn membership(&self) -> Membership {
         self.clusterset.membership(&self.evidence)
     }
 
-    /// Returns what statuses report of [`Member::membership`], and when time alone changes it.
+    /// Returns what statuses report of [`Member::membership`], and the time at which it changes
+    /// without an event.
     pub fn reported_membership(&self, now: TimePoint) -> (Membership, Option<TimePoint>) {
         self.clusterset_outage.reported(self.membership(), now)
     }
 
-    /// In which version the member's exports are followed, if they are.
+    /// Returns the version in which the member's exports are watched, if they are.
     pub fn exports_followed(&self) -> Option<Version> {
         match self.membership() {
             Membership::Part { exports, .. } => exports,
@@ -423,7 +440,7 @@ impl Member {
         }
     }
 
-    /// How the member's imports are followed, if they are.
+    /// Returns the version in which the member's imports are watched, if they are.
     pub fn imports_followed(&self) -> Option<ServedImports> {
         match self.membership() {
             Membership::Part { imports, .. } => imports,
@@ -431,29 +448,31 @@ impl Member {
         }
     }
 
-    /// Whether it is known which Services the member exports, now or from before it became unreachable.
+    /// Whether the exports of the member and their Services are known, now or from before it became
+    /// unreachable.
     pub fn exports_are_known(&self) -> bool {
         let known =
             self.clusterset.exports_are_known(&self.evidence) && self.evidence.services.is_listed();
         known && self.evidence.suspected() == 0
     }
 
-    /// What its API server refused of a derived Service.
+    /// Returns the persistent rejection of a derived Service by its API server.
     pub fn derived_refusal(&self, key: &ServiceKey) -> Option<&DerivedRefusal> {
         self.clusterset.refusals.get(key)
     }
 
-    /// Notes that its API server refused a derived Service.
+    /// Notes a persistent rejection of a derived Service by its API server.
     pub fn note_derived_refusal(&mut self, key: ServiceKey, refusal: DerivedRefusal) {
         self.clusterset.refusals.insert(key, refusal);
     }
 
-    /// The state of a namespace.
+    /// Returns the state of a namespace.
     pub fn namespace(&self, name: &str) -> NamespaceState {
         self.namespaces.get(name)
     }
 
-    /// The services that the member exports, or imports because a person says so.
+    /// Returns the keys of all ServiceExports and ServiceImports of the member; some more than
+    /// once.
     pub fn clusterset_keys(&self) -> impl Iterator<Item = &ServiceKey> {
         let exports = self.clusterset.exports.iter().map(|(key, _)| key);
         let imports = self.clusterset.imports.iter().map(|(key, _)| key);
@@ -567,8 +586,10 @@ impl Member {
         }
     }
 
-    /// A member is its kube-system namespace's UID: what another cluster says under its name is not listened to. Which one is
-    /// meant its Cluster says; where that does not, it is the one that was observed first, unless that was refused as another member's.
+    /// Applies the identity that the API server reports. A member is identified by the UID of its
+    /// kube-system namespace; the events of another cluster under its name are ignored. The
+    /// expected UID is the one that its Cluster records. Without a record it is the one that was
+    /// observed first, unless that was refused as another member's.
     fn identify(&mut self, identity: Identity) {
         let observed = self.identity.as_ref().map(|identity| &identity.uid);
         let meant = observed.filter(|_| self.refusals.duplicate.is_none());
@@ -611,7 +632,8 @@ impl Member {
         self.outage.note(self.member_state(), is_sure, now);
     }
 
-    /// Applies the answer to a write; the services of which something may be held now.
+    /// Applies the answer to a write. Returns the services of which the member may now hold an
+    /// object.
     pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) -> Vec<ServiceKey> {
         let mut held = Vec::new();
         let tombstones = &self.evidence.tombstones;

@@ -1,4 +1,5 @@
-//! ServiceExports on the hub itself that export nothing there, which is to be said.
+//! ServiceExports on the hub itself. They export nothing unless the hub is a member, which is
+//! reported.
 
 use causeway::domain::{ClusterName, ServiceKey};
 
@@ -6,9 +7,9 @@ use super::Index;
 use super::hub::ClusterView;
 
 impl Index {
-    /// The ServiceExports on the hub, with their UIDs, that were not reported yet and that do nothing there. None while that is not
-    /// certain: on a Karmada control plane they are propagated into members, and where the hub is a member they are exported like any
-    /// other.
+    /// Takes the ServiceExports on the hub, with their UIDs, that have no effect and were not
+    /// reported yet. Returns none while that is uncertain: a Karmada control plane propagates them
+    /// into members, and a hub that is a member exports them like any other.
     pub fn take_misplaced_exports(&mut self) -> Vec<(ServiceKey, Box<str>)> {
         let hub = &self.hub;
         if !hub.exports.has_unsaid() || !hub.works.are_unserved() || self.may_be_a_member() {
@@ -17,7 +18,8 @@ impl Index {
         self.hub.exports.take_unsaid()
     }
 
-    /// Whether the hub is one of its own members, or may be: some member has not said yet who it is.
+    /// Whether the hub is one of its own members, or may be: its Clusters are not listed, or the
+    /// identity of a member is unknown.
     fn may_be_a_member(&self) -> bool {
         let is_hub = |name: &ClusterName| {
             let member = self.members.get(name);

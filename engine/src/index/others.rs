@@ -1,4 +1,4 @@
-//! What others do to the objects that causeway keeps.
+//! Changes of others to objects that causeway manages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::gaps::Gap;
 use crate::model::{Lane, ObjectId, TimePoint};
 
 impl Index {
-    /// Who but causeway wrote the object last, as far as that was seen.
+    /// Returns the last writer of the object other than causeway, as far as one was observed.
     pub fn other_writer(&self, lane: &Lane, object: &ObjectId) -> Option<&str> {
         match (lane, object) {
             (Lane::Member(name), ObjectId::Service(key)) => {
@@ -25,7 +25,8 @@ impl Index {
         }
     }
 
-    /// The members whose Service of that key causeway delivered, where one of Karmada's policies is to propagate it too.
+    /// Returns the members whose Service of that key causeway delivered although one of Karmada's
+    /// policies claims the hub's Service.
     pub fn beside_policy(&self, key: &ServiceKey) -> impl Iterator<Item = &ClusterName> {
         let service = self.hub.services.get(key);
         let has_policy = self.hub.exposes(key) && service.is_some_and(|service| service.has_policy);
@@ -37,7 +38,8 @@ impl Index {
         holders.map(|(name, _)| name)
     }
 
-    /// Notes in which clusters Karmada was seen not to propagate the Service of that key because there is one already.
+    /// Notes the clusters in which Karmada does not propagate the Service of that key because one
+    /// exists already.
     pub fn note_propagation(&mut self, key: &ServiceKey, refused: BTreeSet<ClusterName>) {
         match refused.is_empty() {
             true => self.hub.refused.remove(key),
@@ -45,12 +47,12 @@ impl Index {
         };
     }
 
-    /// Notes what consumers lack now of a service that Karmada manages.
+    /// Notes the objects that consumers now lack of a service that Karmada manages.
     pub fn note_gaps(&mut self, key: &ServiceKey, gaps: BTreeSet<Gap>, now: TimePoint) {
         self.gaps.note(key, gaps, now);
     }
 
-    /// Notes which slices disagree now with those of Kubernetes on readiness.
+    /// Notes the slices that now disagree with those of Kubernetes on readiness.
     pub fn note_disagreements(
         &mut self,
         key: &ServiceKey,
@@ -60,7 +62,8 @@ impl Index {
         self.disagreements.note(key, slices, now);
     }
 
-    /// Where Karmada cannot propagate the Service of that key because of the one that causeway delivered.
+    /// Returns the clusters in which Karmada cannot propagate the Service of that key because
+    /// causeway delivered one.
     pub fn refused_propagation(&self, key: &ServiceKey) -> Vec<&ClusterName> {
         let refused = self.hub.refused.get(key);
         let is_refused = |name: &&ClusterName| refused.is_some_and(|all| all.contains(*name));

@@ -1,4 +1,4 @@
-//! How much one member's exports may cost the others, and which of them go beyond that.
+//! Limits of one member's exports, and the exports that exceed them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +10,11 @@ use super::clusterset::ExportView;
 use crate::model::map::HashMap;
 use crate::model::slice::Path;
 
-/// What one member may export. Each export takes an address of the service range in every other cluster, and room in their
-/// stores.
+/// Maximum that one member may export. Each export takes an address of the service range in every
+/// other cluster, and space in their stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Exports.
+    /// Number of exports.
     pub exports: usize,
     /// Bytes of exported labels and annotations, of all exports together.
     pub metadata: usize,
@@ -29,12 +29,13 @@ impl Default for Quota {
     }
 }
 
-/// What of a quota an export goes beyond.
+/// Limit of a quota that an export exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeyondQuota {
-    /// So many are exported that are older.
+    /// Maximum number of exports. At least as many are older.
     Exports(usize),
-    /// With those that are older its labels and annotations have more bytes than that.
+    /// Maximum number of bytes. The labels and annotations of the export and of all older ones have
+    /// more.
     Metadata(usize),
 }
 
@@ -58,18 +59,19 @@ impl fmt::Display for BeyondQuota {
     }
 }
 
-/// The exports of a member by age, the oldest first; of those as old the one whose key comes first. One without a time is the
-/// youngest.
+/// Exports of a member by age, the oldest first; those of the same age by key. An export without a
+/// creation time is the youngest.
 #[derive(Debug, Default)]
 pub(super) struct ByAge {
     sizes: BTreeMap<(Timestamp, ServiceKey), usize>,
     created: HashMap<ServiceKey, Timestamp>,
-    /// The sum of all sizes.
+    /// Sum of all sizes.
     bytes: usize,
 }
 
 impl ByAge {
-    /// An export is there, or is not any more. Those that stand for a MultiClusterService are the hub's own.
+    /// Adds, updates or removes an export. Exports on behalf of a MultiClusterService are the hub's
+    /// own and do not count.
     pub(super) fn note(&mut self, key: &ServiceKey, export: Option<&ExportView>) {
         if let Some(created) = self.created.remove(key) {
             let size = self.sizes.remove(&(created, key.clone()));
@@ -89,7 +91,8 @@ impl ByAge {
         }
     }
 
-    /// Whether the export goes beyond the quota. Where all exports together do not, none is looked at; else no more than it allows.
+    /// Returns the limit that the export exceeds, if it exceeds one. Reads no export if all of them
+    /// are within the quota, else no more than the quota allows.
     pub(super) fn beyond(&self, key: &ServiceKey, quota: &Quota) -> Option<BeyondQuota> {
         if self.sizes.len() <= quota.exports && self.bytes <= quota.metadata {
             return None;
@@ -142,7 +145,7 @@ mod tests {
         ExportView::read(&object).expect("its identity")
     }
 
-    /// The rule, by adding up whatever is there.
+    /// The rule, as the sum over all older exports.
     fn summed(by_age: &ByAge, key: &ServiceKey, quota: &Quota) -> bool {
         let up_to = by_age
             .sizes

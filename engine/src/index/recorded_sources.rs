@@ -1,9 +1,11 @@
-//! Initial lists are compared with what is recorded elsewhere: what has to be gathered for that, and what is to be reviewed and
-//! listed again after it. What follows from a comparison is [`crate::evidence`]'s to say.
+//! Compares initial lists with the sources that copies record: gathers both, and marks what is to
+//! be reviewed or listed again. [`crate::evidence`] concludes from a comparison.
 //!
-//! A provider whose initial lists lack much of what copies record, or all of it, is unknown until its lists hold it, or a second
-//! list lacks it too. A cluster that copies record and the hub's initial list lacks is unknown likewise, for a Cluster does not
-//! go unobserved; and where members hold much of which the hub shows no MultiClusterService, none of it is collected before.
+//! A provider is unknown if its initial lists lack many of the sources that copies record, or all
+//! of them. It is known once its lists hold them, or once a second list lacks them too. A cluster
+//! that copies record and that the hub's initial list lacks is unknown likewise: a Cluster is not
+//! deleted unobserved. If members hold many services without a MultiClusterService on the hub, none
+//! of them is collected before a second list.
 
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::SignedDuration;
@@ -18,18 +20,20 @@ use crate::model::served::Served;
 use crate::model::slice::{Path, SourceVersion};
 use crate::model::{Item, Lane, Priority, TimePoint};
 
-/// How far the clock of a person who confirms deletions may be ahead.
+/// Maximum time by which the clock of a person who confirms deletions may be ahead.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(1);
 
 impl Index {
-    /// Lanes whose API servers are to be listed a second time; those since the last call.
+    /// Takes the lanes whose API servers are to be listed a second time, as requested since the
+    /// last call.
     pub fn take_second_lists(&mut self) -> HashSet<Lane> {
         std::mem::take(&mut self.second_lists)
     }
 
-    /// A copy names a newer version of a provider's slice than the provider shows: either this index is behind, or the provider's store
-    /// was restored, or somebody forged the version. A second list shows which. Returns when to review the service, if a list was
-    /// requested in vain of late.
+    /// Notes that a copy names a newer version of a provider's slice than the provider shows.
+    /// Either this index is behind, or the provider's store was restored, or the version is forged;
+    /// a second list shows which. Returns the time at which to review the service if a recent list
+    /// was requested in vain.
     pub fn suspect_rollback(
         &mut self,
         provider: &ClusterName,
@@ -49,8 +53,8 @@ impl Index {
         }
     }
 
-    /// Whether a person confirmed the member's suspended deletions. A time in the future is ignored: it would confirm deletions
-    /// that nobody has seen.
+    /// Whether a person confirmed the member's suspended deletions. A time in the future is
+    /// ignored: it would confirm deletions that nobody has observed.
     pub fn deletions_are_confirmed(&self, name: &ClusterName, now: TimePoint) -> bool {
         let confirmed = self
             .hub
@@ -67,7 +71,8 @@ impl Index {
         }
     }
 
-    /// The member's next lists are initial ones, from other watches: they are compared with what copies record.
+    /// Marks the member's next lists as initial ones, from other watches. They are compared with
+    /// the sources that copies record.
     pub fn expect_initial_lists(&mut self, name: &ClusterName) {
         let Some(member) = self.members.get_mut(name) else {
             return;
@@ -80,7 +85,8 @@ impl Index {
         }
     }
 
-    /// Other versions of ServiceExports or ServiceImports are served: other watches begin, and their next lists are initial ones.
+    /// Marks the next lists of ServiceExports and ServiceImports as initial ones if other versions
+    /// are served: other watches begin.
     pub(super) fn expect_clusterset_lists(&mut self, name: &ClusterName, served: &Served) {
         let member = self.members.get_mut(name);
         if member.is_some_and(|member| member.expect_clusterset_lists(served)) {
@@ -88,14 +94,16 @@ impl Index {
         }
     }
 
-    /// Has every member keep what its copies record of that provider, to compare its initial lists with it.
+    /// Records in every member the sources of its copies in that provider, to compare the
+    /// provider's initial lists with them.
     fn record_sources_in(&mut self, provider: &ClusterName) {
         for member in self.members.values_mut() {
             member.record_sources_in(&self.hub.uid, provider);
         }
     }
 
-    /// A member reported a complete list: what it holds is compared with what others record, and the other way round.
+    /// Compares a complete list of a member with the sources that others record, and the sources
+    /// that its own copies record with the lists of others.
     pub(super) fn compare_member(
         &mut self,
         name: &ClusterName,
@@ -127,7 +135,8 @@ impl Index {
         }
     }
 
-    /// The providers of a member's copies that lack the source of any of them, or were not listed yet.
+    /// Returns the providers of a member's copies that lack the source of a copy, or were not
+    /// listed yet.
     fn untraced(&self, name: &ClusterName) -> HashSet<DefaultAtom> {
         let mut untraced = HashSet::default();
         let copies = self.members.get(name).into_iter();
@@ -153,7 +162,7 @@ impl Index {
         untraced
     }
 
-    /// The hub reported a complete list.
+    /// Compares a complete list of the hub with the state of the members.
     pub(super) fn compare_hub(&mut self, list: CompleteList) {
         let clusters = &self.hub.clusters;
         let is_listed = |name: &ClusterName| clusters.contains_key(name);
@@ -172,7 +181,7 @@ impl Index {
         }
     }
 
-    /// Compares a provider's initial lists with what the copies record.
+    /// Compares a provider's initial lists with the sources that copies record.
     fn compare_initial_lists(&mut self, name: &ClusterName, now: TimePoint) {
         let Some(member) = self.members.get(name) else {
             return;
@@ -207,7 +216,8 @@ impl Index {
         self.mark_all_services();
     }
 
-    /// Compares the hub's list of Clusters with one that copies come from.
+    /// Suspects the deletion of a cluster that copies come from if the hub's list of Clusters lacks
+    /// it.
     fn compare_cluster(&mut self, name: &ClusterName) {
         let hub = &mut self.hub;
         if hub.clusters.contains_key(name) || !hub.evidence.suspect_cluster(name) {
@@ -217,7 +227,8 @@ impl Index {
         self.second_lists.insert(Lane::Hub);
     }
 
-    /// Compares the hub's initial list of MultiClusterServices with what a member holds.
+    /// Compares the hub's initial list of MultiClusterServices with the services of which a member
+    /// holds objects.
     fn compare_services(&mut self, name: &ClusterName) {
         let member = self.members.get(name);
         let Some(member) = member.filter(|member| member.has_listed_natives()) else {

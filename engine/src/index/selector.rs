@@ -1,23 +1,24 @@
-//! Which pods back a Service, in little memory: a `BTreeMap` takes half a kilobyte for one label.
+//! Selector of the pods of a Service, in little memory: a `BTreeMap` takes half a kilobyte for one
+//! label.
 
 use std::collections::BTreeMap;
 
-/// Labels and their values, in the order of the labels; no pods are selected where there is none.
+/// Labels and their values, in the order of the labels. Without a label no pod is selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector(Box<[(Box<str>, Box<str>)]>);
 
 impl Selector {
-    /// Whether no label is asked for.
+    /// Whether it has no label.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The labels and their values, in the order of the labels.
+    /// Returns the labels and their values, in the order of the labels.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.0.iter().map(|(label, value)| (&**label, &**value))
     }
 
-    /// As the API has it.
+    /// Returns the selector as the API represents it.
     pub fn to_map(&self) -> BTreeMap<String, String> {
         let owned = |(label, value): (&str, &str)| (label.to_owned(), value.to_owned());
         self.iter().map(owned).collect()

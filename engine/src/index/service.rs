@@ -1,4 +1,4 @@
-//! Services as the index keeps them, the hub's and the members'.
+//! Services of the hub and of the members, as the index holds them.
 
 use std::fmt;
 
@@ -13,67 +13,67 @@ use string_cache::DefaultAtom;
 use super::selector::Selector;
 use crate::model::memory::fitted;
 
-/// What is known of a Service.
+/// Observed state of a Service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceView {
     /// Its UID.
     pub uid: Box<str>,
-    /// Its resourceVersion, as it has to be given back.
+    /// Its resourceVersion, which writes send back unchanged.
     pub resource_version: Box<str>,
-    /// When it was made.
+    /// Creation time.
     pub created: Option<Timestamp>,
     /// Whether it is terminating.
     pub deleting: bool,
-    /// The hub whose causeway keeps it, where one does.
+    /// UID of the hub whose causeway manages it, if one does.
     pub hub: Option<DefaultAtom>,
-    /// What causeway wrote on it before somebody applied over it.
+    /// Labels and annotations that causeway left on it, if it is foreign now.
     pub marks: Option<Box<Marks>>,
-    /// On whose behalf causeway wrote it.
+    /// Owner on whose behalf causeway wrote it ([`labels::OWNER`]).
     pub owner: Option<Box<str>>,
-    /// The exported service that it was derived for, where it is one of causeway's `derived-` Services.
+    /// Name of the exported service that causeway derived it for, if it is a `derived-` Service.
     pub derived_for: Option<Box<str>>,
     /// Whether Karmada propagated it ([`labels::KARMADA_MANAGED`]).
     pub by_karmada: bool,
-    /// Who but causeway was last seen to write it, where causeway keeps it.
+    /// Last observed writer other than causeway, if causeway manages the Service.
     pub other_writer: Option<Box<str>>,
     /// Whether one of Karmada's policies claims it ([`labels::POLICY_IDS`]).
     pub has_policy: bool,
-    /// What it asks for.
+    /// Part of its spec that causeway copies.
     pub shape: ServiceShape,
     /// Cluster or Local.
     pub internal_traffic_policy: Option<Box<str>>,
-    /// The address families that the API server gave it, the first first: IPv4, IPv6.
+    /// Address families that the API server assigned, the primary one first: IPv4, IPv6.
     pub ip_families: Vec<Box<str>>,
-    /// Its virtual addresses, in the order of the families; none when it is headless.
+    /// Virtual addresses, in the order of the families; none for a headless Service.
     pub cluster_ips: Vec<Box<str>>,
-    /// Where its load balancer is reached.
+    /// Addresses of its load balancer.
     pub ingress: Vec<LoadBalancerIngress>,
 }
 
-/// The part of a Service's spec that causeway copies, with the API server's defaults filled in.
+/// Part of a Service's spec that causeway copies, with the API server's defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceShape {
-    /// How clients reach it.
+    /// Way in which clients reach it.
     pub kind: ServiceKind,
-    /// Whether it asks the cloud for a load balancer.
+    /// Whether it requests a load balancer.
     pub load_balancer: bool,
     /// Its ports.
     pub ports: Vec<PortShape>,
-    /// Which pods back it; none when empty.
+    /// Selector of its pods; selects none when empty.
     pub selector: Selector,
     /// None or ClientIP.
     pub session_affinity: String,
-    /// How long a client sticks to an endpoint, in seconds.
+    /// Time for which a client stays with an endpoint, in seconds.
     pub affinity_seconds: Option<i32>,
-    /// A preference such as PreferClose.
+    /// Preference such as PreferClose.
     pub traffic_distribution: Option<String>,
     /// Whether endpoints count before they are ready.
     pub publish_not_ready_addresses: bool,
-    /// Whether it wants both address families.
+    /// Whether it requests both address families.
     pub dual_stack: bool,
 }
 
-/// How clients reach a Service.
+/// Way in which clients reach a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceKind {
     /// By a virtual address.
@@ -99,19 +99,20 @@ impl fmt::Display for ServiceKind {
 pub struct PortShape {
     /// Protocol, number and name.
     pub port: ServicePort,
-    /// Where the pods listen.
+    /// Port of the pods.
     pub target: IntOrString,
-    /// The application protocol.
+    /// Application protocol.
     pub app_protocol: Option<String>,
 }
 
-/// The address of a Service that has none.
+/// Value of `clusterIP` of a headless Service.
 const HEADLESS_IP: &str = "None";
 const CLIENT_IP: &str = "ClientIP";
 const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
 
 impl ServiceView {
-    /// Reads a Service from the wire; `None` for one without an identity, which no API server sends.
+    /// Reads a Service from the wire. Returns `None` for one without an identity, which no API
+    /// server sends.
     pub fn read(service: &Service) -> Option<Self> {
         let meta = &service.metadata;
         let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
@@ -158,27 +159,29 @@ impl ServiceView {
         self.hub.as_deref() == Some(hub) && self.derived_for.is_none()
     }
 
-    /// Whether some hub's causeway keeps it, or did until somebody applied over it.
+    /// Whether some hub's causeway manages it, or did until it became foreign.
     pub fn is_marked(&self) -> bool {
         self.hub.is_some() || self.marks.is_some()
     }
 
-    /// Whether causeway derived it for the exported service of that key, as far as what somebody applied over it lets it tell.
+    /// Whether causeway derived it for the exported service of that key, or may have: a Service
+    /// that became foreign may have lost the record of it.
     pub fn may_stand_for(&self, key: &ServiceKey) -> bool {
         self.derived_for.as_deref() == Some(&*key.name) || self.marks.is_some()
     }
 
-    /// Whether this is the Service that causeway, for that hub, derived for the exported service of that key.
+    /// Whether this is the Service that causeway derived, for that hub, for the exported service of
+    /// that key.
     pub fn is_derived_for(&self, key: &ServiceKey, hub: &str) -> bool {
         self.hub.as_deref() == Some(hub) && self.derived_for.as_deref() == Some(&*key.name)
     }
 
-    /// Whether it only names another host, and has no endpoints.
+    /// Whether it is an alias of another host, without endpoints.
     pub fn is_external_name(&self) -> bool {
         self.shape.kind == ServiceKind::ExternalName
     }
 
-    /// The ports, by name, number and protocol.
+    /// Returns the ports, by name, number and protocol.
     pub fn ports(&self) -> Vec<ServicePort> {
         self.shape
             .ports
@@ -189,7 +192,7 @@ impl ServiceView {
 }
 
 impl ServiceShape {
-    /// Whether two shapes ask for the same; the order of ports means nothing.
+    /// Whether two shapes request the same, in any order of the ports.
     pub fn is_like(&self, other: &Self) -> bool {
         let all_in =
             |one: &Self, other: &Self| one.ports.iter().all(|port| other.ports.contains(port));

@@ -4,7 +4,7 @@ use super::*;
 use crate::fixtures::objects::{Kind, NAMESPACE, cluster, mcs, namespace, service, slice};
 use crate::fixtures::{Environment, env, hub_event, key, name};
 
-/// Two exposed services in two members, and one that nobody exposes.
+/// Returns an environment with two exposed services in two members, and one that nobody exposes.
 fn three_services() -> Environment {
     let mut env = env();
     env.member("member1").member("member2");

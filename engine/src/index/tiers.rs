@@ -1,4 +1,5 @@
-//! Which tiers carried services in their consumers when they were last planned, and since when fewer would have been enough.
+//! Active tiers of services in their consumers as of the last plan, and the time since which fewer
+//! would have been enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,24 +9,24 @@ use crate::model::TimePoint;
 use crate::model::map::HashMap;
 use crate::model::slice::Path;
 
-/// How one consumer used the tiers of a service.
+/// Tiers of a service in one consumer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NotedTiers {
-    /// The farthest tier that carried; none where all providers are alike.
+    /// Farthest active tier; `None` where all providers are alike.
     pub farthest: Option<Tier>,
-    /// Since when nearer tiers have had enough ready endpoints.
+    /// Time since which nearer tiers have had enough ready endpoints.
     pub enough_since: Option<TimePoint>,
 }
 
-/// The consumers of a service, by exposure.
+/// Consumers of a service, by exposure.
 pub type TiersOfService = BTreeMap<(Path, ClusterName), NotedTiers>;
 
-/// So many services does a consumer get by that farthest tier.
+/// Consumer, farthest active tier, and the number of services that the consumer gets by it.
 pub type TierCount = (ClusterName, String, usize);
 
 type Counts = BTreeMap<(ClusterName, String), usize>;
 
-/// How consumers used the tiers of services, per service.
+/// Tiers of all services in their consumers.
 #[derive(Debug, Default)]
 pub struct TierNotes {
     services: HashMap<ServiceKey, TiersOfService>,
@@ -33,7 +34,7 @@ pub struct TierNotes {
 }
 
 impl TierNotes {
-    /// Since when the nearer tiers of a consumer have had enough ready endpoints.
+    /// Returns the time since which the nearer tiers of a consumer have had enough ready endpoints.
     pub fn enough_since(
         &self,
         key: &ServiceKey,
@@ -44,7 +45,7 @@ impl TierNotes {
         of_service.get(&(path, consumer.clone()))?.enough_since
     }
 
-    /// Notes how all consumers of a service use its tiers now; the counts that changed.
+    /// Notes the active tiers of a service in all its consumers. Returns the counts that changed.
     pub fn note(&mut self, key: &ServiceKey, tiers: TiersOfService) -> Vec<TierCount> {
         let before = match tiers.is_empty() {
             true => self.services.remove(key),
@@ -70,7 +71,7 @@ impl TierNotes {
         changed.collect()
     }
 
-    /// Forgets all; the counts that changed.
+    /// Drops all notes. Returns the counts that changed.
     pub fn forget(&mut self) -> Vec<TierCount> {
         let counts = std::mem::take(self).counts.into_keys();
         counts.map(|(cluster, tier)| (cluster, tier, 0)).collect()

@@ -1,4 +1,4 @@
-//! How many MultiClusterServices are not Ready, by the reason of that.
+//! Number of MultiClusterServices that are not Ready, by reason.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use causeway::domain::ServiceKey;
 use super::hub::McsView;
 use crate::model::map::HashMap;
 
-/// What Ready says of MultiClusterServices that are not. A status may hold what somebody else wrote: that counts as [`OTHER`], so that
-/// there are few reasons always.
+/// Reasons of a Ready condition that is not true. A status may hold a reason that somebody else
+/// wrote: it counts as [`OTHER`], which bounds the number of reasons.
 const REASONS: [&str; 9] = [
     reason::PENDING,
     reason::SERVICE_NOT_FOUND,
@@ -22,13 +22,13 @@ const REASONS: [&str; 9] = [
     reason::MANAGED_BY_KARMADA,
 ];
 
-/// Stands for reasons that causeway does not write.
+/// Reason in place of all that causeway does not write.
 pub const OTHER: &str = "Other";
 
-/// So many MultiClusterServices are not Ready for that reason.
+/// Reason, and the number of MultiClusterServices that are not Ready for it.
 pub type ReasonCount = (&'static str, usize);
 
-/// Why MultiClusterServices are not Ready, per service.
+/// Reasons why MultiClusterServices are not Ready, by service.
 #[derive(Debug, Default)]
 pub struct UnreadyNotes {
     services: HashMap<ServiceKey, &'static str>,
@@ -36,7 +36,7 @@ pub struct UnreadyNotes {
 }
 
 impl UnreadyNotes {
-    /// Notes why a service is not Ready, if it is not; the counts that changed.
+    /// Notes the reason why a service is not Ready, or that it is. Returns the counts that changed.
     pub fn note(&mut self, key: &ServiceKey, reason: Option<&'static str>) -> Vec<ReasonCount> {
         let before = match reason {
             Some(reason) => self.services.insert(key.clone(), reason),
@@ -58,7 +58,7 @@ impl UnreadyNotes {
         fewer.into_iter().chain(more).collect()
     }
 
-    /// Forgets all; the counts that changed.
+    /// Drops all notes. Returns the counts that changed.
     pub fn forget(&mut self) -> Vec<ReasonCount> {
         let counts = std::mem::take(self).counts.into_iter();
         let counted = counts.filter(|(_, count)| *count > 0);
@@ -66,7 +66,7 @@ impl UnreadyNotes {
     }
 }
 
-/// Why a MultiClusterService is not Ready; `None` where it is, or is being deleted.
+/// Returns the reason why a MultiClusterService is not Ready; `None` if it is Ready or terminating.
 pub fn not_ready(mcs: &McsView) -> Option<&'static str> {
     if mcs.is_deleting() {
         return None;

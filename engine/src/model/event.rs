@@ -1,4 +1,4 @@
-//! What the watches of the hub and of the members tell.
+//! Events from the watches of the hub and of the members.
 #![allow(
     clippy::large_enum_variant,
     reason = "most events are the large ones, and each is moved twice"
@@ -15,30 +15,33 @@ use super::served::Served;
 use super::slice::ObservedSlice;
 use super::work::ServiceWork;
 
-/// How often a member has been engaged: what an earlier engagement still says is not listened to.
+/// Number of times that a member has been engaged. Events of an earlier engagement are ignored.
 pub type Generation = u64;
 
-/// What a watch reports.
+/// Report of a watch.
 #[derive(Debug)]
 pub enum Signal<K> {
-    /// All objects that there are, from a complete list of the most recent state: replaces what was known.
+    /// All objects that exist, from a complete list of the most recent state: replaces the observed
+    /// objects.
     Listed(Vec<K>),
-    /// The last list is a second one, requested later and over a new connection: it confirms what the first one lacked.
+    /// The last list is a second one, requested later and over a new connection: it confirms that
+    /// the objects which the first one lacked are deleted.
     Confirmed,
-    /// So many objects are missing from a list that their deletions are suspended: they count as there until a second list.
+    /// Number of objects that a list lacks, so many that their deletions are suspended: they count
+    /// as present until a second list.
     DeletionsSuspended(usize),
-    /// The object was made or changed.
+    /// The object was created or changed.
     Applied(K),
-    /// The object is gone; this is its last state.
+    /// The object was deleted; this is its last state.
     Deleted(K),
-    /// The API server accepted the watch: from here on changes arrive. Reported after every reconnection.
+    /// The API server accepted the watch, so changes arrive. Reported after every reconnection.
     Connected,
-    /// The API server is not being watched; it is being tried again. Reported once, and again when the reason changes.
+    /// The watch failed and is being retried. Reported once, and again when the reason changes.
     Failed(Failure),
 }
 
 impl<K> Signal<K> {
-    /// The same signal with other objects.
+    /// Converts the objects of the signal.
     pub fn map<T>(self, mut convert: impl FnMut(K) -> T) -> Signal<T> {
         match self {
             Self::Listed(objects) => Signal::Listed(objects.into_iter().map(convert).collect()),
@@ -52,7 +55,7 @@ impl<K> Signal<K> {
     }
 }
 
-/// What the hub says.
+/// Event of the hub.
 #[derive(Debug)]
 pub enum HubEvent {
     /// MultiClusterServices.
@@ -63,26 +66,26 @@ pub enum HubEvent {
     Clusters(Signal<api::Cluster>),
     /// Secrets of one namespace that hold members' credentials.
     Secrets(String, Signal<Secret>),
-    /// Whether it serves Karmada's Works; reported once it is known, and when it changes.
+    /// Whether the hub serves Karmada's Works; reported once this is known, and when it changes.
     WorksServed(bool),
     /// Karmada's Works that may propagate services.
     Works(Signal<ServiceWork>),
-    /// Whether it serves ServiceExports; reported once it is known, and when it changes.
+    /// Whether the hub serves ServiceExports; reported once this is known, and when it changes.
     ExportsServed(bool),
     /// ServiceExports on the hub itself.
     Exports(Signal<HubExport>),
-    /// Whether it serves ServiceImports; reported once it is known, and when it changes.
+    /// Whether the hub serves ServiceImports; reported once this is known, and when it changes.
     ImportsServed(bool),
     /// ServiceImports on the hub itself.
     Imports(Signal<HubImport>),
 }
 
-/// What a member says.
+/// Event of a member.
 #[derive(Debug)]
 pub enum MemberEvent {
-    /// Who the member is, reported once on every connection before anything else.
+    /// Identity of the member, reported once on every connection before anything else.
     Identified(Identity),
-    /// The same member gives another version now; its watches go on.
+    /// The same member reports another version; its watches go on.
     VersionChanged(Identity),
     /// Its Services.
     Services(Signal<Service>),
@@ -90,9 +93,10 @@ pub enum MemberEvent {
     Slices(Signal<ObservedSlice>),
     /// Its Namespaces, without their specs.
     Namespaces(Signal<Namespace>),
-    /// What of the Multi-Cluster Services API it serves; reported once it is known, and when it changes.
+    /// Versions and fields of the Multi-Cluster Services API that it serves; reported once they are
+    /// known, and when they change.
     Served(Served),
-    /// Why it cannot be asked what it serves of that API.
+    /// Reason why discovery of that API fails.
     NotDiscovered(Failure),
     /// Its ServiceExports.
     Exports(Signal<ServiceExport>),
@@ -102,13 +106,13 @@ pub enum MemberEvent {
     Probed(Result<(), Failure>),
 }
 
-/// Who a member is.
+/// Identity of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The UID of its kube-system namespace.
+    /// UID of its kube-system namespace.
     pub uid: String,
-    /// The version it gives, such as v1.36.3.
+    /// Version that it reports, such as v1.36.3.
     pub version: String,
-    /// The version by which it behaves.
+    /// Kubernetes version that its behaviour follows.
     pub release: KubernetesVersion,
 }

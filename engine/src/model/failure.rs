@@ -1,4 +1,4 @@
-//! Why a request to an API server failed, in words that stay the same while the failure does.
+//! Reasons why a request to an API server failed. The text is stable while the failure is the same.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -6,16 +6,16 @@ use std::fmt;
 use causeway::api::bounds;
 use kube::core::Status;
 
-/// A failed request: one line of bounded length.
+/// Failed request: one line of bounded length.
 ///
-/// Failures are equal if they have the same kind and the same message of ours. The text of the API server is not compared: a request
-/// id in it would make each refusal another one.
+/// Failures are equal if they have the same kind and the same message of ours. The text of the API
+/// server is not compared: a request id in it would make each refusal another one.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What sort of failure it is.
+    /// Kind of failure.
     pub kind: FailureKind,
     message: Box<str>,
-    /// The text of the API server, if it is repeated.
+    /// Text of the API server, if it is repeated.
     detail: Box<str>,
 }
 
@@ -27,10 +27,10 @@ impl PartialEq for Failure {
 
 impl Eq for Failure {}
 
-/// The sorts of failures that are distinguished.
+/// Kinds of failures that are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// Nothing listens at the address.
+    /// No process listens at the address.
     Refused,
     /// No answer in time.
     Timeout,
@@ -46,14 +46,14 @@ pub enum FailureKind {
     NotServed,
     /// 409: the object has changed since it was read.
     Conflict,
-    /// 409: an object of that name is there already.
+    /// 409: an object of that name already exists.
     AlreadyExists,
     /// 404 of the object.
     NotFound,
     /// 400, 413, 422: the request is not acceptable and will not become so.
     Invalid,
-    /// 422: a Service asks for an address that another has. That of a deleted Service is given back a moment after its watches
-    /// have shown the deletion.
+    /// 422: a Service requests an address that another one has. The API server releases the address
+    /// of a deleted Service a moment after watches have reported the deletion.
     AddressTaken,
     /// 429: too many requests.
     TooMany,
@@ -61,14 +61,14 @@ pub enum FailureKind {
     Server,
     /// 410: the resourceVersion or the page is no longer kept.
     Expired,
-    /// It sends more than is listened to.
+    /// The API server sends more than the limits allow.
     Excess,
     /// Anything else.
     Other,
 }
 
 impl FailureKind {
-    /// The kind, as metrics name it.
+    /// Returns the kind, as metrics name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Refused => "refused",
@@ -93,12 +93,13 @@ impl FailureKind {
 }
 
 impl Failure {
-    /// A failure of that kind, with a message of ours.
+    /// Returns a failure of that kind, with a message of ours.
     pub fn new(kind: FailureKind, message: impl AsRef<str>) -> Self {
         Self::quoting(kind, message.as_ref(), "")
     }
 
-    /// A failure of that kind, with a message of ours (may be empty) before a text of another program.
+    /// Returns a failure of that kind, with a message of ours (may be empty) before a text of
+    /// another program.
     pub fn quoting(kind: FailureKind, message: &str, detail: &str) -> Self {
         Self {
             kind,
@@ -107,24 +108,24 @@ impl Failure {
         }
     }
 
-    /// A deadline passed without an answer.
+    /// Returns the failure of a deadline that passed without an answer.
     pub fn timeout() -> Self {
         Self::new(FailureKind::Timeout, "no answer in time")
     }
 
-    /// The failure that a Status object reports.
+    /// Returns the failure that a Status object reports.
     pub fn from_status(status: &Status) -> Self {
         of_status(status)
     }
 
-    /// Replaces the last failure, unless it equals this one: its text stays then.
+    /// Replaces the last failure. Retains the last one, with its text, if the two are equal.
     pub fn note(self, last: &mut Option<Self>) {
         if last.as_ref() != Some(&self) {
             *last = Some(self);
         }
     }
 
-    /// Whether the API server as a whole fails or is out of reach, rather than this one request.
+    /// Whether the API server as a whole fails or is unreachable, rather than this one request.
     pub fn is_connection(&self) -> bool {
         matches!(
             self.kind,
@@ -183,7 +184,8 @@ fn of_status(status: &Status) -> Failure {
     }
 }
 
-/// Keeps the webhook's name and drops the rest, which holds addresses and ports.
+/// Returns the failure of an admission webhook, with the webhook's name. Drops the rest of the
+/// text, which contains addresses and ports.
 fn webhook_failure(text: &str) -> Failure {
     let message = match text.split('"').nth(1) {
         Some(name) => format!("its admission webhook {name} fails"),

@@ -6,20 +6,20 @@ use kube::core::PartialObjectMeta;
 
 use super::object::key_of;
 
-/// A ServiceExport on the hub.
+/// ServiceExport on the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubExport {
-    /// Its namespace and name; none for one without, which no API server sends.
+    /// Its namespace and name; `None` if one is missing, which no API server sends.
     pub(crate) key: Option<ServiceKey>,
     pub(crate) uid: Box<str>,
 }
 
-/// A ServiceImport on the hub.
+/// ServiceImport on the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubImport(pub(crate) Option<ServiceKey>);
 
 impl HubExport {
-    /// What is read of one.
+    /// Reads the metadata of a ServiceExport.
     pub fn read(export: PartialObjectMeta<ServiceExport>) -> Self {
         Self {
             key: key_of(&export.metadata),
@@ -29,7 +29,7 @@ impl HubExport {
 }
 
 impl HubImport {
-    /// What is read of one.
+    /// Reads the metadata of a ServiceImport.
     pub fn read(import: PartialObjectMeta<ServiceImport>) -> Self {
         Self(key_of(&import.metadata))
     }

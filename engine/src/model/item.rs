@@ -1,12 +1,12 @@
-//! What is planned, one at a time.
+//! Units of planning.
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-/// Something that may have to be planned again.
+/// Unit of planning: a service or a member, which is planned as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Item {
-    /// A service, in all clusters.
+    /// Service, in all clusters.
     Service(ServiceKey),
-    /// A member, as the hub shows it.
+    /// Member, as the hub shows it.
     Cluster(ClusterName),
 }

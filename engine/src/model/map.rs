@@ -1,11 +1,12 @@
-//! Tables of the engine. Most of what a plan looks up are names of a few dozen bytes, which [`foldhash`] hashes several times faster
-//! than the standard library's default. Each process has seeds of its own, so nobody outside can choose names that collide.
+//! Hash tables of the engine. Most keys that a plan looks up are names of a few dozen bytes, which
+//! [`foldhash`] hashes several times faster than the standard library's default. Each process has
+//! seeds of its own, so nobody outside can choose names that collide.
 
 use std::collections;
 
 use foldhash::fast::RandomState;
 
-/// A hash map.
+/// Hash map.
 pub type HashMap<K, V> = collections::HashMap<K, V, RandomState>;
-/// A hash set.
+/// Hash set.
 pub type HashSet<T> = collections::HashSet<T, RandomState>;

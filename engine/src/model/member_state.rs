@@ -1,4 +1,4 @@
-//! How a member stands.
+//! State of a member.
 
 use std::time::Duration;
 
@@ -6,39 +6,40 @@ use causeway::domain::Unreachable;
 
 use super::time_point::TimePoint;
 
-/// How a member stands, as far as planning is concerned.
+/// State of a member, as far as planning needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberState {
-    /// All its lists were seen and its watches are connected.
+    /// All its lists are complete and its watches are connected.
     Synced,
     /// Its initial lists are not complete.
     Syncing,
-    /// It does not answer: its probe or the watch of its EndpointSlices fails.
+    /// The member does not answer: its probe or the watch of its EndpointSlices fails.
     Unreachable {
-        /// Since when: an earlier process may have recorded it in the Cluster's status.
+        /// Start of the outage: an earlier process may have recorded it in the Cluster's status.
         since: TimePoint,
-        /// Since when this process has observed it.
+        /// Time since which this process has observed the outage.
         observed: TimePoint,
-        /// Why, shortly.
+        /// Reason, in short.
         why: String,
     },
-    /// It answers, and another of its watches fails. Nothing is written to it; what it provides is used.
+    /// The member answers, and another of its watches fails. Nothing is written to it; its
+    /// endpoints are used.
     Unwatched {
-        /// Since when.
+        /// Start of the failure.
         since: TimePoint,
-        /// Which kind, and why.
+        /// Kind whose watch fails, and the reason.
         why: String,
     },
-    /// It cannot be used until a person changes something.
+    /// The member cannot be used until a person changes something.
     Refused(String),
-    /// It takes no part, and nothing waits for it.
+    /// The member takes no part, and nothing waits for it.
     LeftOut(String),
-    /// No Cluster object bears the name.
+    /// No Cluster object has the name.
     NotJoined,
 }
 
 impl MemberState {
-    /// Returns the same state; a failing one has lasted at least since then.
+    /// Returns the same state with an outage that began at `since` or earlier.
     pub fn lasting_since(mut self, since: TimePoint) -> Self {
         if let Self::Unreachable { since: own, .. } | Self::Unwatched { since: own, .. } = &mut self
         {
@@ -47,10 +48,11 @@ impl MemberState {
         self
     }
 
-    /// Returns when the member has been unreachable for `patience`; `None` if it is not unreachable.
+    /// Returns when the member has been unreachable for `patience`; `None` if it is not
+    /// unreachable.
     ///
-    /// The outage that an earlier process recorded counts. This process observes it for a minute in any case: the member may have
-    /// answered while no process ran.
+    /// The outage that an earlier process recorded counts. This process observes it for a minute in
+    /// any case: the member may have answered while no process ran.
     pub fn unreachable_for(&self, patience: Duration) -> Option<TimePoint> {
         let Self::Unreachable {
             since, observed, ..

@@ -1,6 +1,7 @@
-//! What is kept for long is to take no more memory than it needs.
+//! Exact allocation of data that is held for long.
 
-/// The same in memory of its own size. To shrink it is not enough: allocators leave a block that is still half full as it is.
+/// Returns the elements in memory of exactly their size. Shrinking does not suffice: allocators
+/// leave a block that is still half full as it is.
 pub(crate) fn fitted<T>(all: Vec<T>) -> Vec<T> {
     if all.capacity() == all.len() {
         return all;

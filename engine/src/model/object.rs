@@ -1,9 +1,9 @@
-//! Which object this is, and in which version.
+//! Identity and version of objects.
 
 use causeway::domain::ServiceKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// The service key of an object.
+/// Returns the service key of an object.
 pub fn key_of(meta: &ObjectMeta) -> Option<ServiceKey> {
     Some(ServiceKey::new(
         meta.namespace.as_deref()?,
@@ -11,12 +11,13 @@ pub fn key_of(meta: &ObjectMeta) -> Option<ServiceKey> {
     ))
 }
 
-/// Whether the object still is the one of that UID.
+/// Whether the object has that UID.
 pub fn is(uid: &str, meta: &ObjectMeta) -> bool {
     meta.uid.as_deref() == Some(uid)
 }
 
-/// Whether one resourceVersion is before another (comparable as numbers, KEP-5504). Unknown forms are never older.
+/// Whether one resourceVersion is before another (comparable as numbers, KEP-5504). Unknown forms
+/// are never older.
 pub fn is_older(one: &str, other: &str) -> bool {
     match (one.parse::<u64>(), other.parse::<u64>()) {
         (Ok(one), Ok(other)) => one < other,

@@ -1,15 +1,17 @@
-//! How soon an item is planned.
+//! Priority of items in the queue of the planner.
 
-/// How soon an item is planned; the least first.
+/// Priority of an item, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Priority {
-    /// In its turn, and in a while: a member was listed for the first time, or stands as it should again. Where one does, others are
-    /// about to follow, which may concern the same thousands of services.
+    /// Normal turn, after a pause: a member was listed for the first time, or has recovered. Other
+    /// members are likely to follow soon, and may concern the same thousands of services.
     Settling,
-    /// In its turn: a whole list was reported, or how a member stands has changed, which may concern it. There may be many thousands.
+    /// Normal turn: a watch reported a whole list, or the state of a member has changed, which may
+    /// concern the item. Such a change may concern many thousands of items.
     Low,
-    /// In a moment, together with what follows: a copy of it was written or seen, which is mostly the echo of a write.
+    /// After a moment, together with later changes: a copy of the service was written or observed,
+    /// which is mostly the echo of a write.
     Debounced,
-    /// Next: something happened to it.
+    /// Next: the item itself has changed.
     High,
 }

@@ -1,8 +1,11 @@
-//! What became of a Service that one of Karmada's policies propagates, as its ResourceBinding on the hub says it.
+//! Result of a Karmada policy that propagates a Service, as its ResourceBinding on the hub reports
+//! it.
 //!
-//! The binding of a Service `foo` is `foo-service` (karmada-io/karmada, `pkg/util/names`, GenerateBindingName). Where a member has a Service of
-//! the name that Karmada did not put there, and the policy does not say `conflictResolution: Overwrite`, Karmada leaves that alone and
-//! says "already exists" of the cluster (`pkg/util/objectwatcher/objectwatcher.go`, Update; `pkg/util/helper/workstatus.go`).
+//! The binding of a Service `foo` is `foo-service` (karmada-io/karmada, `pkg/util/names`,
+//! GenerateBindingName). If a member has a Service of the name that Karmada did not create, and the
+//! policy does not contain `conflictResolution: Overwrite`, Karmada leaves the Service alone and
+//! reports "already exists" for the cluster (`pkg/util/objectwatcher/objectwatcher.go`, Update;
+//! `pkg/util/helper/workstatus.go`).
 
 use std::collections::BTreeSet;
 
@@ -12,13 +15,13 @@ use serde::Deserialize;
 const ALREADY_THERE: &str = "already exists";
 const FULLY_APPLIED: &str = "FullyApplied";
 
-/// What became of the propagation of a Service.
+/// Result of the propagation of a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Binding")]
 pub struct Propagation {
-    /// The clusters that had a Service of the name already, which Karmada left alone.
+    /// Clusters that already had a Service of the name, which Karmada left alone.
     pub refused: BTreeSet<ClusterName>,
-    /// Whether it has come to its end.
+    /// Whether the propagation is complete.
     pub is_complete: bool,
 }
 
@@ -70,7 +73,7 @@ impl From<Binding> for Propagation {
     }
 }
 
-/// The message about a Service that Karmada cannot propagate because of causeway's.
+/// Returns the message about a Service that Karmada cannot propagate because of causeway's.
 pub fn advice(key: &ServiceKey, clusters: &[&ClusterName]) -> String {
     let names: Vec<_> = clusters.iter().map(|name| name.as_str()).collect();
     format!(

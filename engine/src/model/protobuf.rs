@@ -1,6 +1,7 @@
-//! Protocol Buffers, as API servers send built-in kinds: the fields of a message one after the other, nothing of it copied.
+//! Protocol Buffers, as API servers send built-in kinds: the fields of a message in their order,
+//! none of them copied.
 //!
-//! The encoding: <https://protobuf.dev/programming-guides/encoding/>; what is around an object:
+//! Encoding: <https://protobuf.dev/programming-guides/encoding/>; envelope of an object:
 //! <https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding>.
 
 mod write;
@@ -9,10 +10,10 @@ use thiserror::Error;
 
 pub use self::write::{Message, enveloped};
 
-/// What the encoding of an object begins with.
+/// First bytes of an encoded object.
 pub const MAGIC: &[u8] = b"k8s\0";
 
-/// Why a message cannot be read.
+/// Error of a message that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// The message ends within a field.
@@ -21,34 +22,35 @@ pub enum Malformed {
     /// A field has no number, or a type that is not used.
     #[error("a field has a number or a type that no message of Kubernetes has")]
     Field,
-    /// A text is no UTF-8.
+    /// A text is not UTF-8.
     #[error("a text is not UTF-8")]
     Text,
-    /// It does not begin as an object does.
+    /// The message does not begin as an object does.
     #[error("no object of Kubernetes begins so")]
     Magic,
 }
 
-/// The value of a field.
+/// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// A number, or a truth value.
+    /// Number, or a truth value.
     Number(u64),
-    /// A text, bytes, or a message.
+    /// Text, bytes, or a message.
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message, in their order; it ends after the first that is malformed.
+/// Iterator over the fields of a message, in their order; it ends after the first that is
+/// malformed.
 #[derive(Clone, Debug)]
 pub struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The fields of that message.
+    /// Returns the fields of that message.
     pub fn of(message: &'a [u8]) -> Self {
         Self(message)
     }
 
-    /// What has not been read yet.
+    /// Returns the bytes that have not been read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }
@@ -122,7 +124,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The bytes; none where it is a number.
+    /// Returns the bytes; empty if it is a number.
     pub fn bytes(self) -> &'a [u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -130,15 +132,15 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text; empty where it is a number.
+    /// Returns the text; empty if it is a number.
     ///
     /// # Errors
-    /// Where it is no UTF-8.
+    /// The text is not UTF-8.
     pub fn text(self) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.bytes()).map_err(|_| Malformed::Text)
     }
 
-    /// The number; none where it is not a number.
+    /// Returns the number; `None` if it is not a number.
     pub fn number(self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(number),
@@ -146,16 +148,16 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is true.
+    /// Whether the truth value is true.
     pub fn is_true(self) -> bool {
         self.number().is_some_and(|number| number != 0)
     }
 }
 
-/// The message of an object as it stands in an answer: a `runtime.Unknown` after four bytes.
+/// Returns the message of an object from an answer: a `runtime.Unknown` after four bytes.
 ///
 /// # Errors
-/// Where it begins otherwise, or breaks off.
+/// The answer begins otherwise, or breaks off.
 pub fn object(encoded: &[u8]) -> Result<&[u8], Malformed> {
     const RAW: u32 = 2;
     let unknown = encoded.strip_prefix(MAGIC).ok_or(Malformed::Magic)?;

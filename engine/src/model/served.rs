@@ -1,29 +1,30 @@
-//! What of the Multi-Cluster Services API a member serves: definitions come and go while it runs, and older ones lack fields.
+//! Versions and fields of the Multi-Cluster Services API that a member serves: definitions are
+//! created and deleted while it runs, and older ones lack fields.
 
 use causeway::api::multicluster::Version;
 
-/// What of the Multi-Cluster Services API a member serves.
+/// Versions and fields of the Multi-Cluster Services API that a member serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// The version in which ServiceExports are served, if they are.
+    /// Version in which ServiceExports are served, if they are.
     pub exports: Option<Version>,
-    /// How ServiceImports are served, if they are.
+    /// Version and fields in which ServiceImports are served, if they are.
     pub imports: Option<ServedImports>,
 }
 
 impl Served {
-    /// The versions in which ServiceExports and ServiceImports are watched.
+    /// Returns the versions in which ServiceExports and ServiceImports are watched.
     pub fn versions(&self) -> [Option<Version>; 2] {
         [self.exports, self.imports.map(|imports| imports.version)]
     }
 }
 
-/// How a member serves ServiceImports.
+/// Version and fields in which a member serves ServiceImports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServedImports {
-    /// The version.
+    /// Version of the API.
     pub version: Version,
-    /// The fields that its definition knows: what it does not know is dropped when it is written.
+    /// Fields of the definition: the API server drops others when an object is written.
     pub fields: ImportFields,
 }
 
@@ -45,7 +46,7 @@ pub struct ImportFields {
 }
 
 impl ImportFields {
-    /// All that the newest definition has.
+    /// All fields, as in the newest definition.
     pub const ALL: Self = Self {
         two_ips: true,
         ip_families: true,
@@ -55,7 +56,7 @@ impl ImportFields {
         endpoint_slice_objects: true,
     };
 
-    /// What the first definition had.
+    /// Fields of the first definition.
     pub const FIRST: Self = Self {
         two_ips: false,
         ip_families: false,

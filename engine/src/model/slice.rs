@@ -1,4 +1,4 @@
-//! EndpointSlices as the index keeps them: sources in a compact form, copies as an identity and a hash.
+//! EndpointSlices in the index: sources in a compact form, copies as an identity and a hash.
 
 mod canonical;
 mod content;

@@ -1,4 +1,4 @@
-//! When something happened, by two clocks: one that measures, and one that people read.
+//! Time of an event, by two clocks: the monotonic clock measures, and the wall clock is for people.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,21 +6,22 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-/// When something happened. Points are compared, and what has passed between them is measured, by the monotonic clock alone: the wall
-/// clock may be set, forward or back, by any time. What it showed is for messages alone, and is never measured with.
+/// Time of an event. The monotonic clock alone compares points and measures the time between them:
+/// the wall clock may be set, forward or back, by any time. The time of the wall clock is for
+/// messages alone.
 #[derive(Clone, Copy, Debug)]
 pub struct TimePoint {
-    /// By the monotonic clock.
+    /// Time of the monotonic clock.
     pub instant: Instant,
-    /// What the wall clock showed.
+    /// Time that the wall clock showed.
     pub wall: Timestamp,
 }
 
-/// Longer than any process runs.
+/// Duration that is longer than any process runs.
 const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 impl TimePoint {
-    /// The point that comes so much later.
+    /// Returns the point that is later by `duration`.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         let signed = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
@@ -30,12 +31,13 @@ impl TimePoint {
         }
     }
 
-    /// How much later than another it is; nothing, for one that comes first.
+    /// Returns the time since `earlier`; zero if this point comes first.
     pub fn since(self, earlier: Self) -> Duration {
         self.instant.saturating_duration_since(earlier.instant)
     }
 
-    /// Returns the point at which the wall clock showed that time if nobody set it; this one for a time that is still to come.
+    /// Returns the point at which the wall clock showed that time if nobody set it; this point for
+    /// a time in the future.
     #[must_use]
     pub fn back_to_wall(self, wall: Timestamp) -> Self {
         let ago = self.wall.duration_since(wall).max(SignedDuration::ZERO);
@@ -46,7 +48,8 @@ impl TimePoint {
         }
     }
 
-    /// The point at which the wall clock will show that time, if nobody sets it; this one, for a time that has passed.
+    /// Returns the point at which the wall clock will show that time if nobody sets it; this point
+    /// for a time in the past.
     #[must_use]
     pub fn at_wall(self, wall: Timestamp) -> Self {
         let wait = wall.duration_since(self.wall);
@@ -74,7 +77,7 @@ impl Ord for TimePoint {
     }
 }
 
-/// As the wall clock showed it.
+/// Writes the time that the wall clock showed.
 impl fmt::Display for TimePoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.wall, out)

@@ -1,20 +1,25 @@
-//! Karmada's own carriage of MultiClusterServices, as its Works on the hub show it.
+//! Karmada's own management of MultiClusterServices, as its Works on the hub show it.
 //!
-//! Three kinds of Works bear the namespace and the name of a MultiClusterService as labels (karmada-io/karmada, `pkg/util/constants.go`
-//! and `pkg/controllers/multiclusterservice`):
+//! Three kinds of Works have the namespace and the name of a MultiClusterService as labels
+//! (karmada-io/karmada, `pkg/util/constants.go` and `pkg/controllers/multiclusterservice`):
 //!
-//! | what it holds | made by | says |
-//! | --- | --- | --- |
-//! | the MultiClusterService, in each provider's execution namespace | `mcs_controller.go`, propagateMultiClusterService | Karmada collects the endpoints there |
-//! | an EndpointSlice, in each consumer's | `endpointslice_dispatch_controller.go`, ensureEndpointSliceWork | Karmada keeps it in that consumer |
-//! | an EndpointSlice, in its provider's | `endpointslice_collect_controller.go`, getEndpointSliceWorkMeta | what was collected; nothing becomes of it in a member |
+//! - the MultiClusterService, in each provider's execution namespace (`mcs_controller.go`,
+//!   propagateMultiClusterService): Karmada collects the endpoints of that provider;
+//! - an EndpointSlice, in each consumer's execution namespace
+//!   (`endpointslice_dispatch_controller.go`, ensureEndpointSliceWork): Karmada maintains the slice
+//!   in that consumer;
+//! - an EndpointSlice, in its provider's execution namespace
+//!   (`endpointslice_collect_controller.go`, getEndpointSliceWorkMeta): the collected endpoints,
+//!   which Karmada writes into no member.
 //!
-//! The first two mean that Karmada manages the service. The third bears [`labels::WORK_COLLECTED_BY`] besides, and does not count: Karmada
-//! removes it before the first, and where its controllers were switched off in between, nobody takes its finalizer away any more. The Work
-//! of the Service itself, which a ResourceBinding of a MultiClusterService or of an ordinary PropagationPolicy brings
-//! (`pkg/controllers/binding/common.go`, mergeLabel), bears neither label: that Karmada propagates a Service says nothing about its
-//! endpoints, and goes on when a MultiClusterService is deleted. A dispatched slice bears no permanent-id; so the service is known by
-//! its namespace and name.
+//! The first two mean that Karmada manages the service. The third has [`labels::WORK_COLLECTED_BY`]
+//! in addition, and does not count: Karmada removes it before the first, and if its controllers
+//! were switched off in between, nobody removes its finalizer any more. The Work of the Service
+//! itself, which a ResourceBinding of a MultiClusterService or of an ordinary PropagationPolicy
+//! creates (`pkg/controllers/binding/common.go`, mergeLabel), has neither label: that Karmada
+//! propagates a Service means nothing for its endpoints, and goes on when a MultiClusterService is
+//! deleted. A dispatched slice has no permanent-id, so the service is identified by its namespace
+//! and name.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,11 +35,12 @@ const GROUP: &str = "work.karmada.io";
 const VERSION: &str = "v1alpha1";
 const PLURAL: &str = "works";
 
-/// Karmada executes Works in namespaces of this name and the cluster's (`pkg/util/names`, GenerateExecutionSpaceName). Others may belong to
-/// anybody, who must not have a say in what causeway does.
+/// Prefix of execution namespaces: Karmada executes Works in namespaces of this prefix and the
+/// cluster's name (`pkg/util/names`, GenerateExecutionSpaceName). Other namespaces may belong to
+/// anybody, who must not influence causeway.
 const EXECUTION_SPACE: &str = "karmada-es-";
 
-/// Karmada's Work, of which nothing but the metadata is read.
+/// Karmada's Work, of which only the metadata is read.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Work {
     metadata: ObjectMeta,
@@ -69,17 +75,17 @@ impl Resource for Work {
     }
 }
 
-/// A Work, and the service that Karmada manages by it.
+/// Work, and the service that Karmada manages by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceWork {
     /// Its namespace and name: `karmada-es-member1/foo-5d5d`.
     pub id: Arc<str>,
-    /// The service; `None` where the Work does not mean that Karmada manages one.
+    /// Service; `None` if the Work does not mean that Karmada manages one.
     pub service: Option<ServiceKey>,
 }
 
 impl ServiceWork {
-    /// What a Work says; one that is being deleted says the same, for Karmada is still at it.
+    /// Reads a Work. One that is being deleted counts as before: Karmada still manages the service.
     pub fn read(work: Work) -> Self {
         let meta = work.metadata;
         let (namespace, name) = (

@@ -1,4 +1,4 @@
-//! What is written: one object, one action, and what the API server answers.
+//! Writes: one object, one operation, and the answer of the API server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use super::failure::Failure;
 use super::item::Item;
 use super::slice::{ObservedSlice, Path};
 
-/// A cluster that is written to.
+/// Cluster that is written to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lane {
-    /// The hub.
+    /// Hub.
     Hub,
-    /// A member.
+    /// Member.
     Member(ClusterName),
 }
 
 impl Lane {
-    /// The cluster's name, as metrics and logs have it.
+    /// Returns the cluster's name, as metrics and logs have it.
     pub fn name(&self) -> &str {
         match self {
             Self::Hub => "hub",
@@ -34,7 +34,7 @@ impl Lane {
     }
 }
 
-/// One write: an operation, and the Event that reports it.
+/// Write of one object: an operation, and the Events that report it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     object: ObjectId,
@@ -43,7 +43,7 @@ pub struct Write {
 }
 
 impl Write {
-    /// A write that no Event reports.
+    /// Returns a write that no Event reports.
     pub fn new(operation: Operation) -> Self {
         Self {
             object: operation.object(),
@@ -52,101 +52,101 @@ impl Write {
         }
     }
 
-    /// The same write, reported by these Events once it is done.
+    /// Returns the same write, which these Events report once it is carried out.
     #[must_use]
     pub fn telling(mut self, events: impl IntoIterator<Item = ObjectEvent>) -> Self {
         self.events.extend(events);
         self
     }
 
-    /// What it writes.
+    /// Returns the object that is written.
     pub fn object(&self) -> &ObjectId {
         &self.object
     }
 
-    /// How.
+    /// Returns the operation.
     pub fn operation(&self) -> &Operation {
         &self.operation
     }
 
-    /// The message for a person once it is done.
+    /// Returns the Events to record once the write is carried out.
     pub fn events(&self) -> &[ObjectEvent] {
         &self.events
     }
 }
 
-/// An event on a hub object that tells of something that became so.
+/// Event on a hub object that reports a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectEvent {
-    /// Whether a person ought to look.
+    /// Whether it is a warning, which a person should check.
     pub warning: bool,
-    /// The reason, in CamelCase.
+    /// Reason, in CamelCase.
     pub reason: String,
-    /// What happened, for a person.
+    /// Message for a person.
     pub note: String,
 }
 
-/// A write that may start now.
+/// Write that may start now.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
-    /// Where.
+    /// Cluster that is written to.
     pub lane: Lane,
-    /// In which engagement of the member; 0 for the hub.
+    /// Engagement of the member; 0 for the hub.
     pub generation: Generation,
-    /// On whose behalf.
+    /// Item on whose behalf it is written.
     pub item: Item,
-    /// What.
+    /// Write to carry out.
     pub write: Write,
 }
 
-/// How a write ended.
+/// Result of a write.
 #[derive(Debug)]
 pub struct WriteResult {
-    /// What was dispatched.
+    /// Dispatch that ended.
     pub dispatch: Dispatch,
-    /// The answer.
+    /// Answer of the API server, or the failure.
     pub answer: Result<Ack, Failure>,
 }
 
-/// One object that causeway writes, in one cluster.
+/// Object that causeway writes, in one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ObjectId {
-    /// A namespace of a member.
+    /// Namespace of a member.
     Namespace(Arc<str>),
-    /// A Service of a member.
+    /// Service of a member.
     Service(ServiceKey),
-    /// A copy in a member.
+    /// Copy in a member.
     Slice(SliceId),
-    /// A ServiceExport of a member, in the version that it serves.
+    /// ServiceExport of a member, in the version that it serves.
     ServiceExport(Version, ServiceKey),
-    /// The status of a ServiceExport.
+    /// Status of a ServiceExport.
     ServiceExportStatus(Version, ServiceKey),
-    /// A ServiceImport of a member, in the version that it serves.
+    /// ServiceImport of a member, in the version that it serves.
     ServiceImport(Version, ServiceKey),
-    /// The status of a ServiceImport.
+    /// Status of a ServiceImport.
     ServiceImportStatus(Version, ServiceKey),
-    /// The metadata of a MultiClusterService on the hub.
+    /// Metadata of a MultiClusterService on the hub.
     MultiClusterService(ServiceKey),
-    /// The status of a MultiClusterService on the hub.
+    /// Status of a MultiClusterService on the hub.
     MultiClusterServiceStatus(ServiceKey),
-    /// The metadata of a Cluster on the hub.
+    /// Metadata of a Cluster on the hub.
     Cluster(ClusterName),
-    /// The status of a Cluster on the hub.
+    /// Status of a Cluster on the hub.
     ClusterStatus(ClusterName),
 }
 
-/// A copy in a member: the service it belongs to, which way it serves, and its name.
+/// Copy in a member: its service, the exposure that it serves, and its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SliceId {
-    /// The service.
+    /// Service that it belongs to.
     pub service: ServiceKey,
-    /// Which way it serves.
+    /// Exposure that it serves.
     pub path: Path,
     /// Its name.
     pub name: Arc<str>,
 }
 
-/// The version of an object that was observed: what is deleted has to be of it.
+/// Observed version of an object: a deletion applies to this version only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedVersion {
     /// Its UID.
@@ -155,51 +155,52 @@ pub struct ObservedVersion {
     pub resource_version: Box<str>,
 }
 
-/// What is to be done to which object: one variant for each thing that causeway does. Every patch and replacement bears the observed
-/// resourceVersion.
+/// Operation on an object: one variant for each kind of write. Every patch and replacement has the
+/// observed resourceVersion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// Make the namespace of that name in a member.
+    /// Create the namespace of that name in a member.
     CreateNamespace(Arc<str>, Box<Namespace>),
-    /// Make a Service in a member.
+    /// Create a Service in a member.
     CreateService(ServiceKey, Box<Service>),
-    /// Merge into a Service of a member.
+    /// Patch a Service of a member.
     PatchService(ServiceKey, Value),
     /// Delete a Service of a member.
     DeleteService(ServiceKey, ObservedVersion),
-    /// Make a copy.
+    /// Create a copy.
     CreateSlice(SliceId, Box<EndpointSlice>),
     /// Replace a copy.
     ReplaceSlice(SliceId, Box<EndpointSlice>),
     /// Delete a copy.
     DeleteSlice(SliceId, ObservedVersion),
-    /// Remove that hub's label from the Endpoints of a Service, then delete an empty slice to which Kubernetes copied it, too.
+    /// Remove that hub's label from the Endpoints of a Service, then delete an empty slice to which
+    /// Kubernetes copied the label as well.
     DeleteResidue(SliceId, ObservedVersion, Box<str>),
-    /// Make a ServiceExport in a member, in the version that it serves.
+    /// Create a ServiceExport in a member, in the version that it serves.
     CreateExport(Version, ServiceKey, Box<ServiceExport>),
-    /// Merge into the status of a ServiceExport.
+    /// Patch the status of a ServiceExport.
     PatchExportStatus(Version, ServiceKey, Value),
     /// Delete a ServiceExport.
     DeleteExport(Version, ServiceKey, ObservedVersion),
-    /// Make a ServiceImport in a member, in the version that it serves.
+    /// Create a ServiceImport in a member, in the version that it serves.
     CreateImport(Version, ServiceKey, Box<ServiceImport>),
-    /// Merge into a ServiceImport.
+    /// Patch a ServiceImport.
     PatchImport(Version, ServiceKey, Value),
-    /// Merge into the status of a ServiceImport.
+    /// Patch the status of a ServiceImport.
     PatchImportStatus(Version, ServiceKey, Value),
     /// Delete a ServiceImport.
     DeleteImport(Version, ServiceKey, ObservedVersion),
-    /// Merge into a MultiClusterService on the hub.
+    /// Patch a MultiClusterService on the hub.
     PatchMultiClusterService(ServiceKey, Value),
-    /// Merge into the status of a MultiClusterService on the hub.
+    /// Patch the status of a MultiClusterService on the hub.
     PatchMultiClusterServiceStatus(ServiceKey, Value),
-    /// Merge into a Cluster on the hub.
+    /// Patch a Cluster on the hub.
     PatchCluster(ClusterName, Value),
-    /// Merge into the status of a Cluster on the hub.
+    /// Patch the status of a Cluster on the hub.
     PatchClusterStatus(ClusterName, Value),
 }
 
-/// What the API server answered to a write that it carried out.
+/// Answer of the API server to a write that it carried out.
 #[derive(Clone, Debug)]
 pub enum Ack {
     /// The namespace as stored.
@@ -220,33 +221,33 @@ pub enum Ack {
     Deleted(DeletedObject),
 }
 
-/// An object whose deletion was accepted.
+/// Object whose deletion was accepted.
 #[derive(Clone, Debug)]
 pub enum DeletedObject {
-    /// A Service.
+    /// Service.
     Service {
-        /// Which one.
+        /// Its namespace and name.
         key: ServiceKey,
         /// Its UID.
         uid: Box<str>,
     },
-    /// A ServiceExport.
+    /// ServiceExport.
     ServiceExport {
-        /// Which one.
+        /// Its namespace and name.
         key: ServiceKey,
         /// Its UID.
         uid: Box<str>,
     },
-    /// A ServiceImport.
+    /// ServiceImport.
     ServiceImport {
-        /// Which one.
+        /// Its namespace and name.
         key: ServiceKey,
         /// Its UID.
         uid: Box<str>,
     },
-    /// A copy.
+    /// Copy.
     Slice {
-        /// The service it belonged to.
+        /// Service that it belonged to.
         key: ServiceKey,
         /// Its name.
         name: Arc<str>,
@@ -256,7 +257,7 @@ pub enum DeletedObject {
 }
 
 impl ObjectId {
-    /// The kind, as metrics and logs name it.
+    /// Returns the kind, as metrics and logs name it.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Namespace(_) => "Namespace",
@@ -271,12 +272,12 @@ impl ObjectId {
         }
     }
 
-    /// The namespace that it is in, if it is in one.
+    /// Returns its namespace, if it has one.
     pub fn namespace(&self) -> Option<&str> {
         self.key().map(|key| &*key.namespace)
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         match self {
             Self::Namespace(name) | Self::Slice(SliceId { name, .. }) => name,
@@ -285,7 +286,7 @@ impl ObjectId {
         }
     }
 
-    /// The service that it is of.
+    /// Returns the service that it belongs to.
     fn key(&self) -> Option<&ServiceKey> {
         match self {
             Self::Namespace(_) | Self::Cluster(_) | Self::ClusterStatus(_) => None,
@@ -301,7 +302,7 @@ impl ObjectId {
     }
 }
 
-/// The kind and the name, as a person writes them.
+/// Writes the kind and the name, as a person writes them.
 impl fmt::Display for ObjectId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind();
@@ -325,8 +326,8 @@ impl fmt::Display for ObjectId {
 }
 
 impl Ack {
-    /// Whether the object is of the same version as before the write: the API server dropped what it does not know, or
-    /// something in it undid the change.
+    /// Whether the object has the same version as before the write: the API server dropped unknown
+    /// fields, or its admission undid the change.
     pub fn changed_nothing(&self, operation: &Operation) -> bool {
         let before = match operation {
             Operation::ReplaceSlice(_, slice) => slice.metadata.resource_version.as_deref(),
@@ -351,13 +352,13 @@ impl Ack {
     }
 }
 
-/// A patch of the status of that version of an object.
+/// Returns a patch of the status of that version of an object.
 pub fn status_patch(resource_version: &str, status: Value) -> Value {
     json!({"metadata": {"resourceVersion": resource_version}, "status": status})
 }
 
 impl Operation {
-    /// The object.
+    /// Returns the object of the operation.
     fn object(&self) -> ObjectId {
         match self {
             Self::CreateNamespace(name, _) => ObjectId::Namespace(name.clone()),
@@ -389,7 +390,7 @@ impl Operation {
         }
     }
 
-    /// What is merged, where this merges.
+    /// Returns the patch, if this is one.
     pub fn patch(&self) -> Option<&Value> {
         match self {
             Self::PatchService(_, patch)
@@ -404,7 +405,7 @@ impl Operation {
         }
     }
 
-    /// Which version is deleted, where this deletes.
+    /// Returns the version that is deleted, if this is a deletion.
     pub fn deleted(&self) -> Option<&ObservedVersion> {
         match self {
             Self::DeleteService(_, observed)
@@ -416,7 +417,7 @@ impl Operation {
         }
     }
 
-    /// The cluster whose slice a copy is made from, where this makes or replaces one.
+    /// Returns the cluster from whose slice a copy is made, if this creates or replaces one.
     pub fn source_cluster(&self) -> Option<&str> {
         let (Self::CreateSlice(_, slice) | Self::ReplaceSlice(_, slice)) = self else {
             return None;
@@ -425,7 +426,7 @@ impl Operation {
         all.get(labels::SOURCE_CLUSTER).map(String::as_str)
     }
 
-    /// The verb, as metrics and logs name it.
+    /// Returns the verb, as metrics and logs name it.
     pub fn verb(&self) -> &'static str {
         match self {
             Self::CreateNamespace(..)

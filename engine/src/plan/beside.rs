@@ -1,5 +1,5 @@
-//! A MultiClusterService that Karmada manages: nothing is begun beside them, what causeway has made there is kept up until
-//! Karmada's stands in its place, and it is reported whether clients are served.
+//! MultiClusterServices that Karmada manages. Causeway creates nothing beside Karmada, maintains
+//! its own objects until Karmada's replace them, and reports whether clients are served.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,11 +17,12 @@ use crate::index::member::Member;
 use crate::model::slice::Path;
 use crate::model::{MemberState, TimePoint};
 
-/// Karmada is given so long before it is reported what consumers lack.
+/// Time that Karmada has before gaps of consumers are reported.
 const PATIENCE: Duration = Duration::from_secs(30);
 const NAMED_AT_MOST: usize = 5;
 
-/// What is planned for a consumer beside Karmada: the Service that is there stays as it is, whosever it is.
+/// Returns the planned Service of a consumer beside Karmada: an existing Service stays as it is,
+/// whoever owns it.
 pub(super) fn leave(service: DesiredService) -> DesiredService {
     match service {
         DesiredService::Own(_) => DesiredService::Foreign,
@@ -29,7 +30,7 @@ pub(super) fn leave(service: DesiredService) -> DesiredService {
     }
 }
 
-/// Leaves the copies of a consumer to Karmada's slices; what it lacks then.
+/// Yields the copies of a consumer to Karmada's slices. Returns the gaps that remain.
 pub(super) fn give_way(
     desired: &mut DesiredMember,
     (name, member): (&ClusterName, &Member),
@@ -65,7 +66,7 @@ pub(super) fn give_way(
     all.collect()
 }
 
-/// Words what is so of a service that Karmada manages by that Work.
+/// Adds to a plan the report on a service that Karmada manages by `work`.
 pub(super) fn say(
     index: &Index,
     key: &ServiceKey,
@@ -159,7 +160,7 @@ impl Said<'_> {
         })
     }
 
-    /// What of causeway's still stands where.
+    /// Describes the objects of causeway that remain, and the members that hold them.
     fn left(&self) -> Option<String> {
         let hub = &self.index.hub.uid;
         let those = |holds: &dyn Fn(&Member) -> bool| -> Vec<&str> {

@@ -1,4 +1,4 @@
-//! What the status of a Cluster should say, on hubs whose Cluster objects are causeway's to keep.
+//! Desired status of a Cluster, on hubs where causeway maintains the Cluster objects.
 
 use causeway::api::condition::{
     CLUSTERSET_API, DELETIONS_SUSPENDED, FALSE, READY, TRUE, find, reason,
@@ -14,16 +14,17 @@ use crate::index::Index;
 use crate::index::member::{Configuration, Member, Membership};
 use crate::model::{MemberState, TimePoint};
 
-/// What a Cluster's status should say.
+/// Desired status of a Cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredClusterStatus {
-    /// The version that the member gives.
+    /// Kubernetes version that the member reports.
     pub kubernetes_version: Option<String>,
-    /// The conditions.
+    /// Conditions.
     pub conditions: Vec<Condition>,
 }
 
-/// Words the status of a member; `None` while nothing new can be said.
+/// Returns the desired status of a member's Cluster; `None` if it equals the stored status, or if
+/// no such Cluster is joined.
 pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<DesiredClusterStatus> {
     let cluster = index.hub.clusters.get(name)?;
     let identity = index
@@ -85,7 +86,8 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
     differs.then_some(desired)
 }
 
-/// Notes that the state behind a condition has lasted since then, also where its status was the same before.
+/// Sets the transition time of a condition to the start of the state behind it, even if the status
+/// of the condition did not change.
 fn note_transition(conditions: &mut [Condition], type_: &str, since: Timestamp) {
     let mut conditions = conditions.iter_mut();
     if let Some(condition) = conditions.find(|condition| condition.type_ == type_) {
@@ -93,7 +95,8 @@ fn note_transition(conditions: &mut [Condition], type_: &str, since: Timestamp) 
     }
 }
 
-/// What is wrong with the Cluster or the Secret of a member that stays engaged as it was.
+/// Returns the error in the Cluster or Secret of a member that stays engaged with its last valid
+/// connection.
 fn outdated(index: &Index, name: &ClusterName) -> Option<String> {
     match &index.members.get(name)?.configuration {
         Configuration::Outdated(why) => {
@@ -103,7 +106,8 @@ fn outdated(index: &Index, name: &ClusterName) -> Option<String> {
     }
 }
 
-/// Status, reason and message of how a member stands; `None` for one that is not joined.
+/// Returns status, reason and message of Ready for a state of the member; `None` for one that is
+/// not joined.
 fn in_words(
     index: &Index,
     name: &ClusterName,
@@ -151,7 +155,7 @@ fn watched(index: &Index, name: &ClusterName) -> String {
     text
 }
 
-/// How many of its deletions are suspended.
+/// Returns the number of suspended deletions of the member.
 fn suspended(member: &Member) -> usize {
     member.suspended_deletions().count
 }
@@ -163,7 +167,7 @@ fn deletions_suspended(name: &ClusterName, count: usize) -> String {
     )
 }
 
-/// Whether that many deletions are suspended.
+/// Returns the state of DeletionsSuspended for a number of suspended deletions.
 fn suspension(count: usize) -> ConditionState {
     match count {
         0 => ConditionState::False {
@@ -174,7 +178,8 @@ fn suspension(count: usize) -> ConditionState {
     }
 }
 
-/// Whether the member takes part in the clusterset, once that is known.
+/// Returns the message and state of the condition that reports whether the member takes part in the
+/// clusterset; `None` while that is unknown.
 fn clusterset_api(member: &Member, now: TimePoint) -> Option<(String, ConditionState)> {
     let not = |reason: &'static str, message| {
         let state = ConditionState::False {

@@ -1,8 +1,9 @@
-//! What the clusters of the clusterset should hold for an exported service (KEP-1645).
+//! Desired state of an exported service in the clusters of the clusterset (KEP-1645).
 //!
-//! The exports of all members are merged into one shape ([`merge`]). Every member that has the namespace holds a Service that
-//! stands for the imported one (`derived-<name>`), then the ServiceImport with its addresses, then copies of the exporters'
-//! slices, the member's own among them.
+//! The exports of all members are merged into one shape ([`merge`]). Every member that imports the
+//! service and has the namespace holds a derived Service (`derived-<name>`), which represents the
+//! imported one, then the ServiceImport with its addresses, then copies of the exporters' slices,
+//! including the member's own.
 
 pub mod conditions;
 mod desired;
@@ -54,7 +55,7 @@ pub(super) fn plan(
     }
 }
 
-/// Plans what the members are to import of what is exported.
+/// Plans the members' imports of the exported service.
 fn plan_imports(
     index: &Index,
     settings: &Settings,
@@ -100,7 +101,7 @@ fn plan_imports(
     }
 }
 
-/// Whether any member exports or imports the service, or holds something of an import.
+/// Whether any member exports or imports the service, or holds objects of an import.
 fn concerns(index: &Index, key: &ServiceKey) -> bool {
     let derived = key.derived();
     index.holders(key).any(|(_, member)| {

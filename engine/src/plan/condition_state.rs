@@ -1,4 +1,4 @@
-//! From how far things are in each cluster to a condition.
+//! Conditions made from the progress in each cluster.
 
 use std::borrow::Cow;
 
@@ -10,30 +10,30 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::Problem;
 use crate::model::{ObjectEvent, TimePoint};
 
-/// How far something is.
+/// Progress of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is done.
+    /// Nothing is outstanding.
     Done,
-    /// It is under way.
+    /// Work is outstanding.
     InProgress,
-    /// It cannot be done, and why.
+    /// The work cannot be completed, with the reason.
     FailedWrite(String),
 }
 
-/// What a condition should be.
+/// Desired state of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConditionState {
     /// It holds.
     True,
     /// It does not hold.
     False {
-        /// Why, in CamelCase.
+        /// Reason in CamelCase.
         reason: Cow<'static, str>,
-        /// Why, for a person.
+        /// Message for a person.
         message: String,
     },
-    /// It is not known yet; the condition stays as it was.
+    /// The state is unknown; the condition stays as it was.
     Unchanged,
 }
 
@@ -46,12 +46,13 @@ impl From<&Problem> for ConditionState {
     }
 }
 
-/// The reason and the message of a condition that holds.
+/// Reason and message of a condition that holds.
 pub type Text<'a> = (&'a str, &'a str);
 
 const NAMED_AT_MOST: usize = 5;
 
-/// How far something is of which it is known what is in the way and whether anything is outstanding.
+/// Returns the progress, given a problem and whether anything is outstanding. A problem comes
+/// first.
 pub fn settled(problem: Option<String>, pending: bool) -> State {
     match (problem, pending) {
         (Some(problem), _) => State::FailedWrite(problem),
@@ -60,7 +61,8 @@ pub fn settled(problem: Option<String>, pending: bool) -> State {
     }
 }
 
-/// The current state of clusters of one role: how many there are, which are failing, whether any is under way.
+/// States of the clusters of one role: their number, the failing ones, and whether any is in
+/// progress.
 pub struct Tally<'a> {
     noun: &'static str,
     total: usize,
@@ -86,7 +88,8 @@ pub fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> T
     tally
 }
 
-/// All must be done; what is failing is named.
+/// Returns a condition that holds once all clusters are done. Its message names the failing ones;
+/// without a failure the condition stays as it was while any cluster is in progress.
 pub fn summarize<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) -> ConditionState {
     let failed: Vec<_> = tallies
         .iter()
@@ -107,7 +110,7 @@ pub fn summarize<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) 
 }
 
 impl Tally<'_> {
-    /// `1 of 3 consumers: member3 unreachable since ...`, shortest first.
+    /// Returns `1 of 3 consumers: member3 unreachable since ...`, the shortest problems first.
     fn message(&self) -> String {
         let mut texts: Vec<_> = self
             .problems
@@ -132,7 +135,7 @@ impl Tally<'_> {
     }
 }
 
-/// Sets a condition, within the bounds of the API; says so where its status changed.
+/// Sets a condition, within the bounds of the API. Returns an Event if its status changed.
 pub fn set(
     conditions: &mut Vec<Condition>,
     type_: &str,

@@ -1,4 +1,4 @@
-//! The copies of a provider's EndpointSlices that a consumer should hold.
+//! Copies of a provider's EndpointSlices that a consumer should hold.
 
 mod cache;
 mod candidates;
@@ -33,40 +33,43 @@ use crate::model::slice::{
     AddressType, ContentHash, CopiedSlice, Path, SourceEndpoint, SourceSlice,
 };
 
-/// A copy that a consumer should hold. What it holds is known by its hash; it is made only if it is to be written.
+/// Copy that a consumer should hold. Its hash identifies its content; the object is made only if it
+/// is to be written.
 #[derive(Clone, Debug)]
 pub struct WantedCopy {
-    /// A hash of what it holds.
+    /// Hash of its content.
     pub content: ContentHash,
-    /// The name of the slice that it is made from.
+    /// Name of its source slice.
     name: Arc<str>,
     source: Arc<SourceSlice>,
-    /// Versions of the source up to this one, that it does not show, are lost.
+    /// Highest version of the source that the provider has lost, as a second list has confirmed;
+    /// `None` if it has lost none.
     lost: Option<u64>,
     recipe: Arc<Recipe>,
     import: Option<Arc<OwnerReference>>,
 }
 
-/// What becomes of a copy that is there.
+/// Result of comparing an existing copy with the wanted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It stays as it is.
+    /// The copy stays as it is.
     Fits,
-    /// It is to be replaced.
+    /// The copy is to be replaced.
     Differs,
-    /// It was made from a newer version of the source than is known, and stays until a second list of the provider shows
-    /// whether that version is lost.
+    /// The copy was made from a newer version of the source than was observed. It stays until a
+    /// second list of the provider shows whether that version is lost.
     Ahead,
 }
 
 impl WantedCopy {
-    /// The provider whose slice it is made from.
+    /// Returns the provider of its source slice.
     pub fn provider(&self) -> &ClusterName {
         self.recipe.provider()
     }
 
-    /// Compares it with the copy that is there. Older never replaces newer, unless lists have confirmed that the newer is lost:
-    /// then the copy is replaced even where it holds the same, so that its source's versions are in order again.
+    /// Compares the wanted copy with the existing one. Older content never replaces newer, unless
+    /// lists have confirmed that the newer version is lost. The copy is then replaced even if its
+    /// content is the same, so that the versions of its source are in order again.
     pub fn compare(&self, observed: &CopiedSlice) -> Fit {
         let newer = observed
             .source
@@ -79,12 +82,12 @@ impl WantedCopy {
         }
     }
 
-    /// How the endpoints of its provider stand in the consumer.
+    /// Returns the role of the provider's endpoints in the consumer.
     pub fn standing(&self) -> Standing {
         self.recipe.standing()
     }
 
-    /// The address family of its endpoints: IPv4 or IPv6.
+    /// Returns the address family of its endpoints: IPv4 or IPv6.
     pub fn family(&self) -> &'static str {
         self.source.address_type.as_str()
     }
@@ -94,17 +97,18 @@ impl WantedCopy {
         !self.source.is_empty()
     }
 
-    /// On whose behalf it is made, `<kind>/<uid>`.
+    /// Returns the owner on whose behalf it is made, `<kind>/<uid>`.
     pub fn owner(&self) -> &str {
         self.recipe.owner()
     }
 
-    /// Why an endpoint of the source is not in the copy, if it is not.
+    /// Returns the reason why an endpoint of the source is not in the copy; `None` if its addresses
+    /// are accepted.
     pub fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {
         self.recipe.refusal(endpoint)
     }
 
-    /// What the copy lacks of the ports that the consumer's Service offers.
+    /// Returns the ports that the consumer's Service offers and the copy lacks.
     pub fn port_gaps(&self) -> PortGaps {
         PortGaps {
             recipe: self.recipe.clone(),
@@ -112,26 +116,26 @@ impl WantedCopy {
         }
     }
 
-    /// The object of that name, without identity.
+    /// Returns the object of that name, without identity.
     pub fn slice(&self, name: &str) -> EndpointSlice {
         self.recipe
             .slice(name, &self.source, self.import.as_deref())
     }
 }
 
-/// What of a provider is not copied.
+/// Endpoints and slices of a provider that are not copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// How many endpoints of slices that are.
+    /// Number of refused endpoints, of slices that are copied or redundant.
     pub endpoints: usize,
-    /// How many whole slices.
+    /// Number of whole slices that are not copied.
     pub slices: usize,
-    /// Why one of them is not.
+    /// Reason why one of them is not copied.
     pub example: String,
 }
 
 impl Refused {
-    /// `2 endpoints of member1 (10.0.0.1 is ...)`.
+    /// Returns `2 endpoints of member1 (10.0.0.1 is ...)`.
     pub fn of(&self, provider: &ClusterName) -> String {
         let counted = |count, noun| match count {
             0 => None,
@@ -147,39 +151,40 @@ impl Refused {
     }
 }
 
-/// Copies that stay as they are, because it is not known what they should be.
+/// Copies that stay as they are, because their desired content is unknown.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
     /// Whether all of them stay.
     pub all: bool,
-    /// Clusters of which it is unknown what they provide.
+    /// Clusters whose endpoints are unknown, or that have more slices than are copied.
     pub clusters: BTreeSet<ClusterName>,
-    /// Copies of slices that do not fit their own cluster's Service: its controllers are about to change them.
+    /// Copies of slices that cannot be copied at present: they do not fit their own cluster's
+    /// Service, whose controllers are about to change them, or they are unreadable or too large.
     pub copies: BTreeSet<Arc<str>>,
 }
 
-/// A slice, by its provider and its name there.
+/// Slice, by its provider and its name there.
 pub type SliceOfProvider<'a> = (&'a ClusterName, &'a Arc<str>);
 
-/// The copies that one member should hold one way, by name, and those that stay as they are.
+/// Copies that one member should hold on one path, by name, and those that stay as they are.
 #[derive(Clone, Debug, Default)]
 pub struct DesiredCopies {
-    /// The copies, by name.
+    /// Wanted copies, by name.
     pub wanted: BTreeMap<Arc<str>, WantedCopy>,
-    /// The copies that stay as they are.
+    /// Copies that stay as they are.
     pub held: Held,
-    /// The tiers of its providers; none where it uses all of them alike.
+    /// Tiers of the consumer's providers; `None` where it uses all of them alike.
     pub tiers: Option<Tiers>,
-    /// What is not copied of its providers' endpoints.
+    /// Endpoints and slices of its providers that are not copied.
     pub refused: BTreeMap<ClusterName, Refused>,
-    /// The slices of which there is to be no copy, and why.
+    /// Slices that are not copied, with the reason.
     passed_over: BTreeMap<ClusterName, BTreeMap<Arc<str>, PassedOver>>,
-    /// The providers with more slices than are copied.
+    /// Providers with more slices than are copied.
     beyond_limit: BTreeSet<ClusterName>,
 }
 
 impl DesiredCopies {
-    /// No copy changes.
+    /// Returns copies of which none changes.
     pub fn hold_all() -> Self {
         let held = Held {
             all: true,
@@ -209,7 +214,8 @@ impl DesiredCopies {
         }
     }
 
-    /// Nothing of the slice can be copied. What was before stays where it cannot be read, or is too much.
+    /// Records a slice of which nothing can be copied. An earlier copy of an unreadable or too
+    /// large slice stays.
     fn refuse(&mut self, path: Path, provider: &ClusterName, name: &Arc<str>, why: PassedOver) {
         if !matches!(why, PassedOver::AddressType) {
             for address_type in [AddressType::Ipv4, AddressType::Ipv6] {
@@ -226,7 +232,8 @@ impl DesiredCopies {
         of_provider.insert(name.clone(), why);
     }
 
-    /// Why there is to be no copy of that slice, where its content decides.
+    /// Returns the reason why a slice is not copied, if its content or the number of slices decides
+    /// that.
     pub fn passed_over(&self, provider: &ClusterName, slice: &str) -> Option<&PassedOver> {
         match self.beyond_limit.contains(provider) {
             true => Some(&PassedOver::TooManySlices),
@@ -247,7 +254,7 @@ impl DesiredCopies {
         })
     }
 
-    /// A provider has more slices than are copied: those that are there stay.
+    /// Records a provider with more slices than are copied. Its existing copies stay.
     fn hold_too_many(&mut self, provider: &ClusterName, count: usize) {
         self.held.clusters.insert(provider.clone());
         self.beyond_limit.insert(provider.clone());
@@ -324,7 +331,8 @@ impl DesiredCopies {
         }
     }
 
-    /// The names of copies that something else has in the consumer.
+    /// Lists the names of wanted copies that another object has in the consumer. A copy of the same
+    /// owner that lost its labels does not count.
     pub fn taken_names(
         &self,
         consumer: &Member,
@@ -340,27 +348,28 @@ impl DesiredCopies {
             .map(|(name, _)| name)
     }
 
-    /// Whether a copy of that name is known to be of no use, whichever its provider is.
+    /// Whether a copy of that name is certainly not wanted, whoever its provider is.
     pub fn abandons(&self, name: &str) -> bool {
         let held = &self.held;
         let may_be_wanted = held.all || !held.clusters.is_empty() || held.copies.contains(name);
         !may_be_wanted && !self.wanted.contains_key(name)
     }
 
-    /// Whether a copy that is there is to go.
+    /// Whether an existing copy is to be deleted.
     pub fn rejects(&self, name: &Arc<str>, copy: &CopiedSlice) -> bool {
         let provider = copy.source_cluster.as_deref().unwrap_or_default();
         !self.keeps(provider, name) && !self.wanted.contains_key(name)
     }
 
-    /// Whether a copy of that provider's stays as it is.
+    /// Whether an existing copy of a provider's slice stays as it is.
     pub fn keeps(&self, provider: &str, name: &str) -> bool {
         let held = &self.held;
         held.all || held.copies.contains(name) || held.clusters.contains(provider)
     }
 }
 
-/// The copies of these providers' slices that a consumer should hold, and those that stay as they are.
+/// Returns the copies of these providers' slices that a consumer should hold, and those that stay
+/// as they are.
 pub(super) fn copies<'a>(
     origin: &Origin<'_>,
     consumer: &Consumer<'_>,

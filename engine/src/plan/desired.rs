@@ -1,4 +1,4 @@
-//! What should be.
+//! Desired state of one service.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,62 +16,63 @@ use crate::index::tiers::{NotedTiers, TiersOfService};
 use crate::model::TimePoint;
 use crate::model::slice::Path;
 
-/// What should be, for one service.
+/// Desired state of one service.
 #[derive(Clone, Debug, Default)]
 pub struct Desired {
-    /// What a MultiClusterService asks the members to hold.
+    /// Objects that a MultiClusterService requests in the members.
     pub members: Members,
-    /// What ServiceExports ask the members to hold.
+    /// Objects that ServiceExports request in the members.
     pub clusterset: Clusterset,
-    /// The ports that a MultiClusterService exposes.
+    /// Ports that a MultiClusterService exposes.
     pub exposed: Vec<ServicePort>,
-    /// What is wrong on the hub's side.
+    /// Problem on the hub's side.
     pub problem: Option<Problem>,
-    /// Who provides, who consumes, and who takes no part.
+    /// Providers, consumers, and members that take no part.
     pub placement: Placement,
-    /// The providers of the MultiClusterService that it does not use as they are.
+    /// Providers of the MultiClusterService that it does not use as they are.
     pub uses: ProviderUses,
-    /// Its current state where Karmada manages it.
+    /// State beside Karmada, if Karmada manages the service.
     pub beside: Option<Beside>,
-    /// Whether it is not known yet who manages the MultiClusterService: until then nothing is said of it.
+    /// Whether the manager of the MultiClusterService is still unknown. Until it is known, nothing
+    /// is reported.
     pub on_hold: bool,
-    /// When time alone will change the plan.
+    /// Time at which the plan changes without an event.
     pub again_at: Option<TimePoint>,
 }
 
-/// What the members should hold for one service.
+/// Objects that the members should hold for one service.
 #[derive(Clone, Debug, Default)]
 pub enum Members {
-    /// Whatever they hold now.
+    /// The objects that they hold now, whichever these are.
     #[default]
     Untouched,
-    /// This, and in a member that is not listed nothing.
+    /// These objects; members that are not listed should hold none.
     Wanted(BTreeMap<ClusterName, DesiredMember>),
 }
 
-/// What one member should hold for one service.
+/// Objects that one member should hold for one service.
 #[derive(Clone, Debug)]
 pub struct DesiredMember {
-    /// The Service.
+    /// Desired Service.
     pub service: DesiredService,
-    /// The exposed ports of the Service, under the names that it has for them.
+    /// Exposed ports of the Service, under its own names for them.
     pub offered: Vec<ServicePort>,
-    /// The copies.
+    /// Desired copies.
     pub copies: DesiredCopies,
-    /// Why the member cannot be served as asked.
+    /// Reason why the member cannot be served as requested.
     pub problem: Option<ServiceProblem>,
 }
 
-/// What is wrong on the hub's side: the reason and message of ServiceApplied.
+/// Problem on the hub's side: reason and message of ServiceApplied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind of problem it is.
+    /// Kind of the problem.
     pub kind: ProblemKind,
-    /// What is wrong and what to do, for a person.
+    /// Problem and remedy, for a person.
     pub message: String,
 }
 
-/// What is wrong on the hub's side.
+/// Kind of a problem on the hub's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
     /// The hub has no Service of the name.
@@ -84,12 +85,12 @@ pub enum ProblemKind {
     Protected,
     /// The MultiClusterService cannot be read.
     Invalid,
-    /// Karmada's own controllers carry it.
+    /// Karmada's own controllers manage the service.
     ManagedByKarmada,
 }
 
 impl Problem {
-    /// The reason of ServiceApplied.
+    /// Returns the reason of ServiceApplied.
     pub fn reason(&self) -> &'static str {
         match self.kind {
             ProblemKind::ServiceNotFound => reason::SERVICE_NOT_FOUND,
@@ -102,19 +103,19 @@ impl Problem {
     }
 }
 
-/// The current state of a service that Karmada manages.
+/// State of a service that Karmada manages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
-    /// The Work by which it does.
+    /// Work by which Karmada manages it.
     pub work: String,
-    /// What consumers lack.
+    /// Objects and endpoints that consumers lack.
     pub gaps: BTreeSet<Gap>,
-    /// Whether some of that may be there in a moment: what was said before stays.
+    /// Whether some of the gaps may close in a moment. Until then the stored report stays.
     pub wavers: bool,
 }
 
 impl Desired {
-    /// The copies of all consumers, both ways.
+    /// Lists the copies of all consumers, on both paths.
     pub(crate) fn each_copies(&self) -> impl Iterator<Item = (Path, &ClusterName, &DesiredCopies)> {
         let native = match &self.members {
             Members::Wanted(members) => Some(members.iter()),
@@ -131,13 +132,14 @@ impl Desired {
         native.chain(imports)
     }
 
-    /// The tiers of all consumers that do not use all providers alike, both ways.
+    /// Lists the tiers of all consumers that do not use all providers alike, on both paths.
     pub(super) fn each_tiers(&self) -> impl Iterator<Item = (Path, &ClusterName, &Tiers)> {
         let all = self.each_copies();
         all.filter_map(|(path, name, copies)| Some((path, name, copies.tiers.as_ref()?)))
     }
 
-    /// Which tiers carry the service in its consumers, both ways.
+    /// Returns the farthest active tier of each consumer, and since when nearer ones have had
+    /// enough, on both paths.
     pub fn tiers(&self) -> TiersOfService {
         let noted = self.each_tiers().map(|(path, name, tiers)| {
             let noted = NotedTiers {
@@ -149,8 +151,8 @@ impl Desired {
         noted.collect()
     }
 
-    /// What is said where Karmada manages the service; then Karmada also says how far it is, in conditions of the same types as
-    /// causeway's.
+    /// Returns the problem that reports Karmada's management of the service. Karmada then reports
+    /// its progress in conditions of the same types as causeway's.
     pub fn karmadas_problem(&self) -> Option<&Problem> {
         let problem = self.problem.as_ref();
         problem.filter(|problem| problem.kind == ProblemKind::ManagedByKarmada)

@@ -17,7 +17,7 @@ use crate::model::TimePoint;
 /// Time after which a disagreement is reported.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Sentence that names both slices.
+/// Returns a sentence that names both slices.
 pub fn sentence((provider, slice): SliceOfProvider<'_>, disagreement: &Disagreement) -> String {
     format!(
         "in {provider} EndpointSlice {slice} and those that Kubernetes keeps ({}) disagree on which endpoints are ready",
@@ -25,7 +25,7 @@ pub fn sentence((provider, slice): SliceOfProvider<'_>, disagreement: &Disagreem
     )
 }
 
-/// Returns when the next disagreement is old enough to be reported.
+/// Returns the time at which the next disagreement is old enough to be reported.
 pub(super) fn again_at(
     index: &Index,
     key: &ServiceKey,
@@ -39,8 +39,8 @@ pub(super) fn again_at(
     ends.filter(|end| *end > now).min()
 }
 
-/// Part of Ready that reports disagreements that last; empty without any. What the stored condition
-/// reports stays as long as it holds, also after a restart.
+/// Returns the part of Ready that reports lasting disagreements; empty without any. A disagreement
+/// that the stored condition reports stays reported as long as it holds, also after a restart.
 pub(super) fn reported<'a>(
     index: &Index,
     key: &ServiceKey,

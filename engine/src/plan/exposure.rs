@@ -1,4 +1,5 @@
-//! What of the hub's Service is exposed, and what is held for a while when it goes away.
+//! Exposed part of the hub's Service, and the state that is held for a grace period after the
+//! Service or a port is removed.
 
 use std::time::Duration;
 
@@ -13,27 +14,27 @@ use crate::index::service::{PortShape, ServiceKind, ServiceView};
 use crate::model::TimePoint;
 use crate::model::map::HashSet;
 
-/// What is exposed of a service.
+/// Exposed part of a service.
 #[derive(Clone, Debug)]
 pub struct Exposed {
-    /// On what the plan rests.
+    /// Basis of the plan.
     pub state: State,
-    /// The ports that are exposed, each (protocol, number) once.
+    /// Exposed ports, each (protocol, number) once.
     pub ports: Vec<PortShape>,
-    /// What is wrong on the hub's side.
+    /// Problem on the hub's side.
     pub problem: Option<Problem>,
-    /// When a grace ends.
+    /// End of a grace period.
     pub again_at: Option<TimePoint>,
 }
 
-/// On what a plan rests.
+/// Basis of a plan.
 #[derive(Clone, Debug)]
 pub enum State {
-    /// This Service of the hub, as it is or as it was a moment ago.
+    /// Service of the hub, as it is or as it was before its removal.
     Service(Box<ServiceView>),
-    /// What was there is not known any more; the members keep what they have.
+    /// The exposed ports are unknown; the members retain the objects that they hold.
     Held,
-    /// There is nothing to expose.
+    /// Nothing is exposed.
     Nothing,
 }
 
@@ -48,7 +49,8 @@ impl Exposed {
     }
 }
 
-/// Says what is exposed. What the hub lost stays for `grace`: a Service that is replaced by force is no outage.
+/// Decides which part of a service is exposed. A Service or port that the hub lost stays exposed
+/// for `grace`: replacing a Service by force causes no outage.
 pub fn expose(
     index: &Index,
     grace: Duration,
@@ -84,7 +86,8 @@ pub fn expose(
     }
 }
 
-/// Until when something that was exposed before this process started is held: it is not known since when it is gone.
+/// Returns the end of the grace period of a service that was exposed before this process started.
+/// The time of its removal is unknown, so the period begins with the first list of the hub.
 fn forgotten_until(
     index: &Index,
     grace: Duration,
@@ -145,7 +148,8 @@ fn expose_ports(
     }
 }
 
-/// Ports that the missing entries meant, of which the loss is younger than the grace.
+/// Returns the ports that the missing entries meant and that were lost less than `grace` ago, each
+/// with the end of its grace period.
 fn held_ports(
     lost: Option<&Lost>,
     missing: &[&ExposedPort],
@@ -166,7 +170,8 @@ fn was_lost(lost: Option<&Lost>, entry: &ExposedPort) -> bool {
     lost.is_some_and(|lost| lost.ports.iter().any(|(shape, _)| entry.means(&shape.port)))
 }
 
-/// Ports of that entry that were exposed before this process started, as the members still have them.
+/// Returns the ports of an entry that were exposed before this process started, as the Services in
+/// the members still have them.
 fn forgotten_ports(
     index: &Index,
     grace: Duration,
@@ -189,7 +194,7 @@ fn forgotten_ports(
         .collect()
 }
 
-/// The exposed ports among those that are there and those that are held, each (protocol, number) once.
+/// Returns the exposed ports among the live and the held ones, each (protocol, number) once.
 fn chosen(exposed: &ExposedPorts, live: &[PortShape], held: &[PortShape]) -> Vec<PortShape> {
     let mut ids = HashSet::default();
     let included = live

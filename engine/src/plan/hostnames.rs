@@ -1,8 +1,8 @@
 //! Hostnames of pods that name pods of several clusters in a headless Service.
 //!
 //! DNS answers `<hostname>.<service>.<namespace>.svc` with the addresses of every endpoint of that
-//! hostname. Pods of two StatefulSets of one name share theirs across clusters, so the name leads to
-//! either.
+//! hostname. Pods of two StatefulSets of one name share theirs across clusters, so the name leads
+//! to either.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ pub fn ambiguous<'a>(
 }
 
 impl Ambiguous {
-    /// Sentence that names one hostname and two of its clusters.
+    /// Returns a sentence that names one hostname and two of its clusters.
     pub fn sentence(&self, key: &ServiceKey) -> String {
         let [first, other] = &self.clusters;
         let more = match self.count {
@@ -71,7 +71,7 @@ impl Ambiguous {
         )
     }
 
-    /// Name that leads to the pod of one cluster, and what it takes.
+    /// Returns a remedy: a name that leads to the pod of one cluster, and its precondition.
     pub fn remedy(&self, key: &ServiceKey) -> String {
         format!(
             "use {}.{}.{}.{}.svc.clusterset.local, with a ServiceExport {key} in each of these clusters",

@@ -1,8 +1,11 @@
-//! Copies that clients of a consumer do not reach, though they are there: its own Service does not lead to them.
+//! Copies that exist and that clients of a consumer do not reach, because the consumer's own
+//! Service does not lead to them.
 //!
-//! kube-proxy leads a Service with internalTrafficPolicy Local to endpoints on the client's own node alone, which those of other
-//! clusters never are, and each address of a Service to endpoints of that address family alone (Kubernetes, "Service Internal Traffic
-//! Policy" and "IPv4/IPv6 dual-stack"). A headless Service has neither: its clients take the endpoints' addresses from DNS.
+//! kube-proxy leads a Service with internalTrafficPolicy Local to endpoints on the client's own
+//! node alone, which those of other clusters never are. It leads each address of a Service to
+//! endpoints of that address family alone (Kubernetes, "Service Internal Traffic Policy" and
+//! "IPv4/IPv6 dual-stack"). A headless Service has neither restriction: its clients take the
+//! endpoints' addresses from DNS.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +15,26 @@ use super::copy::{DesiredCopies, WantedCopy};
 use crate::index::service::{ServiceKind, ServiceView};
 use crate::model::slice::Path;
 
-/// Why clients of a consumer do not reach copies that are there.
+/// Reason why clients of a consumer do not reach copies that exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ignored {
-    /// Its Service leads to endpoints on the client's own node alone.
+    /// The consumer's Service leads to endpoints on the client's own node alone.
     LocalPolicy,
-    /// Its Service has none of the address families of these providers' endpoints.
+    /// The consumer's Service has none of the address families of these providers' endpoints.
     Families {
-        /// Those that it has.
+        /// Address families of the Service.
         has: Vec<Box<str>>,
-        /// Those of the endpoints.
+        /// Address families of the endpoints.
         offered: BTreeSet<&'static str>,
-        /// Whose endpoints they are.
+        /// Providers of the endpoints.
         providers: BTreeSet<ClusterName>,
     },
 }
 
-/// Why clients of a consumer do not reach what is copied there; what is no problem of another cluster's endpoints is none.
+/// Returns the reason why clients of a consumer do not reach the copies there. A cause that
+/// concerns no endpoints of other clusters is ignored.
 ///
-/// Whether a derived Service is Local is for the exporters to say.
+/// The exporters decide whether a derived Service is Local, which is therefore no problem.
 pub fn ignored(
     path: Path,
     consumer: &ClusterName,
@@ -74,7 +78,7 @@ impl Ignored {
         }
     }
 
-    /// What is so of the Service in these clusters.
+    /// Returns a sentence that describes the Service in these clusters.
     pub fn sentence(&self, service: &ServiceKey, clusters: &str) -> String {
         match self {
             Self::LocalPolicy => format!(
@@ -97,7 +101,7 @@ impl Ignored {
         }
     }
 
-    /// What to do about it.
+    /// Returns the remedy for a person.
     pub fn remedy(&self, service: &ServiceKey, clusters: &str) -> String {
         match self {
             Self::LocalPolicy => format!(

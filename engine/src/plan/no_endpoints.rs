@@ -6,11 +6,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::tiers::Tiers;
 use crate::index::Index;
 
-/// End of the sentence that Ready has for such a service.
+/// End of the sentence in Ready about a service without a ready endpoint.
 pub(super) const SENTENCE: &str = "has a ready endpoint";
 
-/// Whether no provider has a ready endpoint. While a provider is unknown, what the stored condition
-/// reports stays.
+/// Whether no provider has a ready endpoint. While a provider is unknown, the report of the stored
+/// condition stays.
 pub(super) fn are_unready<'a>(
     index: &Index,
     key: &ServiceKey,
@@ -32,7 +32,8 @@ pub(super) fn are_unready<'a>(
     is_known || stored.is_some_and(|ready| ready.message.contains(SENTENCE))
 }
 
-/// Part of Ready that names the consumers whose preference leads to no provider; empty without any.
+/// Returns the part of Ready that names the consumers whose preference leads to no provider; empty
+/// without any.
 pub(super) fn unserved(consumers: &[(&ClusterName, &Tiers)]) -> String {
     let Some((_, tiers)) = consumers.first() else {
         return String::new();

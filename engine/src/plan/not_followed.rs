@@ -1,12 +1,13 @@
-//! What of the annotations of a service is not followed. A mistake in them is no reason to withdraw endpoints: it is said, and all goes on
-//! without them.
+//! Annotations of a service that causeway does not follow. A mistake in them is no reason to
+//! withdraw endpoints: causeway reports it and plans without them.
 
 use causeway::api::labels;
 use causeway::domain::{Failover, FieldErrors, Unreachable};
 
 use crate::index::service::{ServiceKind, ServiceView};
 
-/// What is not followed, in words: what cannot be read, and what a headless Service cannot have.
+/// Describes the annotations that are not followed: unreadable ones, and those that a headless
+/// Service cannot have.
 pub(super) fn not_followed(
     failover: &Failover,
     misread: &FieldErrors,

@@ -1,4 +1,4 @@
-//! Which members provide a service and which consume it.
+//! Members that provide a service and members that consume it.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use causeway::domain::{ClusterName, ClusterSelection, MultiClusterService};
 use crate::index::Index;
 use crate::model::MemberState;
 
-/// Who takes part in a service.
+/// Members that take part in a service, with their roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// The members that take part, those named and not joined included.
+    /// Members that take part, including those that are named and not joined.
     pub targets: BTreeMap<ClusterName, Roles>,
-    /// Members that are asked for and take no part, and why; nothing waits for them.
+    /// Members that are requested and take no part, with the reason. Nothing waits for them.
     pub left_out: BTreeMap<ClusterName, String>,
 }
 
-/// What a member is to a service.
+/// Roles of a member in a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
-    /// Its pods back the service.
+    /// Whether its pods back the service.
     pub provider: bool,
-    /// Its clients may reach it.
+    /// Whether its clients may reach the service.
     pub consumer: bool,
 }
 
 impl Placement {
-    /// The members whose pods back the service.
+    /// Lists the members whose pods back the service.
     pub fn providers(&self) -> impl Iterator<Item = &ClusterName> {
         self.targets
             .iter()
@@ -34,7 +34,7 @@ impl Placement {
             .map(|(name, _)| name)
     }
 
-    /// The members whose clients may reach it.
+    /// Lists the members whose clients may reach the service.
     pub fn consumers(&self) -> impl Iterator<Item = &ClusterName> {
         self.targets
             .iter()
@@ -43,7 +43,7 @@ impl Placement {
     }
 }
 
-/// Says who takes part: an empty list means every cluster that the hub knows.
+/// Decides which members take part. An empty list means every cluster that the hub has.
 pub fn place(index: &Index, spec: &MultiClusterService) -> Placement {
     let mut placement = Placement::default();
     let selections = [&spec.providers, &spec.consumers];

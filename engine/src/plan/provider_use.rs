@@ -1,4 +1,4 @@
-//! Whether a service uses what a cluster provides, and why not.
+//! Use of a provider by a service, and reasons against it.
 //!
 //! A provider that does not answer loses no endpoint, unless the service or a flag requests that.
 
@@ -12,19 +12,19 @@ use crate::index::Index;
 use crate::index::member::Member;
 use crate::model::TimePoint;
 
-/// Time for which a provider is unreachable until its endpoints are standby endpoints, where that is
-/// requested. Two probes find a silent provider within 30 s, so together it is little more than a
-/// minute.
+/// Time for which a provider is unreachable until its endpoints are standby endpoints, where that
+/// is requested. Two probes find a silent provider within 30 s, so together it is little more than
+/// a minute.
 pub const STANDBY_AFTER: Duration = Duration::from_secs(40);
 
-/// How a service uses a provider.
+/// Use of a provider by a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderUse {
     /// Its endpoints are used as they are.
     Used,
     /// It is unreachable, and its endpoints are standby endpoints.
     Standby,
-    /// It is unknown what it provides: copies stay as they are.
+    /// Its endpoints are unknown: copies stay as they are.
     Unknown,
     /// Nothing that it provides is used.
     Unused(Unused),
@@ -61,26 +61,26 @@ impl Unused {
         }
     }
 
-    /// Whether no service may use a cluster, be it reachable or not.
+    /// Whether no service may use a cluster, whether reachable or not.
     pub fn excludes(index: &Index, name: &ClusterName) -> bool {
         let unused = Self::everywhere(index, name);
         unused.is_some_and(|why| why != Self::TtlExpired)
     }
 }
 
-/// What one service requests for unreachable providers.
+/// Policy of one service for unreachable providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreachablePolicy {
-    /// The request of the service, which precedes `--provider-ttl`; `None` without one.
+    /// Request of the service, which precedes `--provider-ttl`; `None` without one.
     pub requested: Option<Unreachable>,
-    /// What holds without a request.
+    /// Policy without a request.
     pub default: Unreachable,
     /// Whether the service is headless. No proxy chooses its endpoints, and DNS leaves standby
-    /// endpoints out: there standby would be a withdrawal.
+    /// endpoints out: in a headless service, standby would be a withdrawal.
     pub headless: bool,
 }
 
-/// The providers of one service that it does not use as they are.
+/// Providers of one service that it does not use as they are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProviderUses {
     /// Unreachable providers whose endpoints are standby endpoints.
@@ -91,7 +91,7 @@ pub struct ProviderUses {
 }
 
 impl ProviderUses {
-    /// Decides for each of the providers. A Cluster that is suspected to be lost is never unused.
+    /// Decides the use of each provider. A Cluster that is suspected to be lost is never unused.
     pub fn of<'a>(
         index: &Index,
         settings: &Settings,
@@ -134,12 +134,12 @@ impl ProviderUses {
         uses
     }
 
-    /// Returns why nothing of a provider is used; `None` if something is.
+    /// Returns the reason why nothing of a provider is used; `None` if something is.
     pub fn unused(&self, name: &ClusterName) -> Option<Unused> {
         self.unused.get(name).copied()
     }
 
-    /// Returns how the service uses a provider.
+    /// Returns the use of a provider by the service.
     pub fn get(&self, index: &Index, name: &ClusterName) -> ProviderUse {
         let is_known = |member: &Member| member.sources_are_known();
         match self.unused(name) {

@@ -1,5 +1,6 @@
-//! A service that a MultiClusterService exposes, shown to tools of the clusterset: Gateway API routes refer to ServiceImports,
-//! and clusterset DNS answers from them.
+//! ServiceExports and ServiceImports for a service that a MultiClusterService exposes, for tools of
+//! the clusterset: Gateway API routes refer to ServiceImports, and clusterset DNS answers from
+//! them.
 
 use causeway::api::labels;
 use causeway::api::multicluster::{ServiceExport, ServiceExportSpec, Version};
@@ -20,8 +21,8 @@ use crate::index::member::{Member, NamespaceState};
 use crate::index::service::ServiceView;
 use crate::model::slice::Path;
 
-/// Adds exports in the providers and imports in the consumers. The Service of the own name stands for the import: no other
-/// Service and no other copies are made.
+/// Adds exports in the providers and imports in the consumers. The Service of the own name serves
+/// the import: causeway makes no other Service and no other copies.
 pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &mut Clusterset) {
     let (Members::Wanted(members), Imports::Wanted(imports)) =
         (&native.members, &mut clusterset.imports)
@@ -85,7 +86,8 @@ fn desired_import(
     })
 }
 
-/// What the member's Service offers of the exposed ports; nothing where it stands for another service.
+/// Returns the exposed part of the member's Service; `None` if that Service stands for another
+/// service.
 fn shape(service: &ServiceView, desired: &DesiredMember) -> Option<ImportShape> {
     let port = |port: &causeway::domain::ServicePort| ImportPort {
         port: port.clone(),
@@ -107,7 +109,7 @@ fn shape(service: &ServiceView, desired: &DesiredMember) -> Option<ImportShape> 
     })
 }
 
-/// The export that a provider holds.
+/// Returns the ServiceExport of a provider.
 pub fn export(key: &ServiceKey, version: Version, hub: &str, owner: &str) -> ServiceExport {
     let metadata = ObjectMeta {
         name: Some(key.name.to_string()),

@@ -1,7 +1,10 @@
-//! What of that which is planned a member's release of Kubernetes stores: the one place where planned content is fitted to it.
+//! Fields that a member's release of Kubernetes stores: the one place where planned content is
+//! fitted to a release.
 //!
-//! An API server drops a field whose feature gate is off and says nothing. What is stored would never be what is wanted, and would be written again
-//! and again. So what a release does not store by default is not planned for it, though somebody may have switched the gate on there.
+//! An API server silently drops a field whose feature gate is off. The stored object would then
+//! never equal the desired one, and causeway would write it again and again. A field that a release
+//! does not store by default is therefore not planned for it, even if an administrator has enabled
+//! the gate.
 
 use std::fmt;
 
@@ -9,7 +12,7 @@ use causeway::domain::KubernetesVersion;
 
 use crate::index::member::Member;
 
-/// A field that causeway writes and that not every release since 1.21 stores.
+/// Field that causeway writes and that not every release since 1.21 stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `endpoints[].conditions.serving` and `.terminating` of an EndpointSlice.
@@ -22,16 +25,22 @@ pub enum Field {
     InternalTrafficPolicy,
     /// `spec.trafficDistribution` of a Service, PreferClose.
     TrafficDistribution,
-    /// The values PreferSameZone and PreferSameNode of that; another is refused.
+    /// Values PreferSameZone and PreferSameNode of `spec.trafficDistribution`. Releases
+    /// that store PreferClose alone refuse them.
     PreferSame,
 }
 
-/// Since when a field is stored by default: the feature gate that it was behind, and the minor version of Kubernetes 1 with the gate on.
+/// First release that stores each field by default: the field, its feature gate, and the minor
+/// version of Kubernetes 1 in which that gate is on.
 ///
-/// From `pkg/features/kube_features.go` and `pkg/registry/{discovery/endpointslice,core/service}/strategy.go` of each release, and the enhancements
-/// that are named. All else that causeway writes every release since 1.21 stores: `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` (IPv6DualStack, on
-/// since 1.21), `appProtocol` (ServiceAppProtocol, on since 1.19), `endpoints[].nodeName` (EndpointSliceNodeName, on since 1.21) and
-/// `zone` (discovery.k8s.io/v1), SCTP (SCTPSupport, on since 1.19). ServiceImports have what their definition has, which is read ([`crate::member`]).
+/// From `pkg/features/kube_features.go` and
+/// `pkg/registry/{discovery/endpointslice,core/service}/strategy.go` of each release, and the
+/// enhancements that are named. Every release since 1.21 stores all other fields that causeway
+/// writes: `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` (IPv6DualStack, on since 1.21),
+/// `appProtocol` (ServiceAppProtocol, on since 1.19), `endpoints[].nodeName`
+/// (EndpointSliceNodeName, on since 1.21) and `zone` (discovery.k8s.io/v1), SCTP (SCTPSupport, on
+/// since 1.19). ServiceImports have the fields of their definition, which causeway reads
+/// ([`crate::member`]).
 pub const SINCE: [(Field, &str, u32); 6] = [
     // KEP-1672: alpha in 1.20.
     (
@@ -55,17 +64,18 @@ pub const SINCE: [(Field, &str, u32); 6] = [
     (Field::PreferSame, "PreferSameTrafficDistribution", 34),
 ];
 
-/// A member's release of Kubernetes, once it is known; until then it is taken for the newest, and nothing is written.
+/// Kubernetes release of a member. An unknown release counts as the newest; nothing is written
+/// while it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Release(pub Option<KubernetesVersion>);
 
 impl Release {
-    /// That of a member.
+    /// Returns the release of a member.
     pub fn of(member: &Member) -> Self {
         Self(member.identity.as_ref().map(|identity| identity.release))
     }
 
-    /// Whether it stores that field.
+    /// Whether the release stores a field.
     pub fn stores(self, field: Field) -> bool {
         let mut rows = SINCE.iter();
         let since = rows
@@ -75,14 +85,14 @@ impl Release {
             .is_none_or(|(release, since)| release >= since)
     }
 
-    /// Whether its kube-proxy uses endpoints that serve and terminate where no other is ready: ProxyTerminatingEndpoints (KEP-1669), on
-    /// since 1.26.
+    /// Whether kube-proxy of the release uses serving and terminating endpoints while no other is
+    /// ready: ProxyTerminatingEndpoints (KEP-1669), on since 1.26.
     pub fn uses_standby(self) -> bool {
         self.0
             .is_none_or(|release| release >= KubernetesVersion::new(1, 26))
     }
 
-    /// The traffic preference of a Service that comes closest to the one that is asked for.
+    /// Returns the traffic preference of a Service that comes closest to the requested one.
     pub fn preference(self, asked: &Option<String>) -> Option<String> {
         let asked = asked
             .clone()
@@ -93,13 +103,14 @@ impl Release {
         })
     }
 
-    /// The internal traffic policy of a Service.
+    /// Returns the internal traffic policy of a Service; `None` if the release does not store one.
     pub fn internal_traffic_policy(self, asked: Option<String>) -> Option<String> {
         asked.filter(|_| self.stores(Field::InternalTrafficPolicy))
     }
 }
 
-/// What a preference is called since Kubernetes 1.34: PreferClose is PreferSameZone (KEP-3015).
+/// Returns the name of a preference since Kubernetes 1.34: PreferClose is PreferSameZone
+/// (KEP-3015).
 pub fn meant_by(preference: &str) -> &str {
     match preference {
         "PreferClose" => "PreferSameZone",

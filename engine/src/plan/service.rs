@@ -1,4 +1,4 @@
-//! The Service that a member should hold.
+//! Service that a member should hold.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,28 +15,28 @@ use super::release::Release;
 use crate::index::selector::Selector;
 use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 
-/// The Service that a member should hold.
+/// Service that a member should hold.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DesiredService {
-    /// A foreign one, used as it is.
+    /// Service of another writer, used as it is.
     Foreign,
-    /// Another's is in the way, which stays as it is and gets no endpoints.
+    /// Conflicting Service, which stays as it is and gets no endpoints.
     Conflict(ServiceProblem),
-    /// One of causeway's.
+    /// Service that causeway maintains.
     Own(Box<OwnService>),
 }
 
-/// Why a member's Service cannot serve as asked.
+/// Reason why a member's Service cannot serve as requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServiceProblem {
-    /// It stands for an imported service.
+    /// The Service stands for an imported service.
     StandsFor {
         /// The Service.
         service: ServiceKey,
         /// The imported service.
         of: String,
     },
-    /// It has the name under which a service is imported, and is another.
+    /// Another Service has the name under which a service is imported.
     NameTaken {
         /// The Service.
         service: ServiceKey,
@@ -45,20 +45,20 @@ pub enum ServiceProblem {
         /// Whether it is delivered for the MultiClusterService of its name.
         delivered: bool,
     },
-    /// A person's, and an ExternalName.
+    /// A Service of another writer is an ExternalName.
     ExternalName(ServiceKey),
-    /// A person's, that lacks exposed ports.
+    /// A Service of another writer lacks exposed ports.
     MissingPorts {
-        /// The Service.
+        /// Service of the member.
         service: ServiceKey,
-        /// The ports that it lacks.
+        /// Exposed ports that it lacks.
         missing: Vec<ServicePort>,
-        /// The ports that it has.
+        /// Ports that it has.
         has: Vec<ServicePort>,
     },
 }
 
-/// What is said after the name of the member.
+/// Writes the text that follows the name of the member in a message.
 impl fmt::Display for ServiceProblem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -101,46 +101,47 @@ impl fmt::Display for ServiceProblem {
     }
 }
 
-/// A Service that causeway keeps in a member.
+/// Service that causeway maintains in a member.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnService {
-    /// What it asks for.
+    /// Desired ports, selector and settings.
     pub shape: ServiceShape,
-    /// On whose behalf it is there.
+    /// Owner on whose behalf it exists.
     pub owner: String,
-    /// What it has beside, where it stands for an imported service.
+    /// Additional content, if it stands for an imported service.
     pub derived: Option<Derived>,
 }
 
-/// What a Service that stands for an imported service has beside.
+/// Additional content of a Service that stands for an imported service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Derived {
-    /// The imported service.
+    /// Imported service.
     pub of: String,
-    /// Cluster or Local; none where the member has no such field.
+    /// Internal traffic policy, Cluster or Local; `None` where the member has no such field.
     pub internal_traffic_policy: Option<String>,
-    /// Its only address family, where it is made with one.
+    /// Only address family, if it is made with one.
     pub family: Option<String>,
-    /// The addresses that it had before, where it is recreated.
+    /// Addresses that it had before, if it is recreated.
     pub addresses: Vec<String>,
 }
 
-/// Where a Service is to be, and the one that is there.
+/// Place of a Service in a member, with the existing Service.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// The hub, by the UID of its kube-system namespace.
+    /// Hub, by the UID of its kube-system namespace.
     pub hub: &'a str,
-    /// Its namespace and name.
+    /// Namespace and name of the Service.
     pub key: &'a ServiceKey,
-    /// The Service that is there.
+    /// Existing Service.
     pub observed: Option<&'a ServiceView>,
-    /// The member's release of Kubernetes.
+    /// Kubernetes release of the member.
     pub release: Release,
 }
 
-/// Says which Service a member should hold, given the one that it has.
+/// Returns the Service that a member should hold, given the existing one.
 ///
-/// A derived Service, of whichever hub, stands for another service: what reaches it is not to be mixed with this one's endpoints.
+/// A derived Service, of whichever hub, stands for another service: its traffic must not reach the
+/// endpoints of this one.
 pub fn desired(
     site: &Site<'_>,
     hub_service: &ServiceView,
@@ -182,13 +183,15 @@ pub fn desired(
     DesiredService::Own(own.into())
 }
 
-/// A selector that matches nothing: with none at all the member's controllers would leave stale slices behind.
+/// Returns a selector that matches nothing. Without any selector the member's controllers would
+/// leave stale slices behind.
 fn no_backends() -> Selector {
     [(labels::NO_LOCAL_BACKENDS, "true")].into_iter().collect()
 }
 
 impl DesiredService {
-    /// The exposed ports that the member's Service offers, under the names that it has for them, and what is amiss.
+    /// Returns the exposed ports that the member's Service offers, under its own names for them,
+    /// and its problem, if it has one.
     pub fn ports_offered(
         &self,
         observed: Option<&ServiceView>,
@@ -205,7 +208,7 @@ impl DesiredService {
         }
     }
 
-    /// The traffic preference of the member's Service.
+    /// Returns the traffic preference of the member's Service.
     pub fn traffic_distribution<'a>(
         &'a self,
         observed: Option<&'a ServiceView>,
@@ -245,7 +248,7 @@ fn foreign_ports(
 }
 
 impl OwnService {
-    /// Whether the member's Service is what it should be.
+    /// Whether the member's Service equals the desired one.
     pub fn is_met_by(&self, observed: &ServiceView) -> bool {
         self.shape.is_like(&observed.shape)
             && observed.owner.as_deref() == Some(self.owner.as_str())
@@ -255,12 +258,13 @@ impl OwnService {
                 .is_none_or(|derived| derived.is_met_by(observed))
     }
 
-    /// Whether the member's Service can become what it should be, or has to be recreated: an address cannot be taken away.
+    /// Whether the member's Service can be updated to the desired one. Otherwise it has to be
+    /// recreated: an address cannot be taken away.
     pub fn can_become(&self, observed: &ServiceView) -> bool {
         self.shape.kind == observed.shape.kind
     }
 
-    /// The object to make.
+    /// Returns the object to create.
     pub fn object(&self, key: &ServiceKey, hub: &str) -> Service {
         let shape = &self.shape;
         let derived = self.derived.as_ref();
@@ -310,7 +314,8 @@ impl OwnService {
             .collect()
     }
 
-    /// A merge patch that makes the observed Service what it should be, and fails if it is not that version any more.
+    /// Returns a merge patch that turns the observed Service into the desired one. The API server
+    /// refuses it if the Service has another resourceVersion by then.
     pub fn patch(&self, observed: &ServiceView, hub: &str) -> Value {
         let shape = &self.shape;
         let removed = observed.shape.selector.iter();
@@ -350,7 +355,8 @@ impl Derived {
     }
 }
 
-/// The families are those that the member has: a cluster of one family cannot require two.
+/// Returns the family policy. The member's own families decide: a cluster of one family cannot
+/// require two.
 fn family_policy(shape: &ServiceShape) -> &'static str {
     if shape.dual_stack {
         "PreferDualStack"

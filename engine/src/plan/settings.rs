@@ -1,4 +1,4 @@
-//! What the controller was started with.
+//! Settings of the planner.
 
 use std::time::Duration;
 
@@ -9,28 +9,32 @@ use super::provider_use::STANDBY_AFTER;
 use crate::index::quota::Quota;
 use crate::seal::Seal;
 
-/// What the controller was started with, as far as planning is concerned.
+/// Settings with which the controller was started, for planning.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Namespaces that are left alone.
+    /// Namespaces and services that causeway leaves alone.
     pub protection: Protection,
-    /// How long the last state is held when the hub's Service, or an exposed port of it, goes away.
+    /// Time for which the last state is held after the hub's Service, or an exposed port of it, is
+    /// removed.
     pub service_grace: Duration,
-    /// After how long out of reach the endpoints of a member are withdrawn; `None` for never.
+    /// Time out of reach after which the endpoints of a member are withdrawn; `None` for never.
     pub provider_ttl: Option<Duration>,
-    /// What becomes of the endpoints of a provider that cannot be reached, where a service does not say it.
+    /// Treatment of the endpoints of unreachable providers, for services that request none.
     pub unreachable: Unreachable,
-    /// How long a provider is out of reach before its endpoints are standby endpoints, where that is asked for.
+    /// Time out of reach after which the endpoints of a provider become standby endpoints, where
+    /// that is requested.
     pub standby_after: Duration,
-    /// Whether what MultiClusterServices expose is shown to tools of the clusterset too, as ServiceExports and ServiceImports.
+    /// Whether services that MultiClusterServices expose are also published to tools of the
+    /// clusterset, as ServiceExports and ServiceImports.
     pub publish_exports: bool,
-    /// What one member may export.
+    /// Maximum that one member exports.
     pub quota: Quota,
-    /// By what it is known since when exports count; without it their creation decides.
+    /// Seal that proves the recorded times since which exports count. Without it their creation
+    /// times decide.
     pub seal: Option<Seal>,
 }
 
-/// As a controller has them that is started without flags, and without a seal.
+/// Returns the settings of a controller that is started without flags, and without a seal.
 impl Default for Settings {
     fn default() -> Self {
         Self {

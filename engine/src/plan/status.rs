@@ -1,7 +1,7 @@
-//! What the status of a MultiClusterService should say.
+//! Desired status of a MultiClusterService.
 //!
-//! A condition whose truth is not settled yet stays as it was, so that a change that is under way makes nothing flap
-//! and costs no write.
+//! A condition whose truth is not settled yet stays as it was: a change in progress makes no
+//! condition flap and costs no write.
 
 mod ready;
 
@@ -24,33 +24,33 @@ use crate::index::member::Member;
 use crate::model::map::HashMap;
 use crate::model::{MemberState, ObjectEvent, TimePoint};
 
-/// What a status should say, and when time alone will change it.
+/// Desired status, and the time at which it changes without an event.
 #[derive(Debug)]
 pub struct DesiredStatus {
-    /// The conditions.
+    /// Conditions.
     pub conditions: Vec<Condition>,
-    /// The load balancers' addresses.
+    /// Addresses of the load balancers.
     pub ingress: Vec<LoadBalancerIngress>,
-    /// What became so since the stored status.
+    /// Events for changes since the stored status.
     pub events: Vec<ObjectEvent>,
-    /// When to look again, if nothing happens.
+    /// Time at which the status changes without an event.
     pub again_at: Option<TimePoint>,
 }
 
-/// What is still to be written into one member, and what could not be.
+/// Outstanding and failed writes into one member.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// Whether a write of the Service or its namespace is outstanding.
     pub service_pending: bool,
     /// Whether a write of a copy is outstanding.
     pub copies_pending: bool,
-    /// Why the Service cannot be written.
+    /// Reason why the Service cannot be written.
     pub service_problem: Option<String>,
-    /// Why copies cannot be written.
+    /// Reason why copies cannot be written.
     pub copies_problem: Option<String>,
-    /// Whether somebody changes the Service back as often as it is written.
+    /// Whether another writer reverts the Service as often as it is written.
     pub service_fought: bool,
-    /// Whether somebody changes copies back as often as they are written.
+    /// Whether another writer reverts copies as often as they are written.
     pub copies_fought: bool,
 }
 
@@ -60,21 +60,23 @@ impl Progress {
         self.service_pending || self.copies_pending
     }
 
-    /// Whether somebody changes anything back as often as it is written.
+    /// Whether another writer reverts anything as often as it is written.
     pub fn is_fought(&self) -> bool {
         self.service_fought || self.copies_fought
     }
 
-    /// What is in the way, the Service first.
+    /// Returns the reason why a write fails, that of the Service first.
     pub fn problem(&self) -> Option<String> {
         let problem = self.service_problem.as_ref();
         problem.or(self.copies_problem.as_ref()).cloned()
     }
 }
 
-/// A copy that no watch has shown for this long after it was written is a problem, and so is a slice that is not made.
+/// Time after which a written copy that no watch has shown is a problem, and likewise a Service
+/// without an EndpointSlice.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
-/// Words the status of a service; `conflict` is what is said of a fight over the MultiClusterService itself.
+/// Returns the desired status of a service. `conflict` describes a write conflict over the
+/// MultiClusterService itself.
 pub fn status(
     index: &Index,
     key: &ServiceKey,
@@ -160,7 +162,8 @@ impl View<'_> {
             .map_or(ExposureType::CrossCluster, |spec| spec.exposure)
     }
 
-    /// None where Karmada manages the service: the conditions are Karmada's to write then.
+    /// Lists the conditions on which Ready depends, each with its type, the text if it holds, and
+    /// its state. Empty where Karmada manages the service and writes these conditions.
     fn states(&self) -> Vec<(&'static str, Text<'static>, ConditionState)> {
         if self.desired.karmadas_problem().is_some() {
             return Vec::new();
@@ -177,7 +180,7 @@ impl View<'_> {
         all
     }
 
-    /// Nothing is exposed because of the hub: what that means for the slices.
+    /// Returns the message about slices if a problem of the hub withdraws everything.
     fn withdrawn(&self) -> Option<&str> {
         let nothing =
             matches!(&self.desired.members, Members::Wanted(members) if members.is_empty());
@@ -215,7 +218,8 @@ impl View<'_> {
         summarize(failed, [tally("clusters", states.collect())])
     }
 
-    /// Why a condition does not hold.
+    /// Returns the reason of a condition that does not hold: a write conflict in any member, or
+    /// else `usual`.
     fn reason(&self, usual: &'static str, is_fought: fn(&Progress) -> bool) -> &'static str {
         match self.progress.values().any(is_fought) {
             true => reason::WRITE_CONFLICT,
@@ -256,7 +260,7 @@ impl View<'_> {
         summarize(failed, [tally("consumers", consumers)])
     }
 
-    /// The state about slices where no member is planned for.
+    /// Returns the state of the conditions about slices where no member is planned.
     fn without_members(&self, reason: &'static str) -> Option<ConditionState> {
         if let Some(message) = self.withdrawn() {
             return Some(ConditionState::False {
@@ -326,7 +330,8 @@ impl View<'_> {
         }
     }
 
-    /// Kubernetes makes at least one slice for every Service with a selector; until it is there nothing can be dispatched.
+    /// Returns the progress of a provider. Kubernetes creates at least one slice for every Service
+    /// with a selector; nothing can be dispatched before that slice exists.
     fn provided_by(&self, name: &ClusterName) -> State {
         let reachable = self.reachable(name);
         match self
@@ -341,7 +346,8 @@ impl View<'_> {
         }
     }
 
-    /// Until when it is no wonder that a provider has no slice of its Service yet.
+    /// Returns the time until which a provider may lack a slice of its Service without a problem;
+    /// `None` if none is missing.
     fn slice_awaited_until(&self, name: &ClusterName) -> Option<TimePoint> {
         let member = self.member(name)?;
         let service = member
@@ -408,7 +414,8 @@ impl View<'_> {
         copies.filter_map(move |copy| member?.copy(self.key, copy)?.unseen_since())
     }
 
-    /// When something that is under way begins to count as a problem.
+    /// Returns the next time at which something in progress counts as a problem, or at which the
+    /// reported state of a cluster changes.
     fn patience_ends(&self) -> Option<TimePoint> {
         let placement = &self.desired.placement;
         let unseen = placement.consumers().flat_map(|name| self.unseen_in(name));

@@ -1,8 +1,10 @@
-//! Which of its providers a consumer uses first: the tiers of a preference, and how many of them carry the service.
+//! Failover tiers: sorts the providers of a consumer into the tiers of a preference and decides how
+//! many tiers are active.
 //!
-//! The tiers that carry are ready in the consumer, those behind them are standby endpoints, and of what no tier takes there is no copy.
-//! One tier carries as long as it has enough ready endpoints; where it has too few, the next carries with it. What is not known decides
-//! nothing: neither is a tier given up for it, nor is another.
+//! Endpoints of active tiers are ready in the consumer, those of farther tiers are standby
+//! endpoints, and a provider that no tier takes is not copied. One tier is active as long as it has
+//! enough ready endpoints; while it has too few, the next is active too. Unknown clusters never
+//! cause a promotion or a demotion.
 
 mod readiness;
 mod words;
@@ -22,68 +24,71 @@ use crate::index::service::ServiceView;
 use crate::model::TimePoint;
 use crate::model::slice::Path;
 
-/// How long nearer tiers have to have enough ready endpoints until a farther one is standby again: the first pod that comes back
-/// does not get everything.
+/// Time for which nearer tiers must have enough ready endpoints before a farther tier is standby
+/// again: the first pod that comes back does not get all traffic.
 pub const HOLD: Duration = Duration::from_secs(30);
 
-/// The providers of a service, as one consumer uses them.
+/// Providers of a service, as one consumer uses them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tiers {
-    /// The tiers, nearest first.
+    /// Tiers, nearest first.
     pub all: Vec<TierState>,
-    /// How many of them carry the service, nearest first.
+    /// Number of active tiers, nearest first.
     pub carrying: usize,
-    /// Since when nearer tiers have had enough ready endpoints without the farthest that carries.
+    /// Time since which nearer tiers have had enough ready endpoints without the farthest active
+    /// one.
     pub enough_since: Option<TimePoint>,
-    /// When time alone will change them.
+    /// Time at which the tiers change without an event.
     pub again_at: Option<TimePoint>,
-    /// Providers that cannot be reached, whose endpoints are used where no other is ready.
+    /// Unreachable providers, whose endpoints are used while no other is ready.
     pub unreachable: BTreeSet<ClusterName>,
     /// Whether the consumer's data plane uses standby endpoints by itself.
     pub uses_standby: bool,
-    /// How much of a tier has to be ready, where that is said.
+    /// Share of a tier that must be ready, if one is requested.
     pub min_ready: Option<Percentage>,
     /// Whether the preference is unknown.
     pub is_unknown: bool,
 }
 
-/// One tier.
+/// Tier with its providers and their readiness.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TierState {
-    /// Which one it is; none where all providers are alike.
+    /// Tier of the preference; `None` where all providers are alike.
     pub tier: Option<Tier>,
-    /// The clusters that are in it.
+    /// Clusters in the tier.
     pub clusters: Vec<ClusterName>,
-    /// How many of its endpoints are ready.
+    /// Readiness of their endpoints.
     pub readiness: Readiness,
-    /// Whether all of its clusters are known; of one that is not, what it had last stays.
+    /// Whether the readiness of all of its clusters is known. The copies of an unknown cluster stay
+    /// as they are.
     pub is_known: bool,
 }
 
-/// What the consumer holds already.
+/// Tiers as the consumer used them before.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Before {
-    /// How many tiers carry by the copies that it holds; none where it holds no copy.
+    /// Number of active tiers according to the copies in the consumer; `None` where it holds no
+    /// copy of a known provider.
     pub carrying: Option<usize>,
     /// [`Tiers::enough_since`] of the last plan.
     pub enough_since: Option<TimePoint>,
 }
 
-/// What tiers are made of.
+/// Inputs from which tiers are made.
 pub(super) struct Request<'a> {
     pub(super) index: &'a Index,
     pub(super) key: &'a ServiceKey,
     pub(super) path: Path,
     pub(super) preference: Option<&'a Preference>,
-    /// Providers that have been out of reach for so long that their endpoints are standby endpoints.
+    /// Providers that have been unreachable for so long that their endpoints are standby endpoints.
     pub(super) unreachable: &'a BTreeSet<ClusterName>,
     pub(super) providers: &'a [Provider<'a>],
     pub(super) now: TimePoint,
 }
 
 impl Request<'_> {
-    /// Returns the tiers of one consumer, whose Service leads to `frontend`; `None` where it uses all
-    /// its providers alike.
+    /// Returns the tiers of one consumer, whose Service leads to `frontend`; `None` where it uses
+    /// all its providers alike.
     pub(super) fn of_consumer(
         &self,
         consumer: &ClusterName,
@@ -149,7 +154,8 @@ impl Request<'_> {
         states
     }
 
-    /// How many tiers carry by the copies that are there, those of unknown providers aside: they stay as they are.
+    /// Returns the number of active tiers according to existing copies, except those of unknown
+    /// providers, which stay as they are.
     fn carrying_now(&self, tiers: &Tiers, member: &Member) -> Option<usize> {
         let hub = &self.index.hub.uid;
         let copies = member.copies(self.key);
@@ -172,8 +178,8 @@ impl Request<'_> {
 }
 
 impl Tiers {
-    /// Returns the tiers that the consumer's copies show, for a service whose preference is unknown.
-    /// Providers without a copy are in no tier: the consumer does not begin to use them.
+    /// Returns the tiers that the consumer's copies show, for a service whose preference is
+    /// unknown. Providers without a copy are in no tier: the consumer does not begin to use them.
     pub(super) fn of_copies(
         index: &Index,
         key: &ServiceKey,
@@ -203,7 +209,8 @@ impl Tiers {
         }
     }
 
-    /// How the copies of that provider's slices are to be; none where there are to be none.
+    /// Returns the role of that provider's endpoints in the copies; `None` where no copies are
+    /// made.
     pub fn standing(&self, provider: &ClusterName) -> Option<Standing> {
         let standby = match self.uses_standby {
             true => Standing::Standby,
@@ -220,23 +227,23 @@ impl Tiers {
         })
     }
 
-    /// The tiers that carry the service.
+    /// Returns the active tiers.
     pub fn carrying(&self) -> &[TierState] {
         self.all.get(..self.carrying).unwrap_or(&self.all)
     }
 
-    /// The tiers whose endpoints are standby endpoints.
+    /// Returns the tiers whose endpoints are standby endpoints.
     pub fn standby(&self) -> &[TierState] {
         self.all.get(self.carrying..).unwrap_or_default()
     }
 
-    /// Which tier a provider is in.
+    /// Returns the index of the tier that a provider is in.
     pub fn place(&self, provider: &str) -> Option<usize> {
         let mut all = self.all.iter();
         all.position(|state| state.clusters.iter().any(|name| name.as_str() == provider))
     }
 
-    /// Whether the preference leads to no provider, so that the consumer uses none.
+    /// Whether no provider is in any tier of the preference, and the consumer therefore uses none.
     pub fn lack_providers(&self) -> bool {
         !self.is_unknown
             && self.unreachable.is_empty()
@@ -249,10 +256,12 @@ impl Tiers {
             .any(|state| state.readiness.ready > 0)
     }
 
-    /// Says how many tiers carry.
+    /// Decides how many tiers are active.
     ///
-    /// Up to the first that has enough they carry, that is sure; at least up to the first that may have enough. What carries beyond
-    /// goes on for [`HOLD`] after the nearer ones have enough.
+    /// At least the tiers up to the first that may have enough endpoints are active, and at most
+    /// those up to the first that is known to have enough. Between the two, the number stays as it
+    /// was; without an earlier number it is the maximum. Tiers beyond the maximum that were active
+    /// stay active for [`HOLD`] after the nearer ones have enough.
     fn settle(&mut self, preference: Option<&Preference>, before: Before, now: TimePoint) {
         let has_enough = |state: &TierState| {
             let Readiness { ready, total, .. } = state.readiness;

@@ -9,14 +9,14 @@ use crate::fixtures::objects::{Object, mcs, service, slice};
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, env, key};
 
-/// The lists of an environment, with the MultiClusterService as it would be stored.
+/// Returns the lists of an environment, with the MultiClusterService as it would be stored.
 fn lists(env: &Environment, object: Object) -> (HubLists, Members) {
     let (mut hub, members) = env.lists();
     hub.multi_cluster_services = vec![decode(object.value)];
     (hub, members)
 }
 
-/// What clients of a member reach: its Services, and the addresses behind each.
+/// Returns what clients of a member reach: its Services, and the addresses behind each.
 fn reached(services: &[Service], slices: &[EndpointSlice]) -> Vec<String> {
     let services = services.iter().map(|one| one.metadata.name.clone());
     let slices = slices.iter().flat_map(|slice| {
@@ -74,7 +74,7 @@ fn a_preview_shows_what_the_controller_then_does() {
     }
 }
 
-/// The copies whose endpoints are standby endpoints.
+/// Returns the copies whose endpoints are standby endpoints.
 fn standby(slices: &[EndpointSlice]) -> Vec<Option<String>> {
     let marked = |slice: &&EndpointSlice| {
         let annotations = slice.metadata.annotations.as_ref();

@@ -20,7 +20,8 @@ fn source(address: &str) -> Object {
     slice("foo-abc", "foo").port("http", 8080).endpoint(address)
 }
 
-/// member1 and member2 provide `foo` to each other, on a hub whose Clusters are causeway's to keep or not.
+/// Returns an environment in which member1 and member2 provide `foo` to each other.
+/// `keeps_clusters` sets whether causeway maintains the Clusters of the hub.
 fn both(keeps_clusters: bool) -> Environment {
     let mut env = env();
     env.keeps_clusters = keeps_clusters;
@@ -337,14 +338,15 @@ fn member_that_answers_with_a_failing_watch_is_not_unreachable() {
     assert!(said.contains("member1 not watched since"), "{said}");
 }
 
-/// A moment ago, and longer ago than a member that leaves is waited for.
+/// Time longer ago than the cleanup deadline of a removed member, and a moment ago.
 const LONG_AGO: Duration = Duration::from_secs(31);
 const JUST_NOW: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_member_that_cannot_be_cleaned_leaves_when_it_has_been_waited_for_and_what_is_left_is_named() {
     type Change = fn(&mut Environment);
-    /// What, how, how long ago, whether the member leaves at once, the services named, and why.
+    /// Name, change, time since the change, whether the member is removed at once, the services
+    /// named, and the reason.
     type Row<'a> = (
         &'a str,
         Change,

@@ -1,28 +1,31 @@
-//! An object that could not be written: when it is tried again, and from when on that is a problem to be reported.
+//! Retries of an object that could not be written, and the number of failures after which they are
+//! reported.
 
 use std::time::{Duration, Instant};
 
 use crate::model::{Failure, FailureKind};
 
-/// An object that could not be written.
+/// Object that could not be written.
 #[derive(Clone, Debug)]
 pub struct FailedWrite {
-    /// How many times in a row.
+    /// Number of failures in a row.
     pub attempts: u32,
-    /// Why, the last time.
+    /// Reason of the last failure.
     pub failure: Failure,
     pub(super) retry_at: Instant,
 }
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(30);
-/// A conflict means that a watch is about to report a change; only one that stays is a failure.
+/// Number of conflicts that count as a failure. One conflict means that a watch is about to report
+/// a change.
 const PATIENCE_WITH_CONFLICTS: u32 = 4;
-/// The address of a deleted Service is free soon; three seconds later another has it.
+/// Number of refused addresses that count as a failure. The address of a deleted Service is free
+/// soon; three seconds later another one has it.
 const PATIENCE_WITH_ADDRESSES: u32 = 6;
 
 impl FailedWrite {
-    /// Whether it is reported, rather than likely to pass by itself in a moment.
+    /// Whether the failure is reported, rather than likely to pass by itself in a moment.
     pub(super) fn counts(&self) -> bool {
         let patience = match self.failure.kind {
             FailureKind::Conflict | FailureKind::AlreadyExists => PATIENCE_WITH_CONFLICTS,

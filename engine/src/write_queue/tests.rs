@@ -54,7 +54,7 @@ fn patch(service: &str, patch: Value) -> Write {
     Write::new(Operation::PatchService(key, patch))
 }
 
-/// A write of Service `service` that says `word`.
+/// Returns a write of Service `service` that contains `word`.
 fn write(service: &str, word: &str) -> Write {
     patch(service, json!({ "word": word }))
 }
@@ -114,7 +114,7 @@ impl Desk {
             .collect()
     }
 
-    /// Enqueues and fails until `attempts` are counted; the last pause.
+    /// Enqueues a write and fails it `attempts` times. Returns the last pause.
     fn fail(&mut self, member: &str, service: &str, kind: FailureKind, attempts: u32) -> Duration {
         let mut pause = Duration::ZERO;
         for _ in 0..attempts {
@@ -419,7 +419,7 @@ fn lost_leadership_leaves_nothing_waiting_and_nothing_under_way() {
     assert_eq!(desk.enqueue("member1", "a", "again"), Enqueued::Accepted);
 }
 
-/// A copy of a slice of that provider.
+/// Returns a copy of a slice of that provider.
 fn copy(provider: &str, slice: &str) -> Write {
     let labels = [(
         causeway::api::labels::SOURCE_CLUSTER.to_owned(),

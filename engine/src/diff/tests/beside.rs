@@ -1,4 +1,4 @@
-//! What causeway has made already of services that Karmada manages.
+//! Objects that causeway had already made for services that Karmada manages.
 
 use super::*;
 use crate::fixtures::objects::{export, work};
@@ -7,11 +7,11 @@ const BESIDE: &str = "False ManagedByKarmada: Karmada's own MultiClusterService 
      karmada-es-member1/foo-5d5d), and causeway begins nothing beside them. ";
 const REMEDY: &str = ". For causeway to manage it, without a gap: kubectl mcs adopt foo -n shop";
 
-/// How long Karmada is given before it is reported what consumers lack.
+/// Time for which Karmada may lag before the objects that consumers lack are reported.
 const PATIENCE: Duration = Duration::from_secs(30);
 const ALL: &str = "Every ready endpoint is in every consumer";
 
-/// What Ready says between who manages the service and what to do.
+/// Returns the part of Ready between the manager of the service and the remedy.
 fn said(env: &Environment) -> String {
     let ready = env.says("foo", "Ready");
     let said = ready
@@ -20,7 +20,7 @@ fn said(env: &Environment) -> String {
     said.unwrap_or_else(|| panic!("{ready}")).to_owned()
 }
 
-/// Karmada's slice of the one that member1 has under that name.
+/// Returns Karmada's slice of the one that member1 has under that name.
 fn karmadas(name: &str, address: &str) -> Object {
     let marks = json!({"metadata": {
         "labels": {labels::SLICE_MANAGED_BY: labels::SLICE_DISPATCHER, labels::KARMADA_MANAGED: "true"},
@@ -34,7 +34,7 @@ fn second(address: &str) -> Object {
     slice("foo-def", "foo").port("http", 8080).endpoint(address)
 }
 
-/// Karmada writes over the Service in that member, and keeps the labels that it finds there.
+/// Overwrites the Service in that member as Karmada does: Karmada preserves its labels.
 fn overwritten(env: &mut Environment, member: &str) {
     let value = env.service(member, "foo").cloned().expect("the Service");
     let kind = Kind::Service;
@@ -43,7 +43,8 @@ fn overwritten(env: &mut Environment, member: &str) {
     env.on(member, Object { kind, value }.with(managed));
 }
 
-/// Causeway has delivered foo, of two slices, and Karmada begins to.
+/// Returns an environment in which causeway has delivered foo, of two slices, and Karmada begins
+/// to.
 fn taken_over() -> Environment {
     let mut env = provided();
     env.on("member1", second("10.1.0.7")).settle();

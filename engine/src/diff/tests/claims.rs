@@ -1,4 +1,5 @@
-//! What somebody applies over causeway's is theirs; what somebody merely edits is put right.
+//! Objects of causeway's that somebody applies over are foreign then; mere edits of them are
+//! reverted.
 
 use super::*;
 use crate::fixtures::HUB_UID;
@@ -9,7 +10,7 @@ fn entry(manager: &str, operation: &str, fields: Value) -> Value {
     json!({"manager": manager, "operation": operation, "fieldsType": "FieldsV1", "fieldsV1": fields})
 }
 
-/// Somebody writes over member2's object, as its API server stores it then.
+/// Merges a part into member2's object, as its API server stores it then.
 fn over(env: &mut Environment, kind: Kind, name: &str, part: &Value) {
     let there = env.members["member2"].get(kind, "shop", name);
     let mut value = there.cloned().expect("the object is there");
@@ -17,7 +18,7 @@ fn over(env: &mut Environment, kind: Kind, name: &str, part: &Value) {
     env.on("member2", Object { kind, value });
 }
 
-/// Everything by which an apply is known, and the marks on the object in the end.
+/// Returns a patch for each record by which an apply is recognized.
 fn applies() -> Vec<Value> {
     let spec = || json!({"f:spec": {"f:ports": {}}});
     let server_side = |manager| {
@@ -118,7 +119,8 @@ fn service_that_loses_the_hub_label_loses_every_other_mark() {
     assert!(env.service("member2", "foo").is_some());
 }
 
-/// Kubernetes gives a Service's labels to the slices that it makes for it, and maintains them while the Service has a selector.
+/// Kubernetes copies a Service's labels to the slices that it makes for it, and maintains them
+/// while the Service has a selector.
 #[test]
 fn empty_slice_is_deleted_once_a_foreign_service_has_no_selector() {
     let karmadas = json!({"metadata": {"labels": {labels::KARMADA_MANAGED: "true"}}});

@@ -1,4 +1,4 @@
-//! Wall clocks that are set while something is waited for: nothing ends sooner for it, and nothing later.
+//! Wall clocks that are set during a wait: the wait ends neither sooner nor later.
 
 use k8s_openapi::jiff::SignedDuration;
 

@@ -1,14 +1,14 @@
-//! Deletions that something stands in the way of.
+//! Deletions with an obstacle.
 
 use super::*;
 use crate::fixtures::name;
 use crate::fixtures::objects::namespace;
 use crate::model::Item;
 
-/// Longer than a clean-up may hold a MultiClusterService.
+/// Time that exceeds the maximum for which a clean-up may hold a MultiClusterService.
 const HELD: Duration = Duration::from_secs(61);
 
-/// The hub has no MultiClusterService, by a lookup.
+/// Confirms by a lookup that the hub has no MultiClusterService.
 fn confirm(env: &mut Environment) -> &mut Environment {
     env.index.hub.evidence.confirmed_gone.insert(key("foo"));
     env.index.mark(Item::Service(key("foo")));

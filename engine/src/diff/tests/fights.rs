@@ -1,4 +1,4 @@
-//! Somebody changes what is causeway's back as often as causeway writes it.
+//! Objects of causeway's that somebody changes back as often as causeway writes them.
 
 use super::*;
 use crate::fixtures::CONFLICT_PAUSE;
@@ -6,7 +6,7 @@ use crate::fixtures::CONFLICT_PAUSE;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Somebody patches the selector of the Service of member2, as its API server stores it then.
+/// Patches the selector of the Service of member2, as its API server stores it then.
 fn flip(env: &mut Environment) {
     let value = env.service("member2", "foo").cloned().expect("the Service");
     let kind = Kind::Service;

@@ -4,17 +4,17 @@ use super::*;
 use crate::fixtures::objects::{export, work};
 use crate::model::{HubEvent, Signal};
 
-/// How long is waited for what the hub says of its Works.
+/// Time for which the list of the hub's Works is awaited.
 const AWAITED: Duration = Duration::from_secs(60);
 
 const BESIDE: &str = "False ManagedByKarmada: Karmada's own MultiClusterService controllers manage this service (Work \
      karmada-es-member1/foo-5d5d), and causeway begins nothing beside them. ";
 const REMEDY: &str = ". For causeway to manage it, without a gap: kubectl mcs adopt foo -n shop";
 
-/// How long Karmada is given before it is reported what consumers lack.
+/// Time for which Karmada may lag before the objects that consumers lack are reported.
 const LACKING: Duration = Duration::from_secs(31);
 
-/// What Ready says between who manages the service and what to do.
+/// Returns the part of Ready between the manager of the service and the remedy.
 fn said(env: &Environment) -> String {
     let ready = env.says("foo", "Ready");
     let said = ready
@@ -37,7 +37,7 @@ fn source_of_bar() -> Object {
         .endpoint("10.1.0.9")
 }
 
-/// A hub with Karmada and two members, and a service that nobody manages.
+/// Returns an environment with Karmada on the hub, two members, and a service that nobody manages.
 fn beside_karmada() -> Environment {
     let mut env = env();
     env.member("member1")

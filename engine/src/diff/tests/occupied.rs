@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The copy in member2, as it is stored.
+/// Returns the copy in member2, as it is stored.
 fn copy(env: &Environment) -> Value {
     let name = env.copies("member2", "foo")[0].metadata.name.clone();
     let name = name.expect("a name");

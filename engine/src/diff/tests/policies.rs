@@ -1,4 +1,4 @@
-//! Services that one of Karmada's policies is to propagate after causeway has delivered them.
+//! Services that one of Karmada's policies claims after causeway has delivered them.
 
 use super::*;
 use crate::fixtures::name;

@@ -1,4 +1,4 @@
-//! Stores that are restored from a snapshot, whose versions run lower than those that were seen.
+//! Stores that are restored from a snapshot: their versions run lower than the observed ones.
 
 use super::*;
 use crate::fixtures::member_event;
@@ -6,7 +6,7 @@ use crate::fixtures::objects::cluster;
 use crate::fixtures::server::Snapshot;
 use crate::model::Signal;
 
-/// Longer than a second list takes to come.
+/// Time that exceeds the interval of a second list.
 const CONFIRMED: Duration = Duration::from_secs(35);
 
 fn source_version(env: &Environment) -> u64 {
@@ -22,7 +22,7 @@ fn source_version(env: &Environment) -> u64 {
     version.parse().expect("a number")
 }
 
-/// An environment in which copies were made of a state of member1 that is to be lost.
+/// Returns an environment in which copies were made of a state of member1 that is to be lost.
 fn outrun() -> (Environment, Snapshot) {
     let mut env = provided();
     let snapshot = env.server("member1").snapshot();

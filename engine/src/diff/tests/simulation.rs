@@ -1,4 +1,4 @@
-//! Whatever happens, in whatever order.
+//! Random steps, in random order.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
 use crate::fixtures::{Environment, GRACE, env};
 use causeway::api::labels;
 
-/// Anything that may happen to a service in three members.
+/// Step that may happen to a service in three members.
 #[derive(Clone, Debug)]
 enum Step {
     HubService {
@@ -34,7 +34,7 @@ enum Step {
         slice: u8,
         address: u8,
     },
-    /// A slice that a person writes, which may hold what Kubernetes' slices hold.
+    /// Slice that a person writes, with any content of a slice of Kubernetes.
     SliceByHand {
         member: u8,
         slice: u8,
@@ -47,7 +47,7 @@ enum Step {
     Foreign {
         member: u8,
     },
-    /// Somebody applies over the Service that is there.
+    /// An apply by somebody over the existing Service.
     Applied {
         member: u8,
     },
@@ -69,7 +69,7 @@ enum Step {
     },
     Restart,
     Crash {
-        /// Which of the next writes arrive, by their bits.
+        /// Bits that select which of the next writes arrive.
         arrived: u8,
     },
     Wait {
@@ -77,7 +77,7 @@ enum Step {
     },
 }
 
-/// What people ask for, and what their pods do.
+/// Returns a change of requests by people, or of their pods.
 fn request() -> impl Strategy<Value = Step> {
     let member = 1..=3u8;
     prop_oneof![
@@ -96,7 +96,8 @@ fn request() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What hides the members from the controller and changes nothing.
+/// Returns a step that hides members from the controller or shows them again, and changes no
+/// object.
 fn loss() -> impl Strategy<Value = Step> {
     let member = 1..=3u8;
     prop_oneof![
@@ -107,7 +108,7 @@ fn loss() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What people and accidents take away.
+/// Returns a removal by people, a crash that loses writes, or a wait.
 fn removal() -> impl Strategy<Value = Step> {
     let member = 1..=3u8;
     prop_oneof![
@@ -124,7 +125,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![3 => request(), 1 => loss(), 1 => removal()]
 }
 
-/// Changes whose result does not depend on what the controller wrote before.
+/// Returns a change whose result does not depend on earlier writes of the controller.
 fn change() -> impl Strategy<Value = Step> {
     let is_independent = |step: &Step| {
         !matches!(
@@ -140,7 +141,7 @@ fn change() -> impl Strategy<Value = Step> {
     any.prop_filter("depends on what is there", is_independent)
 }
 
-/// Keeps the endpoints of unreachable members, whatever the MultiClusterService asks for.
+/// Retains the endpoints of unreachable members, whatever the MultiClusterService requests.
 fn patient(mut step: Step) -> Step {
     if let Step::Exposure { annotations, .. } = &mut step {
         annotations[labels::UNREACHABLE] = Value::Null;
@@ -148,7 +149,7 @@ fn patient(mut step: Step) -> Step {
     step
 }
 
-/// One member is lost after some of the changes, and back after some more.
+/// Outage of one member, which begins after some of the changes and ends after more of them.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     member: u8,
@@ -189,7 +190,7 @@ impl Outage {
     }
 }
 
-/// Three members, and `foo` everywhere.
+/// Returns an environment with three members, and `foo` everywhere.
 fn joined() -> Environment {
     let mut env = env();
     for member in 1..=3 {
@@ -346,7 +347,7 @@ fn take(env: &mut Environment, step: &Step) {
     }
 }
 
-/// What the members hold, without identities and versions.
+/// Returns the objects of the members, without identities, versions, times and virtual addresses.
 fn picture(env: &Environment) -> Vec<Value> {
     let mut all = Vec::new();
     for (name, server) in &env.members {
@@ -365,7 +366,8 @@ fn picture(env: &Environment) -> Vec<Value> {
     all
 }
 
-/// The identities of the objects that causeway wrote, and the endpoints that clients use by them.
+/// Returns the identities of the objects that causeway wrote, and the endpoints that clients use by
+/// them.
 fn held(env: &Environment) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for (member, server) in &env.members {

@@ -10,7 +10,7 @@ use crate::fixtures::{key, name};
 const EARLY: Duration = Duration::from_secs(20);
 const LATER: Duration = Duration::from_secs(31);
 
-/// So many services that member1 exports.
+/// Returns an environment in which member1 exports that number of services.
 fn exporting(services: usize) -> Environment {
     let mut env = env();
     env.member("member1").member("member2");
@@ -25,7 +25,7 @@ fn exporting(services: usize) -> Environment {
     env
 }
 
-/// What was written into members.
+/// Returns the writes into members.
 fn written(env: &Environment) -> Vec<String> {
     let log = env.log().into_iter();
     log.filter(|line| !line.starts_with("hub")).collect()

@@ -1,4 +1,4 @@
-//! Whether an explanation and a controller at rest say the same.
+//! Agreement of an explanation with a controller at rest.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,7 +9,8 @@ use crate::model::slice::Path;
 use crate::plan::copy::DesiredCopies;
 use crate::plan::{Desired, Members};
 
-/// Each ready endpoint is present in a consumer exactly where the controller's plan puts a copy; what is missing has a reason.
+/// Asserts that each ready endpoint is present in a consumer exactly where the controller's plan
+/// puts a copy, and that a missing one has a reason.
 pub(crate) fn assert_agrees(env: &Environment) {
     let (hub, members) = env.lists();
     let explanation = explain(&hub, &members, &env.settings, &key("foo"), env.now());
@@ -45,7 +46,7 @@ impl Agreement<'_> {
         }
     }
 
-    /// The addresses that the plan of the controller puts into a consumer, from a provider.
+    /// Returns the addresses of a provider that the controller's plan puts into a consumer.
     fn planned(&self, path: Path, provider: &str, consumer: &str) -> BTreeSet<Vec<IpAddr>> {
         let copies = self.copies(path, consumer).into_iter();
         let wanted = copies.flat_map(|copies| copies.wanted.values());
@@ -95,7 +96,8 @@ impl Agreement<'_> {
         }
     }
 
-    /// Writers that disagree are reported of a provider exactly where the controller's plan finds them.
+    /// Asserts that the explanation reports writers of a provider that disagree exactly where the
+    /// controller's plan finds them.
     fn assert_disagreements(&self) {
         let is_found = |path: Path, provider: &str| {
             let mut copies = self.desired.each_copies();
@@ -119,8 +121,9 @@ impl Agreement<'_> {
         }
     }
 
-    /// A controller at rest has collected everything from members that answer, unless it has still to
-    /// look up the MultiClusterService on the hub. What remains there is wanted, and is no leftover.
+    /// Asserts that no leftover is reported of members that answer: a controller at rest has
+    /// collected them, unless it has still to look up the MultiClusterService on the hub. Objects
+    /// that remain there are desired, and are no leftovers.
     fn assert_leftovers(&self) {
         if self.env.diff("foo").look_up {
             return;

@@ -7,7 +7,7 @@ use crate::fixtures::objects::{Kind, Object, export, import, mcs, service};
 use crate::fixtures::{Environment, key};
 use crate::model::served::Served;
 
-/// `shop/foo`, exported by a and imported by both.
+/// Returns `shop/foo`, which a exports and both members import.
 fn exported() -> Environment {
     let mut env = backed();
     env.on("a", foo()).on("a", export("foo")).settle();

@@ -11,7 +11,7 @@ fn exposed(env: &mut Environment) {
         .settle();
 }
 
-/// Karmada manages the service from the beginning, and brought nothing of it.
+/// Returns a service that Karmada manages from the beginning, and of which it brought nothing.
 fn managed_by_karmada() -> Environment {
     let mut env = super::backed();
     env.on("a", foo()).on("b", foo());

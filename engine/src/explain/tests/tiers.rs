@@ -1,4 +1,4 @@
-//! Services of which a consumer uses some providers first.
+//! Services whose consumers prefer some of the providers.
 
 use causeway::api::labels;
 use serde_json::json;
@@ -22,7 +22,8 @@ fn own(ready: &[bool]) -> Object {
         })
 }
 
-/// a and b provide `foo`, b consumes it with that preference and has pods of its own.
+/// Returns `foo`, which a and b provide. b consumes it with that preference and has pods of its
+/// own.
 fn preferring(prefer: &str, own_pods: &[bool]) -> Environment {
     let mut env = backed();
     env.on("b", own(own_pods)).on_hub(foo());
@@ -33,7 +34,7 @@ fn preferring(prefer: &str, own_pods: &[bool]) -> Environment {
     env
 }
 
-/// What becomes of the endpoints of a in b.
+/// Returns reason, state and message of the first endpoint of a in b.
 fn of_a(explanation: &Explanation) -> (Reason, EndpointState, String) {
     let provider = &explanation.exposures[0].providers[0];
     let state = &provider.endpoints[0].consumers[0];

@@ -1,16 +1,17 @@
-//! What an event of the hub changed.
+//! Changes that an event of the hub makes.
 
 use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::model::map::HashSet;
 
-/// What a fold changed.
+/// Changes that an event of the hub makes.
 #[derive(Debug, Default)]
 pub struct Change {
     /// Services to plan again.
     pub services: HashSet<ServiceKey>,
-    /// Members to look at.
+    /// Clusters to reconcile.
     pub clusters: HashSet<ClusterName>,
-    /// Whether clusters came, went or changed: every service is to be planned again.
+    /// Whether every service is to be planned again: a cluster was added, removed or changed, a
+    /// complete list was applied, or it changed whether Karmada's objects are known.
     pub placement: bool,
 }

@@ -1,4 +1,4 @@
-//! What is known of a Cluster object.
+//! Observed state of a Cluster object.
 
 use std::collections::BTreeSet;
 
@@ -14,41 +14,42 @@ use crate::model::TimePoint;
 /// A Cluster as it is stored.
 #[derive(Clone, Debug)]
 pub struct ClusterView {
-    /// The UID of its kube-system namespace, as `kubectl mcs join` records it.
+    /// UID of its kube-system namespace, as `kubectl mcs join` records it.
     pub id: Option<Box<str>>,
     /// Its UID.
     pub uid: Box<str>,
-    /// Its resourceVersion, as it has to be given back.
+    /// Its resourceVersion, which writes send back unchanged.
     pub resource_version: Box<str>,
     /// Its generation.
     pub generation: i64,
-    /// When it was made: the elder of two that are the same cluster keeps it.
+    /// Creation time. Of two Clusters that are the same cluster, the older one counts.
     pub created: Option<Timestamp>,
     /// Whether causeway serves it.
     pub takes_part: bool,
-    /// Whether what it provides is to be used ([`labels::WITHDRAW`]).
+    /// Whether the use of its endpoints and exports is stopped ([`labels::WITHDRAW`]).
     pub withdrawn: bool,
-    /// When a person confirmed the deletions that were suspended by then ([`labels::CONFIRM_DELETIONS`]).
+    /// Time at which a person confirmed the deletions that were suspended by then
+    /// ([`labels::CONFIRM_DELETIONS`]).
     pub deletions_confirmed: Option<Timestamp>,
-    /// The namespaces from which it may export ([`labels::EXPORT_NAMESPACES`]); all where it is not said.
+    /// Namespaces from which it may export ([`labels::EXPORT_NAMESPACES`]); `None` for all.
     pub export_namespaces: Option<BTreeSet<Box<str>>>,
-    /// The ranges of its endpoints' addresses ([`labels::ENDPOINT_CIDRS`]).
+    /// Ranges of its endpoints' addresses ([`labels::ENDPOINT_CIDRS`]).
     pub declared: Declared,
-    /// Its region, where it has one.
+    /// Its region, if it has one.
     pub region: Option<Box<str>>,
     /// Its zones.
     pub zones: BTreeSet<Box<str>>,
-    /// Whether its data plane uses standby endpoints, as far as people know ([`labels::STANDBY`]).
+    /// Whether its data plane uses standby endpoints: true unless [`labels::STANDBY`] is `false`.
     pub uses_standby: bool,
     /// Its finalizers.
     pub finalizers: Finalizers,
-    /// Since when it is terminating.
+    /// Time at which it was first observed terminating or gone.
     pub leaving_since: Option<TimePoint>,
-    /// Whether the object is gone from the hub, and only the member has still to be cleaned.
+    /// Whether the object is gone from the hub and only the member has still to be cleaned.
     pub gone: bool,
-    /// The conditions that its status holds.
+    /// Conditions of its status.
     pub conditions: Vec<Condition>,
-    /// The version that its status holds.
+    /// Version of its status.
     pub kubernetes_version: Option<String>,
 }
 
@@ -93,15 +94,16 @@ impl ClusterView {
         })
     }
 
-    /// Returns since when the status records that the controller does not reach the cluster. On Karmada's hubs it records nothing:
-    /// Karmada's own controllers write other reasons.
+    /// Returns the time since which the status records that the controller does not reach the
+    /// cluster. On Karmada's hubs the status does not record it: Karmada's own controllers write
+    /// other reasons.
     pub fn recorded_outage(&self) -> Option<Timestamp> {
         let ready = find(&self.conditions, READY)?;
         let is_lost = ready.status == FALSE && ready.reason == reason::UNREACHABLE;
         is_lost.then_some(ready.last_transition_time.0)
     }
 
-    /// Whether the hub lets it export from that namespace.
+    /// Whether the hub allows it to export from that namespace.
     pub fn may_export_from(&self, namespace: &str) -> bool {
         self.export_namespaces
             .as_ref()
@@ -123,7 +125,7 @@ impl ClusterView {
     }
 }
 
-/// A text that says something.
+/// Returns the text unless it is empty.
 fn said(text: Option<&str>) -> Option<Box<str>> {
     text.filter(|text| !text.is_empty()).map(Into::into)
 }

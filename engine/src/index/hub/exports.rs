@@ -1,20 +1,22 @@
-//! ServiceExports on the hub itself. Where it is not one of its own members they export nothing, and that is to be said.
+//! ServiceExports on the hub itself. They export nothing unless the hub is one of its own members,
+//! which is reported.
 
 use causeway::domain::ServiceKey;
 
 use crate::model::map::{HashMap, HashSet};
 use crate::model::{HubExport, Signal};
 
-/// The ServiceExports on the hub.
+/// ServiceExports on the hub.
 #[derive(Debug, Default)]
 pub(crate) struct HubExports {
     uids: HashMap<ServiceKey, Box<str>>,
-    /// Those of which nothing was said.
+    /// Exports that were not reported yet.
     unsaid: HashSet<ServiceKey>,
 }
 
 impl HubExports {
-    /// Those of which nothing was said, with their UIDs; the next time they are none of them.
+    /// Takes the exports that were not reported yet, with their UIDs. The next call does not return
+    /// them.
     pub(in crate::index) fn take_unsaid(&mut self) -> Vec<(ServiceKey, Box<str>)> {
         let unsaid = self.unsaid.drain();
         let with_uid = unsaid.filter_map(|key| {
@@ -24,7 +26,7 @@ impl HubExports {
         with_uid.collect()
     }
 
-    /// Whether there is any of which nothing was said.
+    /// Whether any export was not reported yet.
     pub(in crate::index) fn has_unsaid(&self) -> bool {
         !self.unsaid.is_empty()
     }
@@ -51,7 +53,7 @@ impl HubExports {
         }
     }
 
-    /// Puts it in the place of the one that is stored, or was `before`.
+    /// Stores the export. It is to be reported if it is new, or if it was not reported `before`.
     fn put(&mut self, HubExport { key, uid }: HubExport, before: &Self) {
         let Some(key) = key else { return };
         let known = self.uids.get(&key).or(before.uids.get(&key));

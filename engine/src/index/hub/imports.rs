@@ -1,10 +1,13 @@
 //! ServiceImports on the hub itself, by which Karmada imports exported services.
 //!
-//! For a ServiceImport on its control plane Karmada makes a Service `derived-<name>` there (karmada-io/karmada,
-//! `pkg/controllers/mcs/service_import_controller.go`, deriveServiceFromServiceImport), and with the import that Service and the
-//! EndpointSlices that it collected from the exporters go to the members that a policy names (`pkg/webhook/propagationpolicy/mutating.go`;
-//! `pkg/resourceinterpreter/default/native/dependencies.go`, getServiceImportDependencies). So that Service beside the import
-//! shows that the controllers are at work; without it they are switched off, and an import is propagated alone, as a person's.
+//! For a ServiceImport on its control plane Karmada creates a Service `derived-<name>` on it
+//! (karmada-io/karmada, `pkg/controllers/mcs/service_import_controller.go`,
+//! deriveServiceFromServiceImport). Karmada propagates the import, that Service and the
+//! EndpointSlices that it collected from the exporters to the members that a policy names
+//! (`pkg/webhook/propagationpolicy/mutating.go`;
+//! `pkg/resourceinterpreter/default/native/dependencies.go`, getServiceImportDependencies). A
+//! derived Service beside the import shows that Karmada's controllers are active. Without it they
+//! are switched off, and Karmada propagates the import alone, as a person's.
 
 use causeway::domain::ServiceKey;
 
@@ -13,14 +16,14 @@ use crate::evidence::list::ListEvidence;
 use crate::model::map::HashMap;
 use crate::model::{HubImport, Signal, TimePoint};
 
-/// The ServiceImports on the hub.
+/// ServiceImports on the hub.
 #[derive(Debug, Default)]
 pub(crate) struct HubImports {
     served: Option<bool>,
-    /// Since when that is known.
+    /// Time at which discovery last reported whether they are served.
     pub(super) since: Option<TimePoint>,
     list: ListEvidence,
-    /// By the Service that Karmada derives for each.
+    /// Keys of the imports, by the key of the Service that Karmada derives for each.
     pub(super) of_derived: HashMap<ServiceKey, ServiceKey>,
 }
 
@@ -29,7 +32,7 @@ impl HubImports {
         self.served == Some(false) || self.list.is_listed()
     }
 
-    /// The import for which Karmada derives the Service of that key.
+    /// Returns the import for which Karmada derives the Service of that key.
     pub(super) fn derived_into(&self, key: &ServiceKey) -> Option<ServiceKey> {
         self.of_derived.get(key).cloned()
     }

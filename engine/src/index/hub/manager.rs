@@ -1,4 +1,4 @@
-//! Who manages a service, and who makes the imports of one: causeway, or Karmada's own controllers.
+//! Manager of a service, and importer of one: causeway, or Karmada's own controllers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,13 +8,14 @@ use causeway::domain::ServiceKey;
 use super::Hub;
 use crate::model::{FailureKind, TimePoint};
 
-/// How long is waited for what the hub says of its Works, once its other lists are complete.
+/// Maximum time to wait for the list of Works once the hub's other lists are complete.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Who manages a service.
+/// Manager of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manager<'a> {
-    /// Karmada may: it is not known yet which Works there are. That is waited for until then, or for as long as it takes.
+    /// Perhaps Karmada: the Works are not listed yet. The controller waits for them until that
+    /// time, or without end.
     Unknown(Option<TimePoint>),
     /// Causeway, as far as is known.
     Causeway,
@@ -22,21 +23,23 @@ pub enum Manager<'a> {
     Karmada(&'a str),
 }
 
-/// Who makes the imports of an exported service.
+/// Importer of an exported service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Importer {
     /// Causeway, as far as is known.
     #[default]
     Causeway,
-    /// Karmada's own controllers import it somewhere, too.
+    /// Karmada's own controllers also import it, into some cluster.
     Karmada,
-    /// Karmada's may: that is waited for until then, or for as long as it takes.
+    /// Perhaps Karmada's controllers. The controller waits for the lists until that time, or
+    /// without end.
     Unknown(Option<TimePoint>),
 }
 
 impl Hub {
-    /// Who manages the service. A hub that does not say within a minute which Works there are, because causeway lacks the right, is taken
-    /// to have none: it mostly has none, and without an end to the waiting nothing would be done there at all.
+    /// Returns the manager of the service. A hub whose Works are not listed within a minute,
+    /// because causeway lacks the permission, counts as a hub without Works: most have none, and
+    /// causeway would otherwise never write anything.
     pub fn manager(&self, key: &ServiceKey, now: TimePoint) -> Manager<'_> {
         if let Some(work) = self.works.of_service.get(key).and_then(BTreeSet::first) {
             return Manager::Karmada(work);
@@ -48,13 +51,15 @@ impl Hub {
         }
     }
 
-    /// Whether services are planned without its being known what Karmada manages.
+    /// Whether services are planned although the services that Karmada manages are unknown.
     pub fn hides_works(&self, now: TimePoint) -> bool {
         let until = self.works_awaited_until();
         !self.works.are_known() && until.is_some_and(|until| until <= now)
     }
 
-    /// Until when the list of Works is waited for. Where there are more than are listened to, that is no reason to take them for none.
+    /// Returns the time until which the list of Works is awaited. Returns `None` while the hub's
+    /// other lists are incomplete, and if there are more Works than causeway watches: they must not
+    /// count as none.
     fn works_awaited_until(&self) -> Option<TimePoint> {
         let failure = self.works.list.failure.as_ref();
         if failure.is_some_and(|failure| failure.kind == FailureKind::Excess) {
@@ -65,8 +70,8 @@ impl Hub {
         Some(since.after(PATIENCE))
     }
 
-    /// Who makes the imports of the service. Where the hub does not say within a minute what it holds, for want of a right, causeway
-    /// does, as with [`Hub::manager`].
+    /// Returns the importer of the service. Causeway is the importer if the hub's objects are not
+    /// listed within a minute for lack of a permission, as with [`Hub::manager`].
     pub fn importer(&self, key: &ServiceKey, now: TimePoint) -> Importer {
         if self.works.are_unserved() {
             return Importer::Causeway;

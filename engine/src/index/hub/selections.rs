@@ -1,20 +1,21 @@
-//! Which MultiClusterServices select a cluster: where there are many thousands, hardly any of them has to be looked at.
+//! Index of the MultiClusterServices by the clusters that they select. With many thousands of them,
+//! only few have to be read for one cluster.
 
 use causeway::domain::{ClusterName, ClusterSelection, ServiceKey};
 
 use super::McsView;
 use crate::model::map::{HashMap, HashSet};
 
-/// The MultiClusterServices by the clusters that they select, as providers or as consumers.
+/// MultiClusterServices by the clusters that they select, as providers or as consumers.
 #[derive(Debug, Default)]
 pub(super) struct Selections {
     by_name: HashMap<ClusterName, HashSet<ServiceKey>>,
-    /// Those that any cluster may concern: they select all, or are terminating.
+    /// MultiClusterServices that any cluster may concern: they select all, or are terminating.
     any: HashSet<ServiceKey>,
 }
 
 impl Selections {
-    /// Adds what a MultiClusterService selects.
+    /// Adds the selections of a MultiClusterService.
     pub(super) fn add(&mut self, key: &ServiceKey, view: &McsView) {
         if concerns_any(view) {
             self.any.insert(key.clone());
@@ -25,7 +26,7 @@ impl Selections {
         }
     }
 
-    /// Removes what was added.
+    /// Removes the selections that were added.
     pub(super) fn remove(&mut self, key: &ServiceKey, view: &McsView) {
         self.any.remove(key);
         for name in named(view) {
@@ -38,7 +39,7 @@ impl Selections {
         }
     }
 
-    /// The MultiClusterServices that cluster may concern; some more than once.
+    /// Returns the MultiClusterServices that the cluster may concern; some more than once.
     pub(super) fn of(&self, name: &ClusterName) -> impl Iterator<Item = &ServiceKey> {
         self.by_name
             .get(name)

@@ -1,4 +1,4 @@
-//! The services that Karmada manages, as the hub's Works show.
+//! Services that Karmada manages, as the hub's Works show.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::evidence::list::ListEvidence;
 use crate::model::map::HashMap;
 use crate::model::{ServiceWork, Signal, TimePoint};
 
-/// The services that Karmada manages.
+/// Services that Karmada manages.
 #[derive(Debug, Default)]
 pub struct Works {
     served: Option<bool>,
-    /// Since when they are served.
+    /// Time at which discovery last reported whether they are served.
     pub(super) since: Option<TimePoint>,
     pub(super) list: ListEvidence,
     pub(super) of_service: HashMap<ServiceKey, BTreeSet<Arc<str>>>,
@@ -22,17 +22,17 @@ pub struct Works {
 }
 
 impl Works {
-    /// Since when it is known whether they are served, where they are.
+    /// Returns the time at which discovery reported that they are served; `None` if they are not.
     pub(super) fn served_since(&self) -> Option<TimePoint> {
         self.since.filter(|_| self.served == Some(true))
     }
 
-    /// Whether the hub is known to have none, and so to be no control plane of Karmada's.
+    /// Whether the hub is known to serve no Works: it is no control plane of Karmada's.
     pub(in crate::index) fn are_unserved(&self) -> bool {
         self.served == Some(false)
     }
 
-    /// How many deletions of Works are suspended.
+    /// Returns the number of suspended deletions of Works.
     pub(super) fn suspended_deletions(&self) -> usize {
         self.list.suspended().count
     }
@@ -41,7 +41,8 @@ impl Works {
         self.served == Some(false) || self.list.is_listed()
     }
 
-    /// It was reported whether Works are served. With their definition the Works are gone; with another one come others.
+    /// Applies the report whether Works are served. The Works go with their definition; another
+    /// definition brings other Works.
     pub(super) fn apply_served(&mut self, served: bool, now: TimePoint, change: &mut Change) {
         *self = Self {
             served: Some(served),

@@ -1,10 +1,10 @@
-//! The slices of one service, by name.
+//! Slices of one service, by name.
 
 use std::sync::Arc;
 
 use crate::model::memory::fitted;
 
-/// A map for the few entries that most services have: sorted, and without room to spare.
+/// Sorted map for the few entries that most services have, with little spare capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ByName<T>(Vec<(Arc<str>, T)>);
 

@@ -1,4 +1,5 @@
-//! What a member says of the clusterset: its ServiceExports and ServiceImports, and what of the API it serves.
+//! Part of a member in the clusterset: its ServiceExports and ServiceImports, and the versions of
+//! the API that it serves.
 
 use causeway::api::multicluster::Version;
 use causeway::domain::ServiceKey;
@@ -13,34 +14,36 @@ use crate::model::map::{HashMap, HashSet};
 use crate::model::served::{Served, ServedImports};
 use crate::model::{Failure, FailureKind, TimePoint};
 
-/// What a member says of the clusterset.
+/// Part of a member in the clusterset.
 #[derive(Debug, Default)]
 pub(super) struct Clusterset {
     pub(super) served: Option<Served>,
     /// Discovery that lacks a kind, reported while the member was not synced.
     pub(super) deferred: Option<Served>,
-    /// Why it could not be asked what is served.
+    /// Last failure of discovery. It counts only until discovery first succeeds.
     pub(super) not_discovered: Option<Failure>,
     pub(super) exports: Objects<ExportView>,
     pub(super) by_age: ByAge,
     pub(super) imports: Objects<ImportView>,
-    /// Since when an export lacks its Service.
+    /// Times since which exports lack their Service.
     pub(super) lost_services: HashMap<ServiceKey, TimePoint>,
-    /// What the API server refused of derived Services.
+    /// Persistent rejections of derived Services by the API server.
     pub(super) refusals: HashMap<ServiceKey, DerivedRefusal>,
 }
 
-/// What an API server refused of a derived Service: the same is not asked for again while the process lasts.
+/// Persistent rejection of a derived Service by an API server: causeway does not request the same
+/// again while the process lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DerivedRefusal {
-    /// The cluster has not these address families.
+    /// The cluster does not have these address families.
     Families(Vec<Box<str>>),
-    /// Other objects have these addresses now, which the Service had before.
+    /// Other objects now have these addresses, which the Service had before.
     Addresses(Vec<Box<str>>),
 }
 
 impl DerivedRefusal {
-    /// Reads why a derived Service was refused, where that is of its addresses and lasts.
+    /// Returns the reason for which a derived Service was rejected, if it concerns its addresses
+    /// and is persistent.
     pub fn read(failure: &Failure, service: &Service) -> Option<Self> {
         let boxed = |texts: Option<&Vec<String>>| {
             let texts = texts.into_iter().flatten();
@@ -62,19 +65,19 @@ impl DerivedRefusal {
     }
 }
 
-/// Whether a member takes part in the clusterset.
+/// Participation of a member in the clusterset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Membership {
-    /// It is not known yet.
+    /// Not known yet.
     Unknown,
     /// Its exports and imports are known, and watched in these versions.
     Part {
-        /// How exports are served, if they are.
+        /// Version in which exports are served, if they are.
         exports: Option<Version>,
-        /// How imports are served, if they are.
+        /// Version in which imports are served, if they are.
         imports: Option<ServedImports>,
     },
-    /// It serves the API and does not let causeway look.
+    /// It serves the API, or may serve it, and causeway cannot list its objects.
     Failing(String),
 }
 
@@ -105,14 +108,14 @@ impl Clusterset {
         }
     }
 
-    /// Whether it is known what the member exports, now or from before it became unreachable.
+    /// Whether the exports of the member are known, now or from before it became unreachable.
     pub(super) fn exports_are_known(&self, evidence: &MemberEvidence) -> bool {
         self.served
             .as_ref()
             .is_some_and(|served| served.exports.is_none() || evidence.exports.is_listed())
     }
 
-    /// Notes which of these exports are there.
+    /// Notes which of these exports exist.
     pub(super) fn note_exports(&mut self, changed: &HashSet<ServiceKey>) {
         for key in changed {
             self.by_age.note(key, self.exports.view(key));

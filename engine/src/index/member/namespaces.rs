@@ -1,4 +1,4 @@
-//! The namespaces of a member.
+//! Namespaces of a member.
 
 use k8s_openapi::api::core::v1::Namespace;
 
@@ -6,18 +6,18 @@ use super::written::differing;
 use crate::model::Signal;
 use crate::model::map::{HashMap, HashSet};
 
-/// The state of a namespace.
+/// State of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceState {
-    /// There, and taking objects.
+    /// It exists and accepts objects.
     Active,
-    /// Terminating: nothing can be made in it.
+    /// It is terminating: no object can be created in it.
     Terminating,
-    /// Not there.
+    /// It does not exist.
     Missing,
 }
 
-/// The namespaces of a member.
+/// Namespaces of a member.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces(HashMap<Box<str>, NamespaceState>);
 

@@ -1,4 +1,4 @@
-//! Objects of a member of which there is at most one a service key.
+//! Objects of a member of which a service key has at most one.
 
 use causeway::domain::ServiceKey;
 use kube::Resource;
@@ -11,8 +11,8 @@ use crate::model::map::{HashMap, HashSet};
 use crate::model::object::{is_older, key_of};
 use crate::model::{Signal, TimePoint};
 
-/// What is known of one kind of object, by its own namespace and name. Each has memory of its own: half of a map's places may be
-/// empty.
+/// Observed objects of one kind, by their own namespace and name. Each is boxed, as half of a map's
+/// slots may be empty.
 #[derive(Debug)]
 pub struct Objects<V>(HashMap<ServiceKey, Box<Written<V>>>);
 
@@ -22,15 +22,15 @@ impl<V> Default for Objects<V> {
     }
 }
 
-/// What every object has.
+/// Fields that every observed object has.
 pub trait View: PartialEq {
     /// Its UID.
     fn uid(&self) -> &str;
     /// Its resourceVersion.
     fn resource_version(&self) -> &str;
-    /// Keeps what an earlier version of it has shown and this one does not.
+    /// Retains what an earlier version of it has shown and this one does not.
     fn remember(&mut self, _before: &Self) {}
-    /// The service that it belongs to, where it has that key.
+    /// Returns the service that it belongs to if it has that key.
     fn service(&self, key: &ServiceKey) -> ServiceKey {
         key.clone()
     }
@@ -45,7 +45,8 @@ impl View for ServiceView {
         &self.resource_version
     }
 
-    /// Whoever writes a field last owns it: what another wrote is not seen any more once causeway has put it back.
+    /// Retains the other writer: the last writer of a field owns it, so the object does not show
+    /// the other one any more once causeway has restored the field.
     fn remember(&mut self, before: &Self) {
         if self.other_writer.is_none() && self.hub.is_some() && self.uid == before.uid {
             self.other_writer.clone_from(&before.other_writer);
@@ -81,23 +82,24 @@ impl View for ImportView {
 }
 
 impl<V: View> Objects<V> {
-    /// The object of that key, one whose deletion was acknowledged included.
+    /// Returns the object of that key, including one whose deletion was acknowledged.
     pub fn get(&self, key: &ServiceKey) -> Option<&Written<V>> {
         self.0.get(key).map(Box::as_ref)
     }
 
-    /// The object of that key, but for one whose deletion was acknowledged.
+    /// Returns the object of that key, except one whose deletion was acknowledged.
     pub fn view(&self, key: &ServiceKey) -> Option<&V> {
         let written = self.0.get(key).filter(|written| !written.is_deleted())?;
         Some(&written.view)
     }
 
-    /// All objects and their keys, those whose deletion was acknowledged included.
+    /// Returns all objects and their keys, including those whose deletion was acknowledged.
     pub fn iter(&self) -> impl Iterator<Item = (&ServiceKey, &V)> {
         self.0.iter().map(|(key, written)| (key, &written.view))
     }
 
-    /// Applies what a watch reports; what changed is named by the keys of the objects and by those of their services.
+    /// Applies an event of a watch. Adds to `changed` the keys of the objects that changed and
+    /// those of their services.
     pub(super) fn apply<K: Resource>(
         &mut self,
         signal: Signal<K>,
@@ -176,7 +178,7 @@ impl<V: View> Objects<V> {
         self.0.insert(key, Box::new(written));
     }
 
-    /// Applies what a write was answered with, ahead of the watch.
+    /// Applies the answer to a write before the watch shows it.
     pub(super) fn apply_ack(
         &mut self,
         key: ServiceKey,
@@ -196,7 +198,7 @@ impl<V: View> Objects<V> {
         }
     }
 
-    /// The deletion of an object was acknowledged.
+    /// Notes that the deletion of an object was acknowledged.
     pub(super) fn note_deleted(&mut self, key: &ServiceKey, uid: &str) {
         if let Some(object) = self
             .0
@@ -207,7 +209,7 @@ impl<V: View> Objects<V> {
         }
     }
 
-    /// All objects are gone, as their definition is.
+    /// Removes all objects, as their definition is gone.
     pub(super) fn clear(&mut self, changed: &mut HashSet<ServiceKey>) {
         changed.extend(self.0.drain().map(|(key, _)| key));
     }

@@ -1,4 +1,5 @@
-//! Damps what statuses report of a member whose watches break and come back: a status is written for what lasts.
+//! Debounces what statuses report of a member whose watches break and recover: a status reports
+//! only states that last.
 //!
 //! The queue of the member follows [`MemberState`] at once, in both directions.
 
@@ -7,16 +8,19 @@ use std::time::Duration;
 use super::clusterset::Membership;
 use crate::model::{MemberState, TimePoint};
 
-/// How long a watch fails before a status reports it. A failed probe is reported at once: it has failed twice, or been refused.
+/// Time for which a watch fails before a status reports it. A failed probe is reported at once: it
+/// has failed twice, or was refused.
 const REPORTED_AFTER: Duration = Duration::from_secs(10);
-/// A member that fails again within this time is flapping. It is reported as restored once it has been so for as long.
+/// Time within which a second failure makes a member flapping. A flapping member is reported as
+/// restored once it has been restored for as long.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
 
-/// The last outage of a member, or of its clusterset's API, with those that followed it closely. `S` is the state while it fails.
+/// Last outage of a member, or of its clusterset's API, with those that followed it closely. `S` is
+/// the state while it fails.
 #[derive(Debug)]
 pub(super) struct Outage<S> {
     began: Option<TimePoint>,
-    /// When the member was restored; `None` while it fails.
+    /// Time at which the member was restored; `None` while it fails.
     ended: Option<TimePoint>,
     is_flapping: bool,
     /// Whether a probe failed.
@@ -25,14 +29,14 @@ pub(super) struct Outage<S> {
     last: Option<S>,
 }
 
-/// What statuses report.
+/// State that statuses report.
 #[derive(Debug)]
 pub(super) enum Reported<S> {
-    /// The state as it is.
+    /// The current state.
     Current,
-    /// What they reported before, until then.
+    /// The state that they reported before, until that time.
     AsBefore(TimePoint),
-    /// This failing state, until time alone changes it.
+    /// The failing state, and the time at which it changes without an event, if it does.
     Failing(S, Option<TimePoint>),
 }
 
@@ -49,7 +53,8 @@ impl<S> Default for Outage<S> {
 }
 
 impl<S: Clone> Outage<S> {
-    /// Notes the state if it is a failing one, made of when the outage began, and whether that is sure.
+    /// Notes the state if it is a failing one. `failing` returns it for the time at which the
+    /// outage began; `is_sure` reports it at once.
     pub(super) fn note_failing(
         &mut self,
         failing: Option<impl FnOnce(TimePoint) -> S>,
@@ -105,7 +110,8 @@ impl Outage<MemberState> {
         self.note_failing(failing, is_sure, now);
     }
 
-    /// Returns what statuses report of a member in that state, and when time alone changes it. Syncing leaves a status as it is.
+    /// Returns what statuses report of a member in that state, and the time at which it changes
+    /// without an event. Syncing leaves a status as it is.
     pub(super) fn reported(
         &self,
         state: MemberState,
@@ -127,7 +133,8 @@ impl Outage<Membership> {
         self.note_failing(failing, false, now);
     }
 
-    /// Returns what statuses report of a member with that membership, and when time alone changes it. Unknown leaves a status as it is.
+    /// Returns what statuses report of a member with that membership, and the time at which it
+    /// changes without an event. Unknown leaves a status as it is.
     pub(super) fn reported(
         &self,
         membership: Membership,

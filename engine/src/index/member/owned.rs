@@ -1,4 +1,4 @@
-//! What of a member's objects is causeway's.
+//! Objects of a member that are causeway's.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use super::objects::View as _;
 use crate::model::slice::{Path, SourceSlice};
 
 impl Member {
-    /// Whether there is anything of that service that is or was causeway's, or belongs to the clusterset.
+    /// Whether the member holds an object of that service that is or was causeway's, or belongs to
+    /// the clusterset.
     pub fn holds_any(&self, key: &ServiceKey) -> bool {
         let service = self.services.get(key);
         let derived = self.services.get(&key.derived());
@@ -22,12 +23,14 @@ impl Member {
             || self.written_export(key).is_some()
     }
 
-    /// Whether anything of that service bears the hub's label, counting what is deleted but not seen gone.
+    /// Whether any object of that service bears the hub's label, including one whose deletion was
+    /// acknowledged and that is not observed gone.
     pub fn owns_any(&self, key: &ServiceKey, hub: &str) -> bool {
         self.owns_native(key, hub) || self.owns_clusterset(key, &key.derived(), hub)
     }
 
-    /// Whether anything that a MultiClusterService asks for bears the hub's label, or has marks that causeway still has to remove.
+    /// Whether any object on behalf of a MultiClusterService bears the hub's label, or has marks
+    /// that causeway still has to remove.
     pub fn owns_native(&self, key: &ServiceKey, hub: &str) -> bool {
         let service = self.services.get(key);
         service.is_some_and(|service| service.view.is_delivered_by(hub))
@@ -39,15 +42,16 @@ impl Member {
             || self.owns_import(key, hub, Path::Native)
     }
 
-    /// Whether a foreign Service, or what Kubernetes made for it, has marks of the hub.
+    /// Whether a foreign Service, or a slice that Kubernetes made for it, has marks of the hub.
     fn has_marks(&self, key: &ServiceKey, hub: &str) -> bool {
         let service = self.services.view(key).filter(|service| !service.deleting);
         let marks = service.and_then(|service| service.marks.as_deref());
         marks.is_some_and(|marks| marks.may_be_of(hub)) || self.residues(key, hub).next().is_some()
     }
 
-    /// The empty EndpointSlices that Kubernetes made for the Service of that key while that hub's causeway managed it, and left when the
-    /// Service became foreign and lost its selector.
+    /// Returns the empty EndpointSlices that Kubernetes made for the Service of that key while that
+    /// hub's causeway managed it. Kubernetes left them when the Service became foreign and lost its
+    /// selector.
     pub fn residues(
         &self,
         key: &ServiceKey,
@@ -69,12 +73,13 @@ impl Member {
         sources.any(|(_, source)| source.copied_hub.is_some())
     }
 
-    /// Whether anything that ServiceExports ask for bears the hub's label; the service's derived Service is called `derived`.
+    /// Whether any object on behalf of ServiceExports bears the hub's label. `derived` is the key
+    /// of the service's derived Service.
     pub fn owns_clusterset(&self, key: &ServiceKey, derived: &ServiceKey, hub: &str) -> bool {
         self.owns_behind_import(key, derived, hub) || self.owns_import(key, hub, Path::Clusterset)
     }
 
-    /// Whether anything that an import leads to bears the hub's label: the derived Service or copies.
+    /// Whether any object behind an import bears the hub's label: the derived Service or a copy.
     pub fn owns_behind_import(&self, key: &ServiceKey, derived: &ServiceKey, hub: &str) -> bool {
         let derived = self.services.get(derived);
         derived.is_some_and(|service| service.view.is_derived_for(key, hub))
@@ -93,7 +98,7 @@ impl Member {
             .any(|(_, copy)| *copy.view.hub == *hub && copy.view.path == path)
     }
 
-    /// The services of which something bears the hub's label; some more than once.
+    /// Returns the services of which an object bears the hub's label; some more than once.
     pub fn own_keys<'a>(&'a self, hub: &'a str) -> impl Iterator<Item = ServiceKey> + 'a {
         let ours = move |bearer: &Option<DefaultAtom>| bearer.as_deref() == Some(hub);
         let services = self.services.iter();
@@ -115,7 +120,8 @@ impl Member {
         services.chain(exports).chain(imports).chain(copies)
     }
 
-    /// The services of which a Service or a copy is there on behalf of ServiceExports; some more than once.
+    /// Returns the services of which the member holds a Service or a copy on behalf of
+    /// ServiceExports; some more than once.
     pub fn own_clusterset_keys<'a>(
         &'a self,
         hub: &'a str,

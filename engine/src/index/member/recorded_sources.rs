@@ -1,4 +1,5 @@
-//! What a member's copies record of the clusters that they come from, and what its own lists hold of what others record.
+//! Sources that a member's copies record, and the parts of its own lists that are compared with the
+//! records of others.
 
 use causeway::domain::{ClusterName, ServiceKey};
 use string_cache::DefaultAtom;
@@ -10,13 +11,13 @@ use crate::model::map::HashSet;
 use crate::model::slice::{CopiedSlice, Path};
 
 impl Member {
-    /// Its copies, of every hub.
+    /// Returns its copies, of every hub.
     pub(in crate::index) fn all_copies(&self) -> impl Iterator<Item = (&ServiceKey, &CopiedSlice)> {
         let all = self.slices.copies.iter();
         all.flat_map(|(key, copies)| copies.iter().map(move |(_, copy)| (&**key, &copy.view)))
     }
 
-    /// What its copies record, of one cluster or of all.
+    /// Returns the sources that its copies record, of one cluster or of all.
     fn read_sources(&self, hub: &str, only: Option<&ClusterName>) -> RecordedByProvider {
         let mut all = RecordedByProvider::default();
         for (key, copy) in self.all_copies().filter(|(_, copy)| *copy.hub == *hub) {
@@ -38,19 +39,20 @@ impl Member {
         all
     }
 
-    /// Keeps what its copies record, to compare others' initial lists with it; the clusters that they come from.
+    /// Retains the sources that its copies record, to compare the initial lists of others with
+    /// them. Returns the clusters that the copies come from.
     pub(in crate::index) fn record_sources(&mut self, hub: &str) -> Vec<DefaultAtom> {
         self.evidence.recorded = self.read_sources(hub, None);
         self.evidence.recorded.keys().cloned().collect()
     }
 
-    /// Keeps what its copies record of one cluster.
+    /// Retains the sources that its copies record in one cluster.
     pub(in crate::index) fn record_sources_in(&mut self, hub: &str, provider: &ClusterName) {
         let recorded = self.read_sources(hub, Some(provider));
         self.evidence.recorded.extend(recorded);
     }
 
-    /// What its copies record of one cluster, while that is kept.
+    /// Returns the sources that its copies record in one cluster, while they are retained.
     pub(in crate::index) fn recorded_sources(
         &self,
         provider: &DefaultAtom,
@@ -58,12 +60,13 @@ impl Member {
         self.evidence.recorded.get(provider)
     }
 
-    /// The cluster's lists were compared with what its copies record.
+    /// Drops the sources in one cluster: they were compared with its lists.
     pub(in crate::index) fn forget_sources_in(&mut self, provider: &DefaultAtom) {
         self.evidence.recorded.remove(provider);
     }
 
-    /// What its own lists hold of what others record, as far as they are initial lists.
+    /// Returns the content of its own lists that is compared with the records of others, as far as
+    /// they are initial lists.
     pub(in crate::index) fn initial_lists(&self) -> InitialLists {
         let sources = self.slices.sources.values().flat_map(ByName::iter);
         let sources = sources.map(|(_, source)| hash(&source.version.uid));
@@ -79,7 +82,7 @@ impl Member {
         }
     }
 
-    /// Whether all lists were observed that are compared with what copies elsewhere record.
+    /// Whether all lists were observed that are compared with the sources that copies record.
     pub(in crate::index) fn is_compared(&self) -> bool {
         let served = self.clusterset.served.as_ref();
         let serves_exports = served.is_none_or(|served| served.exports.is_some());

@@ -1,4 +1,4 @@
-//! The EndpointSlices of a member, per service.
+//! EndpointSlices of a member, by service.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -14,32 +14,33 @@ use crate::model::slice::{
 use crate::model::{Signal, TimePoint};
 
 type Keys = HashSet<ServiceKey>;
-/// A key is shared by all that a member has of the service.
+/// Slices by service. All slices of a service share its key.
 type ByService<T> = HashMap<Arc<ServiceKey>, ByName<T>>;
 
-/// The EndpointSlices of a member.
+/// EndpointSlices of a member.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
     pub(super) sources: ByService<Arc<SourceSlice>>,
     pub(super) copies: ByService<Written<CopiedSlice>>,
-    /// What is neither; of no use but that names are taken.
+    /// Slices that are neither; stored because their names are taken.
     strays: ByService<Stray>,
-    /// Each slice's service, by the hash of the slice's namespace and name: a slice may change sides.
+    /// Service of each slice, by the hash of the slice's namespace and name: a slice may change its
+    /// role.
     homes: HashMap<u64, Arc<ServiceKey>>,
     hasher: RandomState,
 }
 
-/// A slice that has the name of a copy that is not there.
+/// Slice that has the name of an absent copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InTheWay<'a> {
     /// A source, or a copy of another service.
     Used,
-    /// Neither.
+    /// A slice that is neither.
     Stray(&'a Stray),
 }
 
 impl<'a> InTheWay<'a> {
-    /// The slice, where it is a copy that was made on behalf of that owner and lost its labels.
+    /// Returns the slice if it is a copy that was made on behalf of that owner and lost its labels.
     pub fn lost_copy_of(self, owner: &str) -> Option<&'a Stray> {
         match self {
             Self::Stray(stray) if stray.owner.as_deref() == Some(owner) => Some(stray),
@@ -49,7 +50,8 @@ impl<'a> InTheWay<'a> {
 }
 
 impl Slices {
-    /// The slices of other clusters that Karmada's own controllers keep behind the Service of that key.
+    /// Returns the slices of other clusters that Karmada's own controllers maintain for the Service
+    /// of that key.
     pub(super) fn of_karmada(
         &self,
         service: &ServiceKey,
@@ -59,7 +61,8 @@ impl Slices {
         strays.filter_map(|(name, stray)| Some((name, &**stray.karmadas.as_ref()?)))
     }
 
-    /// The one of that name.
+    /// Returns the slice of that name that Karmada's own controllers maintain for the Service of
+    /// that key.
     pub(super) fn one_of_karmada(
         &self,
         service: &ServiceKey,
@@ -69,7 +72,8 @@ impl Slices {
         stray.karmadas.as_deref()
     }
 
-    /// The copies behind the Service of that key that were made on behalf of that owner and lost their labels.
+    /// Returns the copies of the Service of that key that were made on behalf of that owner and
+    /// lost their labels.
     pub(super) fn lost_copies(
         &self,
         service: &ServiceKey,
@@ -81,7 +85,7 @@ impl Slices {
         lost.map(|(name, _)| name)
     }
 
-    /// The version in which a source of the service is shown.
+    /// Returns the version of a source of the service that the member shows.
     pub(super) fn shown_version(&self, key: &ServiceKey, uid: &Uid) -> Option<u64> {
         let mut sources = self.sources.get(key)?.iter();
         let source = sources.find(|(_, source)| source.version.uid == *uid);
@@ -133,7 +137,7 @@ impl Slices {
         }
     }
 
-    /// Gives back the room to spare: after a list hardly anything is added.
+    /// Releases spare capacity: hardly anything is added after a list.
     fn shrink(&mut self) {
         self.sources.values_mut().for_each(ByName::shrink);
         self.copies.values_mut().for_each(ByName::shrink);
@@ -198,7 +202,7 @@ impl Slices {
         self.hasher.hash_one((namespace, name))
     }
 
-    /// What has that name and is no copy of the service.
+    /// Returns the slice that has that name and is no copy of the service.
     pub(super) fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
         let copies = self.copies.get(key);
         if copies.is_some_and(|copies| copies.get(name).is_some()) {
@@ -209,14 +213,15 @@ impl Slices {
         Some(stray.map_or(InTheWay::Used, InTheWay::Stray))
     }
 
-    /// A slice that is no copy is known by the Service that it is behind, which may stand for another.
+    /// Marks the service of a slice that is no copy. The slice names its Service, which may be
+    /// derived for another service.
     fn note_stray(key: &ServiceKey, changed: &mut Changed) {
         changed.copied.extend(key.underived());
         changed.copied.insert(key.clone());
     }
 
-    /// Notes which service a slice belongs to, and gives its key in the form in which it is known already, if it is: each
-    /// slice comes with a text of its own.
+    /// Notes the service of a slice. Returns the shared key if another slice of the service has
+    /// one: each slice comes with a text of its own.
     fn settle(&mut self, key: ServiceKey, slice: &str) -> Arc<ServiceKey> {
         let of_copies = self.copies.get_key_value(&key).map(|(known, _)| known);
         let known = self.sources.get_key_value(&key).map(|(known, _)| known);
@@ -263,7 +268,7 @@ impl Slices {
         }
     }
 
-    /// The deletion of a copy was acknowledged.
+    /// Notes that the deletion of a copy was acknowledged.
     pub(super) fn note_deleted(&mut self, key: &ServiceKey, name: &str, uid: &str) {
         let uid = Uid::from(uid);
         let copy = self

@@ -17,7 +17,7 @@ fn source(address: &str) -> Object {
     slice("foo-abc", "foo").port("http", 8080).endpoint(address)
 }
 
-/// member1 and member2 provide `foo` to member3.
+/// Returns an environment in which member1 and member2 provide `foo` to member3.
 fn provided() -> Environment {
     let mut env = env();
     env.member("member1")

@@ -1,4 +1,4 @@
-//! What is known of an object that causeway may have written, and what changed.
+//! Observed state of an object that causeway may have written, and the changes that an event makes.
 
 use std::hash::Hash;
 
@@ -7,40 +7,41 @@ use causeway::domain::ServiceKey;
 use crate::model::TimePoint;
 use crate::model::map::{HashMap, HashSet};
 
-/// An object, and how its state is known.
+/// An object, with writes that no watch has shown yet.
 #[derive(Clone, Debug)]
 pub struct Written<T> {
     /// The object.
     pub view: T,
-    /// What is acknowledged and not shown yet: of few objects at a time.
+    /// Write that was acknowledged and that no watch has shown yet; few objects have one at a time.
     acknowledged: Option<Box<Acknowledged>>,
 }
 
-/// What API servers answered to writes of an object, and no watch has shown yet.
+/// Answers of API servers to writes of an object that no watch has shown yet.
 #[derive(Clone, Debug)]
 enum Acknowledged {
     Write(TimePoint),
     Deletion,
 }
 
-/// What a fold changed.
+/// Changes that an event of a member makes.
 #[derive(Debug, Default)]
 pub struct Changed {
-    /// Services of which something is new.
+    /// Services of which an object changed.
     pub keys: HashSet<ServiceKey>,
-    /// Services of which a copy is new: mostly the echo of a write.
+    /// Services of which a copy changed: mostly the echo of a write.
     pub copied: HashSet<ServiceKey>,
-    /// Namespaces that came, went or began to.
+    /// Namespaces that were created, removed or began to terminate.
     pub namespaces: HashSet<Box<str>>,
 }
 
 impl<T> Written<T> {
-    /// The object as a watch shows it.
+    /// Returns the object as a watch shows it.
     pub(super) fn seen(view: T) -> Self {
         Self::seen_after(None, view)
     }
 
-    /// The object as a watch shows it after `before`: that its deletion was acknowledged stays so.
+    /// Returns the object as a watch shows it after `before`. An acknowledged deletion stays
+    /// acknowledged.
     pub(super) fn seen_after(before: Option<&Self>, view: T) -> Self {
         let is_deleted = before.is_some_and(Self::is_deleted);
         Self {
@@ -56,7 +57,7 @@ impl<T> Written<T> {
         }
     }
 
-    /// Its deletion was acknowledged.
+    /// Notes that its deletion was acknowledged.
     pub(super) fn note_deleted(&mut self) {
         self.acknowledged = Some(Box::new(Acknowledged::Deletion));
     }
@@ -66,7 +67,8 @@ impl<T> Written<T> {
         matches!(self.acknowledged.as_deref(), Some(Acknowledged::Deletion))
     }
 
-    /// When a write of causeway's was acknowledged that no watch has shown yet.
+    /// Returns the time at which a write of causeway's was acknowledged that no watch has shown
+    /// yet.
     pub fn unseen_since(&self) -> Option<TimePoint> {
         match self.acknowledged.as_deref()? {
             Acknowledged::Write(since) => Some(*since),
@@ -75,7 +77,7 @@ impl<T> Written<T> {
     }
 }
 
-/// The keys whose values differ between two maps, absence included.
+/// Returns the keys whose values differ between two maps, including absent ones.
 pub(super) fn differing<'a, K: Eq + Hash, V>(
     old: &'a HashMap<K, V>,
     new: &'a HashMap<K, V>,

@@ -1,4 +1,4 @@
-//! Messages that are written.
+//! Encoder of messages.
 
 use super::MAGIC;
 
@@ -7,7 +7,7 @@ pub trait Message {
     /// Adds a number, or a truth value.
     fn number(&mut self, field: u32, number: u64);
 
-    /// Adds a text, bytes, or a message that stands already.
+    /// Adds a text, bytes, or a message that is encoded already.
     fn bytes(&mut self, field: u32, bytes: &[u8]);
 
     /// Adds a message, which `fill` writes.
@@ -44,7 +44,7 @@ impl Message for Vec<u8> {
     }
 }
 
-/// Adds two numbers, hardly any of which takes more than a byte.
+/// Adds two numbers. Hardly any takes more than a byte.
 #[inline]
 fn push_pair(out: &mut Vec<u8>, first: u64, second: u64) {
     match (u8::try_from(first), u8::try_from(second)) {
@@ -64,7 +64,8 @@ fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// An object as it stands in a request or an answer: its message in a `runtime.Unknown`, after four bytes.
+/// Returns an object as it is in a request or an answer: its message in a `runtime.Unknown`, after
+/// four bytes.
 pub fn enveloped(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(message.len() + 64);
     out.extend_from_slice(MAGIC);

@@ -1,5 +1,6 @@
-//! The endpoints of a copy as an API server writes them for what causeway wrote: by this form copies are hashed. Nearly all that are
-//! there have it already, so that they are hashed as they come, and nothing of their endpoints is decoded.
+//! Canonical form of the endpoints of a copy: the protobuf that an API server sends for a copy that
+//! causeway wrote. Copies are hashed by it. Nearly all observed copies have this form already, so
+//! they are hashed as they arrive and their endpoints are not decoded.
 
 use std::net::Ipv4Addr;
 
@@ -7,25 +8,25 @@ use super::copy_endpoint::dotted;
 use super::protobuf::{ENDPOINTS, push_conditions, push_hints, push_text};
 use crate::model::protobuf::{Fields, Message as _};
 
-/// The type of a field that says how long it is.
+/// Wire type of a field that begins with its length.
 const BYTES: u8 = 2;
-/// What an endpoint has beside this, no copy has.
+/// Number of a field that marks an endpoint with content that no copy has.
 const MORE: u32 = 15;
 
-/// All of an endpoint but its addresses.
+/// Content of an endpoint without its addresses.
 pub(super) struct Rest<'a, Names> {
     pub(super) hostname: Option<&'a str>,
     pub(super) zone: Option<&'a str>,
     pub(super) node: Option<&'a str>,
     /// Ready, serving and terminating.
     pub(super) conditions: [Option<bool>; 3],
-    /// The names of zones and of nodes for which it is meant.
+    /// Names of the zones and of the nodes in its hints.
     pub(super) hints: Option<[Names; 2]>,
-    /// Whether it has what no copy of causeway's has.
+    /// Whether it has content that no copy of causeway has.
     pub(super) has_more: bool,
 }
 
-/// Adds an endpoint, of which `addresses` adds the addresses.
+/// Adds an endpoint; `addresses` adds its addresses.
 pub(super) fn push_endpoint<'a, Names: Iterator<Item = &'a str>>(
     out: &mut Vec<u8>,
     addresses: impl FnOnce(&mut Vec<u8>),
@@ -51,12 +52,13 @@ pub(super) fn push_address(out: &mut Vec<u8>, text: &str) {
     out.bytes(1, text.as_bytes());
 }
 
-/// Adds an IPv4 address, which is written in one way only.
+/// Adds an IPv4 address, whose text has one form only.
 pub(super) fn push_ipv4(out: &mut Vec<u8>, address: Ipv4Addr) {
     out.message(1, |out| dotted(address, |byte| out.push(byte)));
 }
 
-/// The endpoints of a slice's message as they stand in it; none where one of them has another form, or something that no copy has.
+/// Returns the endpoints of a slice's message unchanged; `None` if one of them has another form, or
+/// content that no copy has.
 pub(super) fn endpoints(slice: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields::of(slice);
     let (mut at, mut found) = (0, 0..0);
@@ -123,7 +125,8 @@ fn are_hints(mut message: &[u8]) -> bool {
     message.is_empty()
 }
 
-/// The number and the value of the first field, and what follows; none where one of them takes more than a byte to say.
+/// Returns the number and the value of the first field, and the rest; `None` if the key or the
+/// length takes more than a byte.
 fn short_field(message: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let [key @ 0..0x80, length @ 0..0x80, rest @ ..] = message else {
         return None;

@@ -1,4 +1,4 @@
-//! Whether a copy holds what it should, in 128 bits.
+//! Comparison of the content of copies, by a hash of 128 bits.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -14,7 +14,8 @@ use super::canonical::{Rest, push_address, push_endpoint, push_ipv4};
 use super::copy_endpoint::CopyEndpoint;
 use super::endpoint::{Text, WireEndpoint, WireHints};
 
-/// 128 bits over all that causeway decides about a copy. They are of this process: another one has others.
+/// Hash of all content of a copy that causeway decides, in 128 bits. Hashes of two processes are
+/// not comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContentHash([u8; 16]);
 
@@ -23,7 +24,7 @@ impl ContentHash {
         Self(XxHash3_128::oneshot_with_seed(*SEED, bytes).to_ne_bytes())
     }
 
-    /// The hash of the same content with owners of such UIDs.
+    /// Returns the hash of the same content with owners of these UIDs.
     pub fn owned_by<'a>(self, uids: impl Iterator<Item = &'a str>) -> Self {
         uids.fold(self, |content, uid| {
             Self::of(&[&content.0, uid.as_bytes()].concat())
@@ -31,10 +32,11 @@ impl ContentHash {
     }
 }
 
-/// Which nobody outside the process knows, so that no content can be made to have the hash of another.
+/// Seed of the hashes. Nobody outside the process has it, so no content can be made to have the
+/// hash of another.
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
 
-/// Labels of a copy that causeway decides about.
+/// Labels of a copy that causeway decides.
 pub const CONTENT_LABELS: [&str; 6] = [
     labels::SERVICE_NAME,
     labels::SLICE_MANAGED_BY,
@@ -44,11 +46,13 @@ pub const CONTENT_LABELS: [&str; 6] = [
     labels::HUB,
 ];
 
-/// Annotations of a copy that causeway decides about; [`labels::SOURCE`] alone changes with every version of the source.
+/// Annotations of a copy that causeway decides; [`labels::SOURCE`] alone changes with every version
+/// of the source.
 pub const CONTENT_ANNOTATIONS: [&str; 3] =
     [labels::PROVISION_CLUSTER, labels::OWNER, labels::STANDBY];
 
-/// A hash of all that causeway decides about a copy: equal for what is wanted and what is stored when nothing is to be written.
+/// Returns a hash of all content of a copy that causeway decides: equal for the desired and the
+/// stored copy if nothing has to be written.
 pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
     let meta = &slice.metadata;
     let label = |name: &str| value(&meta.labels, name);
@@ -64,18 +68,20 @@ pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
         .owned_by(owners.map(|owner| &*owner.uid))
 }
 
-/// What a copy holds, as it is hashed: texts after their length, and endpoints in their canonical form.
+/// Content of a copy, in the form that is hashed: texts after their length, and endpoints in their
+/// canonical form.
 #[derive(Debug)]
 pub struct Content(Vec<u8>);
 
-/// What a part begins with: the length of a text that is shorter, a longer one, or none.
+/// First byte of a text: its length if that is less, `LONG` for a longer text, `NONE` for no text.
 const LONG: u8 = 254;
 const NONE: u8 = 255;
-/// What stands after the last endpoint, where another one would begin.
+/// Byte after the last endpoint, where another one would begin.
 const END: u8 = 0;
 
 impl Content {
-    /// That of a copy without endpoints, of which these say the value of a label and of an annotation.
+    /// Returns the content of a copy without endpoints. `label` and `annotation` return the value
+    /// of a label and of an annotation.
     pub fn new<'a>(
         label: impl Fn(&str) -> Option<&'a str>,
         annotation: impl Fn(&str) -> Option<&'a str>,
@@ -92,12 +98,12 @@ impl Content {
         content
     }
 
-    /// Adds endpoints of a copy that is there, as they stand in its message.
+    /// Adds endpoints of an observed copy, unchanged from its message.
     pub(super) fn extend(&mut self, endpoints: &[u8]) {
         self.0.extend_from_slice(endpoints);
     }
 
-    /// Adds the next endpoint of a copy that is there.
+    /// Adds the next endpoint of an observed copy.
     pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
         let addresses = |out: &mut Vec<u8>| {
             let all = endpoint.addresses.iter();
@@ -114,7 +120,7 @@ impl Content {
         push_endpoint(&mut self.0, addresses, rest);
     }
 
-    /// Adds the next endpoint of a copy that is wanted.
+    /// Adds the next endpoint of a desired copy.
     pub fn add_wanted(&mut self, endpoint: &CopyEndpoint<'_>) {
         let carried = &endpoint.carried;
         let addresses = |out: &mut Vec<u8>| {
@@ -134,7 +140,7 @@ impl Content {
         push_endpoint(&mut self.0, addresses, rest);
     }
 
-    /// The hash of it all, with these ports.
+    /// Returns the hash of the content, with these ports.
     pub fn hash(mut self, ports: &[EndpointPort]) -> ContentHash {
         self.0.push(END);
         // These types hold nothing that JSON cannot; were it otherwise, the hash would differ and the slice be written.
@@ -161,7 +167,7 @@ fn given<'a>(text: &'a Option<Text<'_>>) -> Option<&'a str> {
     text.as_ref().map(|text| &*text.0)
 }
 
-/// What a label or annotation says, in a typed object or in the text of one.
+/// Returns the value of a label or annotation, of a typed object or of the text of one.
 pub(super) fn value<'a, T: Borrow<str> + Ord>(
     all: &'a Option<BTreeMap<T, T>>,
     name: &str,

@@ -1,4 +1,4 @@
-//! An endpoint as a copy is to have it.
+//! Endpoint of a desired copy.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,12 +8,12 @@ use k8s_openapi::api::discovery::v1::{
 
 use super::source::SourceEndpoint;
 
-/// An endpoint of a copy that is wanted.
+/// Endpoint of a desired copy.
 #[derive(Clone, Debug)]
 pub struct CopyEndpoint<'a> {
-    /// What is carried of its source, as the copy has it.
+    /// Content from its source, as the copy has it.
     pub carried: SourceEndpoint<'a>,
-    /// For which zone and for which node it is meant, where it bears hints.
+    /// Zone and node of its hints, if it has any.
     pub hints: Option<[Option<&'a str>; 2]>,
 }
 
@@ -42,7 +42,7 @@ impl From<CopyEndpoint<'_>> for Endpoint {
     }
 }
 
-/// An address as it shows itself; one of IPv4 in a fraction of the time.
+/// Returns the text of an address. For IPv4 this takes a fraction of the time of `Display`.
 fn text(address: IpAddr) -> String {
     let IpAddr::V4(address) = address else {
         return address.to_string();
@@ -52,7 +52,7 @@ fn text(address: IpAddr) -> String {
     text
 }
 
-/// The text of an IPv4 address, byte by byte.
+/// Writes the text of an IPv4 address, byte by byte.
 pub(super) fn dotted(address: Ipv4Addr, mut push: impl FnMut(u8)) {
     for (place, octet) in address.octets().into_iter().enumerate() {
         if place > 0 {

@@ -1,4 +1,4 @@
-//! What an EndpointSlice is to causeway, by its labels and annotations.
+//! Classification of EndpointSlices by their labels and annotations.
 
 use std::sync::Arc;
 
@@ -14,91 +14,93 @@ use super::place::Places;
 use super::source::{SliceManager, SourceDraft, SourceSlice};
 use super::uid::{SourceVersion, Uid};
 
-/// One EndpointSlice of a member.
+/// EndpointSlice of a member.
 #[derive(Clone, Debug)]
 pub struct ObservedSlice {
     /// Its namespace.
     pub namespace: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
-    /// What it is to causeway.
+    /// Role that it has for causeway.
     pub role: SliceRole,
 }
 
-/// What an EndpointSlice is to causeway.
+/// Role of an EndpointSlice for causeway.
 #[derive(Clone, Debug)]
 pub enum SliceRole {
-    /// It may back a Service in other clusters.
+    /// Source: it may back a Service in other clusters.
     Source(ServiceKey, Arc<SourceSlice>),
-    /// Some hub's causeway wrote it.
+    /// Copy that the causeway of some hub wrote.
     Copy(ServiceKey, CopiedSlice),
-    /// Neither. The Service that it is labelled with; one without a name where it bears no label.
+    /// Neither. The key is the Service of its label; its name is empty if the slice has no such
+    /// label.
     Other(ServiceKey, Stray),
 }
 
-/// A slice that is neither source nor copy: its name is taken.
+/// Slice that is neither source nor copy, whose name is occupied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stray {
     /// Its UID.
     pub uid: Uid,
     /// Its resourceVersion.
     pub resource_version: u64,
-    /// On whose behalf causeway wrote it, if it did: what became of its labels does not change that.
+    /// Owner on whose behalf causeway wrote the slice, if it did: later changes of its labels do
+    /// not change that.
     pub owner: Option<Box<str>>,
-    /// What it holds, where Karmada keeps it.
+    /// Its content, if Karmada manages it.
     pub karmadas: Option<Arc<KarmadasSlice>>,
 }
 
-/// A slice of another cluster's endpoints that Karmada's own controllers keep.
+/// Slice of another cluster's endpoints that Karmada's own controllers manage.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KarmadasSlice {
-    /// The cluster that it comes from; empty where it does not say.
+    /// Cluster that it comes from; empty if the slice does not name it.
     pub provider: DefaultAtom,
-    /// What it holds.
+    /// Its content.
     pub slice: SourceSlice,
 }
 
-/// Which way a copy serves: the service under its own name, or under that of the clusterset.
+/// Exposure that a copy serves: the service under its own name, or under that of the clusterset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Path {
-    /// A MultiClusterService asks for it; it belongs to the Service of the service's own name.
+    /// A MultiClusterService requests it; it belongs to the Service of the service's own name.
     Native,
-    /// ServiceExports ask for it; it belongs to the derived Service.
+    /// ServiceExports request it; it belongs to the derived Service.
     Clusterset,
 }
 
-/// A copy in a consumer: who it is, and a hash of what it holds.
+/// Copy in a consumer: its identity, and a hash of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedSlice {
     /// Its UID.
     pub uid: Uid,
     /// Its resourceVersion; these are comparable as numbers (KEP-5504).
     pub resource_version: u64,
-    /// The hub whose causeway wrote it.
+    /// Hub whose causeway wrote it.
     pub hub: DefaultAtom,
-    /// Which way it serves.
+    /// Exposure that it serves.
     pub path: Path,
-    /// The cluster that it comes from.
+    /// Cluster that it comes from.
     pub source_cluster: Option<DefaultAtom>,
-    /// The version of the source that it was made from.
+    /// Version of the source that it was made from.
     pub source: Option<SourceVersion>,
     /// Whether its endpoints are standby endpoints.
     pub standby: bool,
-    /// What it holds.
+    /// Hash of its content.
     pub content: ContentHash,
 }
 
-/// What a slice with certain labels is.
+/// Class of a slice, by its labels and annotations.
 pub(super) enum Classified<'a> {
     Source(ServiceKey, SliceManager),
-    /// A copy that the causeway of this hub wrote.
+    /// Copy that the causeway of that hub wrote, with the hub's UID.
     Copy(ServiceKey, &'a str, Path),
     Karmadas(ServiceKey),
     Other(ServiceKey),
 }
 
 impl ObservedSlice {
-    /// Reads the typed object; what is odd in it makes it [`SliceRole::Other`], never an error.
+    /// Reads the typed object. Unexpected content makes it [`SliceRole::Other`], never an error.
     pub fn read(slice: &EndpointSlice) -> Self {
         let meta = &slice.metadata;
         let namespace: Arc<str> = meta.namespace.as_deref().unwrap_or_default().into();
@@ -128,7 +130,7 @@ impl ObservedSlice {
         }
     }
 
-    /// Its resourceVersion.
+    /// Returns its resourceVersion; 0 if that is no number.
     pub fn resource_version(&self) -> u64 {
         match &self.role {
             SliceRole::Source(_, source) => source.version.resource_version,
@@ -138,7 +140,7 @@ impl ObservedSlice {
     }
 }
 
-/// What a slice holds, which `manager` keeps.
+/// Returns the content of a slice that `manager` manages.
 fn held(slice: &EndpointSlice, manager: SliceManager) -> Option<SourceSlice> {
     let mut draft = SourceDraft::new(&slice.address_type, slice.endpoints.len());
     let mut places = Places::default();
@@ -150,7 +152,7 @@ fn held(slice: &EndpointSlice, manager: SliceManager) -> Option<SourceSlice> {
 }
 
 impl SliceRole {
-    /// The service that the slice is labelled with, in the slice's namespace.
+    /// Returns the service of the slice's label, in the slice's namespace.
     pub(super) fn key(&self) -> &ServiceKey {
         match self {
             Self::Source(key, _) | Self::Copy(key, _) | Self::Other(key, _) => key,
@@ -211,7 +213,7 @@ impl Stray {
     }
 }
 
-/// What a slice with these labels and annotations is.
+/// Returns the class of a slice with these labels and annotations.
 pub(super) fn classify<'a>(
     namespace: &Arc<str>,
     label: impl Fn(&str) -> Option<&'a str>,
@@ -239,17 +241,17 @@ pub(super) fn classify<'a>(
     }
 }
 
-/// Where copies come from. It remembers the last: most of a list come from few clusters, one after the other, and to find a name
-/// among all of the process takes far longer.
+/// Origins of copies. It caches the last one: most copies of a list come from few clusters, one
+/// after the other, and a lookup among all names of the process takes far longer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Origins {
     hub: DefaultAtom,
-    /// The name of a cluster; empty in the beginning.
+    /// Name of a cluster; empty in the beginning.
     cluster: DefaultAtom,
 }
 
 impl Origins {
-    /// The hub of that UID, and the cluster of that name, if it can be one.
+    /// Returns the hub of that UID, and the cluster of that name, if it is a valid one.
     pub(super) fn of(
         &mut self,
         hub: &str,

@@ -1,4 +1,4 @@
-//! Where endpoints are: a node and its zone.
+//! Places of endpoints: a node and its zone.
 
 use std::fmt;
 use std::hash::BuildHasher as _;
@@ -8,62 +8,64 @@ use foldhash::fast::RandomState;
 
 use crate::model::map::HashMap;
 
-/// After so many, or so many bytes of text, others are put into another table: nodes come and go.
+/// Maximum number of places in a table, and maximum bytes of their text. Later places are put into
+/// another table: nodes come and go.
 const MOST: usize = 64 * 1024;
 const MOST_BYTES: usize = 4 * 1024 * 1024;
-/// Full tables that slices of a cluster may keep, each of them perhaps for one place. Then each slice has a table of its own, so that
-/// whoever makes up nodes fills no more memory than the slices that name them.
+/// Maximum number of full tables that slices of a cluster may retain, each of them perhaps for one
+/// place. Then each slice has a table of its own, so that an author of made-up nodes fills no more
+/// memory than the slices that name them.
 const FULL_TABLES: usize = 4;
 
-/// Places that grow while those who share them read.
+/// Table of places that grows while the slices that share it read.
 type Table = boxcar::Vec<Place<Box<str>>>;
 
-/// A node and after it its zone, each empty where it is not known.
+/// Node followed by its zone, each empty if it is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place<T> {
     text: T,
-    /// Where the zone begins, in bytes.
+    /// Offset of the zone, in bytes.
     zone_at: u32,
 }
 
-/// The places of the endpoints of a slice: 4 bytes each, and a table that slices of a cluster share.
+/// Places of the endpoints of a slice: 4 bytes each, and a table that slices of a cluster share.
 #[derive(Clone)]
 pub(super) struct SlicePlaces {
     table: Arc<Table>,
     at: Box<[u32]>,
 }
 
-/// The places of the endpoints of a slice, as they are read.
+/// Places of the endpoints of a slice, as they are read.
 #[derive(Debug, Default)]
 pub(super) struct PlaceTexts {
-    /// One after the other.
+    /// Texts of all places, in their order.
     texts: String,
-    /// Where the zone of each begins, and where each ends.
+    /// Offsets of the zone and of the end of each place, in bytes.
     ends: Vec<[usize; 2]>,
 }
 
-/// Finds places: slices of a cluster name the same nodes over and over.
+/// Interner of places: slices of a cluster name the same nodes over and over.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     table: Arc<Table>,
-    /// Bytes of its texts.
+    /// Bytes of text in the table.
     bytes: usize,
-    /// Whether the table is of one slice.
+    /// Whether the table belongs to one slice.
     is_private: bool,
-    /// Those that are full.
+    /// Tables that are full.
     full: Vec<Weak<Table>>,
-    /// By the hash of a place, where it is in the table.
+    /// Index in the table, by the hash of a place.
     known: HashMap<u64, u32>,
     hasher: RandomState,
 }
 
 impl SlicePlaces {
-    /// How many endpoints there are.
+    /// Returns the number of endpoints.
     pub(super) fn len(&self) -> usize {
         self.at.len()
     }
 
-    /// The node and the zone of each endpoint.
+    /// Returns the node and the zone of each endpoint.
     pub(super) fn each(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         // All of them before the first is used, as in `Places::of_slice`.
         let all = self
@@ -80,7 +82,7 @@ impl SlicePlaces {
 }
 
 impl Place<Box<str>> {
-    /// The node and the zone.
+    /// Returns the node and the zone.
     fn parts(&self) -> (&str, &str) {
         let parts = self.text.split_at_checked(self.zone_at as usize);
         parts.unwrap_or_default()
@@ -92,7 +94,7 @@ impl Place<Box<str>> {
 }
 
 impl PlaceTexts {
-    /// With room for so many.
+    /// Returns an empty list with room for `likely` places.
     pub(super) fn with_capacity(likely: usize) -> Self {
         const TEXT: usize = 32;
         Self {
@@ -101,12 +103,12 @@ impl PlaceTexts {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of places.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Adds the place of the next endpoint, each part empty where it is not known.
+    /// Adds the place of the next endpoint, each part empty if it is unknown.
     pub(super) fn push(&mut self, node: &str, zone: &str) {
         self.texts.push_str(node);
         let zone_at = self.texts.len();
@@ -127,7 +129,7 @@ impl PlaceTexts {
     }
 }
 
-/// What they are counts, not in which table.
+/// Compares the places, not their tables.
 impl PartialEq for SlicePlaces {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.places().eq(other.places())
@@ -143,7 +145,7 @@ impl fmt::Debug for SlicePlaces {
 }
 
 impl Places {
-    /// The places of a slice.
+    /// Returns the places of a slice.
     pub(super) fn of_slice(&mut self, read: &PlaceTexts) -> SlicePlaces {
         self.begin_slice();
         // One step for all of them after the other: so the processor need not wait for the memory of each.
@@ -177,7 +179,7 @@ impl Places {
         self.is_private = self.full.len() >= FULL_TABLES;
     }
 
-    /// Where a place is in the table.
+    /// Returns the index of a place in the table. Adds the place if it is missing.
     fn find(&mut self, place: Place<&str>, hash: u64) -> u32 {
         if let Some(at) = self.known.get(&hash)
             && self.is_at(*at, place)
@@ -200,7 +202,7 @@ impl Places {
     }
 }
 
-/// The text, unless it is empty.
+/// Returns the text, unless it is empty.
 pub(super) fn present(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }

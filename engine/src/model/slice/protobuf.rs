@@ -1,4 +1,5 @@
-//! EndpointSlices as protobuf: the fields of `k8s.io/api/discovery/v1/generated.proto`, by their numbers.
+//! EndpointSlices as protobuf: the fields of `k8s.io/api/discovery/v1/generated.proto`, by their
+//! numbers.
 
 mod write;
 
@@ -15,10 +16,10 @@ use super::endpoint::{Text, WireConditions, WireEndpoint, WireHints, WireTarget}
 use super::wire::{Endpoints, Metadata, Owner, Wire};
 use crate::model::protobuf::{Fields, Malformed, Value};
 
-/// The field of a slice's endpoints.
+/// Number of the field of a slice's endpoints.
 pub(super) const ENDPOINTS: u32 = 2;
 
-/// A slice whose endpoints are read later.
+/// Reads a slice without its endpoints, which are read later.
 pub(super) fn slice(message: &[u8]) -> Result<Wire<'_>, Malformed> {
     let mut slice = Wire {
         endpoints: Endpoints::Protobuf(message),
@@ -38,7 +39,7 @@ pub(super) fn slice(message: &[u8]) -> Result<Wire<'_>, Malformed> {
     Ok(slice)
 }
 
-/// The metadata of a slice, whatever else it holds.
+/// Reads the metadata of a slice, whatever else it contains.
 pub(super) fn metadata_of(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
     for field in Fields::of(message) {
         if let (1, value) = field? {
@@ -48,7 +49,7 @@ pub(super) fn metadata_of(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
     Err(Malformed::Cut)
 }
 
-/// Reads the endpoints of a slice, one after the other.
+/// Reads the endpoints of a slice one by one.
 pub(super) fn each_endpoint<'a>(
     message: &'a [u8],
     mut take: impl FnMut(&WireEndpoint<'a>),
@@ -100,7 +101,7 @@ fn metadata(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
     Ok(meta)
 }
 
-/// An entry of a map of texts.
+/// Reads an entry of a map of texts.
 fn entry(message: &[u8]) -> Result<(Text<'_>, Text<'_>), Malformed> {
     let empty = || Text(Cow::Borrowed(""));
     let (mut name, mut content) = (empty(), empty());
@@ -114,7 +115,7 @@ fn entry(message: &[u8]) -> Result<(Text<'_>, Text<'_>), Malformed> {
     Ok((name, content))
 }
 
-/// Seconds of Unix time; beyond what can be shown it is the end of time.
+/// Reads seconds of Unix time. A time that cannot be represented is [`Timestamp::MAX`].
 fn time(message: &[u8]) -> Result<Time, Malformed> {
     let mut seconds = 0;
     for field in Fields::of(message) {

@@ -1,7 +1,9 @@
-//! A source slice in little memory: a controller may hold hundreds of thousands, of a hundred endpoints each.
+//! Compact form of source slices: a controller may hold hundreds of thousands, of a hundred
+//! endpoints each.
 //!
-//! An endpoint with one IPv4 address takes 8 bytes: its address, and where its place is in a table that slices of a cluster share.
-//! Where the conditions are not the same for all of them, each takes one more.
+//! An endpoint with one IPv4 address takes 8 bytes: its address, and the index of its place in a
+//! table that slices of a cluster share. If the endpoints of a slice have different conditions,
+//! each takes one byte more.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,96 +17,98 @@ use super::place::{PlaceTexts, Places, SlicePlaces, present};
 use super::uid::SourceVersion;
 use crate::model::memory::fitted;
 
-/// A slice that a provider's own controllers, or a person, wrote.
+/// Slice that a provider's own controllers, or a person, wrote.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourceSlice {
-    /// Which version of which object this is.
+    /// UID and version of the object.
     pub version: SourceVersion,
-    /// What its addresses are.
+    /// Type of its addresses.
     pub address_type: AddressType,
-    /// Who keeps it.
+    /// Manager of the slice.
     pub manager: SliceManager,
     /// Its ports; `None` for a number means every port.
     pub ports: Box<[SlicePort]>,
-    /// How many endpoints are passed over: they have no address of the slice's type.
+    /// Number of endpoints that are skipped: they have no address of the slice's type.
     pub odd: u32,
-    /// Hub of which Kubernetes copied the label from the Service to the slice. Only where it has no endpoint.
+    /// Hub of which Kubernetes copied the label from the Service to the slice. Set only if the
+    /// slice has no endpoint.
     pub copied_hub: Option<DefaultAtom>,
     endpoints: Endpoints,
 }
 
-/// What the addresses of a slice are.
+/// Type of the addresses of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressType {
     /// IPv4 addresses.
     Ipv4,
     /// IPv6 addresses.
     Ipv6,
-    /// Names, or something newer: nothing that can be copied.
+    /// Names, or a newer type: causeway cannot copy them.
     Other,
     /// The slice cannot be read.
     Unread,
 }
 
-/// Who keeps a source slice.
+/// Manager of a source slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SliceManager {
-    /// Kubernetes, from pods: its port names are those of the Service, but for the moment in which they change.
+    /// Kubernetes, from pods: its port names are those of the Service, except for the moment in
+    /// which they change.
     Pods,
     /// Kubernetes, from an Endpoints object.
     Mirroring,
-    /// Neither.
+    /// Any other manager.
     Other,
 }
 
-/// What is copied of an endpoint.
+/// Content of an endpoint that is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceEndpoint<'a> {
     /// Its first address, which clients use.
     pub address: IpAddr,
-    /// Its other addresses, each with the place of the endpoint in the slice.
+    /// Its other addresses, each with the index of the endpoint in the slice.
     pub more: &'a [(u32, IpAddr)],
     /// Its host name within a headless service.
     pub hostname: Option<&'a str>,
-    /// The zone it is in.
+    /// Zone of the endpoint.
     pub zone: Option<&'a str>,
-    /// The node it is on.
+    /// Node of the endpoint.
     pub node: Option<&'a str>,
-    /// Ready, serving and terminating, each as it was given.
+    /// Ready, serving and terminating, each as observed.
     pub conditions: [Option<bool>; 3],
 }
 
-/// A port of a slice: the name is that of the port in the same cluster's Service.
+/// Port of a slice: the name is that of the port in the same cluster's Service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SlicePort {
-    /// The name; empty for the only, unnamed port.
+    /// Name; empty for the only, unnamed port.
     pub name: DefaultAtom,
-    /// The protocol.
+    /// Protocol.
     pub protocol: Protocol,
-    /// The number that the pods listen on.
+    /// Number on which the pods listen.
     pub number: Option<i32>,
-    /// The application protocol.
+    /// Application protocol.
     pub app_protocol: Option<DefaultAtom>,
 }
 
-/// Endpoints side by side; what few slices have is beside.
+/// Endpoints as parallel arrays, with rare fields in a box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Endpoints {
     addresses: Addresses,
     places: SlicePlaces,
-    /// Of all endpoints, unless they differ.
+    /// Conditions of all endpoints, unless they differ.
     conditions: Conditions,
     rare: Option<Box<Rare>>,
 }
 
-/// What few slices have of their endpoints.
+/// Fields of endpoints that few slices have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Rare {
     /// Addresses beyond an endpoint's first, in the order of the endpoints.
     more: Box<[(u32, IpAddr)]>,
-    /// Empty where no endpoint has a host name.
+    /// Host name of each endpoint; empty if none has one.
     hostnames: Box<[Box<str>]>,
-    /// Of each endpoint, where they differ.
+    /// Conditions of each endpoint, if they differ.
     conditions: Box<[Conditions]>,
 }
 
@@ -119,7 +123,8 @@ enum Addresses<V4 = Box<[Ipv4Addr]>, V6 = Box<[Ipv6Addr]>> {
 struct Conditions(u8);
 
 impl SourceSlice {
-    /// A slice that `manager` keeps and that cannot be read; `None` where it has no identity.
+    /// Returns a slice that `manager` manages and that cannot be read; `None` if it has no
+    /// identity.
     pub(super) fn unread(meta: &ObjectMeta, manager: SliceManager) -> Option<Self> {
         let read = SourceDraft::new("", 0).finish(meta, &[], manager, &mut Places::default())?;
         Some(Self {
@@ -128,7 +133,7 @@ impl SourceSlice {
         })
     }
 
-    /// Notes the label of a hub on a slice that Kubernetes keeps and that has no endpoint.
+    /// Records the label of a hub on a slice that Kubernetes manages and that has no endpoint.
     pub(super) fn labelled(mut self, hub: Option<&str>) -> Self {
         let is_empty = self.is_empty() && self.odd == 0;
         let is_kubernetes = self.manager == SliceManager::Pods;
@@ -138,12 +143,12 @@ impl SourceSlice {
         self
     }
 
-    /// How many endpoints it has, the odd ones aside.
+    /// Returns the number of its endpoints, without the odd ones.
     pub fn len(&self) -> usize {
         self.endpoints.places.len()
     }
 
-    /// Whether it has no endpoint.
+    /// Whether it has no endpoint, the odd ones aside.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -154,7 +159,7 @@ impl SourceSlice {
         rare.is_some_and(|rare| !rare.hostnames.is_empty())
     }
 
-    /// Its endpoints, in their order.
+    /// Returns its endpoints, in their order.
     pub fn endpoints(&self) -> impl Iterator<Item = SourceEndpoint<'_>> {
         let Endpoints {
             addresses,
@@ -190,20 +195,20 @@ impl SourceSlice {
 }
 
 impl SourceEndpoint<'_> {
-    /// All its addresses.
+    /// Returns all its addresses.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         std::iter::once(self.address).chain(self.more.iter().map(|(_, address)| *address))
     }
 
-    /// Whether it gets traffic. An endpoint without the condition is ready (discovery.k8s.io/v1,
-    /// EndpointConditions).
+    /// Whether it receives traffic. An endpoint without the condition is ready
+    /// (discovery.k8s.io/v1, EndpointConditions).
     pub fn is_ready(&self) -> bool {
         self.conditions[0].unwrap_or(true)
     }
 }
 
 impl AddressType {
-    /// As the API has it.
+    /// Returns the name of the type in the API; empty for a slice that cannot be read.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ipv4 => "IPv4",
@@ -222,7 +227,7 @@ impl AddressType {
     }
 }
 
-/// A slice of which the endpoints are being read.
+/// Slice whose endpoints are being read.
 pub(super) struct SourceDraft {
     address_type: AddressType,
     addresses: Addresses<Vec<Ipv4Addr>, Vec<Ipv6Addr>>,
@@ -234,7 +239,7 @@ pub(super) struct SourceDraft {
 }
 
 impl SourceDraft {
-    /// A slice of that addressType, without endpoints; so many are likely to come.
+    /// Returns a slice of that addressType without endpoints, with room for `likely` ones.
     pub(super) fn new(address_type: &str, likely: usize) -> Self {
         let address_type = AddressType::read(address_type);
         Self {
@@ -251,7 +256,8 @@ impl SourceDraft {
         }
     }
 
-    /// Adds the next endpoint. One without an address of the slice's type is passed over, and counted as odd.
+    /// Adds the next endpoint. Skips one without an address of the slice's type and counts it as
+    /// odd.
     pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
         let added = match (self.address_type, &mut self.addresses) {
             (AddressType::Ipv4, Addresses::V4(first)) => {
@@ -277,7 +283,7 @@ impl SourceDraft {
             .push(Conditions::of(endpoint.conditions.unwrap_or_default()));
     }
 
-    /// The slice, which `manager` keeps; `None` where it has no identity.
+    /// Returns the slice, which `manager` manages; `None` if it has no identity.
     pub(super) fn finish(
         self,
         meta: &ObjectMeta,
@@ -320,7 +326,8 @@ impl SourceDraft {
     }
 }
 
-/// Adds the addresses of the next endpoint, or nothing where one of them is not of that type, or none is there.
+/// Adds the addresses of the next endpoint. Returns false, and adds none, if there is none or one
+/// of them is not of that type.
 fn add<A: Into<IpAddr>>(
     texts: &WireAddresses<'_>,
     read: impl Fn(&str) -> Option<A>,

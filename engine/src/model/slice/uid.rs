@@ -1,10 +1,10 @@
-//! Identities in little memory.
+//! Compact form of identities.
 
 use std::fmt;
 
 use uuid::Uuid;
 
-/// The UID of an object. API servers give UUIDs; another text is kept as it is.
+/// UID of an object. API servers assign UUIDs; another text is stored as it is.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Uid(Form);
 
@@ -41,10 +41,10 @@ impl fmt::Debug for Uid {
     }
 }
 
-/// A version of a source slice; versions of one UID are ordered.
+/// Version of a source slice; versions of one UID are ordered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourceVersion {
-    /// The UID of the slice.
+    /// UID of the slice.
     pub uid: Uid,
     /// Its resourceVersion; these are comparable as numbers (KEP-5504).
     pub resource_version: u64,
@@ -56,7 +56,7 @@ impl SourceVersion {
         self.uid == other.uid && self.resource_version > other.resource_version
     }
 
-    /// Reads what [`fmt::Display`] wrote.
+    /// Parses the text that [`fmt::Display`] writes.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (uid, version) = text.split_once('/')?;
         Some(Self {

@@ -1,5 +1,5 @@
-//! EndpointSlices as they come from a watch: of what they say only what is kept is decoded, and sources go from the bytes
-//! of the answer straight into their compact form.
+//! EndpointSlices from a watch: only the fields that are stored are decoded, and sources go from
+//! the bytes of the answer straight into their compact form.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ use super::protobuf;
 use super::source::{SliceManager, SourceDraft, SourceSlice};
 use crate::model::protobuf::Malformed;
 
-/// Bytes that an endpoint is likely to take, at least: as JSON, and as protobuf.
+/// Likely minimum bytes of an endpoint: as JSON, and as protobuf.
 const ENDPOINT: [usize; 2] = [128, 64];
 
-/// An EndpointSlice as a watch reports it.
+/// EndpointSlice as a watch reports it.
 #[derive(Debug)]
 pub struct WireSlice {
     /// Namespace, name, UID, resourceVersion and time of deletion; nothing else.
@@ -34,26 +34,27 @@ pub struct WireSlice {
     role: SliceRole,
 }
 
-/// Why an EndpointSlice cannot be read.
+/// Reason why an EndpointSlice cannot be read.
 #[derive(Debug, Error)]
 pub enum Unreadable {
-    /// As JSON.
+    /// The JSON cannot be read.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// As protobuf.
+    /// The protobuf cannot be read.
     #[error(transparent)]
     Protobuf(#[from] Malformed),
-    /// As protobuf, for which nobody asked.
+    /// The slice is protobuf, which the client did not request.
     #[error("it is protobuf, which was not asked for")]
     NotAskedFor,
 }
 
-/// Reads the EndpointSlices of one cluster: what many of them say, they share.
+/// Decoder of the EndpointSlices of one cluster, which share common texts.
 #[derive(Clone, Debug, Default)]
 pub struct SliceDecoder {
     places: Places,
     origins: Origins,
-    /// The service of the slice before: those of a service come one after the other in a list, and share its key.
+    /// Service of the slice before. Slices of a service follow each other in a list, and share its
+    /// key.
     last: Option<ServiceKey>,
 }
 
@@ -61,7 +62,7 @@ impl SliceDecoder {
     /// Reads an object of JSON.
     ///
     /// # Errors
-    /// Where it is no EndpointSlice.
+    /// The object is no EndpointSlice.
     pub fn json(&mut self, text: &str) -> Result<WireSlice, Unreadable> {
         let slice = serde_json::from_str::<Wire<'_>>(text).or_else(|error| {
             let bearer = serde_json::from_str::<Bearer<'_>>(text).map_err(|_| error)?;
@@ -74,7 +75,7 @@ impl SliceDecoder {
     /// Reads a message `k8s.io.api.discovery.v1.EndpointSlice`.
     ///
     /// # Errors
-    /// Where it is malformed.
+    /// The message is malformed.
     pub fn protobuf(&mut self, message: &[u8]) -> Result<WireSlice, Unreadable> {
         let slice = protobuf::slice(message).or_else(|error| {
             let metadata = protobuf::metadata_of(message).map_err(|_| error)?;
@@ -111,7 +112,8 @@ pub(super) struct Wire<'a> {
     pub(super) ports: Option<Vec<EndpointPort>>,
 }
 
-/// What has to be readable for the slice to count as present: a source of which nothing else can be read keeps its copies.
+/// Part of a slice that must be readable for the slice to count as present. A source of which
+/// nothing else can be read retains its copies.
 #[derive(Deserialize)]
 struct Bearer<'a> {
     #[serde(borrow)]
@@ -142,9 +144,9 @@ pub(super) struct Owner<'a> {
 
 /// Endpoints that have not been read yet.
 pub(super) enum Endpoints<'a> {
-    /// A list, or `null`.
+    /// List, or `null`.
     Json(&'a str),
-    /// The message of the slice.
+    /// Message of the slice.
     Protobuf(&'a [u8]),
 }
 
@@ -162,7 +164,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Endpoints<'a> {
 }
 
 impl<'a> Endpoints<'a> {
-    /// How many they are likely to be.
+    /// Returns the likely number of endpoints.
     fn likely(&self) -> usize {
         match self {
             Self::Json(text) => text.len() / ENDPOINT[0],
@@ -170,7 +172,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// All of them as they stand, where they have the form in which copies are hashed.
+    /// Returns all endpoints unchanged, if they have the form in which copies are hashed.
     fn canonical(&self) -> Option<&'a [u8]> {
         match self {
             Self::Json(_) => None,
@@ -178,7 +180,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// Reads them, one after the other.
+    /// Reads the endpoints one by one.
     fn each(&self, take: impl FnMut(&WireEndpoint<'a>)) -> Result<(), Unreadable> {
         match self {
             Self::Json(text) => Ok(each_endpoint(text, take)?),
@@ -198,7 +200,7 @@ impl From<WireSlice> for ObservedSlice {
 }
 
 impl<'a> Wire<'a> {
-    /// A slice of which nothing but the metadata can be read.
+    /// Returns a slice of which only the metadata can be read.
     fn unread(metadata: Metadata<'a>) -> Self {
         Self {
             metadata,

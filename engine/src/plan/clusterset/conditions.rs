@@ -1,4 +1,4 @@
-//! What the status of exports and imports should say.
+//! Desired status of exports and imports.
 
 use std::collections::BTreeMap;
 
@@ -26,17 +26,17 @@ use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::status::Progress;
 
-/// An exported service, as its exports and imports are to tell of it.
+/// An exported service, as the statuses of its exports and imports report it.
 pub struct View<'a> {
-    /// All that is known.
+    /// Observed state of the hub and its members.
     pub index: &'a Index,
-    /// The service.
+    /// Name of the service.
     pub key: &'a ServiceKey,
-    /// What should be.
+    /// Desired state of the service.
     pub clusterset: &'a Clusterset,
-    /// What is still to be written of its imports into each member, and what could not be.
+    /// Outstanding and failed writes of its imports, by member.
     pub progress: &'a HashMap<ClusterName, Progress>,
-    /// The time.
+    /// Current time.
     pub now: TimePoint,
 }
 
@@ -46,11 +46,11 @@ const EXPORTED: (&str, &str) = (
 );
 const IMPORTED: (&str, &str) = (reason::READY, "the service is imported");
 const PRESENT: &str = "Present";
-/// How many members that do not import a service are named.
+/// Maximum number of members without an import that a message names.
 const NAMED_AT_MOST: usize = 5;
 
 impl View<'_> {
-    /// The statuses that say something new, each in its cluster.
+    /// Returns the writes of the statuses that change, each with its cluster.
     pub fn writes(&self) -> Vec<(ClusterName, Write)> {
         let exports = self.clusterset.exports.iter();
         let exports = exports.filter_map(|(name, validity)| {
@@ -68,7 +68,7 @@ impl View<'_> {
         exports.chain(imports).collect()
     }
 
-    /// Returns when time alone changes what the statuses report.
+    /// Returns the time at which time alone changes the content of the statuses.
     pub fn again_at(&self) -> Option<TimePoint> {
         if self.clusterset.exports.is_empty() {
             return None;
@@ -147,7 +147,8 @@ impl View<'_> {
         (conditions, events.collect())
     }
 
-    /// What Ready says of an export that is imported: also what of it is not.
+    /// Returns the message of Ready for an export that is imported, including the parts that are
+    /// not imported.
     fn exported_text(&self, name: &ClusterName, export: &ExportView) -> String {
         let mut text = EXPORTED.1.to_owned();
         if let Some(refused) = self.refused(name) {
@@ -175,7 +176,7 @@ impl View<'_> {
         text
     }
 
-    /// Part of Ready on writers of the exporter that disagree.
+    /// Returns the part of Ready that reports writers of the exporter that disagree.
     fn disagreements(&self, name: &ClusterName, export: &ExportView) -> String {
         let Imports::Wanted(imports) = &self.clusterset.imports else {
             return String::new();
@@ -193,8 +194,9 @@ impl View<'_> {
         no_endpoints::are_unready(self.index, self.key, exporters, stored)
     }
 
-    /// Names the importers whose preference leads to no exporter. While an exporter is unknown, the
-    /// preference is what a member recorded, and is not repeated.
+    /// Returns the part of Ready that names the importers whose preference leads to no exporter.
+    /// While an exporter is unknown, the preference is the one that a member recorded, and Ready
+    /// does not repeat it.
     fn unserved(&self) -> String {
         let imports = match &self.clusterset.imports {
             Imports::Wanted(imports) if !self.clusterset.unsure => imports,
@@ -207,7 +209,7 @@ impl View<'_> {
         no_endpoints::unserved(&unserved)
     }
 
-    /// The members that the exports keep the service from.
+    /// Returns the part of Ready that names members which the exports do not list as consumers.
     fn not_consumers(&self) -> String {
         let all = self.clusterset.not_importing.iter();
         let kept = all.filter(|(_, why)| **why == NotImporting::NotConsumer);
@@ -227,7 +229,7 @@ impl View<'_> {
         }
     }
 
-    /// What of the endpoints of an exporter no importing cluster is given.
+    /// Returns the endpoints and slices of an exporter that no importing cluster receives.
     fn refused(&self, name: &ClusterName) -> Option<&Refused> {
         let Imports::Wanted(imports) = &self.clusterset.imports else {
             return None;
@@ -236,7 +238,8 @@ impl View<'_> {
         imports.find_map(|desired| desired.copies.refused.get(name))
     }
 
-    /// Where clients do not reach the copies of an exporter's endpoints that are there, by reason.
+    /// Returns the clusters in which clients do not reach the existing copies of an exporter's
+    /// endpoints, by reason.
     fn ignored(&self, name: &ClusterName, derived: &ServiceKey) -> BTreeMap<Ignored, Vec<&str>> {
         let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
         let Imports::Wanted(imports) = &self.clusterset.imports else {
@@ -279,7 +282,8 @@ impl View<'_> {
         }
     }
 
-    /// Whether there is a conflict, and of what. While an exporter is unknown, one that was found stays.
+    /// Returns reason, message and state of the Conflict condition. While an exporter is unknown, a
+    /// conflict that was found remains.
     fn conflict(
         &self,
         export: &ExportView,
@@ -343,7 +347,8 @@ impl View<'_> {
         }
     }
 
-    /// Why nothing of an export is imported anywhere: the reason and the message.
+    /// Returns the reason and the message for an export that no member imports; `None` if members
+    /// may import it.
     fn not_exported(&self, validity: Validity) -> Option<(&'static str, String)> {
         match validity {
             Validity::Valid | Validity::Leaving => None,
@@ -378,7 +383,9 @@ impl View<'_> {
         }
     }
 
-    /// How far a member is that answers and should import the service.
+    /// Returns the state of the import in a synced member; `None` if the member is not synced or
+    /// has no desired import. A member that fails to show its ServiceExports and ServiceImports
+    /// counts as failed once that is reported, and as in progress before.
     fn imported_in(&self, name: &ClusterName) -> Option<State> {
         let member = self.member(name)?;
         let fails = matches!(member.membership(), Membership::Failing(_));
@@ -418,8 +425,9 @@ impl View<'_> {
         (!is_said).then(|| self.patch_import_status(desired, patch))
     }
 
-    /// Nobody keeps up what causeway said of an import that is a person's by now, so it is taken back; once, for then there is no status
-    /// any more. What else is to be taken off it goes first: two writes of one version would be in each other's way.
+    /// Clears the status of an import that a user has taken over: causeway no longer updates that
+    /// status. The write happens once, because the status is empty afterwards. Other marks of
+    /// causeway are removed first: two writes of one resource version would conflict.
     fn status_taken_back(&self, member: &Member, desired: &DesiredImport) -> Option<Write> {
         let import = member.import(self.key)?;
         let is_persons = import.hub.is_none() && import.marks.is_none() && !import.deleting;
@@ -475,7 +483,7 @@ impl View<'_> {
     }
 }
 
-/// Whether a member has exports that do not say yet that it is taken out.
+/// Whether a member has exports whose status does not report its removal yet.
 pub fn has_unreported_removal(index: &Index, name: &ClusterName) -> bool {
     let member = index.members.get(name);
     let member = member.filter(|member| member.exports_followed().is_some());
@@ -492,7 +500,8 @@ pub fn has_unreported_removal(index: &Index, name: &ClusterName) -> bool {
     })
 }
 
-/// Whether stored conditions say what is wanted. Not every definition has a place for the generation.
+/// Whether stored conditions equal the wanted ones. Not every definition has a field for the
+/// generation.
 fn are_same(wanted: &[Condition], stored: &[Condition]) -> bool {
     let same = |(wanted, stored): (&Condition, &Condition)| {
         let wanted = Condition {

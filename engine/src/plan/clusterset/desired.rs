@@ -1,4 +1,4 @@
-//! What should be of an exported service.
+//! Desired state of an exported service.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,40 +15,43 @@ use crate::model::served::ServedImports;
 use crate::plan::copy::DesiredCopies;
 use crate::plan::service::{DesiredService, ServiceProblem};
 
-/// What should be of an exported service.
+/// Desired state of an exported service.
 #[derive(Clone, Debug, Default)]
 pub struct Clusterset {
-    /// What the members should hold.
+    /// Desired imports of the members.
     pub imports: Imports,
-    /// The exports, and what is to be said of each.
+    /// Validity of each export, by cluster.
     pub exports: BTreeMap<ClusterName, Validity>,
-    /// What is to be written on exports of their place among the others.
+    /// Precedence conditions to write on exports, by cluster.
     pub precedences: BTreeMap<ClusterName, Condition>,
-    /// The members that are to hold an export on behalf of a MultiClusterService, and on whose.
+    /// Members that are to hold an export on behalf of a MultiClusterService, with the owner of
+    /// each.
     pub published: BTreeMap<ClusterName, String>,
-    /// The clusters that export the service.
+    /// Clusters that export the service.
     pub exporters: BTreeSet<ClusterName>,
-    /// What the exports disagree on.
+    /// Conflicts of the exports.
     pub conflicts: Vec<Conflict>,
-    /// Whether an exporter that is recorded is unknown for now: exports that are not seen may disagree too.
+    /// Whether a recorded exporter is unknown at present: exports that are not observed may
+    /// disagree too.
     pub unsure: bool,
-    /// The members that import nothing, whatever is exported, and why.
+    /// Members that import nothing, whatever is exported, with the reason.
     pub not_importing: BTreeMap<ClusterName, NotImporting>,
-    /// Why nothing is exported.
+    /// Reason why nothing is exported.
     pub problem: Option<Protected>,
-    /// What Karmada's own controllers import of it, for a person.
+    /// Message about the imports that Karmada's own controllers manage.
     pub karmadas: Option<String>,
-    /// When time alone will change the plan.
+    /// Time at which time alone changes the plan.
     pub again_at: Option<TimePoint>,
 }
 
 impl Clusterset {
-    /// Why that member imports nothing, whatever is exported.
+    /// Returns the reason why a member imports nothing, whatever is exported.
     pub fn not_importing(&self, name: &ClusterName) -> Option<NotImporting> {
         self.not_importing.get(name).copied()
     }
 
-    /// Whether nobody exports the service, as far as is known; an export of a cluster that is withdrawn is none.
+    /// Whether no cluster exports the service, as far as is observed. Exports of drained clusters
+    /// do not count. A protected service counts as used.
     pub fn is_unused(&self) -> bool {
         let mut exports = self.exports.values();
         exports.all(|validity| *validity == Validity::Withdrawn)
@@ -57,12 +60,12 @@ impl Clusterset {
     }
 }
 
-/// What the members should hold of an imported service.
+/// Desired state of an imported service in the members.
 #[derive(Clone, Debug)]
 pub enum Imports {
-    /// Whatever they hold now.
+    /// The members hold the same as now.
     Untouched,
-    /// This, and in a member that is not listed nothing.
+    /// Each listed member holds its import; all others hold nothing.
     Wanted(BTreeMap<ClusterName, DesiredImport>),
 }
 
@@ -73,7 +76,7 @@ impl Default for Imports {
 }
 
 impl Imports {
-    /// What that member should hold.
+    /// Returns the desired import of a member.
     pub fn of(&self, name: &ClusterName) -> Option<&DesiredImport> {
         match self {
             Self::Untouched => None,
@@ -81,7 +84,7 @@ impl Imports {
         }
     }
 
-    /// The members that should hold something.
+    /// Lists the members that should hold something.
     pub fn names(&self) -> impl Iterator<Item = &ClusterName> {
         let wanted = match self {
             Self::Untouched => None,
@@ -91,32 +94,34 @@ impl Imports {
     }
 }
 
-/// What one member should hold of an imported service.
+/// Desired state of an imported service in one member.
 #[derive(Clone, Debug)]
 pub struct DesiredImport {
-    /// How the member serves imports.
+    /// Version and fields in which the member serves imports.
     pub served: ServedImports,
-    /// The Service that stands for the imported one; none where the member has none of its address families, or where the
-    /// Service of the own name does.
+    /// Derived Service; `None` if the member has none of its address families, if the Service of
+    /// the own name serves the import, if the import is left to Karmada, or if remains are held
+    /// without a record.
     pub service: Option<DesiredService>,
-    /// The import.
+    /// Plan of the ServiceImport.
     pub import: ImportPlan,
-    /// The copies.
+    /// Desired copies of the exporters' slices.
     pub copies: DesiredCopies,
-    /// Why the member cannot be served as asked.
+    /// Reason why the member cannot be served as requested.
     pub problem: Option<ServiceProblem>,
-    /// Why the clusterset's name does not lead to the service in the member, where everything else is as asked.
+    /// Reason why the clusterset's name does not lead to the service in the member although all
+    /// else is as requested.
     pub unresolved: Option<Unresolved>,
-    /// Whether it is left to Karmada's own controllers.
+    /// Whether the import is left to Karmada's own controllers.
     pub karmadas: bool,
 }
 
-/// Why the clusterset's name leads elsewhere in a member.
+/// Reason why the clusterset's name leads elsewhere in a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved {
-    /// What is so, after the name of the member.
+    /// Statement about the member, which follows its name.
     pub why: String,
-    /// What to type there.
+    /// Command to run in the member.
     pub remedy: String,
 }
 
@@ -126,14 +131,14 @@ impl fmt::Display for Unresolved {
     }
 }
 
-/// Why a member imports nothing.
+/// Reason why a member imports nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotImporting {
-    /// It does not serve ServiceImports, or does not show them.
+    /// The member does not serve ServiceImports, or does not show them.
     NotServed,
-    /// The exports do not name it among their consumers.
+    /// The exports do not name the member among their consumers.
     NotConsumer,
-    /// It has not the namespace.
+    /// The member lacks the namespace.
     NamespaceMissing,
     /// The namespace is being deleted.
     NamespaceTerminating,

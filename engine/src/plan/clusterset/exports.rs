@@ -1,4 +1,4 @@
-//! Who exports a service, what that is worth, and what is not known.
+//! Exports of a service, their validity, and the clusters whose exports are unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,44 +20,46 @@ use crate::plan::provider_use::Unused;
 use crate::plan::settings::Settings;
 use crate::seal::Seal;
 
-/// Whether an export can be followed.
+/// Validity of an export: whether it can be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// It can.
+    /// The export can be followed.
     Valid,
-    /// There is no Service of its name.
+    /// The cluster has no Service of the export's name.
     NoService,
-    /// The hub does not let the cluster export from the namespace (annotation `mcs.causeway.dev/export-namespaces` of its Cluster).
+    /// The hub does not permit the cluster to export from the namespace (annotation
+    /// `mcs.causeway.dev/export-namespaces` of its Cluster).
     Forbidden,
-    /// The cluster is being taken out.
+    /// The cluster is being removed.
     Leaving,
-    /// Nothing that the cluster provides is to be used (annotation `mcs.causeway.dev/withdraw` of its Cluster).
+    /// The cluster is drained: none of its endpoints may be used (annotation
+    /// `mcs.causeway.dev/withdraw` of its Cluster).
     Withdrawn,
-    /// The cluster exports too much beside it that is older.
+    /// The export exceeds the cluster's quota, in which older exports come first.
     BeyondQuota(BeyondQuota),
     /// The Service is an ExternalName, which has no endpoints (KEP-1645, "Service Types").
     InvalidServiceType,
 }
 
-/// The exports of one service that people made.
+/// Exports of one service that users created.
 #[derive(Debug, Default)]
 pub struct Exports<'a> {
     all: BTreeMap<&'a ClusterName, Known<'a>>,
-    /// Clusters of which it is not known whether they export the service.
+    /// Clusters whose export of the service is unknown.
     pub unknown: BTreeSet<ClusterName>,
-    /// Clusters whose export is not used whatever it says, and why.
+    /// Clusters whose export is not used, whatever its content, with the reason.
     unused: BTreeMap<ClusterName, Validity>,
-    /// Clusters that are being taken out.
+    /// Clusters that are being removed.
     leaving: BTreeSet<ClusterName>,
-    /// Clusters that export a Service that went a moment ago.
+    /// Clusters that export a Service which was deleted within the grace period.
     lost: BTreeSet<ClusterName>,
-    /// What is to be written on exports of their place among the others, where that is not yet.
+    /// Precedence conditions to write on exports that lack one.
     pub precedences: BTreeMap<ClusterName, Condition>,
-    /// When a grace ends.
+    /// Time at which a grace period ends, or an export beyond the quota is due for another check.
     pub again_at: Option<TimePoint>,
 }
 
-/// An export that may be followed.
+/// Export that may be followed.
 #[derive(Debug)]
 struct Known<'a> {
     export: &'a ExportView,
@@ -65,12 +67,14 @@ struct Known<'a> {
     precedence: Precedence,
 }
 
-/// When an export beyond the quota is looked at again: the place of an older one may be free.
+/// Time after which an export beyond the quota is checked again: an older export may have made
+/// room.
 const QUOTA_AGAIN: Duration = Duration::from_secs(60);
 
-/// Gathers the exports of a service. A Service that went away is waited for, for the grace: one that is replaced by force is no
-/// reason to give up the import and its addresses. What is imported already stays so beyond the quota: whoever lowers a flag
-/// means what is still to come, and takes nothing from clients that are being served.
+/// Gathers the exports of a service. The grace period covers a deleted Service: a Service that is
+/// replaced by force does not end the import or release its addresses. An export that is already
+/// imported remains valid beyond the quota: a lower quota applies to later exports and takes
+/// nothing from clients that are served.
 pub fn gather<'a>(
     index: &'a Index,
     key: &'a ServiceKey,
@@ -127,13 +131,14 @@ pub fn gather<'a>(
     exports
 }
 
-/// Whether an import names the cluster as an exporter, or a copy its source.
+/// Whether an import names the cluster as an exporter, or a copy as its source.
 fn is_recorded(index: &Index, key: &ServiceKey, name: &ClusterName) -> bool {
     recorded_exporters(index, key).any(|recorded| recorded == name.as_str())
 }
 
 impl<'a> Exports<'a> {
-    /// Puts the exports that were found in their places, the unused ones too: they were seen.
+    /// Records the precedence of each export that was found, and separates the unused ones. The
+    /// unused ones have a precedence too, because they were observed.
     fn place(
         &mut self,
         found: &[(Claim<'a>, Option<&'a ServiceView>, Option<Validity>)],
@@ -167,7 +172,7 @@ impl<'a> Exports<'a> {
         self.again_at = Some(self.again_at.map_or(at, |known| known.min(at)));
     }
 
-    /// What is to be said of each export.
+    /// Returns the validity of each export, by cluster.
     pub fn validities(&self) -> BTreeMap<ClusterName, Validity> {
         let all = self.all.iter();
         let all = all.map(|(name, known)| ((*name).clone(), validity(known.service)));
@@ -177,7 +182,7 @@ impl<'a> Exports<'a> {
         all.chain(self.unused.clone()).chain(leaving).collect()
     }
 
-    /// The valid exports, as they are merged.
+    /// Returns the valid exports, ready to be merged.
     pub fn constituents(&self) -> Vec<Constituent<'a>> {
         let of = |(cluster, known): (&&'a ClusterName, &Known<'a>)| {
             (validity(known.service) == Validity::Valid).then_some(Constituent {
@@ -193,17 +198,19 @@ impl<'a> Exports<'a> {
     }
 }
 
-/// Whether a person made the export, and not what publishes a MultiClusterService.
+/// Whether a user created the export, rather than this hub's causeway, which publishes a
+/// MultiClusterService by it, or the causeway of another hub.
 pub fn is_by_person(export: &ExportView, hub: &str) -> bool {
     export.path(hub) != Some(Path::Native) && !is_of_another(&export.hub, hub)
 }
 
-/// Whether the causeway of another hub wrote it: what that hub asks for is no concern of this one.
+/// Whether the causeway of another hub wrote the object. This hub ignores the requests of other
+/// hubs.
 pub fn is_of_another(writer: &Option<DefaultAtom>, hub: &str) -> bool {
     writer.as_deref().is_some_and(|writer| writer != hub)
 }
 
-/// Whether a Service can be exported.
+/// Returns the validity of an export of a Service.
 pub fn validity(service: Option<&ServiceView>) -> Validity {
     match service {
         None => Validity::NoService,
@@ -214,10 +221,11 @@ pub fn validity(service: Option<&ServiceView>) -> Validity {
     }
 }
 
-/// The exporters that are recorded and of which it is not known for now whether they still are; none where all are known.
+/// Returns the recorded exporters whose export is unknown at present; `None` if all exporters are
+/// known.
 ///
-/// Where nothing is recorded, the process that made the imports ended before it wrote down where they come from: then any
-/// cluster that is unknown may be one.
+/// Without any record, the process that created the imports ended before it recorded their
+/// exporters. In that case any unknown cluster may be an exporter, and the list is empty.
 pub fn recorded_and_unknown(
     index: &Index,
     key: &ServiceKey,

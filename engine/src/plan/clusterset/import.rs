@@ -1,4 +1,4 @@
-//! The ServiceImport that a member should hold, and the Service that stands for it.
+//! Desired ServiceImport of a member, and the derived Service that represents the imported one.
 
 use std::collections::BTreeMap;
 
@@ -21,49 +21,49 @@ use crate::model::served::{ImportFields, ServedImports};
 use crate::plan::release::Release;
 use crate::plan::service::{Derived, OwnService, ServiceProblem};
 
-/// What is to become of a member's ServiceImport.
+/// Plan for a member's ServiceImport.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ImportPlan {
-    /// Somebody else made it; it stays as it is.
+    /// Somebody else created the import; causeway leaves it unchanged.
     Foreign,
-    /// Its addresses are not known yet; what is there stays.
+    /// The addresses are not known yet; the observed import remains.
     Later,
-    /// This.
+    /// Causeway owns the import, which should equal this one.
     Own(Box<OwnImport>),
 }
 
-/// A ServiceImport that causeway keeps in a member.
+/// ServiceImport that causeway owns in a member.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnImport {
-    /// What it says.
+    /// Desired spec.
     pub spec: ServiceImportSpec,
-    /// The exported labels.
+    /// Exported labels.
     pub labels: BTreeMap<String, String>,
-    /// The exported annotations.
+    /// Exported annotations.
     pub annotations: BTreeMap<String, String>,
-    /// What it records of the annotations of exports.
+    /// Failover annotations of the exports, as the import records them.
     pub failover: Failover,
-    /// The same of who imports the service.
+    /// Consumers of the service, as the import records them.
     pub consumers: Consumers,
-    /// On whose behalf it is there.
+    /// Object on whose behalf the import exists.
     pub owner: String,
-    /// The name of the Service that stands for it, if there is one.
+    /// Name of the Service that represents the import, if one does.
     pub service: Option<String>,
-    /// Why it has no addresses, though it should have.
+    /// Reason why the import lacks the addresses that it should have.
     pub unready: Option<Unready>,
 }
 
-/// Why an import has no addresses: the reason and message of its Ready condition.
+/// Reason why an import has no addresses: reason and message of its Ready condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unready {
-    /// The reason, in CamelCase.
+    /// Reason, in CamelCase.
     pub reason: &'static str,
-    /// What is wrong, for a person.
+    /// Message for a person.
     pub message: String,
 }
 
 impl Unready {
-    /// The member has none of the service's address families.
+    /// Reports that the member has none of the service's address families.
     pub fn unsupported(families: &[Box<str>]) -> Self {
         Self {
             reason: reason::IP_FAMILY_NOT_SUPPORTED,
@@ -74,7 +74,8 @@ impl Unready {
         }
     }
 
-    /// A Service of the name that is to stand for the import is not causeway's, or stands for something else.
+    /// Reports that the derived name belongs to a Service that is not causeway's, or that
+    /// represents another service.
     pub fn conflict(why: &ServiceProblem) -> Self {
         Self {
             reason: reason::SERVICE_CONFLICT,
@@ -88,7 +89,8 @@ const CLIENT_IP: &str = "ClientIP";
 const DEFAULT_POLICY: &str = "Cluster";
 const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
 
-/// Says what a member's import should be, given the name of the Service that stands for it, and that Service.
+/// Plans a member's import, given the name of the Service that represents it, and the observed
+/// Service of that name.
 pub fn plan(
     served: ServedImports,
     shape: &ImportShape,
@@ -163,8 +165,9 @@ fn kind(shape: &ImportShape) -> ServiceKind {
     }
 }
 
-/// Why the Service that a member has cannot stand for the imported one: it is not the one that causeway derived for it, whatever its
-/// name. Its clients do not ask for the imported service, and the imported service's are not to reach its pods.
+/// Returns the problem of a Service that has the derived name but is not the one that causeway
+/// derived. Its clients do not request the imported service, and clients of the imported service
+/// must not reach its pods.
 pub fn conflict(
     key: &ServiceKey,
     derived: &ServiceKey,
@@ -187,7 +190,7 @@ fn wire_port(port: &ImportPort) -> WirePort {
     }
 }
 
-/// The port of the Service that stands for the imported one.
+/// Returns the port of the derived Service.
 pub fn port_shape(port: &ImportPort) -> PortShape {
     PortShape {
         port: port.port.clone(),
@@ -196,7 +199,9 @@ pub fn port_shape(port: &ImportPort) -> PortShape {
     }
 }
 
-/// What an import says; where it names no ports, those that the exports agreed on.
+/// Returns the shape that an import describes. If the import names no ports, the merged ports of
+/// the exports apply. Failover and consumers are those of the exports, or those that the import
+/// records if no export is known.
 pub fn shape_of(import: &ImportView, merged: Option<&ImportShape>) -> ImportShape {
     let spec = &import.spec;
     let affinity = spec
@@ -246,21 +251,25 @@ pub fn shape_of(import: &ImportView, merged: Option<&ImportShape>) -> ImportShap
     }
 }
 
-/// What an import records of the annotations of exports.
+/// Returns the failover annotations of the exports that an import records.
 pub fn recorded_failover(import: &ImportView) -> Failover {
     let annotation = |name: &str| import.annotations.get(name).map(String::as_str);
     // Causeway wrote them; what somebody has made of them since is passed over.
     Failover::read(annotation, &mut drop)
 }
 
-/// What an import records of who imports the service.
+/// Returns the consumers that an import records.
 pub fn recorded_consumers(import: &ImportView) -> Consumers {
     let annotation = import.annotations.get(labels::CONSUMERS);
     Consumers::read(annotation.map(String::as_str), &mut drop)
 }
 
-/// What a member holds of an imported service: its import says the ports, what only it bears, and what the Service that stands
-/// for it cannot say (its member may know fewer preferences); the Service says the rest, for it is what clients use.
+/// Returns the shape of an imported service that a member holds.
+///
+/// The derived Service decides, because clients use it. The import decides the ports, to which the
+/// Service may add some, and the fields that only the import has: labels, annotations, failover and
+/// consumers. It also decides fields that the Service may lack, because the member may support
+/// fewer preferences.
 pub fn record(import: Option<&ImportView>, derived: Option<&ServiceView>) -> Option<ImportShape> {
     let said = import.map(|import| shape_of(import, None));
     let Some(service) = derived else {
@@ -290,7 +299,8 @@ pub fn record(import: Option<&ImportView>, derived: Option<&ServiceView>) -> Opt
     })
 }
 
-/// The families that a Service asks for: a cluster of one family gives it no more than that.
+/// Returns the address families that a Service requests. A cluster of one family assigns only that
+/// one.
 fn families_wanted(service: &ServiceView) -> Vec<Box<str>> {
     let mut families = service.ip_families.clone();
     if let ([only], true) = (families.as_slice(), service.shape.dual_stack) {
@@ -315,10 +325,12 @@ fn read_port(port: &WirePort) -> Option<ImportPort> {
     })
 }
 
-/// The Service that stands for an imported one. It has no selector: its endpoints are copies, and nothing but copies.
+/// Builds the derived Service, which represents an imported one. It has no selector: its endpoints
+/// are copies and nothing else.
 ///
-/// Its address families are given by the first write: of two the member has those that it can, of one that one. Addresses
-/// outlive the Service, where the import still names them.
+/// The first write fixes its address families: of two, the member assigns those that it supports; a
+/// single family is requested by name. Addresses outlive the Service if the import still names
+/// them.
 pub fn derived_service(
     key: &ServiceKey,
     shape: &ImportShape,
@@ -366,7 +378,8 @@ pub fn derived_service(
     }
 }
 
-/// The reference by which copies belong to an import (KEP-1645, "Using EndpointSlice objects to track endpoints").
+/// Returns the reference by which copies belong to an import (KEP-1645, "Using EndpointSlice
+/// objects to track endpoints").
 pub fn owner_reference(key: &ServiceKey, version: Version, import: &ImportView) -> OwnerReference {
     OwnerReference {
         api_version: version.api_version(),
@@ -379,7 +392,7 @@ pub fn owner_reference(key: &ServiceKey, version: Version, import: &ImportView) 
 }
 
 impl OwnImport {
-    /// Whether the member's import is what it should be.
+    /// Whether the observed import equals the desired one.
     pub fn is_met_by(&self, observed: &ImportView, hub: &str) -> bool {
         let changes = |wanted: &BTreeMap<String, Value>, stored: &BTreeMap<String, String>| {
             wanted.iter().any(|(name, value)| match value {
@@ -392,7 +405,7 @@ impl OwnImport {
             && !changes(&self.annotation_changes(observed), &observed.annotations)
     }
 
-    /// The object to make.
+    /// Returns the object to create.
     pub fn object(&self, key: &ServiceKey, version: Version, hub: &str) -> ServiceImport {
         let metadata = ObjectMeta {
             name: Some(key.name.to_string()),
@@ -404,8 +417,8 @@ impl OwnImport {
         ServiceImport::new(version, metadata, self.spec.clone())
     }
 
-    /// A merge patch that makes the observed import what it should be, and fails if it is not that version any more. Type,
-    /// addresses and families change in one write.
+    /// Returns a merge patch that turns the observed import into the desired one. It fails if the
+    /// resource version has changed. One write changes type, addresses and families.
     pub fn patch(&self, observed: &ImportView, hub: &str) -> Value {
         json!({
             "metadata": {
@@ -469,7 +482,8 @@ impl OwnImport {
     }
 }
 
-/// What was exported before, and is no more, goes; what others wrote stays.
+/// Adds removals of names that were exported before and are exported no longer. Names that others
+/// wrote remain.
 fn with_removals(
     wanted: BTreeMap<String, String>,
     observed: &ImportView,

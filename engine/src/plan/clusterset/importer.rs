@@ -1,4 +1,4 @@
-//! What one member should hold of an imported service.
+//! Desired import of one member.
 
 use causeway::api::ownership;
 use causeway::domain::{ClusterName, ServiceKey};
@@ -19,7 +19,7 @@ use crate::plan::release::Release;
 use crate::plan::service::DesiredService;
 use crate::plan::tiers::{self, Tiers};
 
-/// A member that may import the service.
+/// Member that may import the service.
 pub(super) struct Importer<'a> {
     pub(super) index: &'a Index,
     pub(super) key: &'a ServiceKey,
@@ -31,7 +31,8 @@ pub(super) struct Importer<'a> {
 }
 
 impl Importer<'_> {
-    /// What the member should hold; nothing where nothing is exported.
+    /// Returns the desired import. `None` if nothing is exported, no import that a user created
+    /// needs a Service, and no objects are held for an unknown exporter.
     pub(super) fn desired(
         &self,
         served: ServedImports,
@@ -62,8 +63,8 @@ impl Importer<'_> {
         }
     }
 
-    /// What becomes of what is left of an import of which no record says how it was: it stays while an exporter is unknown, but
-    /// for copies that would be another Service's by now.
+    /// Holds the remains of an import without a record while a recorded exporter is unknown. Copies
+    /// are not held if a Service that causeway did not derive has taken the derived name.
     fn left_over(&self, served: ServedImports) -> Option<DesiredImport> {
         let (key, derived) = (self.key, self.key.derived());
         let hub = &self.index.hub.uid;
@@ -146,7 +147,8 @@ impl Importer<'_> {
         }
     }
 
-    /// Which of the providers the member uses first; of what Karmada imports Karmada's slices are used.
+    /// Sorts the providers into failover tiers of the member. Where Karmada imports the service, no
+    /// preference applies: clients use Karmada's slices.
     fn tiers(&self, shape: &ImportShape, frontend: &tiers::Frontend<'_>) -> Option<Tiers> {
         let chooses = !shape.headless && self.source.importer != By::Karmada;
         if chooses && self.source.lacks_record(self.member) {
@@ -165,7 +167,8 @@ impl Importer<'_> {
         request.of_consumer(self.name, self.member, frontend)
     }
 
-    /// Names of the clusterset lead to the addresses that an import's spec says; that of a person's is the person's to write.
+    /// Returns the reason why names of the clusterset lead elsewhere. They lead to the addresses in
+    /// the spec of the import, and only the user writes the spec of an import that a user created.
     fn unresolved(&self, shape: &ImportShape) -> Option<Unresolved> {
         let import = self
             .member
@@ -215,7 +218,8 @@ impl Importer<'_> {
         }
     }
 
-    /// Copies belong to the import, so they come after it; while it is not there those that are there stay.
+    /// Plans the copies. They belong to the import, so causeway creates them after it. While the
+    /// import does not exist, observed copies are held.
     pub(super) fn copies(
         &self,
         served: ServedImports,

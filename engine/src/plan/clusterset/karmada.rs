@@ -1,10 +1,15 @@
-//! Imports that Karmada manages (`index::hub::imports` says how they do).
+//! Imports that Karmada manages. `index::hub::imports` describes Karmada's controllers.
 //!
-//! The unit is a service in a member, and what tells is the derived Service there. Where it is causeway's, causeway goes on: Karmada's objects are
-//! refused a place that is taken. Its slices, which have names of their own, are not; so of each source there is one manager: a copy goes once
-//! Karmada's slice has what it has, and all of them are made again when the ServiceImport on the hub goes. Where it is Karmada's, causeway writes nothing, and takes back a copy of its
-//! own only once Karmada's slice of the same source is there. Where there is none, causeway begins nothing while Karmada may: it
-//! would take the place first, and two would manage the service.
+//! The decision is made per service and member, by the derived Service in the member:
+//!
+//! - The Service is causeway's: causeway continues. The API server refuses Karmada's objects, whose
+//!   names are taken, but not Karmada's slices, which have names of their own. Each source has one
+//!   manager: causeway deletes a copy once Karmada's slice has its ready endpoints, and creates all
+//!   copies again once the ServiceImport on the hub is deleted.
+//! - The Service is Karmada's: causeway writes nothing. It deletes a copy of its own only once
+//!   Karmada's slice of the same source exists.
+//! - The member has no such Service: causeway creates nothing while Karmada may. Otherwise causeway
+//!   would take the name first, and two controllers would manage the service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,11 +30,13 @@ use crate::plan::copy::{Consumer, DesiredCopies, Outcomes};
 use crate::plan::release::Release;
 use crate::plan::service::DesiredService;
 
-/// When copies that are left to Karmada's slices are looked at again: what comes need not say which service it is of.
+/// Time after which copies that yield to Karmada's slices are planned again: the event of such a
+/// slice need not name its service.
 const AGAIN: Duration = Duration::from_secs(30);
 
 impl Importer<'_> {
-    /// What becomes of a member in which the service is Karmada's to import, or may be; `None` where it is causeway's.
+    /// Returns the desired import of a member in which Karmada imports the service, or may; `None`
+    /// if causeway does.
     pub(super) fn left_to_karmada(
         &self,
         served: ServedImports,
@@ -60,14 +67,14 @@ impl Importer<'_> {
         })
     }
 
-    /// Whether the member's import is one that Karmada propagated.
+    /// Whether Karmada propagated the member's import.
     fn has_karmadas(&self) -> bool {
         let import = self.member.import(self.key);
         let managed = import.and_then(|import| import.labels.get(labels::KARMADA_MANAGED));
         managed.is_some_and(|managed| managed == "true")
     }
 
-    /// What copies there would be, behind the Service that Karmada has there.
+    /// Plans the copies behind Karmada's Service.
     fn copies_beside(
         &self,
         served: ServedImports,
@@ -91,7 +98,8 @@ impl Importer<'_> {
     }
 }
 
-/// What is said of what Karmada imports, with what to type; nothing where it imports nothing.
+/// Returns the message about the imports that Karmada manages, with the remedy; `None` if it
+/// manages none.
 pub(super) fn said(
     index: &Index,
     key: &ServiceKey,
@@ -129,7 +137,7 @@ pub(super) fn said(
     Some(text)
 }
 
-/// When time alone may change what is left to Karmada.
+/// Returns the time at which time alone may change the imports that are left to Karmada.
 pub(super) fn again_at(
     by: By,
     imports: &BTreeMap<ClusterName, DesiredImport>,

@@ -1,7 +1,9 @@
-//! What the exports of one service agree on, and what they do not (KEP-1645, "Constraints and Conflict Resolution").
+//! Merge of the exports of one service, and their conflicts (KEP-1645, "Constraints and Conflict
+//! Resolution").
 //!
-//! The export that comes first decides; of two that are equal, the one in the cluster whose name comes first. Ports are the union of
-//! all. Nothing here depends on the order in which clusters are observed, nor on the time.
+//! The export with the first `Precedence` decides; of two equal ones, the export in the cluster
+//! with the first name. Ports are the union of all. The result depends neither on the order in
+//! which clusters are observed, nor on the time.
 
 mod conflict;
 mod export;
@@ -19,18 +21,18 @@ use self::exported::Exported;
 use self::ports::Union;
 pub use self::shape::{ImportPort, ImportShape};
 
-/// All exports of a service as one.
+/// All exports of a service, merged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged<'a> {
-    /// What is imported.
+    /// Shape of the import.
     pub shape: ImportShape,
-    /// What the exports disagree on, at most once a field.
+    /// Conflicts of the exports, at most one a field.
     pub conflicts: Vec<Conflict>,
-    /// The exporters, those of the oldest exports first.
+    /// Exporters, those of the oldest exports first.
     pub clusters: Vec<&'a ClusterName>,
 }
 
-/// Merges the exports of one service, in whatever order they are given; `None` where there are none.
+/// Merges the exports of one service, which may be given in any order; `None` without exports.
 pub fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
     let mut by_age: Vec<_> = constituents.iter().copied().map(Export::new).collect();
     by_age.sort_by_key(|Export { export, .. }| (export.precedence, export.cluster));
@@ -46,7 +48,7 @@ pub fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
     })
 }
 
-/// What of an export's labels and annotations cannot be exported, and why.
+/// Returns the labels and annotations of an export that cannot be exported, with the reasons.
 pub fn left_out(spec: &ServiceExportSpec) -> Option<String> {
     Exported::read(spec).left_out()
 }

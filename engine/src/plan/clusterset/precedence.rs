@@ -1,8 +1,12 @@
-//! Which of the exports that disagree comes first (KEP-1645, "Constraints and Conflict Resolution": the oldest does).
+//! Precedence of exports that disagree: the oldest decides (KEP-1645, "Constraints and Conflict
+//! Resolution").
 //!
-//! How old an export is, its own cluster says, and may say wrongly. So an export counts from its creation, but from no more than
-//! [`TOLERANCE`] before it was first seen. Since when it counts is written on the export itself, in a condition of this hub's, with a seal
-//! that nobody but the hub can make: what a cluster writes there by itself counts for nothing, and causeway keeps no record of its own.
+//! The cluster of an export reports its age, and may report it wrongly. An export therefore counts
+//! from its creation, but from at most [`TOLERANCE`] before the hub first saw it, or from the
+//! earliest time of another export that has counted for at most twice [`TOLERANCE`]. The hub writes
+//! the resulting time on the export itself, in a condition of its own with a seal that only the hub
+//! can make. A time that a cluster writes there itself is ignored. Causeway stores no record of its
+//! own.
 
 use causeway::api::condition;
 use causeway::domain::{ClusterName, ServiceKey};
@@ -13,34 +17,34 @@ use serde_json::json;
 use crate::index::clusterset::ExportView;
 use crate::seal::Seal;
 
-/// How long before it is first seen an export may have been made, for its creation to count: the time of watches that were silent, of a
-/// controller that was replaced, and by which clocks differ. Exports that are first seen within it of each other are put in order
-/// by their creation.
+/// Maximum time between the creation of an export and its first observation for the creation to
+/// count. It covers silent watches, the replacement of a controller, and clocks that differ.
+/// Exports first seen within it of each other are ordered by their creation.
 const TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 
-/// The place of an export among those of its service: the lowest decides; of two that are equal the one in the cluster whose name comes
-/// first.
+/// Position of an export among those of its service: the lowest decides; of two equal ones, the
+/// export in the cluster with the first name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence {
-    /// Since when it counts.
+    /// Time from which the export counts.
     pub since: Timestamp,
-    /// When it was made, as its cluster says.
+    /// Time of creation, as its cluster reports it.
     pub created: Timestamp,
 }
 
-/// An export of a service, and in which cluster it is.
+/// Export of a service, with its cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a> {
-    /// The cluster.
+    /// Cluster of the export.
     pub cluster: &'a ClusterName,
-    /// The service.
+    /// Exported service.
     pub key: &'a ServiceKey,
-    /// The export.
+    /// The ServiceExport.
     pub export: &'a ExportView,
 }
 
 impl<'a> Claim<'a> {
-    /// What the export in that cluster says of its age.
+    /// Returns the claim of the export in that cluster.
     pub fn new(cluster: &'a ClusterName, key: &'a ServiceKey, export: &'a ExportView) -> Self {
         Self {
             cluster,
@@ -49,12 +53,13 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// When it was made, as its cluster says; one that does not is the youngest.
+    /// Returns the time of creation, as its cluster reports it. An export without one is the
+    /// youngest.
     pub fn created(&self) -> Timestamp {
         self.export.created.unwrap_or(Timestamp::MAX)
     }
 
-    /// Since when it counts, where this hub has written that on it.
+    /// Returns the time from which the export counts, if this hub has sealed one on it.
     pub fn since(&self, seal: &Seal, hub: &str) -> Option<Timestamp> {
         let mut conditions = self.export.conditions.iter();
         let written = conditions.find(|one| is_precedence(one, hub))?;
@@ -63,7 +68,7 @@ impl<'a> Claim<'a> {
         seal.is_on(&self.statement(since), found).then_some(since)
     }
 
-    /// What is written on it where it counts since then.
+    /// Returns the condition for an export that counts from `since`.
     fn condition(&self, seal: &Seal, hub: &str, since: Timestamp) -> Condition {
         let sealed = seal.put_on(&self.statement(since));
         Condition {
@@ -97,13 +102,14 @@ fn is_precedence(condition: &Condition, hub: &str) -> bool {
     condition.type_.strip_prefix(hub) == Some(condition::PRECEDENCE_SUFFIX)
 }
 
-/// Puts what this hub writes since when an export counts in the place of what it had written before; `None` takes that out.
+/// Replaces the precedence condition of this hub by `written`; `None` removes it.
 pub fn put(written: Option<Condition>, hub: &str, conditions: &mut Vec<Condition>) {
     conditions.retain(|one| !is_precedence(one, hub));
     conditions.extend(written);
 }
 
-/// The places of all exports of a service, in their order, and of those that are first seen what is to be written on them.
+/// Returns the precedence of each export of a service, in the order of `claims`, and the condition
+/// to write on an export without a valid one. Without a seal no condition is written.
 pub fn places(
     claims: &[Claim<'_>],
     seal: Option<&Seal>,
@@ -130,7 +136,8 @@ pub fn places(
     all.map(place).collect()
 }
 
-/// The earliest time since when an export may count that is first seen now, beside others of which that is known.
+/// Returns the earliest time from which an export may count that is first seen now, given the
+/// `known` times of the others.
 fn earliest(known: impl Iterator<Item = Timestamp>, now: Timestamp) -> Timestamp {
     let before = |time: Timestamp| time.saturating_sub(TOLERANCE).unwrap_or(Timestamp::MIN);
     let reach = before(now);

@@ -1,8 +1,8 @@
-//! The imported service as its exports describe it, or as each member recorded it.
+//! Imported service as its exports describe it, or as each member recorded it.
 //!
 //! While a recorded exporter is unknown, no other export decides for it. A member that holds the
-//! import keeps it, with what its own import records. What another member records takes nothing
-//! from it.
+//! import retains it, with the content that its own import records. Records of other members take
+//! nothing from it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use crate::plan::copy::Provider;
 use crate::plan::provider_use::{ProviderUse, ProviderUses, UnreachablePolicy};
 use crate::plan::settings::Settings;
 
-/// The imported service.
+/// Imported service.
 pub(super) struct Source<'a> {
     pub(super) index: &'a Index,
     pub(super) key: &'a ServiceKey,
-    /// The merge of all known exports.
+    /// Merge of all known exports.
     pub(super) agreed: Option<&'a ImportShape>,
-    /// The recorded exporters that are unknown; `None` if all exporters are known.
+    /// Recorded exporters that are unknown; `None` if all exporters are known.
     pub(super) unknown: Option<&'a [ClusterName]>,
-    /// The controller that makes the imports.
+    /// Controller that makes the imports.
     pub(super) importer: By,
 }
 
@@ -55,9 +55,10 @@ impl Source<'_> {
         }
     }
 
-    /// Whether the exports let a member import the service. While an exporter is unknown, no member
-    /// ceases to import, and one begins only if the known exports and every recorded list name it. If
-    /// a recorded exporter is unknown and no import records a list, none begins.
+    /// Whether the exports permit a member to import the service. While an exporter is unknown, no
+    /// member ceases to import, and a member begins only if the known exports and every recorded
+    /// list name it. If a recorded exporter is unknown and no import records a list, no member
+    /// begins.
     fn lets_import(&self, name: &ClusterName, member: &Member) -> bool {
         let selects = |consumers: &Consumers| self.selects(consumers, name, member);
         let agreed = || self.agreed.is_none_or(|shape| selects(&shape.consumers));
@@ -69,13 +70,13 @@ impl Source<'_> {
         self.is_held(member) || agreed() && are_recorded && lists.all(|all| selects(&all))
     }
 
-    /// Whether a member holds anything of ours of an import.
+    /// Whether a member holds any object that causeway wrote for the import.
     fn is_held(&self, member: &Member) -> bool {
         member.owns_clusterset(self.key, &self.key.derived(), &self.index.hub.uid)
     }
 
-    /// Whether a ServiceImport made by hand gets its Service although no export is known. While an
-    /// exporter is unknown, only a member that holds that Service keeps it.
+    /// Whether an import that a user created gets its Service although no export is known. While an
+    /// exporter is unknown, only a member that holds that Service retains it.
     pub(super) fn honours_hand_made(&self, member: &Member) -> bool {
         self.unknown.is_none() || self.is_held(member)
     }
@@ -127,13 +128,14 @@ impl Source<'_> {
         import::record(self.own_import(member), derived)
     }
 
-    /// Whether neither the exports nor the member's import tell what was asked for.
+    /// Whether an exporter is unknown and the member has no import that records the request.
     pub(super) fn lacks_record(&self, member: &Member) -> bool {
         self.unknown.is_some() && self.own_import(member).is_none()
     }
 
     /// Returns the policy for unreachable exporters that applies to a member's import. A member
-    /// without a record keeps all endpoints while an exporter is unknown.
+    /// without a record retains all endpoints while an exporter is unknown, and so does every
+    /// member while Karmada makes the imports.
     pub(super) fn policy(&self, member: &Member, shape: Option<&ImportShape>) -> Policy {
         let policy = match self.lacks_record(member) || self.importer == By::Karmada {
             true => Some(Unreachable::Keep),
@@ -146,15 +148,15 @@ impl Source<'_> {
 /// Policy for unreachable exporters, and whether the service is headless.
 pub(super) type Policy = (Option<Unreachable>, bool);
 
-/// The exporters whose slices are copied under one policy.
+/// Exporters whose slices are copied under one policy.
 pub(super) struct ProviderSet<'a> {
     policy: Policy,
     pub(super) providers: Vec<Provider<'a>>,
-    /// How the exporters are used.
+    /// Use of each exporter.
     pub(super) uses: ProviderUses,
 }
 
-/// The exporters of one service by policy: one set, unless members recorded different policies.
+/// Exporters of one service by policy: one set, unless members recorded different policies.
 pub(super) struct ProviderSets<'a> {
     settings: &'a Settings,
     exports: &'a Exports<'a>,
@@ -196,7 +198,7 @@ impl<'a> ProviderSets<'a> {
         all.filter_map(|set| set.uses.again_at).min()
     }
 
-    /// Selects the valid exports, and the clusters of which it is unknown whether they export.
+    /// Selects the valid exports, and the clusters whose export is unknown.
     fn make(&self, source: &Source<'a>, policy: Policy) -> ProviderSet<'a> {
         let index = source.index;
         let exporters = self.constituents.iter().map(|export| export.cluster);

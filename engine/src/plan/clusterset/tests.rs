@@ -31,7 +31,7 @@ fn source(name: &str, address: &str) -> Object {
     slice(name, "foo").port("http", 8080).endpoint(address)
 }
 
-/// `foo` runs in member1 and member2; member1 exports it.
+/// Returns `foo` in member1 and member2, which member1 exports.
 fn exported() -> Environment {
     let mut env = env();
     for member in ["member1", "member2", "member3"] {
@@ -58,7 +58,7 @@ fn derived<'a>(env: &'a Environment, cluster: &str) -> &'a Value {
     get(env, cluster, Kind::Service, "derived-foo").expect("a derived Service")
 }
 
-/// `Status Reason: message` of a condition of an export.
+/// Returns a condition of an export as `Status Reason: message`.
 fn says(env: &Environment, cluster: &str, type_: &str) -> String {
     env.export_says(cluster, "foo", type_)
 }

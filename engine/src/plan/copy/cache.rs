@@ -1,4 +1,4 @@
-//! What plans made of slices, so that the next plan of the same service does not make it again.
+//! Cache of the results of copying slices, for the next plan of the same service.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -10,34 +10,34 @@ use super::recipe::{Outcome, Parties, Recipe};
 use crate::model::map::HashMap;
 use crate::model::slice::{AddressType, Path, SourceSlice, SourceVersion};
 
-/// For each service what its last plan made of the slices, and nothing else: it shrinks with what is planned.
+/// Results of the last plan of each service, and nothing else: the cache shrinks with the plans.
 #[derive(Debug, Default)]
 pub struct CopyCache {
     last: HashMap<ServiceKey, Box<[(u64, Outcome)]>>,
     keys: RandomState,
 }
 
-/// What one plan of a service makes.
+/// Results that one plan of a service makes.
 #[derive(Debug)]
 pub(in crate::plan) struct Outcomes {
-    /// What the plan before made, by its key, in the order of the keys.
+    /// Results of the last plan with their keys, sorted by key.
     last: Box<[(u64, Outcome)]>,
     now: HashMap<u64, Outcome>,
-    /// The recipes, by provider, each with its fingerprint.
+    /// Recipes by provider, each with its fingerprint.
     recipes: HashMap<ClusterName, Vec<(Arc<Recipe>, u64)>>,
-    /// The names of copies, by what they are made of; every consumer has them alike.
+    /// Names of copies, by a hash of their source. They are the same for every consumer.
     names: HashMap<u64, Arc<str>>,
     keys: RandomState,
 }
 
 impl CopyCache {
-    /// Whether nothing is kept.
+    /// Whether the cache is empty.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.last.is_empty()
     }
 
-    /// What the last plan of the service made, for the next one.
+    /// Takes the results of the last plan of a service out of the cache, for its next plan.
     pub(in crate::plan) fn take(&mut self, key: &ServiceKey) -> Outcomes {
         Outcomes {
             last: self.last.remove(key).unwrap_or_default(),
@@ -48,7 +48,7 @@ impl CopyCache {
         }
     }
 
-    /// Keeps what the plan of the service made.
+    /// Stores the results of a plan of a service.
     pub(in crate::plan) fn keep(&mut self, key: &ServiceKey, outcomes: Outcomes) {
         if outcomes.now.is_empty() {
             return;
@@ -60,7 +60,7 @@ impl CopyCache {
 }
 
 impl Outcomes {
-    /// The recipe for these parties, and its fingerprint: made once for all consumers that are alike.
+    /// Returns the recipe for these parties and its fingerprint. Equal consumers share one recipe.
     pub(super) fn recipe(&mut self, parties: &Parties<'_>) -> (Arc<Recipe>, u64) {
         let name = parties.provider.name;
         if let Some(known) = self.recipes.get(name)
@@ -75,7 +75,7 @@ impl Outcomes {
         made
     }
 
-    /// The name of a copy: made once for all consumers.
+    /// Returns the name of a copy, made once for all consumers.
     pub(super) fn name(
         &mut self,
         path: Path,
@@ -89,7 +89,8 @@ impl Outcomes {
             .clone()
     }
 
-    /// What comes of the recipe for that slice: made once for each version of the slice, as long as the recipe stays.
+    /// Returns the outcome of a recipe for a slice. It is computed once for each version of the
+    /// slice, as long as the recipe stays.
     pub(super) fn of(
         &mut self,
         fingerprint: u64,

@@ -10,11 +10,11 @@ use crate::index::member::Member;
 use crate::model::map::HashMap;
 use crate::model::slice::{SliceManager, SlicePort, SourceEndpoint, SourceSlice};
 
-/// A slice that is copied, or the reason why it is not with the slice.
+/// Slice that is copied; or a slice that is not, with the reason.
 type Candidate<'a> = Result<&'a Arc<SourceSlice>, (PassedOver, &'a Arc<SourceSlice>)>;
 
 /// Lists the slices of a provider by name. A slice that cannot be copied is never redundant: no
-/// other slice holds what nobody can read.
+/// other slice holds content that nobody can read.
 pub(in crate::plan) fn candidates<'a>(
     member: &'a Member,
     key: &ServiceKey,
@@ -29,9 +29,9 @@ pub(in crate::plan) fn candidates<'a>(
 /// Name of the slice that holds an address, and whether the address is ready there.
 type Held<'a> = HashMap<IpAddr, (&'a Arc<str>, bool)>;
 
-/// Endpoints of the slices that Kubernetes keeps of a service, by the ports of the slices. Empty
-/// without slices of other writers: a slice of another writer that holds nothing else (somebody
-/// wrote both Endpoints and a slice) is not copied beside them.
+/// Endpoints of the slices that Kubernetes maintains for a service, by the ports of the slices.
+/// Empty without slices of other writers. A slice of another writer that holds no other endpoints
+/// (somebody wrote both Endpoints and a slice) is not copied beside them.
 #[derive(Default)]
 struct KeptByKubernetes<'a>(HashMap<&'a [SlicePort], Held<'a>>);
 
@@ -60,8 +60,8 @@ impl<'a> KeptByKubernetes<'a> {
         kept
     }
 
-    /// Returns why a slice of another writer is not copied, where one of the same ports has each of its
-    /// endpoints. Kubernetes decides whether these are ready.
+    /// Returns the reason why a slice of another writer is not copied: slices of Kubernetes with
+    /// the same ports have each of its endpoints. Kubernetes decides whether these are ready.
     fn passes_over(&self, source: &SourceSlice) -> Option<PassedOver> {
         if source.manager != SliceManager::Other {
             return None;

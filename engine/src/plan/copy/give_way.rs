@@ -1,4 +1,4 @@
-//! Copies beside slices that Karmada's own controllers keep in the same consumer.
+//! Copies beside slices that Karmada's own controllers maintain in the same consumer.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,19 +10,21 @@ use crate::index::member::Member;
 use crate::model::map::HashSet;
 use crate::model::slice::{KarmadasSlice, Path, SlicePort, SourceEndpoint, SourceSlice};
 
-/// A slice of a provider with ready endpoints that a consumer has not, from nobody.
+/// Slice of a provider with ready endpoints that neither causeway nor Karmada delivers to a
+/// consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undelivered {
-    /// The provider.
+    /// Provider.
     pub provider: ClusterName,
-    /// The name of the slice there.
+    /// Name of the slice in the provider.
     pub slice: Arc<str>,
 }
 
 impl DesiredCopies {
-    /// Leaves the endpoints to Karmada's slices behind `service`: no copy is made that is not there, and one goes once Karmada's slice
-    /// of the same source stands in the consumer with every ready endpoint that the copy has. What is neither in a copy nor in
-    /// Karmada's slice shows.
+    /// Yields the endpoints to Karmada's slices behind `service`. Causeway creates no copy, and
+    /// deletes one once Karmada's slice of the same source in the consumer has the copy's ports and
+    /// every ready endpoint of the copy. Returns the slices with ready endpoints that are neither
+    /// in an up-to-date copy nor in Karmada's slice.
     pub fn give_way(
         &mut self,
         consumer: &Member,
@@ -50,8 +52,9 @@ impl DesiredCopies {
         undelivered
     }
 
-    /// Leaves to Karmada those sources of which its slice stands behind `service`, which is causeway's: no copy is begun beside it, and one
-    /// goes once that has every ready endpoint that the copy has. All others are copied as ever.
+    /// Yields the sources of which Karmada's slice exists behind `service`, which is causeway's.
+    /// Causeway creates no copy beside that slice, and deletes one once the slice has the copy's
+    /// ports and every ready endpoint of the copy. All other sources are copied as usual.
     pub fn yield_to_karmada(
         &mut self,
         consumer: &Member,
@@ -70,8 +73,10 @@ impl DesiredCopies {
 }
 
 impl WantedCopy {
-    /// What Karmada calls its slice of the same source (karmada-io/karmada, ensureEndpointSliceWork in
-    /// `pkg/controllers/multiclusterservice/endpointslice_dispatch_controller.go`; GenerateEndpointSliceName in `pkg/util/names`).
+    /// Returns the name of Karmada's slice of the same source (karmada-io/karmada,
+    /// ensureEndpointSliceWork in
+    /// `pkg/controllers/multiclusterservice/endpointslice_dispatch_controller.go`;
+    /// GenerateEndpointSliceName in `pkg/util/names`).
     fn karmadas_name(&self, path: Path) -> String {
         let prefix = match path {
             Path::Native => "",
@@ -80,7 +85,7 @@ impl WantedCopy {
         karmadas_name(prefix, self.provider().as_str(), &self.name)
     }
 
-    /// Whether the slice has the copy's ports and every ready endpoint of it.
+    /// Whether the slice has the ports of the copy and every ready endpoint of it.
     fn is_in(&self, slice: &SourceSlice) -> bool {
         let copy = self.slice("");
         let theirs: HashSet<IpAddr> = ready_addresses(slice).collect();
@@ -108,8 +113,8 @@ impl WantedCopy {
     }
 }
 
-/// Whether what Karmada keeps in a consumer is not what that provider has: its slice shows other ready endpoints than the one that it
-/// was made from, or ready ones of one that is gone.
+/// Whether a slice of Karmada's in a consumer differs from its provider: it shows other ready
+/// endpoints than its source, or ready ones of a source that was deleted.
 pub(crate) fn lags(
     name: &str,
     theirs: &KarmadasSlice,
@@ -134,7 +139,8 @@ fn ready_addresses(slice: &SourceSlice) -> impl Iterator<Item = IpAddr> {
     endpoints.flat_map(|endpoint| endpoint.addresses().collect::<Vec<_>>())
 }
 
-/// Endpoints that get traffic; what says nothing of it is ready (discovery.k8s.io/v1, EndpointConditions).
+/// Returns the endpoints that get traffic. An endpoint without the condition is ready
+/// (discovery.k8s.io/v1, EndpointConditions).
 pub(crate) fn ready(slice: &SourceSlice) -> impl Iterator<Item = SourceEndpoint<'_>> {
     let endpoints = slice.endpoints();
     endpoints.filter(|endpoint| endpoint.conditions[0] != Some(false))

@@ -1,4 +1,4 @@
-//! The names of copies.
+//! Names of copies.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::model::slice::{AddressType, Path};
 const NAME_MAX: usize = 253;
 const HASH_HEX: usize = 8;
 
-/// The name of a copy: it depends on where the copy comes from and on nothing else that is there.
+/// Returns the name of a copy. It depends on the source of the copy alone, not on other objects.
 pub fn copy_name(
     path: Path,
     provider: &ClusterName,

@@ -1,4 +1,4 @@
-//! On whose behalf copies are made, from whom, and for whom.
+//! Owner, provider and consumer of copies.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,64 +12,66 @@ use crate::model::slice::Path;
 use crate::plan::release::Release;
 use crate::plan::tiers::{Frontend, Readiness, Tiers};
 
-/// On whose behalf copies are made.
+/// Owner on whose behalf copies are made.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// The hub, by the UID of its kube-system namespace.
+    /// Hub, by the UID of its kube-system namespace.
     pub hub: &'a str,
-    /// The owner, `<kind>/<uid>`.
+    /// Owner, `<kind>/<uid>`.
     pub owner: &'a str,
-    /// The service.
+    /// Service.
     pub key: &'a ServiceKey,
-    /// Which way the copies serve.
+    /// Path that the copies serve.
     pub path: Path,
-    /// The name of the Service that they belong to.
+    /// Name of the Service that the copies belong to.
     pub service: &'a str,
-    /// Whether they bear the label by which clusterset tools find the endpoints of a service.
+    /// Whether the copies bear the label by which clusterset tools find the endpoints of a service.
     pub multicluster: bool,
-    /// The import that they belong to.
+    /// Import that the copies belong to.
     pub import: Option<&'a OwnerReference>,
 }
 
-/// A consumer, as far as its copies are concerned.
+/// Consumer, as far as its copies are concerned.
 #[derive(Clone, Copy, Debug)]
 pub struct Consumer<'a> {
-    /// Its name.
+    /// Name of the cluster.
     pub name: &'a ClusterName,
-    /// The exposed ports of its Service, under its own names: kube-proxy joins Service and slice by name.
+    /// Exposed ports of its Service, under its own names: kube-proxy joins Service and slice by
+    /// name.
     pub ports: &'a [ServicePort],
-    /// The traffic preference of its Service.
+    /// Traffic preference of its Service.
     pub traffic_distribution: Option<&'a str>,
-    /// Its release of Kubernetes.
+    /// Kubernetes release of the cluster.
     pub release: Release,
-    /// Its tiers of providers; none where it uses all of them alike.
+    /// Tiers of its providers; `None` where it uses all of them alike.
     pub tiers: Option<&'a Tiers>,
 }
 
 impl Consumer<'_> {
-    /// How the endpoints of that provider are to stand; none where it is not used.
+    /// Returns the role of that provider's endpoints in the consumer; `None` where they are not
+    /// used.
     pub(super) fn standing(&self, provider: &ClusterName) -> Option<Standing> {
         self.tiers
             .map_or(Some(Standing::Ready), |tiers| tiers.standing(provider))
     }
 }
 
-/// A provider, as far as copies of its slices are concerned.
+/// Provider, as far as copies of its slices are concerned.
 #[derive(Clone, Debug)]
 pub struct Provider<'a> {
-    /// Its name.
+    /// Name of the cluster.
     pub name: &'a ClusterName,
-    /// What is known of it; `None` where it is not known what it provides.
+    /// Observed state of the provider; `None` while its endpoints are unknown.
     pub member: Option<&'a Member>,
-    /// The ports of its Service.
+    /// Ports of its Service.
     pub ports: Vec<ServicePort>,
-    /// Which of its addresses are copied.
+    /// Address ranges that are copied.
     pub ranges: Arc<Ranges>,
-    /// What was counted for the consumers so far, few of which differ.
+    /// Readiness that was counted for consumers so far, few of which differ.
     counted: RefCell<Vec<Counted>>,
 }
 
-/// The readiness of a provider for consumers whose Services lead to the same.
+/// Readiness of a provider for consumers whose Services lead to the same ports and families.
 #[derive(Clone, Debug)]
 struct Counted {
     ports: Box<[ServicePort]>,
@@ -78,7 +80,7 @@ struct Counted {
 }
 
 impl<'a> Provider<'a> {
-    /// A provider of which `member` is known.
+    /// Returns a provider with its observed state.
     pub fn new(
         name: &'a ClusterName,
         member: Option<&'a Member>,
@@ -94,8 +96,8 @@ impl<'a> Provider<'a> {
         }
     }
 
-    /// Returns how many of its endpoints are ready of those that come to be behind a consumer's
-    /// Service; `None` where that is not known.
+    /// Returns the readiness of the provider's endpoints that a consumer's Service leads to; `None`
+    /// where that is unknown.
     pub fn readiness(&self, key: &ServiceKey, frontend: &Frontend<'_>) -> Option<Readiness> {
         let member = self.member?;
         let families = [frontend.ipv4, frontend.ipv6];

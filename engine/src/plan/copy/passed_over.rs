@@ -1,4 +1,4 @@
-//! Why a slice of a provider, or a port of it, is not copied.
+//! Reasons why a slice of a provider, or a port of it, is not copied.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,15 +9,16 @@ use super::port_fit::PortGap;
 use super::recipe::Recipe;
 use crate::model::slice::{AddressType, SourceSlice};
 
-/// Slices of one service and provider that are copied; those of Kubernetes hold a hundred endpoints each.
+/// Maximum number of slices of one service and provider that are copied. Slices of Kubernetes hold
+/// a hundred endpoints each.
 pub(in crate::plan) const MOST_SLICES: usize = 1000;
-/// Endpoints that a slice may have (discovery.k8s.io/v1).
+/// Maximum number of endpoints of a slice (discovery.k8s.io/v1).
 const MOST_ENDPOINTS: usize = 1000;
 
-/// Why nothing of a slice is copied.
+/// Reason why nothing of a slice is copied.
 #[derive(Clone, Debug)]
 pub enum PassedOver {
-    /// Its addresses are names, or something newer.
+    /// Its addresses are hostnames, or of an unknown newer type.
     AddressType,
     /// It cannot be read.
     Unreadable,
@@ -27,20 +28,22 @@ pub enum PassedOver {
     TooManySlices,
     /// Slices that Kubernetes keeps hold all of its endpoints, and may disagree on their readiness.
     Redundant(Option<Disagreement>),
-    /// Its controllers have not caught up with a change of the Service's ports: the copy that is there stays.
+    /// Its controllers have not caught up with a change of the Service's ports: an existing copy
+    /// stays.
     Behind,
     /// None of its ports is exposed.
     NoPort(PortGaps),
 }
 
-/// A slice that Kubernetes keeps and that differs from a redundant one on the readiness of an endpoint.
+/// Slice that Kubernetes maintains and that differs from a redundant one on the readiness of an
+/// endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Disagreement {
     /// Name of the slice that Kubernetes keeps. Its readiness is what consumers get.
     pub kept: Arc<str>,
 }
 
-/// What a slice lacks of the ports that a consumer's Service offers; found where it is asked for.
+/// Ports that a consumer's Service offers and a slice lacks. They are computed on request.
 #[derive(Clone, Debug)]
 pub struct PortGaps {
     pub(super) recipe: Arc<Recipe>,
@@ -48,7 +51,7 @@ pub struct PortGaps {
 }
 
 impl PassedOver {
-    /// Why the slice cannot be copied, whatever is exposed.
+    /// Returns the reason why the slice cannot be copied, whatever is exposed.
     pub(super) fn of(source: &SourceSlice) -> Option<Self> {
         match source.address_type {
             AddressType::Other => Some(Self::AddressType),
@@ -61,12 +64,12 @@ impl PassedOver {
 }
 
 impl PortGaps {
-    /// One for each port that is lacking.
+    /// Returns one gap for each port that is missing.
     pub fn list(&self) -> Vec<PortGap> {
         self.recipe.fit().gaps(&self.source).collect()
     }
 
-    /// The ports that the provider's Service has.
+    /// Returns the ports of the provider's Service.
     pub fn provider_ports(&self) -> &[ServicePort] {
         self.recipe.fit().provider
     }

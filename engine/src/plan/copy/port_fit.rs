@@ -1,20 +1,20 @@
-//! How the ports of a provider's slices fit those that a consumer's Service offers.
+//! Match of the ports of a provider's slices with those that a consumer's Service offers.
 
 use causeway::domain::{PortId, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointPort;
 
 use crate::model::slice::{SliceManager, SlicePort, SourceSlice};
 
-/// Why a port that a consumer's Service offers leads to none of a slice's endpoints.
+/// Reason why a port that a consumer's Service offers leads to none of a slice's endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortGap {
-    /// The provider's Service lacks it.
+    /// The provider's Service lacks this port.
     NotInProvider(PortId),
     /// The slice lacks this port of the provider's Service.
     NotInSlice(ServicePort),
 }
 
-/// The ports of the Service in a provider, and those that the Service in a consumer offers.
+/// Ports of the Service in a provider, and those that the Service in a consumer offers.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::plan) struct PortFit<'a> {
     /// All ports of the provider's Service, under its names.
@@ -24,8 +24,9 @@ pub(in crate::plan) struct PortFit<'a> {
 }
 
 impl<'a> PortFit<'a> {
-    /// Whether the slice has any port that the consumer's Service offers. Endpoints without ports fit
-    /// a headless Service without ports alone: no proxy sends anything to them.
+    /// Whether the slice has any port that the consumer's Service offers. Endpoints without ports
+    /// fit a headless Service without ports alone: no proxy sends anything to them. A slice without
+    /// ports and endpoints always fits.
     pub(in crate::plan) fn offers(self, source: &SourceSlice) -> bool {
         match source.ports.is_empty() {
             true => self.consumer.is_empty() || source.is_empty(),
@@ -47,8 +48,8 @@ impl<'a> PortFit<'a> {
         })
     }
 
-    /// Whether the provider's controllers have not caught up with a change of its Service's ports: the
-    /// slice has a port of a name that the Service has not, and lacks one that is to be offered.
+    /// Whether the provider's controllers have not caught up with a change of its Service's ports:
+    /// the slice has a port of a name that the Service lacks, and lacks one that is to be offered.
     pub(in crate::plan) fn is_behind(self, source: &SourceSlice) -> bool {
         let is_unknown =
             |port: &SlicePort| !self.provider.iter().any(|known| is_named(port, known));
@@ -57,7 +58,8 @@ impl<'a> PortFit<'a> {
             && self.gaps(source).next().is_some()
     }
 
-    /// Lists the ports of a copy: those of the source that the consumer's Service offers, under its names.
+    /// Lists the ports of a copy: those of the source that the consumer's Service offers, under its
+    /// names.
     pub(super) fn ports(self, source: &'a SourceSlice) -> impl Iterator<Item = EndpointPort> {
         source.ports.iter().filter_map(move |port| {
             Some(EndpointPort {
@@ -69,8 +71,8 @@ impl<'a> PortFit<'a> {
         })
     }
 
-    /// The port of the consumer's Service that leads to a port of a source: they fit by protocol and
-    /// number.
+    /// Returns the port of the consumer's Service that leads to a port of a source. The two match
+    /// by protocol and number.
     fn offered(self, port: &SlicePort) -> Option<&'a ServicePort> {
         let mut known = self.provider.iter();
         let id = known.find(|known| is_named(port, known))?.id;
@@ -79,7 +81,7 @@ impl<'a> PortFit<'a> {
     }
 }
 
-/// Whether the port of a slice is that of its Service.
+/// Whether the port of a slice is that of its Service, by name and protocol.
 fn is_named(port: &SlicePort, of_service: &ServicePort) -> bool {
     *of_service.name == *port.name && of_service.id.protocol == port.protocol
 }

@@ -1,4 +1,4 @@
-//! What decides what a copy holds, and the copy that comes of it.
+//! Recipes: the inputs that decide the content of copies, and the copies made from them.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
@@ -18,28 +18,31 @@ use crate::model::slice::{
 };
 use crate::plan::release::Field;
 
-/// How the ready endpoints of a provider stand in a consumer. Those that are not ready at their source are used in none.
+/// Role of a provider's ready endpoints in a consumer. Endpoints that are not ready at their source
+/// are used in no role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// They are ready.
     #[default]
     Ready,
-    /// They are standby endpoints: not ready, serving and terminating. A proxy uses such where no other is ready (KEP-1669).
+    /// They are standby endpoints: not ready, serving and terminating. A proxy uses such endpoints
+    /// while no other is ready (KEP-1669).
     Standby,
-    /// They are not ready, for the consumer's data plane would not use standby endpoints.
+    /// They are not ready, because the consumer's data plane would not use standby endpoints.
     NotReady,
 }
 
-/// What comes of making a copy of a slice.
+/// Result of copying a slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
-    /// A hash of what the copy holds, without its owner.
+    /// Hash of the copy's content, without its owner.
     content: ContentHash,
-    /// How many endpoints it lacks.
+    /// Number of endpoints that the copy lacks.
     pub(super) refused: usize,
 }
 
-/// All that decides what the copies of one provider's slices hold in one consumer, but for the import that owns them there.
+/// Inputs that decide the content of the copies of one provider's slices in one consumer, except
+/// the import that owns the copies there.
 #[derive(Debug, Hash)]
 pub(super) struct Recipe {
     hub: Box<str>,
@@ -48,18 +51,18 @@ pub(super) struct Recipe {
     service: Box<str>,
     multicluster: bool,
     provider: ClusterName,
-    /// What hints name in place of a zone or a node that is not known.
+    /// Value of hints in place of an unknown zone or node.
     remote: Box<str>,
     provider_ports: Box<[ServicePort]>,
     consumer_ports: Box<[ServicePort]>,
     stores: Stores,
-    /// The consumer is the provider itself.
+    /// Whether the consumer is the provider itself.
     at_home: bool,
     standing: Standing,
     ranges: Arc<Ranges>,
 }
 
-/// All on which a recipe depends.
+/// Sources of a recipe's inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Parties<'a> {
     pub(super) origin: &'a Origin<'a>,
@@ -68,12 +71,12 @@ pub(super) struct Parties<'a> {
     pub(super) standing: Standing,
 }
 
-/// What of an endpoint a consumer stores.
+/// Fields of an endpoint that a consumer stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Stores {
-    /// More of an endpoint's conditions than that it is ready.
+    /// Whether it stores `serving` and `terminating` besides `ready`.
     all_conditions: bool,
-    /// Whether endpoints bear hints for zones, and for nodes.
+    /// Whether endpoints bear hints for zones (`zone_hints`) and for nodes (`node_hints`).
     zone_hints: bool,
     node_hints: bool,
 }
@@ -114,7 +117,7 @@ impl Recipe {
         }
     }
 
-    /// Whether it is what would be made for these parties.
+    /// Whether the recipe equals the one for these parties.
     pub(super) fn is_for(&self, parties: &Parties<'_>) -> bool {
         let Self {
             hub,
@@ -152,7 +155,7 @@ impl Recipe {
             && (Arc::ptr_eq(ranges, &provider.ranges) || *ranges == provider.ranges)
     }
 
-    /// The provider whose slices are copied.
+    /// Returns the provider whose slices are copied.
     pub(super) fn provider(&self) -> &ClusterName {
         &self.provider
     }
@@ -165,14 +168,14 @@ impl Recipe {
         &self.owner
     }
 
-    /// Equal for recipes of which the same comes.
+    /// Returns a hash of all inputs: equal fingerprints produce equal copies.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
         hasher.finish()
     }
 
-    /// The ports of both Services.
+    /// Returns the ports of both Services.
     pub(super) fn fit(&self) -> PortFit<'_> {
         PortFit {
             provider: &self.provider_ports,
@@ -180,7 +183,7 @@ impl Recipe {
         }
     }
 
-    /// What comes of making a copy of the slice, without making it.
+    /// Returns the result of copying the slice, without making the copy.
     pub(super) fn outcome(&self, source: &SourceSlice) -> Outcome {
         let (label, annotation) = (
             |name: &_| self.label(name),
@@ -199,14 +202,14 @@ impl Recipe {
         }
     }
 
-    /// A hash of what the copy holds that belongs to this import.
+    /// Returns a hash of the content of a copy that belongs to this import.
     pub(super) fn content(outcome: &Outcome, import: Option<&OwnerReference>) -> ContentHash {
         outcome
             .content
             .owned_by(import.map(|import| &*import.uid).into_iter())
     }
 
-    /// The copy, without identity.
+    /// Returns the copy, without identity.
     pub(super) fn slice(
         &self,
         name: &str,
@@ -221,7 +224,7 @@ impl Recipe {
         }
     }
 
-    /// Why the first endpoint that is not copied is not.
+    /// Describes why the first endpoint that is not copied is refused.
     pub(super) fn first_refusal(&self, source: &SourceSlice) -> Option<String> {
         let mut endpoints = source.endpoints();
         let refusal = endpoints.find_map(|endpoint| self.refusal(&endpoint));
@@ -286,7 +289,7 @@ impl Recipe {
         }
     }
 
-    /// The endpoints of the copy.
+    /// Returns the endpoints of the copy.
     fn endpoints<'a>(&'a self, source: &'a SourceSlice) -> impl Iterator<Item = CopyEndpoint<'a>> {
         let endpoints = source.endpoints();
         endpoints
@@ -294,7 +297,8 @@ impl Recipe {
             .map(|endpoint| self.endpoint(endpoint))
     }
 
-    /// A consumer that is the provider itself knows the endpoint's node; anywhere else the name would mean another node.
+    /// Returns the copy of an endpoint. It names the node only in a consumer that is the provider
+    /// itself: in any other cluster the name would mean another node.
     fn endpoint<'a>(&'a self, source: SourceEndpoint<'a>) -> CopyEndpoint<'a> {
         let [ready, serving, terminating] = self.standing.conditions(source.conditions);
         let carried = SourceEndpoint {
@@ -313,7 +317,8 @@ impl Recipe {
         }
     }
 
-    /// Under a preference every endpoint bears hints: one without would switch the preference off for the whole Service.
+    /// Returns the hints for zone and node. Under a preference every endpoint bears hints: one
+    /// without would switch the preference off for the whole Service.
     fn hints<'a>(&'a self, carried: &SourceEndpoint<'a>) -> [Option<&'a str>; 2] {
         // No API server checks a zone; one that is checked in hints would have the whole copy refused.
         let zone = carried.zone.filter(|zone| is_label_value(zone));
@@ -327,7 +332,7 @@ impl Recipe {
 }
 
 impl Standing {
-    /// Ready, serving and terminating of a copy's endpoint, by those of its source.
+    /// Returns ready, serving and terminating of a copy's endpoint, given those of its source.
     fn conditions(self, source: [Option<bool>; 3]) -> [Option<bool>; 3] {
         let [ready, _, terminating] = source;
         match (self, ready) {

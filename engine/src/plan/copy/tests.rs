@@ -12,7 +12,7 @@ use crate::model::{MemberEvent, Signal};
 mod unfit;
 mod writers;
 
-/// `foo` with one port, that member1 provides to member2 by these slices.
+/// Returns an environment in which member1 provides `foo` with one port to member2 by these slices.
 fn provided(hub_service: Object, slices: impl IntoIterator<Item = Object>) -> Environment {
     let mut env = env();
     env.member("member1").member("member2").on_hub(hub_service);

@@ -5,7 +5,8 @@ use crate::fixtures::{Environment, GRACE, env};
 
 const ALMOST: Duration = Duration::from_secs(290);
 
-/// `foo`, that member1 provides to member2, ready at one second past midnight.
+/// Returns an environment in which member1 provides `foo` to member2, ready at one second past
+/// midnight.
 fn exposed(hub_service: Object, exposure: Object) -> Environment {
     let mut env = env();
     env.member("member1").member("member2").on_hub(hub_service);

@@ -12,7 +12,7 @@ fn foo() -> Object {
     service("foo").port("http", 80)
 }
 
-/// Three members with pods of `foo` each, at `10.<n>.0.5`.
+/// Returns an environment of three members with pods of `foo` each, at `10.<n>.0.5`.
 fn three() -> Environment {
     let mut env = env();
     for (member, address) in [
@@ -35,7 +35,8 @@ fn place_them(env: &mut Environment, providers: &[&str], consumers: &[&str]) {
     env.assert_at_rest();
 }
 
-/// What each member has: p for a Service with pods, c for one without, and the addresses from elsewhere.
+/// Describes each member: p for a Service with pods, c for one without, and the addresses from
+/// other clusters.
 fn picture(env: &Environment) -> Vec<String> {
     ["member1", "member2", "member3"]
         .map(|cluster| {

@@ -7,7 +7,8 @@ use crate::fixtures::{Environment, env, name};
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// member1 and member2 provide `foo`; the service requests something for unreachable providers.
+/// Returns an environment in which member1 and member2 provide `foo` and the service has a request
+/// for unreachable providers.
 fn provided(requested: Option<&str>) -> Environment {
     let mut env = env();
     for member in ["member1", "member2"] {

@@ -4,7 +4,8 @@ use super::*;
 use crate::fixtures::objects::{Kind, export, mcs, service, slice};
 use crate::fixtures::{Environment, env};
 
-/// What API servers of that release drop of what is sent to them, by the releases' own sources.
+/// Returns the fields that API servers of that release drop from written objects, according to the
+/// releases' own sources.
 fn dropped(release: (u32, u32)) -> Vec<(Kind, &'static str)> {
     let until = [
         (Kind::Slice, "/endpoints/*/conditions/serving", 21),
@@ -20,7 +21,8 @@ fn dropped(release: (u32, u32)) -> Vec<(Kind, &'static str)> {
         .collect()
 }
 
-/// `foo`, provided by a member of the newest release and consumed by one of an older one, by its own name and that of the clusterset.
+/// Returns an environment in which a member of the newest release provides `foo` and one of an
+/// older release consumes it, by its own name and that of the clusterset.
 fn consumed(release: (u32, u32)) -> Environment {
     let mut env = env();
     env.member("member1").silent_member("member2");

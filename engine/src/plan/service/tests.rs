@@ -5,7 +5,7 @@ use causeway::api::labels;
 use crate::fixtures::objects::{Kind, Object, mcs, namespace, service, slice};
 use crate::fixtures::{Environment, env};
 
-/// A hub Service `foo` that member1 provides to member2.
+/// Returns an environment in which member1 provides the hub's Service `foo` to member2.
 fn exposed(hub_service: Object) -> Environment {
     let mut env = env();
     env.member("member1").member("member2");
@@ -15,7 +15,7 @@ fn exposed(hub_service: Object) -> Environment {
     env
 }
 
-/// member1 provides `foo` to everybody.
+/// Adds a MultiClusterService by which member1 provides `foo` to all members.
 fn provide(env: &mut Environment) {
     env.on(
         "member1",

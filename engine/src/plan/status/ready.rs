@@ -1,4 +1,4 @@
-//! Whether a service can be reached, in one condition.
+//! Condition Ready: whether a service can be reached.
 
 use std::collections::BTreeMap;
 
@@ -22,14 +22,17 @@ use crate::plan::provider_use::Unused;
 use crate::plan::tiers::Tiers;
 use crate::plan::{Members, Problem};
 
-/// What is said of a provider whose endpoints are not used any more.
+/// Description of a provider whose endpoints are not used since `--provider-ttl` expired.
 pub const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
-/// The same, where the service itself asks for it.
+/// Description of a provider whose endpoints are not used since the service's own `withdraw-after`
+/// expired.
 const WITHDRAWN: &str = "out of reach for longer than withdraw-after";
 
 impl View<'_> {
-    /// The first condition that does not hold decides, a kept one included. While anything is under way, Ready is not
-    /// said again, lest it be said of what is not yet so.
+    /// Returns the state of Ready. A write conflict comes first, then Karmada's management, then
+    /// the first condition that does not hold, including one that stays as it was. While anything
+    /// is in progress, Ready stays as it was: it never reports a state too early. Ready that is not
+    /// True still becomes True if all stored conditions of the current generation hold.
     pub(super) fn ready(
         &self,
         conditions: &[Condition],
@@ -75,7 +78,8 @@ impl View<'_> {
         }
     }
 
-    /// What is said of a service that Karmada manages stays as long as it may be so again in a moment.
+    /// Returns the state of Ready for a service that Karmada manages. A report of the current
+    /// generation stays as long as it may hold again in a moment.
     fn beside_karmada(&self, problem: &Problem) -> ConditionState {
         let beside = self.desired.beside.as_ref();
         let said = names::find(&self.mcs.conditions, names::READY);
@@ -87,7 +91,8 @@ impl View<'_> {
         }
     }
 
-    /// Why nothing backs the service, where that is so though everything is where it should be.
+    /// Describes why no cluster backs the service although all objects are in place; `None` if one
+    /// does.
     fn without_providers(&self) -> Option<String> {
         let is_planned = matches!(self.desired.members, Members::Wanted(_));
         let used = self.used().next().is_some();
@@ -106,13 +111,13 @@ impl View<'_> {
         providers.any(|name| self.index.has_ttl_expired(name))
     }
 
-    /// The providers whose endpoints are used.
+    /// Lists the providers whose endpoints are used.
     fn used(&self) -> impl Iterator<Item = &ClusterName> {
         let providers = self.desired.placement.providers();
         providers.filter(|name| self.unused(name).is_none())
     }
 
-    /// Returns why nothing of a provider is used, if that is so.
+    /// Returns the reason why nothing of a provider is used; `None` if something is.
     fn unused(&self, name: &ClusterName) -> Option<&'static str> {
         Some(match self.desired.uses.unused(name)? {
             Unused::NotJoined => "is not joined",
@@ -123,7 +128,7 @@ impl View<'_> {
         })
     }
 
-    /// The clusters that take no part, and why.
+    /// Lists the clusters that take no part, with the reason.
     fn left_out(&self) -> Vec<String> {
         let placement = &self.desired.placement;
         let providers = placement.providers();
@@ -185,7 +190,7 @@ impl View<'_> {
         message
     }
 
-    /// Names what people have to look at though the service is exposed.
+    /// Describes problems that need a person's attention although the service is exposed.
     fn remarks(&self) -> String {
         let mut message = String::new();
         for (ignored, clusters) in self.ignored() {
@@ -207,8 +212,8 @@ impl View<'_> {
         message
     }
 
-    /// Names copies that lost their labels and are not wanted any more: without its label nothing is deleted, and clients still use
-    /// them.
+    /// Names copies that lost their labels and are no longer wanted. Causeway deletes nothing
+    /// without its label, and clients still use these copies.
     fn lost_copies(&self) -> String {
         let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
         let mut text = String::new();
@@ -244,7 +249,8 @@ impl View<'_> {
         tiers.filter(|(_, tiers)| tiers.lack_providers()).collect()
     }
 
-    /// The consumers of which it is not known in which region or zone they are, where the preference names that.
+    /// Names the consumers without a region or zone in their Cluster, if the preference names that
+    /// tier.
     fn without_places(&self) -> String {
         let preference = self.mcs.failover.preference.as_ref();
         let tiers = preference.map(Preference::tiers).unwrap_or_default();
@@ -270,7 +276,7 @@ impl View<'_> {
         lacking.collect()
     }
 
-    /// Where clients do not reach the copies that are there, by reason.
+    /// Groups the consumers whose clients do not reach existing copies by reason.
     fn ignored(&self) -> BTreeMap<Ignored, Vec<&str>> {
         let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for name in self.desired.placement.consumers() {
@@ -289,7 +295,8 @@ impl View<'_> {
         all
     }
 
-    /// Part of Ready on hostnames that lead to pods of several clusters; empty without any.
+    /// Returns the part of Ready on hostnames that lead to pods of several clusters; empty without
+    /// any.
     fn ambiguous_hostnames(&self) -> String {
         if self.desired.placement.consumers().next().is_none() {
             return String::new();
@@ -312,7 +319,7 @@ impl View<'_> {
         disagreement::reported(self.index, self.key, all, stored, self.now)
     }
 
-    /// The endpoints that no consumer is given, whoever it is.
+    /// Describes the endpoints and slices of each provider that are copied to no consumer.
     fn refused(&self) -> Vec<String> {
         let Members::Wanted(members) = &self.desired.members else {
             return Vec::new();

@@ -33,7 +33,7 @@ fn exposure() -> Object {
         .consumers(&["member2", "member3"])
 }
 
-/// member1 provides `foo` to member2 and member3, and all is well.
+/// Returns an environment in which member1 provides `foo` to member2 and member3 without problems.
 fn ready() -> Environment {
     let mut env = env();
     env.member("member1")
@@ -526,7 +526,7 @@ fn progress_of_an_unplanned_member_is_none() {
     assert!(names::is_true(&status.conditions, names::READY) && status.events.is_empty());
 }
 
-/// The Service that causeway delivered into a member, with what a person changes in its spec.
+/// Returns the Service that causeway delivered into a member, with a person's changes in its spec.
 fn changed(env: &Environment, cluster: &str, spec: serde_json::Value) -> Object {
     let delivered = env.members[cluster].get(Kind::Service, NAMESPACE, "foo");
     let value = delivered.expect("a Service").clone();

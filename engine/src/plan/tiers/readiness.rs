@@ -1,4 +1,4 @@
-//! How many endpoints are ready, of how many.
+//! Numbers of ready endpoints and of all endpoints.
 
 use std::ops::AddAssign;
 
@@ -9,22 +9,22 @@ use crate::index::service::{ServiceKind, ServiceView};
 use crate::model::slice::{AddressType, SourceSlice};
 use crate::plan::copy::{MOST_SLICES, PortFit, candidates};
 
-/// The endpoints that a Service leads to, of one address family, that of which there are more. Those
-/// that are terminating do not count: others come for them.
+/// Endpoints that a Service leads to, of the address family that has more of them. Endpoints that
+/// are terminating and not ready do not count: others replace them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// How many are ready.
+    /// Number of ready endpoints.
     pub ready: usize,
-    /// How many there are.
+    /// Number of endpoints.
     pub total: usize,
-    /// How many more there are, of ports or address families that the Service does not have.
+    /// Number of further endpoints, of ports or address families that the Service does not have.
     pub unfit: usize,
 }
 
-/// What a consumer's Service leads to.
+/// Ports and address families that a consumer's Service leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frontend<'a> {
-    /// The exposed ports, under the Service's own names.
+    /// Exposed ports, under the Service's own names.
     pub ports: &'a [ServicePort],
     /// Whether it leads to IPv4 endpoints.
     pub ipv4: bool,
@@ -33,8 +33,8 @@ pub struct Frontend<'a> {
 }
 
 impl<'a> Frontend<'a> {
-    /// Returns the frontend of a Service that exposes `ports`; one that is not there yet, or whose
-    /// address families are unknown, may lead to both.
+    /// Returns the frontend of a Service that exposes `ports`. A Service that does not exist yet,
+    /// or whose address families are unknown, may lead to both families.
     pub fn new(ports: &'a [ServicePort], service: Option<&ServiceView>) -> Self {
         let clustered = service.filter(|service| service.shape.kind == ServiceKind::ClusterIp);
         let families = clustered.map_or(&[][..], |service| &service.ip_families);
@@ -56,11 +56,11 @@ impl<'a> Frontend<'a> {
 }
 
 impl Readiness {
-    /// Counts what comes to be behind `frontend` of a provider's slices: neither endpoints in none of
-    /// its ports and address families, nor addresses that `ranges` refuses.
+    /// Counts the endpoints of a provider's slices that `frontend` leads to. Endpoints in none of
+    /// its ports and address families count as unfit; addresses that `ranges` refuses do not count.
     ///
-    /// Returns `None` where copies stay as they are, so that it is not known what they hold: the
-    /// provider has too many slices, or its controllers have not caught up with its Service's ports.
+    /// Returns `None` where copies stay as they are, so that their content is unknown: the provider
+    /// has too many slices, or its controllers have not caught up with its Service's ports.
     pub fn of(
         member: &Member,
         key: &ServiceKey,

@@ -18,7 +18,8 @@ pub(super) fn preference(tiers: &str, min_ready: Option<&str>) -> Preference {
     read.preference.expect("a preference")
 }
 
-/// Tiers in which so many endpoints are ready of so many, such as `1/4 2/2`; `?` after one of which not everything is known.
+/// Returns tiers with numbers of ready and of all endpoints, such as `1/4 2/2`; `?` marks a tier
+/// that is not fully known.
 fn states(text: &str) -> Vec<TierState> {
     let tier = |text: &str| {
         let (ready, total) = text.trim_end_matches('?').split_once('/').expect("1/2");

@@ -1,4 +1,4 @@
-//! What is said of tiers.
+//! Descriptions of tiers for people: Events, and parts of conditions.
 
 use std::fmt;
 
@@ -9,13 +9,14 @@ use super::{Readiness, TierState, Tiers};
 use crate::model::ObjectEvent;
 use crate::plan::copy::Standing;
 
-/// The reason of the Event that tells that a farther tier carries too.
+/// Reason of the Event that reports the promotion of a farther tier.
 pub const PROMOTED: &str = "Promoted";
-/// The reason of the Event that tells that endpoints are standby endpoints again.
+/// Reason of the Event that reports that endpoints are standby endpoints again.
 pub const DEMOTED: &str = "Demoted";
 
 impl Tiers {
-    /// That the endpoints of `provider` are to stand differently in a consumer, where that is news.
+    /// Returns the Event of a promotion or demotion of the endpoints of `provider` in a consumer;
+    /// `None` if their role did not change.
     pub fn change(
         &self,
         consumer: &ClusterName,
@@ -51,7 +52,8 @@ impl Tiers {
         })
     }
 
-    /// Why the farthest tier that carries does so: `local has 1 of 4 endpoints ready, fewer than 50%`.
+    /// Describes why the farthest active tier is active: `local has 1 of 4 endpoints ready, fewer
+    /// than 50%`.
     pub fn why_promoted(&self) -> String {
         let carrying = self.carrying();
         if let Some(since) = self.enough_since {
@@ -70,12 +72,13 @@ impl Tiers {
         }
     }
 
-    /// Why the tiers behind do not carry: `local has 4 of 4 endpoints ready`.
+    /// Describes why the farther tiers are not active: `local has 4 of 4 endpoints ready`.
     pub fn why_standby(&self) -> String {
         shares(self.carrying().last())
     }
 
-    /// Why the endpoints of a provider are standby endpoints, though its tier carries.
+    /// Describes why the endpoints of an unreachable provider are standby endpoints. Such a
+    /// provider is in no tier.
     pub fn why_unreachable(&self, provider: &ClusterName) -> String {
         format!("{provider} cannot be reached; its endpoints are used where no other is ready")
     }
@@ -91,13 +94,13 @@ impl Tiers {
         )
     }
 
-    /// The tier that a provider is in, with its clusters.
+    /// Returns the tier that a provider is in, with its clusters.
     pub fn tier_of(&self, provider: &ClusterName) -> Option<&TierState> {
         self.all.get(self.place(provider.as_str())?)
     }
 }
 
-/// `local has 1 of 4 endpoints ready, region 0 of 2`.
+/// Describes tiers: `local has 1 of 4 endpoints ready, region 0 of 2 endpoints ready`.
 fn shares<'a>(states: impl IntoIterator<Item = &'a TierState>) -> String {
     let mut verb = " has";
     let shares = states.into_iter().map(|state| {
@@ -121,14 +124,14 @@ fn shares<'a>(states: impl IntoIterator<Item = &'a TierState>) -> String {
 }
 
 impl TierState {
-    /// The word of the tier.
+    /// Returns the word of the tier, `all` where all providers are alike.
     pub fn name(&self) -> String {
         let tier = self.tier.as_ref();
         tier.map_or_else(|| "all".to_owned(), ToString::to_string)
     }
 }
 
-/// `region (member2, member3)`.
+/// Writes `region (member2, member3)`.
 impl fmt::Display for TierState {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let clusters: Vec<_> = self.clusters.iter().map(ClusterName::as_str).collect();

@@ -1,9 +1,10 @@
-//! What is written for services without annotations of [`causeway::domain::Failover`], byte for byte: compared with what was
-//! written before there were any.
+//! Regression test of the writes for services without annotations of
+//! [`causeway::domain::Failover`], byte for byte: compared with the writes before these annotations
+//! existed.
 //!
-//! Each story is played with the real engine: members of old and new releases, whose pods come, go, become unready and return,
-//! and which become unreachable; restarts, crashes, and people who change things. Of one small story all writes are recorded, of
-//! the others a digest after each.
+//! Each story runs with the real engine: members of old and new releases, whose pods come, go,
+//! become unready and return, and which become unreachable; restarts, crashes, and people who
+//! change things. For one small story all writes are recorded, for the others a digest after each.
 
 mod rules;
 mod story;
@@ -18,23 +19,23 @@ use sha2::{Digest as _, Sha256};
 use self::story::Story;
 use self::written::operation_of;
 
-/// The seeds of the stories of which digests are recorded.
+/// Seeds of the stories whose digests are recorded.
 const SEEDS: std::ops::Range<u64> = 1..43;
 const STEPS: usize = 40;
-/// The story that is recorded as a whole: its seed, and its steps.
+/// Story that is recorded as a whole: its seed, and its steps.
 const SMALL: (u64, usize) = (2, 5);
 
 const RECORD: &str = "CAUSEWAY_RECORD_WRITES";
 const AGAIN: &str = "if all of this is meant, record again, and read what `git diff` shows: \
                      CAUSEWAY_RECORD_WRITES=1 cargo test --workspace --lib as_recorded";
 
-/// Where it is recorded.
+/// Returns the path of a record.
 fn file(name: &str) -> PathBuf {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/reconcile/tests/recorded");
     PathBuf::from(directory).join(name)
 }
 
-/// Reads what is recorded; with [`RECORD`] set, `now` is recorded first.
+/// Reads a record; with [`RECORD`] set, first records `now`.
 fn recorded(name: &str, now: &str) -> String {
     let path = file(name);
     if std::env::var_os(RECORD).is_some() {
@@ -43,7 +44,8 @@ fn recorded(name: &str, now: &str) -> String {
     std::fs::read_to_string(&path).expect("the record is there")
 }
 
-/// Four digits after each line, which depend on all lines so far, and the whole digest of all.
+/// Returns four digits after each line, which depend on all lines so far, and the whole digest of
+/// all.
 fn digests(lines: &[String]) -> String {
     let mut hasher = Sha256::new();
     let mut text = String::new();
@@ -59,7 +61,7 @@ fn digests(lines: &[String]) -> String {
     text
 }
 
-/// The first line that is not as its digest was recorded, with what was done before it.
+/// Returns the first line that differs from its recorded digest, with the step before it.
 fn difference(recorded: &str, lines: &[String]) -> Option<String> {
     let now = digests(lines);
     if recorded == now {
@@ -77,7 +79,7 @@ fn difference(recorded: &str, lines: &[String]) -> Option<String> {
     ))
 }
 
-/// The first line that is not the recorded one.
+/// Returns the first line that differs from the recorded one.
 fn difference_in_text(recorded: &str, now: &str) -> Option<String> {
     let (mut recorded, mut now) = (recorded.lines(), now.lines());
     loop {
@@ -143,7 +145,7 @@ fn rules_that_withdraw_copies_write_byte_for_byte_as_recorded() {
     }
 }
 
-/// Every operation of [`crate::model::Operation`].
+/// All operations of [`crate::model::Operation`].
 const OPERATIONS: [&str; 18] = [
     "create EndpointSlice",
     "create Namespace",

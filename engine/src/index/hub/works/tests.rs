@@ -18,7 +18,8 @@ fn work(id: &str, service: &str) -> ServiceWork {
     }
 }
 
-/// What each change of Works makes of two services, and which of them it concerns.
+/// Applies changes of Works. Checks the Work that marks each of two services, and which of them a
+/// change concerns.
 #[test]
 fn a_service_is_karmadas_as_long_as_one_work_of_it_is_there() {
     type Observed = Signal<ServiceWork>;

@@ -1,4 +1,4 @@
-//! Who a member is, and what becomes of it when that was, or becomes, another.
+//! Identity of a member, and the consequences of another cluster under its name.
 
 use super::*;
 use crate::fixtures::objects::cluster;

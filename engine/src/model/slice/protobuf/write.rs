@@ -1,4 +1,4 @@
-//! A slice as it is written. What only API servers set of an object's metadata is left out.
+//! Encoder of slices. It omits the fields of an object's metadata that only API servers set.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use crate::model::protobuf::Message;
 
-/// The message of a slice.
+/// Returns the message of a slice.
 pub fn slice_message(slice: &EndpointSlice) -> Vec<u8> {
     let EndpointSlice {
         metadata,
@@ -30,7 +30,7 @@ pub fn slice_message(slice: &EndpointSlice) -> Vec<u8> {
     out
 }
 
-/// Adds a text that is given.
+/// Adds a text, if there is one.
 pub(in crate::model::slice) fn push_text(out: &mut Vec<u8>, field: u32, text: Option<&str>) {
     if let Some(text) = text {
         out.bytes(field, text.as_bytes());
@@ -174,7 +174,7 @@ fn push_reference(out: &mut Vec<u8>, target: &ObjectReference) {
     }
 }
 
-/// Adds the names of the zones and of the nodes that an endpoint is meant for.
+/// Adds the names of the zones and of the nodes in the hints of an endpoint.
 pub(in crate::model::slice) fn push_hints<'a>(
     out: &mut Vec<u8>,
     zones: impl Iterator<Item = &'a str>,

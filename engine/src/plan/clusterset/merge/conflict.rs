@@ -1,4 +1,4 @@
-//! What exports of one service disagree on, in words.
+//! Conflicts of the exports of one service, in words.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,30 @@ use super::export::Export;
 use super::shape::ImportPort;
 use crate::plan::release::meant_by;
 
-/// A field that the exports of a service do not agree on.
+/// Field on which the exports of a service disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The reason as KEP-1645 words it.
+    /// Reason as KEP-1645 words it.
     pub reason: &'static str,
-    /// One sentence: whose value is used, and who has another.
+    /// One sentence: the value that is used, its cluster, and the clusters with other values.
     pub message: String,
 }
 
-/// How many of the clusters that disagree are named.
+/// Maximum number of disagreeing clusters that a message names.
 const NAMED_AT_MOST: usize = 3;
-/// What is shown of one cluster's value, in bytes.
+/// Maximum length of one cluster's value, in bytes.
 const VALUE_MAX: usize = 96;
-/// What a condition says of conflicts, in bytes: its Event says the same.
+/// Maximum length of a condition's message about conflicts, in bytes: its Event has the same text.
 const MESSAGE_MAX: usize = bounds::EVENT_NOTE;
 const SEPARATOR: &str = ". ";
 
-/// The internal traffic policy of a Service that names none.
+/// Internal traffic policy of a Service that names none.
 const DEFAULT_POLICY: &str = "Cluster";
 
 type Words = BTreeMap<String, String>;
 
-/// The reason and the message of a condition that tells of these conflicts; `None` where there are none.
+/// Returns the reason and the message of a condition that reports these conflicts; `None` without
+/// conflicts.
 pub fn conflict_text(conflicts: &[Conflict]) -> Option<(String, String)> {
     if conflicts.is_empty() {
         return None;
@@ -51,7 +52,8 @@ pub fn conflict_text(conflicts: &[Conflict]) -> Option<(String, String)> {
     Some((reasons.join(","), message))
 }
 
-/// What exports disagree on; the oldest is the first of them. `ports` are the ports that are imported.
+/// Finds the conflicts of exports, the first of which is the oldest. `ports` are the imported
+/// ports.
 pub(super) fn find(exports: &[Export<'_>], ports: &[ImportPort]) -> Vec<Conflict> {
     let Some((oldest, others)) = exports.split_first() else {
         return Vec::new();
@@ -95,7 +97,8 @@ impl<'e, 'a> Exports<'e, 'a> {
         })
     }
 
-    /// Lists that are not the same have a conflict, though all that does not collide is imported.
+    /// Finds a conflict between lists that differ, although all ports that do not collide are
+    /// imported.
     fn ports(&self, imported: &[ImportPort]) -> Option<Conflict> {
         let of = |export: &Export<'_>| export.ports().collect::<Vec<_>>();
         let own = of(self.oldest);
@@ -123,7 +126,7 @@ impl<'e, 'a> Exports<'e, 'a> {
         self.conflict("SessionAffinityConflict", "sessionAffinity", differs, of)
     }
 
-    /// Seconds are compared only where both have them: that one has none is another conflict.
+    /// Compares the seconds only if both exports have them: a missing affinity is another conflict.
     fn session_affinity_config(&self) -> Option<Conflict> {
         let of = |export: &Export<'_>| export.service().shape.affinity_seconds;
         let own = of(self.oldest);
@@ -214,7 +217,8 @@ impl<'e, 'a> Exports<'e, 'a> {
         })
     }
 
-    /// Of labels and annotations only those are shown that not all exports have alike.
+    /// Finds a conflict of labels or annotations. The message shows only those that not all exports
+    /// share.
     fn words(
         &self,
         reason: &'static str,
@@ -281,7 +285,7 @@ impl<'e, 'a> Exports<'e, 'a> {
     }
 }
 
-/// Ports in words: `http 80/TCP as kubernetes.io/h2c, dns 53/UDP`.
+/// Describes ports in words: `http 80/TCP as kubernetes.io/h2c, dns 53/UDP`.
 fn describe<'p>(ports: impl IntoIterator<Item = &'p ImportPort>) -> String {
     let text = |port: &ImportPort| match &port.app_protocol {
         Some(protocol) => format!("{} as {protocol}", port.port),
@@ -299,7 +303,7 @@ fn some_or(text: String, otherwise: &str) -> String {
     }
 }
 
-/// At most so many bytes of a text, on one line.
+/// Returns at most `most` bytes of a text, on one line.
 fn cut(text: &str, most: usize) -> String {
     bounds::cut(text.replace(char::is_control, " "), most)
 }

@@ -1,4 +1,4 @@
-//! One export among those that are merged.
+//! Export among those that are merged.
 
 use causeway::api::multicluster::ServiceExportSpec;
 use causeway::domain::{ClusterName, Consumers, Failover};
@@ -8,24 +8,24 @@ use super::shape::{ImportPort, ImportShape};
 use crate::index::service::{ServiceKind, ServiceView};
 use crate::plan::clusterset::precedence::Precedence;
 
-/// One valid export of a service. A cluster has at most one.
+/// Valid export of a service. A cluster has at most one.
 #[derive(Clone, Copy, Debug)]
 pub struct Constituent<'a> {
-    /// The cluster that exports.
+    /// Exporting cluster.
     pub cluster: &'a ClusterName,
-    /// Its place among the exports.
+    /// Position among the exports.
     pub precedence: Precedence,
-    /// What the ServiceExport says.
+    /// Spec of the ServiceExport.
     pub spec: &'a ServiceExportSpec,
-    /// What its annotations ask for.
+    /// Failover that its annotations request.
     pub failover: &'a Failover,
-    /// Who imports it.
+    /// Clusters that import the service.
     pub consumers: &'a Consumers,
-    /// The exported Service.
+    /// Exported Service.
     pub service: &'a ServiceView,
 }
 
-/// An export, and what of its labels and annotations can be exported.
+/// Export, with those of its labels and annotations that can be exported.
 pub(super) struct Export<'a> {
     pub(super) export: Constituent<'a>,
     pub(super) exported: Exported,
@@ -51,7 +51,8 @@ impl<'a> Export<'a> {
         self.service().shape.ports.iter().map(ImportPort::of)
     }
 
-    /// What is followed of its annotations: a headless Service has no proxy that chooses.
+    /// Returns the failover that applies. The preference of a headless Service is ignored, because
+    /// no proxy chooses its endpoints.
     pub(super) fn failover(&self) -> Failover {
         let mut failover = self.export.failover.clone();
         failover.preference = failover.preference.filter(|_| !self.is_headless());

@@ -1,4 +1,4 @@
-//! Which of the labels and annotations that an export names are exported.
+//! Selection of the labels and annotations of an export that can be exported.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,20 @@ use causeway::api::multicluster::ServiceExportSpec;
 use causeway::api::{bounds, labels};
 use causeway::domain::{dns1123_label, quoted};
 
-/// Labels and annotations that every API server takes, and that nothing of causeway's or of Kubernetes' own depends on.
+/// Labels and annotations that every API server accepts, and on which neither causeway nor
+/// Kubernetes depends.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Exported {
-    /// The labels.
+    /// Exported labels.
     pub(super) labels: BTreeMap<String, String>,
-    /// The annotations.
+    /// Exported annotations.
     pub(super) annotations: BTreeMap<String, String>,
-    /// What is not exported, and why: `label team/x (its name is not valid)`.
+    /// Names that are not exported, with the reason: `label team/x (not a valid name and value)`.
     left_out: Vec<String>,
 }
 
-/// Domains whose names say who keeps an object and where it belongs.
+/// Domains of names that identify the manager of an object and the service or cluster to which it
+/// belongs.
 const RESERVED_DOMAINS: [&str; 4] = [
     labels::DOMAIN,
     "multicluster.kubernetes.io",
@@ -31,14 +33,16 @@ const RESERVED_NAMES: [&str; 4] = [
     labels::KARMADA_MANAGED,
 ];
 
-/// How many that are left out are named in a message.
+/// Maximum number of left-out names in a message.
 const NAMED_MAX: usize = 3;
-/// Some room is left for causeway's own annotations, which name what is exported once more.
+/// Maximum size of the exported labels and annotations, in bytes. The rest is for causeway's own
+/// annotations, which repeat the names.
 const SIZE_MAX: usize = bounds::ANNOTATIONS - 16 * 1024;
 
 impl Exported {
-    /// Reads what an export says. The definition lets any text through, and an import with a label that is none would be refused
-    /// as a whole: what does not fit is left out.
+    /// Reads the labels and annotations of an export. The definition accepts any text, and an API
+    /// server would refuse a whole import for one invalid label: invalid names and values are left
+    /// out.
     pub(super) fn read(spec: &ServiceExportSpec) -> Self {
         let mut room = SIZE_MAX;
         let mut exported = Self::default();
@@ -65,7 +69,8 @@ impl Exported {
             .push(format!("{kind} {} ({why})", quoted(name)));
     }
 
-    /// What is not exported, and why; the first few, and how many there are besides.
+    /// Returns the names that are not exported, with the reasons: the first few, and the number of
+    /// all others.
     pub(super) fn left_out(&self) -> Option<String> {
         let named = self.left_out.get(..NAMED_MAX).unwrap_or(&self.left_out);
         let more = self.left_out.len() - named.len();
@@ -78,7 +83,8 @@ impl Exported {
     }
 }
 
-/// Why something is not exported; takes the room that it needs if it is.
+/// Returns the reason why a label or annotation is not exported. Without one, subtracts its size
+/// from `room`.
 fn obstacle(name: &str, value: &str, is_valid: bool, room: &mut usize) -> Option<&'static str> {
     if is_reserved(name) {
         return Some("reserved");
@@ -107,7 +113,7 @@ fn is_reserved(name: &str) -> bool {
     RESERVED_NAMES.contains(&name) || domain.is_some_and(in_reserved)
 }
 
-/// Whether that is a qualified name: an optional DNS-1123 subdomain and a slash, then a name.
+/// Whether a text is a qualified name: an optional DNS-1123 subdomain and a slash, then a name.
 fn is_qualified(text: &str) -> bool {
     match text.split_once('/') {
         Some((domain, name)) => is_subdomain(domain) && is_name(name),
@@ -115,7 +121,7 @@ fn is_qualified(text: &str) -> bool {
     }
 }
 
-/// Whether that is the name part of a label, or its value.
+/// Whether a text is the name part of a label, or its value.
 fn is_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let ends = |c: char| c.is_ascii_alphanumeric();

@@ -1,11 +1,13 @@
-//! The union of the ports of several Services.
+//! Union of the ports of several Services.
 
 use super::shape::{ImportPort, ImportShape};
 
-/// Ports of which no two have one name, or one number of one protocol; what came first stays.
+/// Ports of which no two share a name, or a number and a protocol. The port that came first
+/// remains.
 ///
-/// Having no name is a name like any other (KEP-1645, "Service Port"). Beside other ports a port has to have one, so the name
-/// that it would be given is taken from the start: what is added later renames nothing but a port that had no name.
+/// An empty name is a name like any other (KEP-1645, "Service Port"). Among other ports a port
+/// needs a name, so the name that it would receive is reserved from the start: a later port renames
+/// nothing but a port without a name.
 #[derive(Debug, Default)]
 pub(super) struct Union {
     ports: Vec<ImportPort>,
@@ -27,7 +29,7 @@ impl Union {
         }
     }
 
-    /// The ports; where there are several, all of them named.
+    /// Returns the ports. If there are several, all of them have names.
     pub(super) fn named(mut self) -> Vec<ImportPort> {
         if self.ports.len() > 1 {
             for port in &mut self.ports {
@@ -50,7 +52,7 @@ fn collide(one: &ImportPort, other: &ImportPort) -> bool {
     of_one.name == of_other.name || of_one.id == of_other.id || by_given_name()
 }
 
-/// The name of a port among others: its own, or `<protocol>-<number>`.
+/// Returns the name of a port among others: its own, or `<protocol>-<number>`.
 fn name_among_others(port: &ImportPort) -> Box<str> {
     let port = &port.port;
     if port.name.is_empty() {
@@ -62,8 +64,9 @@ fn name_among_others(port: &ImportPort) -> Box<str> {
 }
 
 impl ImportShape {
-    /// What becomes of what is imported while one of its exporters is unknown: ports may be added, nothing else moves. A port
-    /// without a name would have to be given one beside another, so nothing is added to it.
+    /// Returns the recorded shape with the ports that the known exports add: while an exporter is
+    /// unknown, nothing else changes. A record with an unnamed port gets no further ports, because
+    /// that port would need a name.
     #[must_use]
     pub fn grown_from(record: &Self, merged: Option<&Self>) -> Self {
         let mut grown = record.clone();

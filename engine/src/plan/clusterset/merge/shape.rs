@@ -1,4 +1,4 @@
-//! What is imported of a service.
+//! Shape of an imported service.
 
 use std::collections::BTreeMap;
 
@@ -6,45 +6,45 @@ use causeway::domain::{Consumers, Failover, ServicePort};
 
 use crate::index::service::{PortShape, ServiceKind, ServiceView};
 
-/// What the clusters of the clusterset import.
+/// Service as the clusters of the clusterset import it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportShape {
-    /// Whether the service is reached by its endpoints' own addresses.
+    /// Whether clients reach the service by its endpoints' own addresses.
     pub headless: bool,
-    /// The ports: those of the oldest export in its order, then what the next adds. No two have one name, or one protocol and
-    /// number.
+    /// Ports: those of the oldest export in its order, then those that the next ones add. No two
+    /// share a name, or a protocol and a number.
     pub ports: Vec<ImportPort>,
     /// None or ClientIP.
     pub session_affinity: String,
-    /// How long a client sticks to an endpoint, in seconds.
+    /// Time for which a client's session is bound to an endpoint, in seconds.
     pub affinity_seconds: Option<i32>,
-    /// The address families, the first first.
+    /// Address families, the primary one first.
     pub ip_families: Vec<Box<str>>,
     /// Cluster or Local.
     pub internal_traffic_policy: Option<String>,
-    /// A preference such as PreferClose.
+    /// Preference such as PreferClose.
     pub traffic_distribution: Option<String>,
-    /// The exported labels.
+    /// Exported labels.
     pub labels: BTreeMap<String, String>,
-    /// The exported annotations.
+    /// Exported annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Which providers are used first, and what becomes of those that cannot be reached.
+    /// Preference among providers, and treatment of unreachable ones.
     pub failover: Failover,
-    /// Who imports it.
+    /// Clusters that import the service.
     pub consumers: Consumers,
 }
 
-/// A port of an imported service.
+/// Port of an imported service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportPort {
     /// Protocol, number and name.
     pub port: ServicePort,
-    /// The application protocol.
+    /// Application protocol.
     pub app_protocol: Option<String>,
 }
 
 impl ImportPort {
-    /// The port of a Service.
+    /// Returns the imported port of a Service's port.
     pub fn of(shape: &PortShape) -> Self {
         Self {
             port: shape.port.clone(),
@@ -54,7 +54,7 @@ impl ImportPort {
 }
 
 impl ImportShape {
-    /// What importing a Service by these ports means.
+    /// Returns the shape of an import of a Service with these ports.
     pub fn of(service: &ServiceView, ports: Vec<ImportPort>) -> Self {
         let shape = &service.shape;
         Self {

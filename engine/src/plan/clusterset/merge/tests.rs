@@ -11,7 +11,7 @@ mod conflicts;
 mod exported;
 mod properties;
 
-/// An export and what it is merged from.
+/// Inputs of a merged export.
 #[derive(Clone, Debug)]
 struct Export {
     cluster: ClusterName,
@@ -21,7 +21,7 @@ struct Export {
     service: ServiceView,
 }
 
-/// The export of member1 is the oldest, that of member2 the next, and so on.
+/// Returns the export of a member: that of member1 is the oldest, that of member2 the next.
 fn export(member: u8, spec: Value) -> Export {
     Export {
         cluster: ClusterName::try_from(&*format!("member{member}")).expect("a name"),
@@ -76,7 +76,7 @@ fn merged(exports: &[Export]) -> Merged<'_> {
     merge(&constituents).expect("there are exports")
 }
 
-/// The merged ports in words: `http 80/TCP`.
+/// Returns the merged ports in words: `http 80/TCP`.
 fn ports(shape: &ImportShape) -> Vec<String> {
     shape
         .ports

@@ -17,7 +17,7 @@ fn at(before: i64) -> Timestamp {
     Timestamp::constant(NOW - before, 0)
 }
 
-/// An export that its cluster says was made so many seconds before now.
+/// Returns an export that was created `before` seconds before now, as its cluster reports.
 fn made(before: i64) -> ExportView {
     let object = json!({
         "metadata": {"name": "foo", "namespace": "shop", "uid": "u", "resourceVersion": "1", "creationTimestamp": at(before).to_string()},
@@ -26,7 +26,7 @@ fn made(before: i64) -> ExportView {
     ExportView::read(&object).expect("an export as API servers send it")
 }
 
-/// The same, when causeway has written on it since when it counts.
+/// Returns the same export with the precedence condition that causeway wrote at `when`.
 fn seen(before: i64, when: Timestamp) -> ExportView {
     let mut export = made(before);
     let (cluster, key) = (name("member1"), key("foo"));

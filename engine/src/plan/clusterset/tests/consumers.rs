@@ -1,8 +1,9 @@
-//! Who imports a service, as its exports say it.
+//! Services with a list of consumers, as their exports request it.
 
 use super::*;
 
-/// `foo` runs in member1, which exports it for these consumers; member2 is in region eu, member3 in us.
+/// Returns `foo` in member1, which exports it for these consumers. member2 is in region eu, member3
+/// in us.
 fn exported_for(consumers: Value) -> Environment {
     let mut env = super::exported();
     for (member, region) in [("member2", "eu"), ("member3", "us")] {
@@ -103,7 +104,8 @@ fn nobody_begins_or_ceases_to_import_while_the_oldest_exporter_is_unknown() {
     assert_eq!(importers(&env), ["member1", "member2"]);
 }
 
-/// member1 exports first, without annotations; member2 and member3 export with the given ones.
+/// Exports `foo` from all members: member1 first, without annotations, then member2 and member3
+/// with the given ones.
 fn exported_by_all(second: Value, third: Value) -> Environment {
     let mut env = super::exported();
     env.on("member3", foo())

@@ -1,15 +1,15 @@
-//! Exports that Karmada manages too: for a ServiceImport on the hub they make a Service `derived-<name>` there, and put both and
-//! EndpointSlices into members.
+//! Exports that Karmada manages too. For a ServiceImport on the hub, Karmada's controllers make a
+//! Service `derived-<name>` there, and put both and EndpointSlices into members.
 
 use super::*;
 use crate::model::HubEvent;
 
-/// How long is waited for what the hub says of its Works and ServiceImports.
+/// Time for which causeway waits for the hub's lists of Works and ServiceImports.
 const AWAITED: Duration = Duration::from_secs(60);
 
 const MESSAGE: &str = "False ManagedByKarmada: Karmada's own controllers import this service (ServiceImport shop/foo on the hub)";
 
-/// An object as Karmada puts it into a member.
+/// Returns an object as Karmada puts it into a member.
 fn karmadas(object: Object) -> Object {
     object.with(json!({"metadata": {"labels": {labels::KARMADA_MANAGED: "true"}}}))
 }
@@ -26,7 +26,7 @@ fn import_foo() -> Object {
     import("foo").with(json!({"spec": {"ports": ports}}))
 }
 
-/// Karmada's slice of the one that member1 has under that name.
+/// Returns Karmada's slice of the one that member1 has under that name.
 fn collected(name: &str, address: &str) -> Object {
     let managed = json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: labels::KARMADA_SLICE_CONTROLLER}}});
     let name = format!("imported-member1-{name}");
@@ -34,7 +34,7 @@ fn collected(name: &str, address: &str) -> Object {
     karmadas(slice.endpoint(address).with(managed))
 }
 
-/// A hub with Karmada, and foo in member1 of three, exported by nobody.
+/// Returns a hub with Karmada, and `foo` in member1 of three, without an export.
 fn beside_karmada() -> Environment {
     let mut env = env();
     env.hear_works(true);
@@ -47,12 +47,12 @@ fn beside_karmada() -> Environment {
     env
 }
 
-/// Somebody makes a ServiceImport on the hub, and Karmada a Service.
+/// Creates a ServiceImport on the hub as a user, and its Service as Karmada.
 fn import_on_hub(env: &mut Environment) {
     env.on_hub(import_foo()).on_hub(derived_foo()).settle();
 }
 
-/// The writes to members, but for the statuses of exports.
+/// Lists the writes to members, except the statuses of exports.
 fn to_members(env: &Environment) -> Vec<String> {
     let log = env.log().into_iter();
     log.filter(|line| !line.starts_with("hub") && !line.ends_with("patch ServiceExport"))

@@ -375,7 +375,8 @@ fn an_export_of_a_cluster_that_is_taken_out_says_so_before_the_cluster_is_gone()
     assert_eq!(env.addresses("member3", "derived-foo"), ["10.2.0.5"]);
 }
 
-/// Discovery of a front end that answers 404 looks like a member without definitions.
+/// Covers a front end that answers discovery with 404, which looks like a member without
+/// definitions.
 #[test]
 fn unreachable_member_keeps_its_exports_whatever_it_serves() {
     let mut env = exported();

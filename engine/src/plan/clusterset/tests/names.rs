@@ -5,7 +5,8 @@ use crate::fixtures::{key, name};
 
 const HTTP: &str = "http";
 
-/// Nothing of the import reaches the Service that a member has in the derived Service's place, and every export says so.
+/// Asserts that nothing of the import reaches the Service that a member has in the place of the
+/// derived one, and that every export reports that.
 fn assert_in_the_way(env: &Environment, of: &str, derived: &str) {
     let copies = env.copies("member3", derived);
     let of_clusterset = copies.iter().filter(|copy| {

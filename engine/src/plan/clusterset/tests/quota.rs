@@ -1,11 +1,11 @@
-//! What one member's exports may cost the others.
+//! Bounds on the cost of one member's exports for the others.
 
 use super::*;
 use crate::index::quota::Quota;
 
 const LATER: Duration = Duration::from_secs(61);
 
-/// member1 exports that service since that second, with that many bytes of annotations.
+/// Exports that service from member1, created at that second, with that many bytes of annotations.
 fn exports(env: &mut Environment, name: &str, second: u8, bytes: usize) {
     let created = format!("2026-01-01T00:00:{second:02}Z");
     let object = export(name).with(json!({

@@ -1,9 +1,10 @@
-//! While an exporter is unknown, what a member holds is the record of what it is to hold, and no record of any other's.
+//! Records of imports: while an exporter is unknown, the objects that a member holds are the record
+//! of its desired import, and no record for any other member.
 
 use super::*;
 use crate::fixtures::HUB_UID;
 
-/// What of an import and its derived Service must stay, of a member.
+/// Returns the specs of a member's import and derived Service, which must not change.
 fn held(env: &Environment, member: &str) -> [Value; 2] {
     [Kind::Import, Kind::Service].map(|kind| {
         let name = match kind {
@@ -14,7 +15,7 @@ fn held(env: &Environment, member: &str) -> [Value; 2] {
     })
 }
 
-/// `foo` in member1, which alone exports it, and two members that import it.
+/// Returns `foo` in member1, which alone exports it, and two members that import it.
 fn imported_by(set_up: impl Fn(&str, &mut Environment)) -> Environment {
     let mut env = env();
     for member in ["member1", "member2", "member3"] {
@@ -32,7 +33,7 @@ fn imported_by(set_up: impl Fn(&str, &mut Environment)) -> Environment {
     env
 }
 
-/// Another process takes over while the exporter is out of reach.
+/// Restarts the controller while the exporter is unreachable.
 fn unconfirmed(env: &mut Environment) -> &mut Environment {
     env.lose("member1").restart().forget_writes().settle()
 }
@@ -64,7 +65,7 @@ fn definitions_without_the_newer_fields_lose_no_preference_and_no_hints() {
     assert_eq!(env.log(), Vec::<String>::new(), "{:#?}", env.written);
 }
 
-/// An import that a member wrote as if causeway had.
+/// Returns an import that a member wrote as if causeway had.
 pub(super) fn forged() -> Object {
     let clusters = ["member1", "member2", "member3"].map(|name| json!({"cluster": name}));
     import("foo").port("forged", 9).with(json!({

@@ -1,4 +1,4 @@
-//! Whatever happens to an exported service, in whatever order.
+//! Random sequences of events of an exported service.
 
 mod picture;
 
@@ -22,7 +22,7 @@ use crate::model::{Item, ObjectId, Operation, Write};
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 
-/// Anything that may happen to a service in three members.
+/// Event of a service in three members.
 #[derive(Clone, Debug)]
 enum Step {
     Export {
@@ -46,7 +46,7 @@ enum Step {
     Import {
         ports: bool,
     },
-    /// A person makes a Service of the derived name, where there is none.
+    /// A user creates a Service of the derived name if the member has none.
     Occupy,
     Vacate,
     Spoil,
@@ -58,7 +58,7 @@ enum Step {
     Silence,
     Restart,
     Crash {
-        /// Which of the next writes arrive, by their bits.
+        /// Bits of the next writes that arrive.
         arrived: u8,
     },
     Expose,
@@ -68,14 +68,14 @@ enum Step {
     },
 }
 
-/// A step, and the member that it happens in where it happens in one.
+/// Step, with the member in which it happens if it happens in one.
 type At = (usize, Step);
 
 fn at(step: impl Strategy<Value = Step>) -> impl Strategy<Value = At> {
     (0..MEMBERS.len(), step)
 }
 
-/// What people ask for, and what their pods do.
+/// Generates requests of users, and changes of their pods.
 fn request() -> impl Strategy<Value = At> {
     at(prop_oneof![
         4 => (0..3u8, annotations())
@@ -90,7 +90,7 @@ fn request() -> impl Strategy<Value = At> {
     ])
 }
 
-/// What hides the members from the controller and changes nothing.
+/// Generates events that hide the members from the controller and change nothing.
 fn loss() -> impl Strategy<Value = At> {
     at(prop_oneof![
         3 => Just(Step::Lose),
@@ -100,7 +100,7 @@ fn loss() -> impl Strategy<Value = At> {
     ])
 }
 
-/// What people and accidents take away, or take the place of.
+/// Generates removals by users and accidents, and objects that take a name.
 fn removal() -> impl Strategy<Value = At> {
     at(prop_oneof![
         3 => Just(Step::NoExport),
@@ -121,7 +121,7 @@ fn step() -> impl Strategy<Value = At> {
     prop_oneof![3 => request(), 1 => loss(), 2 => removal()]
 }
 
-/// Changes whose result does not depend on what the controller wrote before.
+/// Generates changes whose result does not depend on earlier writes of the controller.
 fn change() -> impl Strategy<Value = At> {
     let is_independent = |(_, step): &At| {
         !matches!(
@@ -146,7 +146,7 @@ fn has_preference(step: &Step) -> bool {
     matches!(step, Step::Export { annotations, .. } if !annotations[labels::PREFER].is_null())
 }
 
-/// Keeps the endpoints of unreachable members, whatever the export asks for.
+/// Holds the endpoints of unreachable members, whatever the export requests.
 fn patient((member, mut step): At) -> At {
     if let Step::Export { annotations, .. } = &mut step {
         annotations[labels::UNREACHABLE] = Value::Null;
@@ -154,7 +154,7 @@ fn patient((member, mut step): At) -> At {
     (member, step)
 }
 
-/// One member is lost after some of the changes, and back after some more.
+/// Loss of one member after some of the changes, until after some more.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     member: usize,
@@ -174,14 +174,15 @@ fn outage() -> impl Strategy<Value = Outage> {
     })
 }
 
-/// An environment, and what the test knows of it that the controller may not.
+/// Environment, with the state of members that the controller may not observe.
 struct Story {
     env: Environment,
     disconnected: BTreeSet<&'static str>,
     drained: BTreeSet<&'static str>,
 }
 
-/// Members that differ: two have both address families, one is old, with one family and the first definitions.
+/// Joins members that differ: two have both address families; one is old, with one family and the
+/// first definitions.
 fn join(env: &mut Environment, member: &str) {
     env.silent_member(member).on_hub(located(member));
     if member == "member2" {
@@ -199,7 +200,7 @@ fn join(env: &mut Environment, member: &str) {
     }
 }
 
-/// Three members with `foo` and its pods, exported by the first of them.
+/// Returns three members with `foo` and its pods, which the first of them exports.
 fn story(publish: bool) -> Story {
     let mut env = env();
     env.settings.publish_exports = publish;
@@ -218,7 +219,7 @@ fn story(publish: bool) -> Story {
     }
 }
 
-/// An export without annotations.
+/// Returns an export without annotations.
 fn exported(team: u8) -> Step {
     Step::Export {
         team,
@@ -242,7 +243,7 @@ fn exposed_service(headless: bool, ports: u8) -> Object {
     made
 }
 
-/// What a Service says of its affinity, as a server that fills in the defaults stores it.
+/// Returns the affinity of a Service, as an API server that fills in the defaults stores it.
 fn affinity(sticky: bool) -> Value {
     match sticky {
         true => {
@@ -381,7 +382,7 @@ impl Story {
         }
     }
 
-    /// A person deletes what causeway wrote.
+    /// Deletes, as a user, the objects that causeway wrote.
     fn clear(&mut self, member: &str, kind: Kind) {
         let all = self.env.members[member].all(kind);
         let own = all.filter(|object| is_ours(object)).map(name_of);
@@ -390,7 +391,7 @@ impl Story {
         }
     }
 
-    /// A person changes what causeway wrote.
+    /// Changes, as a user, the objects that causeway wrote.
     fn spoil(&mut self, member: &str) {
         let mut spec = affinity(true);
         spec["ports"] = json!([]);
@@ -414,7 +415,7 @@ impl Story {
         self.env.reconnect(member).introduce(member).list(member);
     }
 
-    /// Whether some member exports the service, and the controller can know that.
+    /// Whether some member exports the service, and the controller can observe that.
     fn is_exported(&self) -> bool {
         MEMBERS.iter().any(|member| {
             let get = |kind| self.env.members[*member].get(kind, NAMESPACE, "foo");
@@ -454,7 +455,8 @@ impl Story {
     }
 }
 
-/// Lets everything come to its end; the members' own controllers catch up, and the hub answers what it is asked.
+/// Waits until all work has ended. The members' own controllers catch up, and the hub answers
+/// requests.
 fn rest(env: &mut Environment) {
     env.pass(GRACE + GRACE);
     for member in MEMBERS {
@@ -468,7 +470,7 @@ fn rest(env: &mut Environment) {
     }
 }
 
-/// The member's own controllers: slices have the ports of their Service.
+/// Acts as the member's own controllers: slices get the ports of their Service.
 fn follow(env: &mut Environment, member: &str) {
     let server = &env.members[member];
     let Some(service) = server.get(Kind::Service, NAMESPACE, "foo") else {
@@ -500,7 +502,8 @@ fn name_of(object: &Value) -> String {
     name.expect("a name").to_owned()
 }
 
-/// Another env, in which nothing ever happened but that people made what is there now.
+/// Returns another environment in which the same objects of users were created, and nothing else
+/// happened.
 fn without_a_past(story: &Story) -> Environment {
     let mut fresh = env();
     fresh.settings.publish_exports = story.env.settings.publish_exports;
@@ -538,7 +541,8 @@ fn without_a_past(story: &Story) -> Environment {
     fresh
 }
 
-/// By what objects are put in order: an export by what was written on it, then, like all else, by its creation.
+/// Returns the sort key of objects: an export is ordered by the time that causeway wrote on it,
+/// then, like all others, by its creation.
 fn age(object: &Value) -> [String; 2] {
     let created = object["metadata"]["creationTimestamp"].to_string();
     let mut conditions = object["status"]["conditions"]
@@ -550,7 +554,7 @@ fn age(object: &Value) -> [String; 2] {
     [since.unwrap_or_else(|| created.clone()), created]
 }
 
-/// An object as a person made it: without what a server and causeway added.
+/// Returns an object as a user created it, without the fields that a server and causeway added.
 fn as_made(kind: Kind, object: &Value) -> Object {
     let mut value = object.clone();
     value["status"] = Value::Null;
@@ -766,7 +770,8 @@ fn what_a_member_says_in_its_import_is_not_repeated_in_the_exports_of_others() {
     }
 }
 
-/// Found by `make long`: nobody had recorded the new exporter when the process was killed, and the next one cannot tell whether it is one.
+/// Reproduces a failure that `make long` found: the new exporter was not recorded when the process
+/// was killed, and the next process cannot decide whether it is one.
 #[test]
 fn an_import_ends_with_the_exporter_that_it_records_while_a_new_one_is_unconfirmed_and_is_back_after_a_second_list()
  {

@@ -11,7 +11,7 @@ fn names() -> Object {
     slice("foo-names", "foo").port("http", 8080).with(names)
 }
 
-/// The slice of that name with endpoints that are no list of addresses.
+/// Returns the slice of that name with endpoints that are no list of addresses.
 pub(super) fn unreadable(env: &Environment, name: &str) -> ObservedSlice {
     let stored = env.members["member1"].get(Kind::Slice, "shop", name);
     let mut stored = stored.expect("a slice").clone();

@@ -1,4 +1,4 @@
-//! Slices of other writers beside those that Kubernetes keeps.
+//! Slices of other writers beside those that Kubernetes maintains.
 
 use super::*;
 use crate::explain::tests::explained;
@@ -8,13 +8,13 @@ const COPIED: &str = "True Ready: shop/foo can be reached from 1 cluster, backed
 const DISAGREE: &str = "; in member1 EndpointSlice foo-by-hand and those that Kubernetes keeps \
                         (foo-abc) disagree on which endpoints are ready";
 
-/// A slice that the mirroring controller made from Endpoints.
+/// Returns a slice that the mirroring controller made from Endpoints.
 fn mirrored() -> Object {
     let manager = json!({labels::SLICE_MANAGED_BY: labels::SLICE_MIRRORING_CONTROLLER});
     abc().with(json!({"metadata": {"labels": manager}}))
 }
 
-/// A slice of port 8080 that bears no managed-by label.
+/// Returns a slice of port 8080 without a managed-by label.
 fn by_hand() -> Object {
     let bare = json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: null}}});
     slice("foo-by-hand", "foo").port("http", 8080).with(bare)
@@ -24,7 +24,7 @@ fn endpoint(address: &str, ready: bool) -> Value {
     json!({"addresses": [address], "conditions": {"ready": ready}})
 }
 
-/// A mirrored slice and one by hand, with the readiness that each has for 10.1.0.5.
+/// Returns a mirrored slice and one written by hand, with the readiness that each has for 10.1.0.5.
 fn written_twice(mirrored_ready: bool, by_hand_ready: bool) -> [Object; 2] {
     let with = |slice: Object, ready| slice.endpoint_with(endpoint("10.1.0.5", ready));
     [

@@ -20,7 +20,7 @@ fn addresses(env: &Environment) -> Vec<Value> {
         .collect()
 }
 
-/// Two members, each with a load balancer.
+/// Returns an environment of two members, each with a load balancer.
 fn gathered() -> Environment {
     let mut env = env();
     env.member("member1").on("member1", balanced("192.0.2.1"));

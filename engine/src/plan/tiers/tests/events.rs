@@ -1,4 +1,4 @@
-//! The Events that report promotions and demotions.
+//! Events that report promotions and demotions.
 
 use causeway::api::labels;
 use serde_json::json;

@@ -14,7 +14,7 @@ pub(super) fn foo() -> Object {
     service("foo").port("http", 80)
 }
 
-/// The slice of a member: the last part of each address, and whether it is ready.
+/// Returns the slice of a member, from the last part of each address and its readiness.
 pub(super) fn source(member: &str, endpoints: &[(u8, bool)]) -> Object {
     let number = member.trim_start_matches("member");
     let source = slice("foo-abc", "foo").port("http", 8080);
@@ -30,7 +30,7 @@ pub(super) fn annotated(object: Object, annotations: Value) -> Object {
     object.with(json!({"metadata": {"annotations": annotations}}))
 }
 
-/// Three members that have two ready endpoints each.
+/// Returns an environment of three members that have two ready endpoints each.
 pub(super) fn three() -> Environment {
     let mut env = env();
     for (member, region, zone) in [
@@ -45,7 +45,8 @@ pub(super) fn three() -> Environment {
     env
 }
 
-/// They provide `foo` to each other by a MultiClusterService with these annotations.
+/// Returns an environment of [`three`] members that provide `foo` to each other by a
+/// MultiClusterService with these annotations.
 pub(super) fn native(annotations: Value) -> Environment {
     let mut env = three();
     env.on_hub(foo()).on_hub(annotated(mcs("foo"), annotations));
@@ -53,7 +54,7 @@ pub(super) fn native(annotations: Value) -> Environment {
     env
 }
 
-/// They export `foo` with these annotations.
+/// Returns an environment of [`three`] members that export `foo` with these annotations.
 pub(super) fn exported(annotations: Value) -> Environment {
     let mut env = three();
     for member in MEMBERS {
@@ -64,7 +65,7 @@ pub(super) fn exported(annotations: Value) -> Environment {
     env
 }
 
-/// How the copies of a member stand: `member2: ready, member3: standby`.
+/// Describes the roles of a member's copies: `member2: ready, member3: standby`.
 pub(super) fn standings(env: &Environment, consumer: &str) -> String {
     standings_of(&env.copies(consumer, "foo"))
 }
@@ -365,8 +366,8 @@ fn ready_names_the_clusters_whose_region_is_not_known() {
     );
 }
 
-/// Slices of member2 that a Service of one port and IPv4 alone leads to in part or not at all, and what
-/// is copied of them.
+/// Returns slices of member2 that a Service of one port and IPv4 alone leads to in part or not at
+/// all, and a description of their copied part.
 pub(super) fn unusable() -> [(&'static str, Object, &'static str); 3] {
     let one = |slice: Object, address: &str| {
         let conditions = json!({"ready": true, "serving": true, "terminating": false});

@@ -1,4 +1,5 @@
-//! Whatever happens to the pods, in whatever order: what a reader of the rules expects is what every consumer holds.
+//! Simulation of failover: after any sequence of pod changes, preferences, outages and restarts,
+//! every consumer holds the copies that the rules require.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::plan::tiers::HOLD;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many endpoints of a member are ready, of so many.
+    /// Sets the number of ready endpoints of a member and of all its endpoints.
     Pods {
         member: usize,
         ready: u8,
@@ -57,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a reader of the rules knows.
+/// Reference model of the rules of failover.
 struct Reader {
     pods: BTreeMap<&'static str, (u8, u8)>,
     prefer: &'static str,
@@ -65,7 +66,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The tiers of a consumer, nearest first, each with its clusters.
+    /// Returns the tiers of a consumer, nearest first, each with its clusters.
     fn tiers(&self, consumer: &str) -> Vec<Vec<&'static str>> {
         let region = |member: &str| member != "member3";
         let mut left: Vec<_> = MEMBERS.to_vec();
@@ -84,7 +85,7 @@ impl Reader {
         tiers
     }
 
-    /// How many of the tiers carry, going by the rules.
+    /// Returns the number of active tiers according to the rules.
     fn carrying(&self, consumer: &str) -> usize {
         let tiers = self.tiers(consumer);
         let has_enough = |tier: &Vec<&str>| {
@@ -112,7 +113,7 @@ fn pods(ready: u8, total: u8) -> Vec<(u8, bool)> {
         .collect()
 }
 
-/// Ready and standby endpoints of a consumer's copies, per provider.
+/// Counts ready and standby endpoints of a consumer's copies, per provider.
 fn usable(copies: &[EndpointSlice]) -> BTreeMap<String, (usize, usize)> {
     let mut found = BTreeMap::new();
     for copy in copies {

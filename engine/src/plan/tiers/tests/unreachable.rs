@@ -1,4 +1,4 @@
-//! Providers that cannot be reached, and what a service asks for then.
+//! Unreachable providers, and the requests of a service for them.
 
 use std::time::Duration;
 
@@ -205,7 +205,7 @@ fn endpoints_of_an_unreachable_provider_stay_where_the_service_cannot_use_the_ot
     assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
 }
 
-/// The Cluster of member3, whose Ready condition has been False for that reason since that time.
+/// Returns the Cluster of member3, whose Ready condition has been False for a reason since a time.
 fn recorded(reason: &str, since: &str) -> Object {
     let ready = json!({"type": "Ready", "status": "False", "reason": reason, "message": "",
         "lastTransitionTime": since, "observedGeneration": 1});

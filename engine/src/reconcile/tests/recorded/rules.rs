@@ -1,7 +1,7 @@
-//! A scenario for each rule that takes a copy out of what a consumer should hold.
+//! Scenario for each rule that removes a copy from the desired state of a consumer.
 //!
-//! Each begins with a service that member1 and member2 provide to member3, and then one thing changes.
-//! All later writes are recorded in `rules.txt`, whole.
+//! Each begins with a service that member1 and member2 provide to member3, and then one thing
+//! changes. All later writes are recorded in `rules.txt`, whole.
 
 use std::time::Duration;
 
@@ -15,24 +15,25 @@ use crate::fixtures::objects::{
 use crate::fixtures::{Environment, env};
 use crate::model::{Failure, FailureKind};
 
-/// Longer than every grace, patience and hold of a scenario.
+/// Time longer than every grace, patience and hold of a scenario.
 const LONG: Duration = Duration::from_secs(3600);
-/// The patience of providers that do not answer.
+/// Time after which the endpoints of unreachable providers are withdrawn.
 const TTL: Duration = Duration::from_secs(600);
 const CONSUMER: &str = "member3";
 
-/// A change, and whose copies the consumer holds afterwards.
+/// Change, and the copies that the consumer holds afterwards.
 pub(super) struct Rule {
-    /// What changes.
+    /// Description of the change.
     pub(super) name: &'static str,
     begin: fn() -> Environment,
     change: fn(&mut Environment),
-    /// The providers whose copies are left, sorted.
+    /// Providers whose copies are left, sorted.
     pub(super) left: &'static str,
 }
 
 impl Rule {
-    /// Plays the scenario: the writes that follow from the change, and whose copies are left.
+    /// Plays the scenario. Returns the writes that follow from the change, and the providers whose
+    /// copies are left.
     pub(super) fn play(&self) -> (Vec<String>, String) {
         let mut env = (self.begin)();
         let before = holders(&env);
@@ -46,7 +47,7 @@ impl Rule {
     }
 }
 
-/// Whose copies the consumer holds, sorted.
+/// Returns the providers whose copies the consumer holds, sorted.
 fn holders(env: &Environment) -> String {
     let copies = [
         env.copies(CONSUMER, "foo"),
@@ -113,7 +114,7 @@ fn exported() -> Environment {
     exported_as(json!({}))
 }
 
-/// Both providers export the service, with these annotations.
+/// Returns an environment in which both providers export the service, with these annotations.
 fn exported_as(annotations: Value) -> Environment {
     let mut env = members();
     for provider in ["member1", "member2"] {
@@ -124,7 +125,7 @@ fn exported_as(annotations: Value) -> Environment {
     env
 }
 
-/// Changes what causeway or a person wrote in a cluster.
+/// Changes an object that causeway or a person wrote in a cluster.
 fn amend(env: &mut Environment, cluster: &str, (kind, name): (Kind, &str), part: Value) {
     let there = env.members[cluster].get(kind, NAMESPACE, name).cloned();
     let value = there.expect("an object");

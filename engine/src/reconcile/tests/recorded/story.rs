@@ -1,4 +1,4 @@
-//! What happens to one service, as a seed decides it: the same for ever, whatever libraries come and go.
+//! Story of one service that a seed decides: always the same, whatever libraries come and go.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::model::served::{ImportFields, ServedImports};
 use crate::model::{Failure, FailureKind};
 
 const MEMBERS: [&str; 4] = ["member1", "member2", "member3", "member4"];
-/// How many of them are there at first.
+/// Number of members at first.
 const AT_FIRST: usize = 3;
-/// Releases of Kubernetes around those that changed what is written; the first is too old to take part.
+/// Releases of Kubernetes around those that changed the writes; the first is too old to take part.
 const RELEASES: [(u32, u32); 8] = [
     (1, 20),
     (1, 21),
@@ -30,7 +30,7 @@ const RELEASES: [(u32, u32); 8] = [
     (1, 34),
 ];
 
-/// Which ways lead to the service.
+/// Exposures of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exposures {
     /// A MultiClusterService.
@@ -41,7 +41,7 @@ pub(super) enum Exposures {
     Both,
 }
 
-/// The service, its members, and what has been written.
+/// State of a story: the service, its members, and the writes so far.
 pub(super) struct Story {
     random: Random,
     env: Environment,
@@ -51,15 +51,15 @@ pub(super) struct Story {
     lines: Vec<String>,
 }
 
-/// What is done, for a person; empty where there was nothing to do.
+/// Step of a story. Returns its description for a person; empty if the step did nothing.
 type Step = fn(&mut Story) -> String;
 
-/// What happens whichever way the service is exposed; what stands here twice happens twice as often.
+/// Steps for every exposure; a step in this list twice happens twice as often.
 const ANYWHERE: [Step; 19] = [
     pods, pods, pods, pods, pods, no_pods, readiness, readiness, readiness, lose, lose, back, back,
     silence, drain, restart, crash, wait, upgrade,
 ];
-/// What is rare.
+/// Rare steps.
 const SELDOM: [Step; 4] = [join, leave, refuse, clear];
 const NATIVE: [Step; 9] = [
     exposure,
@@ -87,7 +87,7 @@ const CLUSTERSET: [Step; 11] = [
 ];
 
 impl Story {
-    /// The beginning of the story of that seed.
+    /// Returns the beginning of the story of that seed.
     pub(super) fn of(seed: u64) -> Self {
         let mut random = Random(seed);
         let exposures = match seed % 3 {
@@ -130,7 +130,7 @@ impl Story {
         self.note("the beginning");
     }
 
-    /// All that is written, by steps, of which there are so many.
+    /// Plays that number of steps. Returns all writes, by step.
     pub(super) fn play(mut self, steps: usize) -> Vec<String> {
         for _ in 0..steps {
             let step = self.choose();
@@ -173,7 +173,7 @@ impl Story {
         }
     }
 
-    /// Notes what was written since the last time, below what was done.
+    /// Records the writes since the last step, below the description of the step.
     fn note(&mut self, done: &str) {
         self.lines.push(format!("# {done}"));
         let written = std::mem::take(&mut self.env.written);
@@ -201,7 +201,7 @@ impl Story {
         there
     }
 
-    /// `foo` with some ports, as a person writes it.
+    /// Returns `foo` with some ports, as a person writes it.
     fn ports(&mut self) -> Object {
         let named = [("http", 80, "TCP"), ("grpc", 81, "TCP"), ("dns", 53, "UDP")];
         let count = 1 + self.random.below(named.len() as u64);
@@ -229,7 +229,7 @@ impl Story {
         made
     }
 
-    /// A slice of a member with some endpoints.
+    /// Returns a slice of a member with some endpoints.
     fn slice(&mut self, member: &str, number: u64) -> Object {
         let mut made = slice(&format!("foo-{number}"), "foo")
             .port("http", 8080)
@@ -258,7 +258,7 @@ impl Story {
         made
     }
 
-    /// The conditions of an endpoint; most are ready.
+    /// Returns the conditions of an endpoint; most are ready.
     fn conditions(&mut self) -> Value {
         let ready = json!({"ready": true, "serving": true, "terminating": false});
         let others = [
@@ -332,7 +332,7 @@ fn no_pods(story: &mut Story) -> String {
     format!("{member}: no pods")
 }
 
-/// All endpoints of a member become alike: ready, unready, or terminating.
+/// Makes all endpoints of a member alike: ready, unready, or terminating.
 fn readiness(story: &mut Story) -> String {
     let member = story.member();
     let conditions = story.conditions();
@@ -390,7 +390,7 @@ fn restart(story: &mut Story) -> String {
     "restart".to_owned()
 }
 
-/// Pods change, and the process is killed while it writes.
+/// Changes pods, and kills the process while it writes.
 fn crash(story: &mut Story) -> String {
     let done = pods(story);
     let arrived = u8::try_from(story.random.below(256)).expect("eight bits");
@@ -422,7 +422,7 @@ fn join(story: &mut Story) -> String {
     format!("{member}: joined")
 }
 
-/// A member is removed, if that comes to its end.
+/// Removes a member, which leaves the story if the removal ends in time.
 fn leave(story: &mut Story) -> String {
     if story.here.len() < AT_FIRST {
         return String::new();
@@ -441,7 +441,7 @@ fn leave(story: &mut Story) -> String {
     format!("{member}: removed")
 }
 
-/// A member refuses writes of a kind, or takes all again.
+/// Makes a member refuse writes of a kind, or accept all again.
 fn refuse(story: &mut Story) -> String {
     let member = story.member();
     let kind = *story.random.of(&[Kind::Slice, Kind::Service, Kind::Import]);
@@ -451,7 +451,7 @@ fn refuse(story: &mut Story) -> String {
     format!("{member}: refuses {kind:?}: {refuses}")
 }
 
-/// A person deletes what causeway wrote.
+/// Deletes objects that causeway wrote, as a person does.
 fn clear(story: &mut Story) -> String {
     let member = story.member();
     let kind = *story.random.of(&[Kind::Slice, Kind::Service, Kind::Import]);
@@ -516,7 +516,7 @@ fn foreign_service(story: &mut Story) -> String {
     format!("{member}: a Service of a person's")
 }
 
-/// Somebody applies over the Service that is there.
+/// Applies over an existing Service, as a person does.
 fn applied(story: &mut Story) -> String {
     let member = story.member();
     let there = story.env.members[member].get(Kind::Service, NAMESPACE, "foo");
@@ -578,7 +578,7 @@ fn own_import(story: &mut Story) -> String {
     format!("{member}: an import of a person's")
 }
 
-/// A person makes a Service of the derived name, where there is none.
+/// Creates a Service of the derived name, as a person does, if it is missing.
 fn occupy(story: &mut Story) -> String {
     let member = story.member();
     if story.has(member, Kind::Service, "derived-foo") {
@@ -599,7 +599,7 @@ fn vacate(story: &mut Story) -> String {
     format!("{member}: the person's derived-foo is gone")
 }
 
-/// A person changes what causeway wrote.
+/// Changes an object that causeway wrote, as a person does.
 fn spoil(story: &mut Story) -> String {
     let member = story.member();
     let there = story.env.members[member].get(Kind::Import, NAMESPACE, "foo");
@@ -621,7 +621,7 @@ fn name_of(object: &Value) -> String {
     name.expect("a name").to_owned()
 }
 
-/// Choices that follow from a seed (splitmix64), and from nothing else.
+/// Random choices that depend on a seed (splitmix64) alone.
 struct Random(u64);
 
 impl Random {
@@ -637,7 +637,7 @@ impl Random {
         self.next() % limit
     }
 
-    /// Whether something happens that does so once in `times`.
+    /// Returns true once in `times`, on average.
     fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -651,7 +651,7 @@ impl Random {
         &all[self.index(all.len())]
     }
 
-    /// Some of these, in their order; perhaps none, perhaps all.
+    /// Returns some of these, in their order; perhaps none, perhaps all.
     fn some<T: Copy>(&mut self, all: &[T]) -> Vec<T> {
         all.iter().copied().filter(|_| self.once_in(2)).collect()
     }

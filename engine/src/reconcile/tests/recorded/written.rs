@@ -1,4 +1,4 @@
-//! A write as a line of text: where to, what, and the whole content.
+//! Text form of a write: cluster, operation, and the whole content.
 
 use causeway::api::labels;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model::{ObjectId, Operation, Write};
 
-/// The write, as it is compared.
+/// Returns the write as the line that is compared.
 pub(super) fn line(to: &str, write: &Write) -> String {
     let operation = write.operation();
     let events = write.events().iter();
@@ -33,7 +33,7 @@ pub(super) fn line(to: &str, write: &Write) -> String {
     line
 }
 
-/// What kind of operation a line is of: `patch the status of ServiceImport`.
+/// Returns the operation of a line: `patch the status of ServiceImport`.
 pub(super) fn operation_of(line: &str) -> Option<String> {
     let (described, _) = line
         .strip_prefix('#')
@@ -45,7 +45,7 @@ pub(super) fn operation_of(line: &str) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// In which version the object is written, where there are several.
+/// Returns the version in which the object is written, if the kind has several.
 fn version(write: &Write) -> String {
     match write.object() {
         ObjectId::ServiceExport(version, _)
@@ -77,7 +77,7 @@ fn value(object: &impl Serialize) -> Value {
     serde_json::to_value(object).expect("an object is JSON")
 }
 
-/// An annotation is no part of what is compared: it came after the record.
+/// Removes an annotation that is not compared: it was introduced after the record.
 fn leave_out(content: &mut Value) {
     let Some(metadata) = content["metadata"].as_object_mut() else {
         return;

@@ -1,4 +1,4 @@
-//! What is said of exports that disagree.
+//! Reports of exports that disagree.
 
 use causeway::api::{bounds, labels};
 use serde_json::{Value, json};
@@ -232,7 +232,7 @@ fn a_condition_tells_all_conflicts_in_one_line_of_reasonable_length() {
     assert!(!message.contains(char::is_control), "{message}");
 }
 
-/// Two exports that agree on nothing, the texts of which are long and in any script.
+/// Returns two exports that agree on nothing and have long texts in several scripts.
 fn all_differ() -> [Export; 2] {
     let text = "ä\n€𝄞".repeat(500);
     let sticky = |seconds: i32| json!({"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": seconds}}});

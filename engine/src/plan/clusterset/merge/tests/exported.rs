@@ -1,4 +1,4 @@
-//! Which labels and annotations are exported.
+//! Selection of exported labels and annotations.
 
 use causeway::api::labels;
 use serde_json::json;

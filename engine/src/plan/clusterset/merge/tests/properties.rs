@@ -1,4 +1,4 @@
-//! What holds of the exports of any service.
+//! Properties of the exports of any service.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ const FAMILIES: [&[&str]; 5] = [
     &[],
 ];
 
-/// Ports as Services have them, and lists that no API server stores.
+/// Generates ports as Services have them, and lists that no API server stores.
 fn ports() -> impl Strategy<Value = Value> {
     let port = (
         select(&NAMES[..]),
@@ -77,7 +77,7 @@ fn any_export(member: u8) -> impl Strategy<Value = Export> {
     })
 }
 
-/// Exports of one to five clusters, the oldest first.
+/// Generates exports of one to five clusters, the oldest first.
 fn exports() -> impl Strategy<Value = Vec<Export>> {
     let all = (1..=5u8).map(any_export).collect::<Vec<_>>();
     (all, 1..=5usize).prop_map(|(mut all, count)| {
@@ -93,7 +93,7 @@ fn exports() -> impl Strategy<Value = Vec<Export>> {
     })
 }
 
-/// An export of what is imported, by one cluster alone.
+/// Returns the import's shape as the export of one cluster alone.
 fn as_export(shape: &ImportShape) -> Export {
     let port = |port: &ImportPort| {
         let id = port.port.id;
@@ -113,7 +113,7 @@ fn as_export(shape: &ImportShape) -> Export {
     )
 }
 
-/// Ports without the names that they have only because there are several.
+/// Returns ports without the names that they have only because there are several.
 fn unnamed(ports: &[ImportPort]) -> Vec<ImportPort> {
     let without = |port: &ImportPort| {
         let mut port = port.clone();
@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// The name of a port among others.
+/// Returns the name of a port among others.
 fn as_named(port: &ServicePort) -> String {
     match port.name.is_empty() {
         true => format!(

@@ -1,4 +1,4 @@
-//! What an environment holds in the end, so that it can be compared with another.
+//! Final content of an environment, for comparison with another.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use super::is_ours;
 use crate::fixtures::Environment;
 use crate::fixtures::objects::{Kind, NAMESPACE};
 
-/// What the members hold, without identities, versions and times. Addresses and owners are what they should be.
+/// Returns the objects of the members, without identities, versions and times. Asserts that
+/// addresses and owners are the desired ones.
 pub(super) fn picture(env: &Environment) -> BTreeSet<String> {
     let kinds = [Kind::Service, Kind::Slice, Kind::Export, Kind::Import];
     let mut all = BTreeSet::new();
@@ -40,7 +41,8 @@ pub(super) fn picture(env: &Environment) -> BTreeSet<String> {
     all
 }
 
-/// The identities of the objects that causeway wrote, and the endpoints that clients use by them.
+/// Returns the identities of the objects that causeway wrote, and the endpoints that clients use by
+/// them.
 pub(super) fn held(env: &Environment) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for (member, server) in &env.members {
@@ -106,7 +108,7 @@ fn without_identity(mut object: Value) -> Value {
     object
 }
 
-/// What is said, but for the addresses of Services.
+/// Returns a message without the addresses of Services.
 fn without_addresses(message: &str) -> String {
     let parts = message.split("10.96.0.");
     let parts = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
@@ -128,7 +130,7 @@ fn without_the_empty(value: Value) -> Value {
     }
 }
 
-/// What each has and the other has not.
+/// Returns the elements that only the first set has, and those that only the other has.
 pub(super) fn differences(
     one: &BTreeSet<String>,
     other: &BTreeSet<String>,
