@@ -160,7 +160,31 @@ async fn stored(
     Ok(server.request(api(server, object)?.get_opt(name)).await?)
 }
 
+/// Applies an object. Takes over fields that causeway's own programs wrote, such as those of version
+/// 0.1, without `force`, too.
 async fn patch(
+    server: &ApiServer,
+    object: &DynamicObject,
+    run: Run,
+    force: bool,
+) -> Result<DynamicObject, ObjectError> {
+    match apply_patch(server, object, run, force).await {
+        Err(ObjectError::Request(RequestError::Conflict { message, .. })) if is_own(&message) => {
+            apply_patch(server, object, run, true).await
+        }
+        patched => patched,
+    }
+}
+
+/// Whether all managers that a conflict names are causeway's own programs. The API server names each
+/// as `with "MANAGER"`.
+fn is_own(conflict: &str) -> bool {
+    let managers = conflict.split("with \"").skip(1);
+    let mut managers = managers.map(|rest| rest.split('"').next()).peekable();
+    managers.peek().is_some() && managers.all(|manager| manager == Some(labels::MANAGER))
+}
+
+async fn apply_patch(
     server: &ApiServer,
     object: &DynamicObject,
     run: Run,
@@ -221,6 +245,24 @@ fn api(server: &ApiServer, object: &DynamicObject) -> Result<Api<DynamicObject>,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_of_causeways_own_programs_are_taken_over() {
+        for (conflict, own) in [
+            (
+                r#"Apply failed with 1 conflict: conflict with "causeway" using v1: .metadata.labels.a"#,
+                true,
+            ),
+            (
+                r#"2 conflicts: conflicts with "causeway": - .a conflicts with "kubectl-label" using v1: - .a"#,
+                false,
+            ),
+            (r#"conflict with "causeway-fork" using v1: .a"#, false),
+            ("the object has been modified", false),
+        ] {
+            assert_eq!(is_own(conflict), own, "{conflict}");
+        }
+    }
 
     #[test]
     fn objects_are_spoken_of_as_kubectl_does() {

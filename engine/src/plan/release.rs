@@ -40,7 +40,7 @@ pub enum Field {
 /// `appProtocol` (ServiceAppProtocol, on since 1.19), `endpoints[].nodeName`
 /// (EndpointSliceNodeName, on since 1.21) and `zone` (discovery.k8s.io/v1), SCTP (SCTPSupport, on
 /// since 1.19). ServiceImports have the fields of their definition, which causeway reads
-/// ([`crate::member`]).
+/// (the member module of causeway-controller).
 pub const SINCE: [(Field, &str, u32); 6] = [
     // KEP-1672: alpha in 1.20.
     (
