@@ -84,30 +84,10 @@ async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, Failure
                 delete(to.of::<Service>(key), "Service", key, &key.name, observed).await?;
             Ok(Ack::Deleted(DeletedObject::Service { key, uid }))
         }
-        DeleteSlice(id, observed) => {
-            let (key, uid) = delete(
-                to.slices(id),
-                "EndpointSlice",
-                &id.service,
-                &id.name,
-                observed,
-            )
-            .await?;
-            let name = id.name.clone();
-            Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))
-        }
+        DeleteSlice(id, observed) => delete_slice(to, id, observed).await,
         DeleteResidue(id, observed, hub) => {
             remove_copied_labels(to.of(&id.service), &id.service.name, hub).await?;
-            let (key, uid) = delete(
-                to.slices(id),
-                "EndpointSlice",
-                &id.service,
-                &id.name,
-                observed,
-            )
-            .await?;
-            let name = id.name.clone();
-            Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))
+            delete_slice(to, id, observed).await
         }
         DeleteExport(version, key, observed) => {
             let exports = to.exports(version, key);
@@ -221,6 +201,17 @@ fn named<K: Resource>(stored: K, name: &str) -> Result<K, Failure> {
 fn no_proof() -> Failure {
     let text = "the answer is neither the object nor a Status Success";
     Failure::new(FailureKind::Other, text)
+}
+
+async fn delete_slice(
+    to: &Cluster<'_>,
+    id: &SliceId,
+    observed: &ObservedVersion,
+) -> Result<Ack, Failure> {
+    let slices = to.slices(id);
+    let (key, uid) = delete(slices, "EndpointSlice", &id.service, &id.name, observed).await?;
+    let name = id.name.clone();
+    Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))
 }
 
 /// Removes that hub's label, and what came with it, from the Endpoints of a Service, if they exist.
