@@ -192,7 +192,7 @@ impl Member {
     pub(super) fn reported_state(&self, now: TimePoint) -> (MemberState, Option<TimePoint>) {
         match self.member_state() {
             refused @ MemberState::Refused(_) => (refused, None),
-            state => self.outage.reported(state, now),
+            state => self.outage.reported(state, MemberState::Syncing, now),
         }
     }
 
@@ -429,7 +429,8 @@ impl Member {
     /// Returns what statuses report of [`Member::membership`], and the time at which it changes
     /// without an event.
     pub fn reported_membership(&self, now: TimePoint) -> (Membership, Option<TimePoint>) {
-        self.clusterset_outage.reported(self.membership(), now)
+        self.clusterset_outage
+            .reported(self.membership(), Membership::Unknown, now)
     }
 
     /// Returns the version in which the member's exports are watched, if they are.

@@ -29,17 +29,6 @@ pub(super) struct Outage<S> {
     last: Option<S>,
 }
 
-/// State that statuses report.
-#[derive(Debug)]
-pub(super) enum Reported<S> {
-    /// The current state.
-    Current,
-    /// The state that they reported before, until that time.
-    AsBefore(TimePoint),
-    /// The failing state, and the time at which it changes without an event, if it does.
-    Failing(S, Option<TimePoint>),
-}
-
 impl<S> Default for Outage<S> {
     fn default() -> Self {
         Self {
@@ -78,21 +67,27 @@ impl<S: Clone> Outage<S> {
         self.last = Some(failing(began));
     }
 
-    /// Returns what statuses report at that time.
-    pub(super) fn report(&self, now: TimePoint) -> Reported<S> {
+    /// Returns the state that statuses report at that time, and the time at which it changes without
+    /// an event. `unsettled` leaves a status as it is.
+    pub(super) fn reported(
+        &self,
+        current: S,
+        unsettled: S,
+        now: TimePoint,
+    ) -> (S, Option<TimePoint>) {
         let (Some(began), Some(last)) = (self.began, &self.last) else {
-            return Reported::Current;
+            return (current, None);
         };
         let due = began.after(REPORTED_AFTER);
         let was_reported = |by: TimePoint| self.is_sure || due <= by;
         match self.ended {
-            None if was_reported(now) => Reported::Failing(last.clone(), None),
-            None => Reported::AsBefore(due),
+            None if was_reported(now) => (last.clone(), None),
+            None => (unsettled, Some(due)),
             Some(ended) => {
                 let steady = ended.after(STEADY_AFTER);
                 match self.is_flapping && was_reported(ended) && now < steady {
-                    true => Reported::Failing(last.clone(), Some(steady)),
-                    false => Reported::Current,
+                    true => (last.clone(), Some(steady)),
+                    false => (current, None),
                 }
             }
         }
@@ -109,20 +104,6 @@ impl Outage<MemberState> {
         let failing = is_failing.then_some(|began| state.lasting_since(began));
         self.note_failing(failing, is_sure, now);
     }
-
-    /// Returns what statuses report of a member in that state, and the time at which it changes
-    /// without an event. Syncing leaves a status as it is.
-    pub(super) fn reported(
-        &self,
-        state: MemberState,
-        now: TimePoint,
-    ) -> (MemberState, Option<TimePoint>) {
-        match self.report(now) {
-            Reported::Current => (state, None),
-            Reported::AsBefore(due) => (MemberState::Syncing, Some(due)),
-            Reported::Failing(last, until) => (last, until),
-        }
-    }
 }
 
 impl Outage<Membership> {
@@ -131,20 +112,6 @@ impl Outage<Membership> {
         let is_failing = matches!(membership, Membership::Failing(_));
         let failing = is_failing.then_some(|_| membership);
         self.note_failing(failing, false, now);
-    }
-
-    /// Returns what statuses report of a member with that membership, and the time at which it
-    /// changes without an event. Unknown leaves a status as it is.
-    pub(super) fn reported(
-        &self,
-        membership: Membership,
-        now: TimePoint,
-    ) -> (Membership, Option<TimePoint>) {
-        match self.report(now) {
-            Reported::Current => (membership, None),
-            Reported::AsBefore(due) => (Membership::Unknown, Some(due)),
-            Reported::Failing(last, until) => (last, until),
-        }
     }
 }
 
@@ -187,7 +154,7 @@ mod tests {
                     };
                     outage.note(state.clone(), is_sure, at(*change));
                 }
-                let (reported, _) = outage.reported(state, at(*second));
+                let (reported, _) = outage.reported(state, MemberState::Syncing, at(*second));
                 let since = match reported {
                     MemberState::Unreachable { since, .. } => Some(since),
                     _ => None,
