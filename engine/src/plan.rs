@@ -31,7 +31,7 @@ use self::copy::{DesiredCopies, Outcomes, Provider};
 pub use self::desired::{Beside, Desired, DesiredMember, Members, Problem, ProblemKind};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
-use self::provider_use::{ProviderUse, ProviderUses, UnreachablePolicy};
+use self::provider_use::{ProviderUses, UnreachablePolicy};
 use self::release::Release;
 use self::service::DesiredService;
 pub use self::settings::Settings;
@@ -334,11 +334,7 @@ impl Native<'_> {
         let named = placement.providers();
         let named = named.filter(|name| !suspected.contains(*name));
         let provider = |name| {
-            let member = match uses.get(index, name) {
-                ProviderUse::Unused(_) => return None,
-                ProviderUse::Unknown => None,
-                ProviderUse::Used | ProviderUse::Standby => index.members.get(name),
-            };
+            let member = uses.member(index, name).ok()?;
             let service = member.and_then(|member| member.service(self.key));
             let exposed = || self.exposed.ports.iter().map(|shape| shape.port.clone());
             let ports = service.map_or_else(|| exposed().collect(), ServiceView::ports);

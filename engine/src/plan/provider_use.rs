@@ -149,6 +149,22 @@ impl ProviderUses {
             None => ProviderUse::Used,
         }
     }
+
+    /// Returns the member whose slices are copied; `None` where it is unknown what it provides.
+    ///
+    /// # Errors
+    /// The reason why nothing of it is used.
+    pub fn member<'i>(
+        &self,
+        index: &'i Index,
+        name: &ClusterName,
+    ) -> Result<Option<&'i Member>, Unused> {
+        match self.get(index, name) {
+            ProviderUse::Unused(why) => Err(why),
+            ProviderUse::Unknown => Ok(None),
+            ProviderUse::Used | ProviderUse::Standby => Ok(index.members.get(name)),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::model::slice::Path;
 use crate::plan::copy::Provider;
-use crate::plan::provider_use::{ProviderUse, ProviderUses, UnreachablePolicy};
+use crate::plan::provider_use::{ProviderUses, UnreachablePolicy};
 use crate::plan::settings::Settings;
 
 /// Imported service.
@@ -212,11 +212,7 @@ impl<'a> ProviderSets<'a> {
         };
         let uses = ProviderUses::of(index, self.settings, asked, exporters, self.now);
         let valid = self.constituents.iter().filter_map(|export| {
-            let member = match uses.get(index, export.cluster) {
-                ProviderUse::Unused(_) => return None,
-                ProviderUse::Unknown => None,
-                ProviderUse::Used | ProviderUse::Standby => index.members.get(export.cluster),
-            };
+            let member = uses.member(index, export.cluster).ok()?;
             let ranges = index.hub.ranges(export.cluster);
             let ports = export.service.ports();
             Some(Provider::new(export.cluster, member, ports, ranges))
