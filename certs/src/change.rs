@@ -140,9 +140,9 @@ impl Situation<'_> {
         sources.find_map(|source| source.next(self.now)?.ok())
     }
 
-    /// Puts back the leaf that this process knows, where that one is good beside these authorities and
-    /// the stored one is not. A stored one that lacks a name stays: other replicas may have other
-    /// names.
+    /// Puts back the leaf that this process knows, where that one is good beside these authorities
+    /// and the stored one is not. A stored one that lacks a name stays: other replicas may have
+    /// other names.
     fn restore_leaf(&self, contents: &mut Contents) {
         let fault = |contents: &Contents| {
             let read = Stored::read(Secrets::split(contents, false));

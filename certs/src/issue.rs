@@ -1,4 +1,5 @@
-//! Issuing: a certificate authority and its leaves, as PEM. Nothing here reads a clock, a file or the network.
+//! Issuing: a certificate authority and its leaves, as PEM. Nothing here reads a clock, a file or
+//! the network.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -52,7 +53,8 @@ pub enum Purpose {
 /// Contents of a leaf certificate.
 #[derive(Clone, Debug, Default)]
 pub struct Leaf {
-    /// The subject's common name; for a client certificate the user name (Kubernetes, "X509 client certificates").
+    /// The subject's common name; for a client certificate the user name (Kubernetes, "X509 client
+    /// certificates").
     pub common_name: String,
     /// The subject's organisation; for a client certificate the user's group.
     pub organisation: Option<String>,
@@ -114,7 +116,8 @@ impl Authority {
         })
     }
 
-    /// The authority whose PEM certificate and private key were kept from an earlier [`Authority::new`].
+    /// The authority whose PEM certificate and private key were kept from an earlier
+    /// [`Authority::new`].
     ///
     /// # Errors
     /// [`IssueError::Load`].

@@ -1,5 +1,5 @@
-//! Certificates of causeway: a private certificate authority, the leaves that it signs, and their rotation by any number
-//! of replicas. Nothing here reads a clock, a file or the network.
+//! Certificates of causeway: a private certificate authority, the leaves that it signs, and their
+//! rotation by any number of replicas. Nothing here reads a clock, a file or the network.
 
 mod change;
 mod fault;

@@ -1,13 +1,13 @@
 //! The rotation of the certificates: a pure state machine over two Secrets that all replicas share.
 //!
 //! # Secrets
-//! The Secret of the authority holds all that signs, and decides whom peers trust. The serving Secret
-//! holds the leaf, its key, and a copy of the trusted certificates. A change that concerns both
-//! writes the authority first: what the leaf needs is stored before the leaf.
+//! The Secret of the authority holds all that signs, and decides whom peers trust. The serving
+//! Secret holds the leaf, its key, and a copy of the trusted certificates. A change that concerns
+//! both writes the authority first: what the leaf needs is stored before the leaf.
 //!
-//! Versions up to 0.1 store all of it in the serving Secret. As long as that one can sign, it decides,
-//! and the Secret of the authority is a copy. After [`Lifetimes::handover`] the key of the authority
-//! is removed from it. Until then replicas of both versions agree.
+//! Versions up to 0.1 store all of it in the serving Secret. As long as that one can sign, it
+//! decides, and the Secret of the authority is a copy. After [`Lifetimes::handover`] the key of the
+//! authority is removed from it. Until then replicas of both versions agree.
 //!
 //! # States
 //! Every replica reads the state from the Secrets and from the webhook configurations; none keeps
@@ -20,11 +20,11 @@
 //! | *issuing*: a staged authority is trusted everywhere, or the leaf is missing, wrong or due | [`Change::Issue`] |
 //! | *at rest* | none: nothing is written |
 //!
-//! In their normal form the Secrets hold one authority that signs, every other that a valid leaf may
+//! The normal form of the Secrets holds one authority that signs, every other that a valid leaf may
 //! still need until `old-ca.until`, at most one staged authority, the best leaf that is known, and
 //! nothing else. Each write of a Secret has the condition that the Secret is as it was read; a
-//! replica that loses that race reads again. A replica that stops between the two writes of a change
-//! leaves a state from which every replica goes on.
+//! replica that loses that race reads again. A replica that stops between the two writes of a
+//! change leaves a state from which every replica goes on.
 //!
 //! Three changes are what the guarantees need. Normalize alone can follow from what is stored and
 //! remembered. Stage and Issue are apart because API servers take time to notice a caBundle, and
@@ -44,10 +44,10 @@
 //! * At rest nothing is written.
 //!
 //! # Assumptions
-//! Clocks differ by less than the life of a certificate. The caller reads the configurations, then the
-//! serving Secret, then the Secret of the authority: so the authority of every leaf that it reads is
-//! stored in what it reads last. It reads the configurations again where nothing can sign, and the
-//! serving Secret again where that one can sign.
+//! Clocks differ by less than the life of a certificate. The caller reads the configurations, then
+//! the serving Secret, then the Secret of the authority: so the authority of every leaf that it
+//! reads is stored in what it reads last. It reads the configurations again where nothing can sign,
+//! and the serving Secret again where that one can sign.
 
 use std::time::{Duration, SystemTime};
 
@@ -62,7 +62,8 @@ const SETTLING_SHARE: u32 = 10;
 /// Time for which the key of the authority stays in the serving Secret: a Deployment gives up on a
 /// rollout after this time (its `progressDeadlineSeconds`).
 const HANDOVER: Duration = Duration::from_secs(10 * 60);
-/// An authority lives at least for so many lives of a leaf, or it would be due for replacement at once.
+/// An authority lives at least for so many lives of a leaf, or it would be due for replacement at
+/// once.
 const LEAVES_IN_A_LIFE: u32 = 3;
 
 /// Validity of the certificates.
@@ -121,8 +122,8 @@ impl Lifetimes {
         HANDOVER.min(self.leaf / SETTLING_SHARE)
     }
 
-    /// Time until a leaf is due: two thirds of its life, or of the life that leaves have now. A leaf
-    /// that could authenticate a client is due at once.
+    /// Time until a leaf is due: two thirds of its life, or of the life that leaves have now. A
+    /// leaf that could authenticate a client is due at once.
     fn leaf_due(&self, leaf: &Served, now: SystemTime) -> Duration {
         if !leaf.is_for_servers_only {
             return Duration::ZERO;
@@ -133,7 +134,8 @@ impl Lifetimes {
         renewed_at.saturating_sub(age)
     }
 
-    /// An authority is due when what is left of its life is less than twice a leaf's, or than a third of its own.
+    /// An authority is due when what is left of its life is less than twice a leaf's, or than a
+    /// third of its own.
     fn authority_due(&self, authority: &Trusted, now: SystemTime) -> Duration {
         let period = authority.period();
         let needed = (self.leaf * 2).max(period.life() / 3);
@@ -176,8 +178,8 @@ pub struct Situation<'a> {
 /// A change of the Secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Brings the Secrets into their normal form: restores what this process knows of what was lost,
-    /// creates an authority where none can sign, removes what is not needed any more.
+    /// Brings the Secrets into their normal form: restores what this process knows of what was
+    /// lost, creates an authority where none can sign, removes what is not needed any more.
     Normalize,
     /// Stores the authority that is to sign next beside the one that signs.
     Stage,
@@ -195,8 +197,8 @@ pub struct Decision {
     pub repairs: Option<Fault>,
     /// Whether the change is what a person requests.
     pub fulfils_request: bool,
-    /// The authorities that every caBundle is to hold, from what is stored now; `None` where that is
-    /// not known.
+    /// The authorities that every caBundle is to hold, from what is stored now; `None` where that
+    /// is not known.
     pub trust: Option<Vec<Trusted>>,
     /// Time until the next decision if nothing changes.
     pub again: Option<Duration>,
@@ -254,23 +256,23 @@ impl Situation<'_> {
         matches!((leaf, signer), (Ok(leaf), Ok(signer)) if leaf.issuer != signer.certificate)
     }
 
-    /// Time until the key of the authority is removed from the serving Secret; `None` where it is not
-    /// there, or is to be removed now.
+    /// Time until the key of the authority is removed from the serving Secret; `None` where it is
+    /// not there, or is to be removed now.
     pub(crate) fn handover_left(&self) -> Option<Duration> {
         let left = self.lifetimes.handover().checked_sub(self.combined_for);
         left.filter(|left| self.stored.is_combined() && !left.is_zero())
     }
 
-    /// The authority that signs: the stored one, else the one that this process knows, else one that
-    /// is staged.
+    /// The authority that signs: the stored one, else the one that this process knows, else one
+    /// that is staged.
     pub(crate) fn signer(&self) -> Option<&Signer> {
         let sources = || [Some(self.stored), self.last_good].into_iter().flatten();
         let signing = sources().find_map(|source| source.signing(self.now).ok());
         signing.or_else(|| sources().find_map(|source| source.next(self.now)?.ok()))
     }
 
-    /// Whether authorities may be missing from the Secret that somebody relies on: nothing in it can
-    /// sign, or it does not know the authority whose leaf this process serves.
+    /// Whether authorities may be missing from the Secret that somebody relies on: nothing in it
+    /// can sign, or it does not know the authority whose leaf this process serves.
     pub(crate) fn lost_authorities(&self) -> bool {
         self.stored.signing(self.now).is_err() || self.forgotten().is_some()
     }
@@ -320,7 +322,8 @@ impl Situation<'_> {
     }
 
     /// The stored leaf, where this process should serve it: it is good, and it is trusted, or at
-    /// least no less than the one that is served; and that one stays known, for others may serve it.
+    /// least no less than the one that is served; and that one stays known, for others may serve
+    /// it.
     pub fn servable(&self) -> Option<&Served> {
         if self.stored.signing(self.now).is_ok() && self.forgotten().is_some() {
             return None;

@@ -1,5 +1,5 @@
-//! Contents of the two shared Secrets, decoded as far as possible. Others write them too: nothing in
-//! them is trusted unchecked.
+//! Contents of the two shared Secrets, decoded as far as possible. Others write them too: nothing
+//! in them is trusted unchecked.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -71,7 +71,8 @@ impl Contents {
         Self(taken.collect())
     }
 
-    /// Every key of the Secret that is causeway's, and what it is to hold; `None` where it is not to be there.
+    /// Every key of the Secret that is causeway's, and what it is to hold; `None` where it is not
+    /// to be there.
     pub fn entries(&self) -> impl Iterator<Item = (&'static str, Option<&[u8]>)> {
         KEYS.into_iter().map(|key| (key, self.get(key)))
     }
@@ -316,7 +317,8 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Distributes contents over the two Secrets. `combined` leaves a copy of all in the serving one.
+    /// Distributes contents over the two Secrets. `combined` leaves a copy of all in the serving
+    /// one.
     pub fn split(contents: &Contents, combined: bool) -> Self {
         let serving = if combined {
             contents.clone()

@@ -1,4 +1,5 @@
-//! Trust of peers: the certificates of authorities, bundles of them, and since when every bundle holds one.
+//! Trust of peers: the certificates of authorities, bundles of them, and since when every bundle
+//! holds one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -119,7 +120,8 @@ impl Trusted {
 pub struct Bundle {
     /// The authorities, each once, in their order.
     pub authorities: Vec<Trusted>,
-    /// Whether it holds anything else: what cannot be decoded, or is no authority's, or stands there twice.
+    /// Whether it holds anything else: what cannot be decoded, or is no authority's, or stands
+    /// there twice.
     pub rubbish: bool,
 }
 
@@ -165,8 +167,8 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// For how long every bundle has held that authority without a break, as far as observed; `None`
-    /// where one does not. Where there is no bundle nobody has to learn of it.
+    /// For how long every bundle has held that authority without a break, as far as observed;
+    /// `None` where one does not. Where there is no bundle nobody has to learn of it.
     pub fn age(&self, authority: &Trusted) -> Option<Duration> {
         if self.bundles.is_empty() {
             return Some(Duration::MAX);

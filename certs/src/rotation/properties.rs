@@ -1,6 +1,6 @@
-//! Any number of replicas, two Secrets and two caBundles, and all that may happen to them: whatever it
-//! is, they come to agree, and no replica takes away the trust in a valid leaf that is served. Some of
-//! the replicas may be of a version that stores everything in one Secret.
+//! Any number of replicas, two Secrets and two caBundles, and all that may happen to them: whatever
+//! it is, they come to agree, and no replica takes away the trust in a valid leaf that is served.
+//! Some of the replicas may be of a version that stores everything in one Secret.
 
 use std::time::Duration;
 

@@ -55,8 +55,9 @@ pub(super) struct Model {
     replicas: Vec<Replica>,
     names: Names,
     lifetimes: Lifetimes,
-    /// A clock that is set may make valid what was expired and taken out, and a Secret that looks whole and misses an
-    /// authority is trusted by a replica that knows no better: until it is in its normal form again nobody is blamed.
+    /// A clock that is set may make valid what was expired and taken out, and a Secret that looks
+    /// whole and misses an authority is trusted by a replica that knows no better: until it is in
+    /// its normal form again nobody is blamed.
     excused: bool,
 }
 
@@ -296,7 +297,8 @@ impl Model {
         }
     }
 
-    /// One request of a replica: it reads the configurations, then the Secret, then writes what it decided on.
+    /// One request of a replica: it reads the configurations, then the Secret, then writes what it
+    /// decided on.
     fn step(&mut self, replica: usize) {
         if let Some(write) = self.replicas[replica].writes.pop_front() {
             self.write(replica, write);
@@ -404,7 +406,8 @@ impl Model {
         }
     }
 
-    /// A replica's write takes no authority out of a caBundle by which somebody is known who serves a valid leaf.
+    /// A replica's write takes no authority out of a caBundle by which somebody is known who serves
+    /// a valid leaf.
     fn check_nobody_is_abandoned(&self, before: &[u8], after: &[Trusted]) {
         for replica in &self.replicas {
             let Some(leaf) = replica.serving.as_ref().filter(|_| !self.excused) else {
@@ -420,7 +423,8 @@ impl Model {
         }
     }
 
-    /// A replica that moves to the leaf of another authority is trusted by every caBundle that nobody else wrote since.
+    /// A replica that moves to the leaf of another authority is trusted by every caBundle that
+    /// nobody else wrote since.
     fn check_trusted(&self, leaf: &Served, before: Option<&Served>) {
         let served = before.filter(|before| before.period.check(self.now).is_ok());
         if self.excused || served.is_none_or(|before| before.issuer == leaf.issuer) {
@@ -493,7 +497,8 @@ impl Model {
         panic!("not settled; stored: {:?}", self.secrets());
     }
 
-    /// At rest nothing is written, and what the bundles trust shrinks to the one authority when the others' time is over.
+    /// At rest nothing is written, and what the bundles trust shrinks to the one authority when the
+    /// others' time is over.
     pub(super) fn rests(&mut self) {
         for _ in 0..12 {
             self.advance(DAY * 9);
