@@ -1,4 +1,5 @@
-//! Verifies the webhook's certificate as the API server does: by the caBundle, for the name, at the time.
+//! Verifies the webhook's certificate as the API server does: by the caBundle, for the name, at the
+//! time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 /// A certificate that ends sooner should have been renewed.
 const LEFT: Duration = Duration::from_secs(3600);
 
-/// Problem of a certificate chain in PEM for a registered webhook; `None` where the API server accepts
-/// it for another hour.
+/// Problem of a certificate chain in PEM for a registered webhook; `None` where the API server
+/// accepts it for another hour.
 pub(super) fn problem(chain: &[u8], client: &WebhookClientConfig, now: Duration) -> Option<String> {
     match verify(chain, client, now) {
         Err(why) => Some(why),

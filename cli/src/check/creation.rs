@@ -1,4 +1,5 @@
-//! Creates a MultiClusterService in a dry run: whether the API server reaches the webhook, and trusts it.
+//! Creates a MultiClusterService in a dry run: whether the API server reaches the webhook, and
+//! trusts it.
 
 use causeway::api::MultiClusterService;
 use kube::Api;

@@ -285,7 +285,8 @@ fn rights(account: &str, missing_rights: &Readable<Option<Vec<MissingRight>>>) -
     )
 }
 
-/// Whether the controller may use the Secrets that the Clusters name, where its flags can be read: it runs on the hub.
+/// Whether the controller may use the Secrets that the Clusters name, where its flags can be read:
+/// it runs on the hub.
 fn secret_namespaces(installation: &Installation) -> Option<Check> {
     let deployments = installation.deployments.as_ref().ok()?.iter();
     let mut controllers = deployments.filter(|one| one.name_any() == "causeway-controller");

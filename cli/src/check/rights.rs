@@ -59,8 +59,8 @@ pub(crate) struct Needed {
 /// program runs with another.
 ///
 /// # Errors
-/// [`RequestError`] where the hub does not answer. A user who may not review the rights of others gets
-/// [`RequestError::NotAllowed`].
+/// [`RequestError`] where the hub does not answer. A user who may not review the rights of others
+/// gets [`RequestError::NotAllowed`].
 pub(super) async fn missing_rights(
     hub: &ApiServer,
     name: &str,
@@ -85,7 +85,7 @@ pub(super) async fn missing_rights(
     Ok(Some(answers.into_iter().flatten().collect()))
 }
 
-/// What of a hub decides which rights of the manifests its accounts need.
+/// Facts of a hub that decide which rights of the manifests its accounts need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs<'a> {
     pub clusters: &'a [Cluster],
@@ -95,9 +95,9 @@ pub(super) struct Needs<'a> {
     pub serves_works: bool,
 }
 
-/// Rights that the manifests give an account. What they give in the namespace of the members' Secrets
-/// is needed in the namespaces that the Clusters name. The rights on certificates are needed only by a
-/// webhook that manages its own, those on Works only where the hub serves them.
+/// Rights that the manifests give an account. What they give in the namespace of the members'
+/// Secrets is needed in the namespaces that the Clusters name. The rights on certificates are
+/// needed only by a webhook that manages its own, those on Works only where the hub serves them.
 pub(super) fn needed(account: &str, needs: &Needs<'_>) -> Vec<Needed> {
     let named = needs
         .clusters
