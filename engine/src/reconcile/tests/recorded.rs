@@ -129,13 +129,12 @@ fn services_without_annotations_are_written_byte_for_byte_as_recorded() {
 #[test]
 fn rules_that_withdraw_copies_write_byte_for_byte_as_recorded() {
     let (mut lines, mut found) = (Vec::new(), Vec::new());
-    for rule in rules::RULES {
+    for rule in rules::all() {
         let (written, left) = rule.play();
         found.push((rule.name, left));
         lines.extend(written);
     }
-    let expected: Vec<_> = rules::RULES
-        .iter()
+    let expected: Vec<_> = rules::all()
         .map(|rule| (rule.name, rule.left.to_owned()))
         .collect();
     assert_eq!(found, expected);

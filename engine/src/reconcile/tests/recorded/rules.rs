@@ -3,6 +3,10 @@
 //! Each begins with a service that member1 and member2 provide to member3, and then one thing
 //! changes. All later writes are recorded in `rules.txt`, whole.
 
+mod clusterset;
+mod karmada;
+mod native;
+
 use std::time::Duration;
 
 use causeway::api::labels;
@@ -62,6 +66,20 @@ fn holders(env: &Environment) -> String {
         .collect();
     names.sort();
     names.join(" ")
+}
+
+/// Returns the name of the copy that the consumer holds of member2.
+fn copy_of_member2(env: &Environment, service: &str) -> String {
+    let copies = env.copies(CONSUMER, service).into_iter();
+    let mut metas = copies.map(|copy| copy.metadata);
+    let copy = metas.find(|meta| {
+        let source = meta
+            .labels
+            .as_ref()
+            .and_then(|all| all.get(labels::SOURCE_CLUSTER));
+        source.is_some_and(|source| source == "member2")
+    });
+    copy.and_then(|copy| copy.name).expect("a copy of member2")
 }
 
 fn foo() -> Object {
@@ -132,7 +150,13 @@ fn amend(env: &mut Environment, cluster: &str, (kind, name): (Kind, &str), part:
     env.on(cluster, Object { kind, value }.with(part));
 }
 
-pub(super) const RULES: &[Rule] = &[
+/// Lists all scenarios, in the order of the record.
+pub(super) fn all() -> impl Iterator<Item = &'static Rule> {
+    let parts = [RULES, native::RULES, clusterset::RULES, karmada::RULES];
+    parts.into_iter().flatten()
+}
+
+const RULES: &[Rule] = &[
     Rule {
         name: "the MultiClusterService is deleted",
         begin: native,
