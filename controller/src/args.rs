@@ -11,7 +11,7 @@ use causeway::process::args::{
 use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
 use causeway::process::traces::{TraceArgs, TraceConfig};
-use causeway_engine::index::quota::Quota;
+use causeway_engine::observed::quota::Quota;
 use clap::Parser;
 
 use crate::watch::Limits;

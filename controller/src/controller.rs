@@ -13,9 +13,9 @@ use causeway::domain::ServiceKey;
 use causeway::process::liveness::Heartbeat;
 use causeway::process::supervise::Tasks;
 use causeway::process::traces::{Span, Tracer};
-use causeway_engine::diff::Ahead;
-use causeway_engine::index::Index;
-use causeway_engine::model::{Item, Lane, TimePoint, WriteResult};
+use causeway_engine::diff::NewerCopy;
+use causeway_engine::model::{Item, TargetCluster, TimePoint, WriteResult};
+use causeway_engine::observed::Index;
 use causeway_engine::plan::{CopyCache, Settings};
 use causeway_engine::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
 use causeway_engine::write_queue::WriteQueue;
@@ -265,10 +265,10 @@ impl Controller {
     /// Requests the second lists that the index needs.
     fn list_again(&mut self) {
         let second_list = |requests: &mut RelistRequests| requests.second_list += 1;
-        for lane in self.parts.index.take_second_lists() {
-            match lane {
-                Lane::Hub => self.parts.hub_relist_requests.send_modify(second_list),
-                Lane::Member(name) => self.parts.fleet.relist(&name, second_list),
+        for target in self.parts.index.take_second_lists() {
+            match target {
+                TargetCluster::Hub => self.parts.hub_relist_requests.send_modify(second_list),
+                TargetCluster::Member(name) => self.parts.fleet.relist(&name, second_list),
             }
         }
     }
@@ -330,7 +330,7 @@ impl Controller {
         for (reason, count) in index.note_readiness(key) {
             self.parts.metrics.services_not_ready(reason, count);
         }
-        for Ahead { provider, copied } in &outcome.ahead {
+        for NewerCopy { provider, copied } in &outcome.newer_copies {
             if let Some(at) = index.suspect_rollback(provider, key, copied, now) {
                 self.queue.at(Item::Service(key.clone()), at.instant);
             }

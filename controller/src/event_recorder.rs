@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use causeway::api::bounds;
 use causeway::process::supervise::Tasks;
-use causeway_engine::model::{Failure, FailureKind, Generation, Lane, ObjectEvent};
+use causeway_engine::model::{Failure, FailureKind, Generation, ObjectEvent, TargetCluster};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
@@ -33,7 +33,7 @@ pub struct EventRecorder {
     tasks: Tasks,
     reporter: Reporter,
     leadership: watch::Receiver<Leadership>,
-    writers: HashMap<Lane, Writer>,
+    writers: HashMap<TargetCluster, Writer>,
 }
 
 struct Writer {
@@ -60,13 +60,13 @@ impl EventRecorder {
     /// take it, it is tried again for half a minute. Where too many wait it is dropped, which is logged: events are news, not state.
     pub fn record(
         &mut self,
-        lane: &Lane,
+        target: &TargetCluster,
         (client, generation): (&Client, Generation),
         about: ObjectReference,
         event: ObjectEvent,
     ) {
         tracing::info!(
-            cluster = lane.name(),
+            cluster = target.name(),
             namespace = about.namespace,
             name = about.name,
             kind = about.kind,
@@ -77,20 +77,20 @@ impl EventRecorder {
         let is_current =
             |writer: &Writer| writer.generation == generation && !writer.waiting.is_closed();
         let (tasks, reporter) = (&self.tasks, &self.reporter);
-        if !self.writers.get(lane).is_some_and(is_current) {
+        if !self.writers.get(target).is_some_and(is_current) {
             self.writers.retain(|_, writer| !writer.waiting.is_closed());
             let recorders = Recorders::new(client.clone(), reporter.clone());
             let leadership = self.leadership.clone();
             let writer = Writer::start(tasks, recorders, generation, leadership);
-            if let Some(former) = self.writers.insert(lane.clone(), writer) {
+            if let Some(former) = self.writers.insert(target.clone(), writer) {
                 // What still waits is for a client that is not used any more.
                 former.task.abort();
             }
         }
-        if let Some(writer) = self.writers.get(lane)
+        if let Some(writer) = self.writers.get(target)
             && let Err(error) = writer.waiting.try_send((about, event))
         {
-            tracing::warn!(cluster = lane.name(), %error, "event dropped, queue full");
+            tracing::warn!(cluster = target.name(), %error, "event dropped, queue full");
         }
     }
 }

@@ -103,7 +103,7 @@ impl Fleet {
         }
     }
 
-    /// Notes what the hub says of Clusters; returns the members to reconsider. One that is gone stays engaged until [`Fleet::disengage`].
+    /// Notes what the hub says of Clusters; returns the members to reconsider. One that is gone stays engaged until [`Fleet::stop_watching`].
     pub fn note_clusters(&mut self, signal: &Signal<api::Cluster>) -> BTreeSet<ClusterName> {
         let listed = match signal {
             Signal::Listed(objects) => objects.as_slice(),
@@ -301,7 +301,7 @@ impl Fleet {
     }
 
     /// Ends the engagement of a member and forgets its Cluster.
-    pub fn disengage(&mut self, name: &ClusterName) {
+    pub fn stop_watching(&mut self, name: &ClusterName) {
         self.engagements.remove(name);
         self.clusters.remove(name);
     }

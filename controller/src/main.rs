@@ -23,7 +23,7 @@ use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::Metrics;
 use causeway_controller::watch::{self, Connect, RelistRequests};
 use causeway_controller::{failure, member, seal};
-use causeway_engine::index::Index;
+use causeway_engine::observed::Index;
 use causeway_engine::plan::Settings;
 use causeway_engine::plan::provider_use::STANDBY_AFTER;
 use causeway_engine::seal::Seal;

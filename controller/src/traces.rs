@@ -130,7 +130,7 @@ impl Traces {
         let mut span = self
             .tracer
             .client_span(format!("{verb} {}", object.kind()), root)?;
-        span.set("cluster", dispatch.lane.name().to_owned());
+        span.set("cluster", dispatch.target.name().to_owned());
         if let Some(namespace) = object.namespace() {
             span.set("namespace", namespace.to_owned());
         }

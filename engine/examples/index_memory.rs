@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use causeway::api::Cluster;
 use causeway::domain::ClusterName;
-use causeway_engine::index::Index;
 use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
 use causeway_engine::model::{HubEvent, MemberEvent, Signal, TimePoint};
+use causeway_engine::observed::Index;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -10,13 +10,13 @@ use causeway::api::multicluster::{ServiceExport, Version};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use causeway_engine::diff::{Diff, Moment, diff};
-use causeway_engine::index::Index;
-use causeway_engine::index::quota::Quota;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::slice::ObservedSlice;
 use causeway_engine::model::{
-    Ack, HubEvent, Identity, Lane, MemberEvent, Operation, Signal, TimePoint,
+    Ack, HubEvent, Identity, MemberEvent, Operation, Signal, TargetCluster, TimePoint,
 };
+use causeway_engine::observed::Index;
+use causeway_engine::observed::quota::Quota;
 use causeway_engine::plan::{CopyCache, Settings, plan};
 use causeway_engine::seal::Seal;
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -174,12 +174,12 @@ fn write_all(index: &mut Index, size: &Size, uids: &mut u64) -> Anything<usize> 
     let mut cache = CopyCache::default();
     let mut count = 0;
     for key in keys(size) {
-        for (lane, writes) in wanted(index, &settings, &key, now, &mut cache).writes {
+        for (cluster, writes) in wanted(index, &settings, &key, now, &mut cache).writes {
             for write in writes {
                 *uids += 1;
                 count += 1;
                 let ack = stored(write.operation(), *uids)?;
-                index.apply_ack(&lane, ack, now);
+                index.apply_ack(&cluster, ack, now);
             }
         }
     }
@@ -226,7 +226,7 @@ fn wanted(
     let desired = plan(index, settings, key, now, cache);
     let mut diff = diff(&desired, index, key, moment);
     diff.writes
-        .retain(|lane, _| matches!(lane, Lane::Member(_)));
+        .retain(|cluster, _| matches!(cluster, TargetCluster::Member(_)));
     diff
 }
 

@@ -8,7 +8,7 @@
 mod comparison;
 mod copies;
 mod ending;
-mod release;
+mod ownership;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use self::comparison::hub_write;
-pub use self::comparison::{Ahead, Diff, Moment};
-use crate::index::Index;
-use crate::index::clusterset::ImportView;
-use crate::index::member::{Member, Membership, NamespaceState};
-use crate::index::service::ServiceView;
-use crate::model::slice::Path;
-use crate::model::{Lane, MemberState, ObjectEvent, ObservedVersion, Operation, Write};
+pub use self::comparison::{Diff, Moment, NewerCopy};
+use crate::model::slice::Exposure;
+use crate::model::{MemberState, ObjectEvent, ObservedVersion, Operation, TargetCluster, Write};
+use crate::observed::Index;
+use crate::observed::clusterset::ImportView;
+use crate::observed::member::{Member, Membership, NamespaceState};
+use crate::observed::service::ServiceView;
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{Clusterset, Imports};
-use crate::plan::copy::DesiredCopies;
+use crate::plan::copies::DesiredCopies;
 use crate::plan::service::{DesiredService, OwnService};
 use crate::plan::{Desired, DesiredMember, Members, publish};
 
@@ -45,8 +45,8 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     let unconfirmed = mcs.is_none() && !index.hub.evidence.confirmed_gone.contains(key);
     let is_suspected = index.hub.evidence.suspected_services() > 0;
     diff.look_up = unconfirmed && !is_suspected && index.owns_native(key);
-    // Beside Karmada nothing is begun: what is there is guarded, and nothing else.
-    let guards = || desired.beside.is_none() || index.owns_native(key);
+    // KarmadaManaged Karmada nothing is begun: what is there is guarded, and nothing else.
+    let guards = || desired.karmada.is_none() || index.owns_native(key);
     let unguarded = mcs.filter(|mcs| {
         matches!(desired.members, Members::Wanted(_))
             && !mcs.is_deleting()
@@ -55,7 +55,8 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     });
     if let Some(mcs) = unguarded {
         let patch = mcs.finalizers.with_ours(&mcs.resource_version);
-        diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
+        diff.writes
+            .insert(TargetCluster::Hub, vec![hub_write(key, patch)]);
     }
     let native = match &desired.members {
         Members::Wanted(members) if !unconfirmed && unguarded.is_none() => Some(members),
@@ -84,17 +85,19 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
         if target.has_taken_names(native_member, desired) {
             diff.again_at = Some(moment.now.after(TAKEN));
         }
-        let ahead = &mut diff.ahead;
-        let of_native = native.map(|_| target.native_writes(native_member, ahead));
-        let imported = target.clusterset_writes(&desired.clusterset, native.is_some(), ahead);
+        let newer_copies = &mut diff.newer_copies;
+        let of_native = native.map(|_| target.native_writes(native_member, newer_copies));
+        let imported =
+            target.clusterset_writes(&desired.clusterset, native.is_some(), newer_copies);
         let writes = target.in_namespace(of_native.unwrap_or_default(), imported, leaves);
         if !writes.is_empty() {
-            diff.writes.insert(Lane::Member(name.clone()), writes);
+            diff.writes
+                .insert(TargetCluster::Member(name.clone()), writes);
         }
     }
     if let Some(mcs) = mcs {
         ending::let_go(&mut diff, index, key, mcs, moment);
-        if desired.beside.is_some() {
+        if desired.karmada.is_some() {
             ending::hand_over(&mut diff, index, key, mcs, moment);
         }
     }
@@ -119,7 +122,11 @@ impl<'a> Target<'a> {
         all.any(|copies| copies.taken_names(self.member, self.key).next().is_some())
     }
 
-    fn native_writes(&self, desired: Option<&DesiredMember>, ahead: &mut Vec<Ahead>) -> Vec<Write> {
+    fn native_writes(
+        &self,
+        desired: Option<&DesiredMember>,
+        newer_copies: &mut Vec<NewerCopy>,
+    ) -> Vec<Write> {
         let Some(desired) = desired else {
             let service = self
                 .member
@@ -127,12 +134,13 @@ impl<'a> Target<'a> {
                 .filter(|service| service.is_delivered_by(self.hub) && !service.deleting);
             let service = service.map(|service| delete_service(self.key, service));
             let service = service.or_else(|| self.release_service(self.key));
-            let copies = self.copy_writes(Path::Native, &DesiredCopies::default(), ahead);
+            let copies =
+                self.copy_writes(Exposure::Native, &DesiredCopies::default(), newer_copies);
             let writes = service.into_iter().chain(copies);
             return writes.chain(self.residue_writes()).collect();
         };
         let service = self.service_write(self.key, &desired.service);
-        let copies = self.copy_writes(Path::Native, &desired.copies, ahead);
+        let copies = self.copy_writes(Exposure::Native, &desired.copies, newer_copies);
         let writes = service.into_iter().chain(copies);
         writes.chain(self.residue_writes()).collect()
     }
@@ -145,7 +153,7 @@ impl<'a> Target<'a> {
         &self,
         clusterset: &Clusterset,
         native: bool,
-        ahead: &mut Vec<Ahead>,
+        newer_copies: &mut Vec<NewerCopy>,
     ) -> Vec<Write> {
         let (Imports::Wanted(members), Membership::Part { exports, imports }) =
             (&clusterset.imports, self.member.membership())
@@ -161,7 +169,7 @@ impl<'a> Target<'a> {
         };
         let none = DesiredCopies::default();
         let copies = desired.map_or(&none, |desired| &desired.copies);
-        let copies = self.copy_writes(Path::Clusterset, copies, ahead);
+        let copies = self.copy_writes(Exposure::Clusterset, copies, newer_copies);
         let import = imports.and_then(|served| {
             let desired = desired.map(|desired| &desired.import);
             self.import_write(served.version, desired, native)
@@ -194,7 +202,7 @@ impl<'a> Target<'a> {
             }
             (None, Some(known)) if !known.is_deleted() && !known.view.deleting => {
                 let view = &known.view;
-                let ours = view.path(self.hub) == Some(Path::Native);
+                let ours = view.exposure(self.hub) == Some(Exposure::Native);
                 let observed = observed(&view.uid, &view.resource_version);
                 ours.then(|| Write::new(Operation::DeleteExport(version, key, observed)))
             }
@@ -253,9 +261,9 @@ impl<'a> Target<'a> {
             let removal = self.release(marks, &import.resource_version)?;
             return Some(Write::new(Operation::PatchImport(version, key, removal)));
         }
-        let ours = view.filter(|import| match import.path(self.hub) {
-            Some(Path::Native) => native,
-            Some(Path::Clusterset) => true,
+        let ours = view.filter(|import| match import.exposure(self.hub) {
+            Some(Exposure::Native) => native,
+            Some(Exposure::Clusterset) => true,
             None => false,
         });
         match (desired, known, ours) {
@@ -281,7 +289,7 @@ impl<'a> Target<'a> {
     /// unknown.
     fn is_record(&self, import: &ImportView) -> bool {
         let derived = self.key.derived();
-        import.path(self.hub) == Some(Path::Clusterset)
+        import.exposure(self.hub) == Some(Exposure::Clusterset)
             && self.member.owns_behind_import(self.key, &derived, self.hub)
     }
 }
@@ -303,7 +311,7 @@ fn replace_service(
         reason: "ServiceRecreated".to_owned(),
         note,
     };
-    delete_service(key, observed).telling(own.derived.is_none().then_some(event))
+    delete_service(key, observed).with_events(own.derived.is_none().then_some(event))
 }
 
 fn delete_service(key: &ServiceKey, service: &ServiceView) -> Write {

@@ -2,7 +2,7 @@
 //! It uses the plan's own decisions, and the problems that the controller reports.
 //!
 //! The explanation covers each endpoint in each consumer. If the plan leaves an endpoint out, the
-//! reason is the plan's: each reason is a type beside the decision (`PassedOver`, `ServiceProblem`,
+//! reason is the plan's: each reason is a type beside the decision (`Skipped`, `ServiceProblem`,
 //! `Validity`, ...), and this module only words it. If the plan wants an endpoint that a consumer
 //! does not hold, either the write is under way, or the conditions of a Cluster or of the service
 //! report the obstacle. This module decides nothing.
@@ -27,9 +27,9 @@ pub use self::report::{
     ConsumerReport, ConsumerState, EndpointReport, EndpointState, Explanation, ExposureReport,
     ProviderReport, TierReport, TiersReport,
 };
-use crate::index::Index;
 use crate::lists::{HubLists, Members};
 use crate::model::TimePoint;
+use crate::observed::Index;
 use crate::plan::{CopyCache, Desired, Settings, plan};
 
 /// Inputs of an explanation.

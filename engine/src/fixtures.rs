@@ -23,12 +23,12 @@ use self::events::signal;
 pub(crate) use self::events::{hub_event, member_event};
 use self::objects::{Kind, NAMESPACE, Object};
 use self::server::Server;
-use crate::diff::{Ahead, Diff, Moment, diff};
-use crate::index::Index;
+use crate::diff::{Diff, Moment, NewerCopy, diff};
 use crate::model::{
-    Dispatch, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, MemberState, ObjectEvent,
-    Signal, TimePoint, Write, WriteResult,
+    Dispatch, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, ObjectEvent, Signal,
+    TargetCluster, TimePoint, Write, WriteResult,
 };
+use crate::observed::Index;
 use crate::plan::{CopyCache, Desired, Settings, plan};
 use crate::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
 use crate::removal::Leftovers;
@@ -68,7 +68,7 @@ pub(crate) struct Environment {
     /// Number of second lists.
     pub(crate) listed_again: usize,
     /// Times of the second lists that were requested.
-    again: BTreeMap<Lane, Instant>,
+    again: BTreeMap<TargetCluster, Instant>,
     /// Maximum number of objects of a kind that a cluster lists.
     forgetful: BTreeMap<(String, Kind), usize>,
     silent: BTreeSet<String>,
@@ -358,7 +358,7 @@ impl Environment {
                     self.index
                         .note_disagreements(key, outcome.disagreements, now);
                     self.index.note_tiers(key, outcome.tiers);
-                    for Ahead { provider, copied } in &outcome.ahead {
+                    for NewerCopy { provider, copied } in &outcome.newer_copies {
                         let later = self.index.suspect_rollback(provider, key, copied, now);
                         self.look_again(item.clone(), later.map(|at| at.instant));
                     }
@@ -395,9 +395,11 @@ impl Environment {
 
     fn dispatch(&mut self) -> Vec<Dispatch> {
         let index = &self.index;
-        let open = |lane: &Lane| match lane {
-            Lane::Hub => Some(0),
-            Lane::Member(name) => (index.member_state(name) == MemberState::Synced).then_some(1),
+        let open = |cluster: &TargetCluster| match cluster {
+            TargetCluster::Hub => Some(0),
+            TargetCluster::Member(name) => {
+                (index.member_state(name) == MemberState::Synced).then_some(1)
+            }
         };
         self.write_queue.ready(self.now.instant, open)
     }
@@ -426,22 +428,25 @@ impl Environment {
 
     fn carry_out(&mut self, dispatch: Dispatch) {
         let Dispatch {
-            lane, item, write, ..
+            target: cluster,
+            item,
+            write,
+            ..
         } = dispatch.clone();
-        let (to, server) = match &lane {
-            Lane::Hub => ("hub".to_owned(), clock(&mut self.hub, self.now)),
-            Lane::Member(name) => (name.to_string(), self.server(name.as_str())),
+        let (to, server) = match &cluster {
+            TargetCluster::Hub => ("hub".to_owned(), clock(&mut self.hub, self.now)),
+            TargetCluster::Member(name) => (name.to_string(), self.server(name.as_str())),
         };
         let answer = server.apply(&write);
         let result = WriteResult { dispatch, answer };
         let finished = self.write_queue.finished(&result, self.now.instant);
-        if let (Lane::Member(name), Err(failure)) = (&lane, &result.answer) {
+        if let (TargetCluster::Member(name), Err(failure)) = (&cluster, &result.answer) {
             self.index
                 .note_refusal(name, &item, &write, failure, finished.lasting_attempts());
         }
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {
-            self.index.apply_ack(&lane, ack, self.now);
+            self.index.apply_ack(&cluster, ack, self.now);
             self.recorded.extend_from_slice(write.events());
         }
         self.index.mark(item);
@@ -464,7 +469,10 @@ impl Environment {
 
     /// Returns the writes that the controller would send to a member now.
     pub(crate) fn writes(&self, service: &str, cluster: &str) -> Vec<Write> {
-        let lane = Lane::Member(name(cluster));
-        self.diff(service).writes.remove(&lane).unwrap_or_default()
+        let cluster = TargetCluster::Member(name(cluster));
+        self.diff(service)
+            .writes
+            .remove(&cluster)
+            .unwrap_or_default()
     }
 }

@@ -1,6 +1,6 @@
 //! Decisions of causeway, without their effects: no client, no task, no clock.
 //!
-//! Data flows through [`index`] -> [`plan`] -> [`diff`] -> [`write_queue`]; [`reconcile`] runs this
+//! Data flows through [`observed`] -> [`plan`] -> [`diff`] -> [`write_queue`]; [`reconcile`] runs this
 //! once for one item. [`model`] holds the types at the crate's border. The controller watches the
 //! API servers, carries out the writes and reads the clocks.
 
@@ -8,15 +8,16 @@ mod by_item;
 pub mod diff;
 pub mod evidence;
 pub mod explain;
-pub mod fight;
+
 #[cfg(test)]
 mod fixtures;
-pub mod index;
 pub mod lists;
 pub mod model;
+pub mod observed;
 pub mod plan;
 pub mod preview;
 pub mod reconcile;
 pub mod removal;
 pub mod seal;
+pub mod write_conflict;
 pub mod write_queue;

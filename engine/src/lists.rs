@@ -10,13 +10,13 @@ use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
-use crate::index::Index;
-use crate::index::member::Member;
 use crate::model::served::Served;
 use crate::model::slice::ObservedSlice;
 use crate::model::{
     Failure, HubEvent, HubImport, Identity, MemberEvent, ServiceWork, Signal, TimePoint,
 };
+use crate::observed::Index;
+use crate::observed::member::Member;
 
 /// Objects on the hub.
 #[derive(Clone, Debug)]

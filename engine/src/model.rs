@@ -27,6 +27,6 @@ pub use self::propagation::Propagation;
 pub use self::time_point::TimePoint;
 pub use self::work::{ServiceWork, Work};
 pub use self::write::{
-    Ack, DeletedObject, Dispatch, Lane, ObjectEvent, ObjectId, ObservedVersion, Operation, SliceId,
-    Write, WriteResult, status_patch,
+    Ack, DeletedObject, Dispatch, ObjectEvent, ObjectId, ObservedVersion, Operation, SliceId,
+    TargetCluster, Write, WriteResult, status_patch,
 };

@@ -1,21 +1,21 @@
 //! Desired state of every cluster for one service: a pure function of the observed state.
 
-pub mod beside;
+pub mod capabilities;
 pub mod cluster;
 pub mod clusterset;
 pub mod condition_state;
-pub mod copy;
+pub mod copies;
 mod desired;
 pub mod disagreement;
 pub mod exposure;
 pub mod hostnames;
 pub mod ignored;
+pub mod karmada_managed;
 mod no_endpoints;
 mod not_followed;
 pub mod placement;
 pub mod provider_use;
 pub mod publish;
-pub mod release;
 pub mod service;
 mod settings;
 pub mod status;
@@ -26,24 +26,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, Unreachable};
 
-pub use self::copy::CopyCache;
-use self::copy::{DesiredCopies, Outcomes, Provider};
-pub use self::desired::{Beside, Desired, DesiredMember, Members, Problem, ProblemKind};
+use self::capabilities::Capabilities;
+pub use self::copies::CopyCache;
+use self::copies::{DesiredCopies, Outcomes, Provider};
+pub use self::desired::{Desired, DesiredMember, KarmadaManaged, Members, Problem, ProblemKind};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
 use self::provider_use::{ProviderUses, UnreachablePolicy};
-use self::release::Release;
 use self::service::DesiredService;
 pub use self::settings::Settings;
 pub use self::status::TTL_EXPIRED;
-use crate::index::Index;
-use crate::index::gaps::Gap;
-use crate::index::hub::McsView;
-use crate::index::hub::manager::Manager;
-use crate::index::member::Member;
-use crate::index::service::{ServiceKind, ServiceView};
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
 use crate::model::{MemberState, TimePoint};
+use crate::observed::Index;
+use crate::observed::gaps::Gap;
+use crate::observed::hub::McsView;
+use crate::observed::hub::manager::Manager;
+use crate::observed::member::Member;
+use crate::observed::service::{ServiceKind, ServiceView};
 
 /// Plans one service on both paths: natively under its own name, and for the clusterset under the
 /// derived name. The cache changes how long that takes, never the result.
@@ -75,7 +75,7 @@ pub fn plan(
     desired
 }
 
-/// Plans the native path: the request of a MultiClusterService.
+/// Plans the native exposure: the request of a MultiClusterService.
 fn native(
     index: &Index,
     settings: &Settings,
@@ -119,13 +119,13 @@ fn native(
                 mcs,
                 exposed: &exposed,
                 publishes,
-                beside_karmada: work.is_some(),
+                karmada_managed: work.is_some(),
             };
             plan.cross_cluster(spec, work, now, outcomes)
         }
         (_, Some(work)) => {
             let untouched = Desired::default();
-            beside::say(index, key, work, untouched, BTreeSet::new(), now)
+            karmada_managed::report(index, key, work, untouched, BTreeSet::new(), now)
         }
         (Err(errors), None) => untouched(ProblemKind::Invalid, errors.to_string()),
         (Ok(spec), None) => Desired {
@@ -156,7 +156,7 @@ struct Native<'a> {
     mcs: &'a McsView,
     exposed: &'a Exposed,
     publishes: bool,
-    beside_karmada: bool,
+    karmada_managed: bool,
 }
 
 impl Native<'_> {
@@ -194,7 +194,7 @@ impl Native<'_> {
             ..Desired::default()
         };
         match work {
-            Some(work) => beside::say(self.index, self.key, work, desired, gaps, now),
+            Some(work) => karmada_managed::report(self.index, self.key, work, desired, gaps, now),
             None => desired,
         }
     }
@@ -207,8 +207,8 @@ impl Native<'_> {
                 .mcs
                 .failover
                 .unreachable
-                .filter(|_| !self.beside_karmada),
-            default: match self.beside_karmada {
+                .filter(|_| !self.karmada_managed),
+            default: match self.karmada_managed {
                 true => Unreachable::Keep,
                 false => self.settings.unreachable,
             },
@@ -238,18 +238,18 @@ impl Native<'_> {
         let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
         let providers = self.providers(placement, uses);
         // A headless Service has no proxy that chooses, and beside Karmada its slices are used.
-        let chooses = !self.is_headless() && !self.beside_karmada;
+        let chooses = !self.is_headless() && !self.karmada_managed;
         let request = tiers::Request {
             index: self.index,
             key: self.key,
-            path: Path::Native,
+            exposure: Exposure::Native,
             preference: self.mcs.failover.preference.as_ref().filter(|_| chooses),
             unreachable: &uses.standby,
             providers: &providers,
             now,
         };
         let targets = placement.targets.iter();
-        let staying = targets.filter(|(name, _)| !self.index.hub.is_leaving(name));
+        let staying = targets.filter(|(name, _)| !self.index.hub.is_being_removed(name));
         let mut members = BTreeMap::new();
         for (name, roles) in staying {
             let Some(member) = self.index.members.get(name) else {
@@ -257,8 +257,13 @@ impl Native<'_> {
             };
             let parties = (hub_service, &*owner, &request);
             let mut desired = self.desired_member((name, member), *roles, parties, outcomes);
-            if self.beside_karmada && roles.consumer {
-                let found = beside::give_way(&mut desired, (name, member), self.key, &providers);
+            if self.karmada_managed && roles.consumer {
+                let found = karmada_managed::leave_to_karmada(
+                    &mut desired,
+                    (name, member),
+                    self.key,
+                    &providers,
+                );
                 let is_known = self.index.member_state(name) == MemberState::Synced;
                 gaps.extend(found.into_iter().filter(|_| is_known));
             }
@@ -275,11 +280,11 @@ impl Native<'_> {
         outcomes: &mut Outcomes,
     ) -> DesiredMember {
         let (index, key, exposed) = (self.index, self.key, self.exposed);
-        let origin = copy::Origin {
+        let origin = copies::Origin {
             hub: &index.hub.uid,
             owner,
             key,
-            path: Path::Native,
+            exposure: Exposure::Native,
             service: &key.name,
             multicluster: self.publishes,
             import: None,
@@ -289,11 +294,11 @@ impl Native<'_> {
             hub: &index.hub.uid,
             key,
             observed,
-            release: Release::of(member),
+            capabilities: Capabilities::of(member),
         };
         let service = service::desired(&site, hub_service, &exposed.ports, roles.provider, owner);
-        let service = match self.beside_karmada {
-            true => beside::leave(service),
+        let service = match self.karmada_managed {
+            true => karmada_managed::leave(service),
             false => service,
         };
         let (ports, problem) = service.ports_offered(observed, key, &exposed.ports);
@@ -301,11 +306,11 @@ impl Native<'_> {
         let tiers = roles
             .consumer
             .then(|| request.of_consumer(name, member, &frontend));
-        let consumer = copy::Consumer {
+        let consumer = copies::Consumer {
             name,
             ports: &ports,
             traffic_distribution: service.traffic_distribution(observed),
-            release: Release::of(member),
+            capabilities: Capabilities::of(member),
             tiers: tiers.as_ref().and_then(Option::as_ref),
         };
         let others = request
@@ -314,7 +319,7 @@ impl Native<'_> {
             .filter(|provider| provider.name != name);
         let copies = match &service {
             DesiredService::Own(_) | DesiredService::Foreign if roles.consumer => {
-                copy::copies(&origin, &consumer, others, outcomes)
+                copies::copies(&origin, &consumer, others, outcomes)
             }
             _ => DesiredCopies::default(),
         };

@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::diff::{Moment, diff};
-use crate::index::Index;
 use crate::lists::{HubLists, MemberLists, Members};
-use crate::model::{Lane, Operation, TimePoint};
+use crate::model::{Operation, TargetCluster, TimePoint};
+use crate::observed::Index;
 use crate::plan::tiers::HOLD;
 use crate::plan::{CopyCache, Settings, plan};
 
@@ -38,11 +38,11 @@ pub fn preview(
         let desired = plan(&index, settings, key, now, &mut cache);
         let moment = Moment { now, busy: false };
         let mut changed = false;
-        for (lane, writes) in diff(&desired, &index, key, moment).writes {
+        for (cluster, writes) in diff(&desired, &index, key, moment).writes {
             for write in writes {
-                changed |= match &lane {
-                    Lane::Hub => hub.carry_out(write.operation()),
-                    Lane::Member(name) => match members.get_mut(name) {
+                changed |= match &cluster {
+                    TargetCluster::Hub => hub.carry_out(write.operation()),
+                    TargetCluster::Member(name) => match members.get_mut(name) {
                         Some(Ok(member)) => member.carry_out(write.operation()),
                         _ => false,
                     },

@@ -7,17 +7,17 @@ use std::time::Instant;
 use causeway::domain::{ClusterName, ServiceKey};
 use serde_json::json;
 
-use crate::diff::{Ahead, Diff, Moment, diff};
-use crate::index::Index;
-use crate::index::gaps::Gap;
-use crate::index::hub::{ClusterView, McsView};
-use crate::index::member::{Member, NamespaceState};
-use crate::index::tiers::TiersOfService;
+use crate::diff::{Diff, Moment, NewerCopy, diff};
 use crate::model::map::{HashMap, HashSet};
-use crate::model::slice::Path;
-use crate::model::{Item, Lane, ObjectId, Operation, TimePoint, Write, status_patch};
+use crate::model::slice::Exposure;
+use crate::model::{Item, ObjectId, Operation, TargetCluster, TimePoint, Write, status_patch};
+use crate::observed::Index;
+use crate::observed::gaps::Gap;
+use crate::observed::hub::{ClusterView, McsView};
+use crate::observed::member::{Member, NamespaceState};
+use crate::observed::tiers::TiersOfService;
 use crate::plan::clusterset::conditions;
-use crate::plan::copy::DesiredCopies;
+use crate::plan::copies::DesiredCopies;
 use crate::plan::status::{DesiredStatus, Progress, status};
 use crate::plan::{CopyCache, Desired, Members, Settings, cluster, plan};
 use crate::removal::{Leftovers, Removal, removal};
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub look_up: bool,
     /// Copies that were made from newer versions of their sources than observed: the sources'
     /// clusters must be listed a second time.
-    pub ahead: Vec<Ahead>,
+    pub newer_copies: Vec<NewerCopy>,
     /// Service, endpoints and ports that consumers lack of a service that Karmada manages. The
     /// caller records them: they are reported only if they last.
     pub gaps: BTreeSet<Gap>,
@@ -60,33 +60,34 @@ pub fn reconcile_service(
     let busy = write_queue.is_busy_with(&item);
     let mut diff = diff(&desired, index, key, Moment { now, busy });
     let mut outcome = Outcome::of(&desired, &mut diff);
-    let progress = |path| {
+    let progress = |exposure| {
         let progresses = Progresses {
             index,
             write_queue,
             desired: &desired,
             diff: &diff,
             key,
-            path,
+            exposure,
             now,
         };
         progresses.of_members()
     };
-    let (native, imported) = (progress(Path::Native), progress(Path::Clusterset));
+    let (native, imported) = (progress(Exposure::Native), progress(Exposure::Clusterset));
     outcome.settled = !native
         .values()
         .chain(imported.values())
         .any(Progress::is_pending);
     outcome.hold_back(&mut diff, write_queue, now);
-    let fight = write_queue.next_fight_end(&item, now.instant);
-    earlier(&mut outcome.again_at, fight);
-    if !diff.writes.contains_key(&Lane::Hub)
+    let write_conflict = write_queue.next_conflict_end(&item, now.instant);
+    earlier(&mut outcome.again_at, write_conflict);
+    if !diff.writes.contains_key(&TargetCluster::Hub)
         && let Some((mcs, status)) = hub_status(index, write_queue, key, &desired, &native, now)
     {
         let look_again = status.again_at.map(|at| at.instant);
         earlier(&mut outcome.again_at, look_again);
         let write = status_write(key, mcs, status);
-        diff.writes.insert(Lane::Hub, write.into_iter().collect());
+        diff.writes
+            .insert(TargetCluster::Hub, write.into_iter().collect());
     }
     let view = conditions::View {
         index,
@@ -99,7 +100,7 @@ pub fn reconcile_service(
     earlier(&mut outcome.again_at, look_again);
     for (name, write) in view.writes() {
         diff.writes
-            .entry(Lane::Member(name))
+            .entry(TargetCluster::Member(name))
             .or_default()
             .push(write);
     }
@@ -121,9 +122,11 @@ fn hub_status<'a>(
         return None;
     }
     let item = Item::Service(key.clone());
-    let conflicts = write_queue.fights(&Lane::Hub, &item, now.instant);
-    let conflict = conflicts.min_by_key(|fight| fight.object);
-    let conflict = conflict.map(|fight| fight.text(index.other_writer(&Lane::Hub, fight.object)));
+    let conflicts = write_queue.write_conflicts(&TargetCluster::Hub, &item, now.instant);
+    let conflict = conflicts.min_by_key(|write_conflict| write_conflict.object);
+    let conflict = conflict.map(|write_conflict| {
+        write_conflict.text(index.other_writer(&TargetCluster::Hub, write_conflict.object))
+    });
     let status = status(index, key, mcs, desired, progress, conflict, now);
     Some((mcs, status))
 }
@@ -131,14 +134,14 @@ fn hub_status<'a>(
 impl Outcome {
     fn of(desired: &Desired, diff: &mut Diff) -> Self {
         let again_at = desired.again_at.into_iter().chain(diff.again_at).min();
-        let beside = desired.beside.iter();
+        let beside = desired.karmada.iter();
         let copies = desired.each_copies();
         let disagreements = copies.flat_map(|(_, _, copies)| copies.disagreements());
         let slices = disagreements.map(|((provider, slice), _)| (provider.clone(), slice.clone()));
         Self {
             again_at: again_at.map(|at| at.instant),
             look_up: diff.look_up,
-            ahead: std::mem::take(&mut diff.ahead),
+            newer_copies: std::mem::take(&mut diff.newer_copies),
             gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
             disagreements: slices.collect(),
             tiers: desired.tiers(),
@@ -149,16 +152,16 @@ impl Outcome {
     /// Removes writes of the hub that are paused by a conflict. A finalizer that another writer
     /// removes as often as causeway adds it does not prevent the status from being written.
     fn hold_back(&mut self, diff: &mut Diff, write_queue: &WriteQueue, now: TimePoint) {
-        let Some(writes) = diff.writes.get_mut(&Lane::Hub) else {
+        let Some(writes) = diff.writes.get_mut(&TargetCluster::Hub) else {
             return;
         };
         writes.retain(|write| {
-            let held = write_queue.held_until(&Lane::Hub, write, now.instant);
+            let held = write_queue.held_until(&TargetCluster::Hub, write, now.instant);
             earlier(&mut self.again_at, held);
             held.is_none()
         });
         if writes.is_empty() {
-            diff.writes.remove(&Lane::Hub);
+            diff.writes.remove(&TargetCluster::Hub);
         }
     }
 }
@@ -172,22 +175,22 @@ fn enqueue_all(
     outcome: &mut Outcome,
 ) {
     write_queue.keep_only(item, &diff.writes);
-    for (lane, wanted) in diff.writes {
+    for (cluster, wanted) in diff.writes {
         for write in wanted {
-            enqueue(write_queue, &lane, item, write, now, outcome);
+            enqueue(write_queue, &cluster, item, write, now, outcome);
         }
     }
 }
 
 fn enqueue(
     write_queue: &mut WriteQueue,
-    lane: &Lane,
+    cluster: &TargetCluster,
     item: &Item,
     write: Write,
     now: TimePoint,
     outcome: &mut Outcome,
 ) {
-    match write_queue.enqueue(lane, item, write, now.instant) {
+    match write_queue.enqueue(cluster, item, write, now.instant) {
         // A write under way brings the item back when it ends.
         Enqueued::Accepted | Enqueued::UnderWay => {}
         Enqueued::Later(at) => earlier(&mut outcome.again_at, Some(at)),
@@ -208,7 +211,7 @@ struct Progresses<'a> {
     desired: &'a Desired,
     diff: &'a Diff,
     key: &'a ServiceKey,
-    path: Path,
+    exposure: Exposure,
     now: TimePoint,
 }
 
@@ -216,19 +219,19 @@ impl<'a> Progresses<'a> {
     /// Returns the progress of the members that should hold something, or are written to. Nothing
     /// is outstanding in the others.
     fn of_members(&self) -> HashMap<ClusterName, Progress> {
-        let native = match (self.path, &self.desired.members) {
-            (Path::Native, Members::Wanted(members)) => Some(members.keys()),
+        let native = match (self.exposure, &self.desired.members) {
+            (Exposure::Native, Members::Wanted(members)) => Some(members.keys()),
             _ => None,
         };
         let imports = &self.desired.clusterset.imports;
-        let imported = (self.path == Path::Clusterset).then(|| imports.names());
+        let imported = (self.exposure == Exposure::Clusterset).then(|| imports.names());
         let wanted = native.into_iter().flatten();
         let wanted = wanted.chain(imported.into_iter().flatten());
-        let serves = |write: &Write| path_of(write.object(), self.key) == Some(self.path);
+        let serves = |write: &Write| exposure_of(write.object(), self.key) == Some(self.exposure);
         let written = self.diff.writes.iter();
-        let written = written.filter_map(|(lane, writes)| match lane {
-            Lane::Member(name) => writes.iter().any(serves).then_some(name),
-            Lane::Hub => None,
+        let written = written.filter_map(|(cluster, writes)| match cluster {
+            TargetCluster::Member(name) => writes.iter().any(serves).then_some(name),
+            TargetCluster::Hub => None,
         });
         let concerned: BTreeSet<_> = wanted.chain(written).collect();
         let members = concerned.into_iter().filter_map(|name| {
@@ -239,9 +242,9 @@ impl<'a> Progresses<'a> {
     }
 
     fn of(&self, name: &ClusterName, member: &Member) -> Progress {
-        let lane = Lane::Member(name.clone());
+        let cluster = TargetCluster::Member(name.clone());
         let mut progress = Progress::default();
-        for object in self.outstanding(&lane) {
+        for object in self.outstanding(&cluster) {
             match object {
                 ObjectId::Slice(..) => progress.copies_pending = true,
                 _ => progress.service_pending = true,
@@ -259,19 +262,19 @@ impl<'a> Progresses<'a> {
                 progress.service_problem = Some(text);
             }
         }
-        self.note_failed_writes(&lane, &mut progress);
-        self.note_fights(&lane, &mut progress);
+        self.note_failed_writes(&cluster, &mut progress);
+        self.note_write_conflicts(&cluster, &mut progress);
         progress
     }
 
     /// Returns the Service and the copies that a member should hold.
     fn desired_copies(&self, name: &ClusterName) -> Option<(ServiceKey, &'a DesiredCopies)> {
-        match (self.path, &self.desired.members) {
-            (Path::Native, Members::Untouched) => None,
-            (Path::Native, Members::Wanted(members)) => {
+        match (self.exposure, &self.desired.members) {
+            (Exposure::Native, Members::Untouched) => None,
+            (Exposure::Native, Members::Wanted(members)) => {
                 Some((self.key.clone(), &members.get(name)?.copies))
             }
-            (Path::Clusterset, _) => {
+            (Exposure::Clusterset, _) => {
                 let desired = self.desired.clusterset.imports.of(name)?;
                 Some((self.key.derived(), &desired.copies))
             }
@@ -280,13 +283,13 @@ impl<'a> Progresses<'a> {
 }
 
 /// Returns the exposure that an object serves; the status of an object serves none.
-pub fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
+pub fn exposure_of(object: &ObjectId, key: &ServiceKey) -> Option<Exposure> {
     match object {
-        ObjectId::Service(service) if service != key => Some(Path::Clusterset),
-        ObjectId::Slice(id) => Some(id.path),
-        ObjectId::ServiceImport(..) => Some(Path::Clusterset),
+        ObjectId::Service(service) if service != key => Some(Exposure::Clusterset),
+        ObjectId::Slice(id) => Some(id.exposure),
+        ObjectId::ServiceImport(..) => Some(Exposure::Clusterset),
         ObjectId::Service(_) | ObjectId::Namespace(_) | ObjectId::ServiceExport(..) => {
-            Some(Path::Native)
+            Some(Exposure::Native)
         }
         _ => None,
     }
@@ -329,22 +332,26 @@ fn in_the_way(
 impl Progresses<'_> {
     /// Returns the objects of outstanding writes. A write whose answer was lost may have been
     /// carried out, and then is no problem.
-    fn outstanding(&self, lane: &Lane) -> impl Iterator<Item = &ObjectId> {
-        let writes = self.diff.writes.get(lane).into_iter().flatten();
+    fn outstanding(&self, cluster: &TargetCluster) -> impl Iterator<Item = &ObjectId> {
+        let writes = self.diff.writes.get(cluster).into_iter().flatten();
         writes
             .map(Write::object)
-            .filter(|object| path_of(object, self.key) == Some(self.path))
+            .filter(|object| exposure_of(object, self.key) == Some(self.exposure))
     }
 
-    fn note_fights(&self, lane: &Lane, progress: &mut Progress) {
+    fn note_write_conflicts(&self, cluster: &TargetCluster, progress: &mut Progress) {
         let item = Item::Service(self.key.clone());
-        let fights = self.write_queue.fights(lane, &item, self.now.instant);
-        let mut fights: Vec<_> = fights.collect();
-        fights.sort_unstable_by_key(|fight| fight.object);
-        let fights = fights.into_iter();
-        for fight in fights.filter(|fight| path_of(fight.object, self.key) == Some(self.path)) {
-            let text = fight.text(self.index.other_writer(lane, fight.object));
-            let (problem, is_fought) = match fight.object {
+        let write_conflicts = self
+            .write_queue
+            .write_conflicts(cluster, &item, self.now.instant);
+        let mut write_conflicts: Vec<_> = write_conflicts.collect();
+        write_conflicts.sort_unstable_by_key(|write_conflict| write_conflict.object);
+        let write_conflicts = write_conflicts.into_iter();
+        for write_conflict in write_conflicts.filter(|write_conflict| {
+            exposure_of(write_conflict.object, self.key) == Some(self.exposure)
+        }) {
+            let text = write_conflict.text(self.index.other_writer(cluster, write_conflict.object));
+            let (problem, is_fought) = match write_conflict.object {
                 ObjectId::Slice(..) => (&mut progress.copies_problem, &mut progress.copies_fought),
                 _ => (&mut progress.service_problem, &mut progress.service_fought),
             };
@@ -353,16 +360,16 @@ impl Progresses<'_> {
         }
     }
 
-    fn note_failed_writes(&self, lane: &Lane, progress: &mut Progress) {
+    fn note_failed_writes(&self, cluster: &TargetCluster, progress: &mut Progress) {
         let item = Item::Service(self.key.clone());
-        let mut failed: Vec<_> = self.write_queue.failed(lane, &item).collect();
+        let mut failed: Vec<_> = self.write_queue.failed(cluster, &item).collect();
         if failed.is_empty() {
             return;
         }
         // Of several failures the same is reported each time.
         failed.sort_unstable_by_key(|(object, _)| *object);
         let mut slices = 0;
-        let outstanding: HashSet<_> = self.outstanding(lane).collect();
+        let outstanding: HashSet<_> = self.outstanding(cluster).collect();
         for (object, failed) in failed {
             if !outstanding.contains(object) {
                 continue;
@@ -414,7 +421,7 @@ fn status_write(key: &ServiceKey, mcs: &McsView, status: DesiredStatus) -> Optio
     }
     let patch = status_patch(&mcs.resource_version, fields);
     let operation = Operation::PatchMultiClusterServiceStatus(key.clone(), patch);
-    Some(Write::new(operation).telling(status.events))
+    Some(Write::new(operation).with_events(status.events))
 }
 
 /// Result of reconciling a member.
@@ -443,7 +450,7 @@ pub fn reconcile_cluster(
     };
     let item = Item::Cluster(name.clone());
     let mut outcome = Outcome::default();
-    write_queue.retract(&Lane::Hub, &item);
+    write_queue.retract(&TargetCluster::Hub, &item);
     let Some(since) = cluster.leaving_since else {
         if keeps_clusters {
             keep(index, write_queue, name, cluster, now, &mut outcome);
@@ -460,7 +467,14 @@ pub fn reconcile_cluster(
     if cluster.finalizers.have_ours() {
         let patch = cluster.finalizers.without_ours(&cluster.resource_version);
         let write = Write::new(Operation::PatchCluster(name.clone(), patch));
-        enqueue(write_queue, &Lane::Hub, &item, write, now, &mut outcome);
+        enqueue(
+            write_queue,
+            &TargetCluster::Hub,
+            &item,
+            write,
+            now,
+            &mut outcome,
+        );
     }
     outcome
         .again_at
@@ -492,7 +506,7 @@ fn keep(
     if !cluster.finalizers.have_ours() {
         let patch = cluster.finalizers.with_ours(&cluster.resource_version);
         let write = Write::new(Operation::PatchCluster(name.clone(), patch));
-        return enqueue(write_queue, &Lane::Hub, &item, write, now, outcome);
+        return enqueue(write_queue, &TargetCluster::Hub, &item, write, now, outcome);
     }
     let (_, damped) = index.reported_state(name, now);
     let member = index.members.get(name);
@@ -506,7 +520,7 @@ fn keep(
         });
         let patch = status_patch(&cluster.resource_version, fields);
         let write = Write::new(Operation::PatchClusterStatus(name.clone(), patch));
-        enqueue(write_queue, &Lane::Hub, &item, write, now, outcome);
+        enqueue(write_queue, &TargetCluster::Hub, &item, write, now, outcome);
     }
 }
 

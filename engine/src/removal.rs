@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use crate::index::Index;
 use crate::model::{MemberState, TimePoint};
+use crate::observed::Index;
 use crate::plan::clusterset::conditions::has_unreported_removal;
 
 /// Maximum time of the cleanup of a removed member.

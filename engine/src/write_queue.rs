@@ -9,11 +9,12 @@ use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use crate::by_item::ByItem;
-use crate::fight::{Fight, Fights, OngoingFight};
 use crate::model::map::{HashMap, HashSet};
 use crate::model::{
-    Dispatch, Failure, FailureKind, Generation, Item, Lane, ObjectId, SliceId, Write, WriteResult,
+    Dispatch, Failure, FailureKind, Generation, Item, ObjectId, SliceId, TargetCluster, Write,
+    WriteResult,
 };
+use crate::write_conflict::{OngoingConflict, WriteConflict, WriteConflicts};
 
 pub use self::retry::FailedWrite;
 use self::retry::backoff;
@@ -29,7 +30,7 @@ pub enum Enqueued {
     Later(Instant),
 }
 
-/// Limits of the writes to a cluster.
+/// Limits of the writes to a target.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteLimits {
     /// Writes a second, on average.
@@ -46,14 +47,14 @@ pub struct WriteLimits {
 #[derive(Debug)]
 pub struct WriteQueue {
     limits: WriteLimits,
-    lanes: BTreeMap<Lane, LaneState>,
+    queues: BTreeMap<TargetCluster, ClusterQueue>,
     /// Number of writes under way for an item.
     busy: HashMap<Item, usize>,
-    fights: Fights,
+    write_conflicts: WriteConflicts,
 }
 
 #[derive(Debug)]
-struct LaneState {
+struct ClusterQueue {
     waiting: BTreeMap<u64, Waiting>,
     places: HashMap<ObjectId, u64>,
     /// Places of the writes from each provider. Providers take turns, so that none of them delays
@@ -102,7 +103,7 @@ pub struct Finished {
     pub attempts: u32,
     /// Conflict, if it was carried out again and again and another writer changes the object back
     /// each time.
-    pub fight: Option<Fight>,
+    pub write_conflict: Option<WriteConflict>,
 }
 
 impl Finished {
@@ -120,7 +121,7 @@ const FOLD: Duration = Duration::from_millis(100);
 /// next writes of a provider that floods the queue.
 const RESERVE: f64 = 0.1;
 /// Number of writes that defines a frugal provider: none of its writes was taken for the time that
-/// this many take at the cluster's rate.
+/// this many take at the rate of the cluster.
 const FRUGAL: f64 = 10.0;
 /// Failure of a write that changed nothing. Sending it again at once would go on for ever.
 const IGNORED: &str = "the API server took the write and left the object as it was";
@@ -129,26 +130,32 @@ impl WriteQueue {
     pub fn new(limits: WriteLimits) -> Self {
         Self {
             limits,
-            lanes: BTreeMap::new(),
+            queues: BTreeMap::new(),
             busy: HashMap::default(),
-            fights: Fights::new(limits.conflict_pause),
+            write_conflicts: WriteConflicts::new(limits.conflict_pause),
         }
     }
 
-    /// Removes the waiting writes of an item in a cluster queue. The next writes replace them.
-    pub fn retract(&mut self, lane: &Lane, item: &Item) {
-        if let Some(state) = self.lanes.get_mut(lane) {
+    /// Removes the waiting writes of an item in the queue of a cluster. The next writes replace them.
+    pub fn retract(&mut self, target: &TargetCluster, item: &Item) {
+        if let Some(state) = self.queues.get_mut(target) {
             state.withdraw(item, |_| true);
         }
     }
 
     /// Enqueues a write.
-    pub fn enqueue(&mut self, lane: &Lane, item: &Item, write: Write, now: Instant) -> Enqueued {
+    pub fn enqueue(
+        &mut self,
+        target: &TargetCluster,
+        item: &Item,
+        write: Write,
+        now: Instant,
+    ) -> Enqueued {
         let burst = self.limits.burst;
         let state = self
-            .lanes
-            .entry(lane.clone())
-            .or_insert_with(|| LaneState::new(burst));
+            .queues
+            .entry(target.clone())
+            .or_insert_with(|| ClusterQueue::new(burst));
         if let Some(under_way) = state.under_way.get_mut(write.object()) {
             under_way.enqueued = true;
             return Enqueued::UnderWay;
@@ -161,9 +168,9 @@ impl WriteQueue {
             .started
             .get(write.object())
             .map(|started| *started + FOLD);
-        let held = self.fights.held_until(lane, &write, now);
+        let held = self.write_conflicts.held_until(target, &write, now);
         if held.is_some() {
-            self.fights.note_held(lane, write.object());
+            self.write_conflicts.note_held(target, write.object());
         }
         if let Some(at) = retry.max(unfold).max(held).filter(|at| *at > now) {
             return Enqueued::Later(at);
@@ -176,13 +183,13 @@ impl WriteQueue {
     pub fn ready(
         &mut self,
         now: Instant,
-        open: impl Fn(&Lane) -> Option<Generation>,
+        open: impl Fn(&TargetCluster) -> Option<Generation>,
     ) -> Vec<Dispatch> {
         let mut all = Vec::new();
         let limits = self.limits;
-        let waiting = self.lanes.iter_mut();
-        for (lane, state) in waiting.filter(|(_, state)| !state.waiting.is_empty()) {
-            let generation = open(lane);
+        let waiting = self.queues.iter_mut();
+        for (target, state) in waiting.filter(|(_, state)| !state.waiting.is_empty()) {
+            let generation = open(target);
             state.open = generation.is_some();
             let Some(generation) = generation else {
                 continue;
@@ -191,7 +198,7 @@ impl WriteQueue {
             for (item, write) in state.take(now, limits) {
                 *self.busy.entry(item.clone()).or_default() += 1;
                 all.push(Dispatch {
-                    lane: lane.clone(),
+                    target: target.clone(),
                     generation,
                     item,
                     write,
@@ -201,11 +208,11 @@ impl WriteQueue {
         all
     }
 
-    /// Returns the time at which the next cluster queue that waits for its rate may go on. A
-    /// cluster that was closed the last time waits for another event.
+    /// Returns the time at which the next cluster that waits for its rate may go on. A
+    /// target that was closed the last time waits for another event.
     pub fn next_at(&self, now: Instant) -> Option<Instant> {
         let limits = self.limits;
-        let open = self.lanes.values().filter(|state| state.open);
+        let open = self.queues.values().filter(|state| state.open);
         open.filter_map(|state| state.next_at(now, limits)).min()
     }
 
@@ -213,9 +220,12 @@ impl WriteQueue {
     /// because something had to change.
     pub fn finished(&mut self, result: &WriteResult, now: Instant) -> Finished {
         let Dispatch {
-            lane, item, write, ..
+            target,
+            item,
+            write,
+            ..
         } = &result.dispatch;
-        let Some(state) = self.lanes.get_mut(lane) else {
+        let Some(state) = self.queues.get_mut(target) else {
             return Finished::default();
         };
         let under_way = state.under_way.remove(write.object());
@@ -229,10 +239,10 @@ impl WriteQueue {
             enqueued,
             is_persistent: failed.is_some_and(FailedWrite::counts),
             attempts: failed.map_or(0, |failed| failed.attempts),
-            fight: None,
+            write_conflict: None,
         };
         if finished.retry_at.is_none() {
-            finished.fight = self.fights.note(lane, item, write, now);
+            finished.write_conflict = self.write_conflicts.note(target, item, write, now);
         }
         finished
     }
@@ -249,9 +259,12 @@ impl WriteQueue {
     /// Records the answer. Returns the failed write, if it failed.
     fn note_answer(&mut self, result: &WriteResult, now: Instant) -> Option<&FailedWrite> {
         let Dispatch {
-            lane, item, write, ..
+            target,
+            item,
+            write,
+            ..
         } = &result.dispatch;
-        let state = self.lanes.get_mut(lane)?;
+        let state = self.queues.get_mut(target)?;
         let mut failure = match &result.answer {
             Err(failure) => failure.clone(),
             Ok(ack) if ack.changed_nothing(write.operation()) => {
@@ -285,10 +298,10 @@ impl WriteQueue {
     /// Returns the failed writes of an item in a cluster, as far as they count as failed.
     pub fn failed(
         &self,
-        lane: &Lane,
+        target: &TargetCluster,
         item: &Item,
     ) -> impl Iterator<Item = (&ObjectId, &FailedWrite)> {
-        let state = self.lanes.get(lane);
+        let state = self.queues.get(target);
         let state = state.filter(|state| state.failed.has(item)).into_iter();
         let own = state.flat_map(|state| state.failed.of(item));
         own.filter(|(_, failed)| failed.counts())
@@ -297,10 +310,10 @@ impl WriteQueue {
     /// Drops the writes that an item no longer desires: they neither wait nor count as failed.
     /// Desired writes retain their places, so that an object that changes all the time gets its
     /// turn.
-    pub fn keep_only(&mut self, item: &Item, wanted: &BTreeMap<Lane, Vec<Write>>) {
-        let lanes = self.lanes.iter_mut();
-        for (lane, state) in lanes.filter(|(_, state)| state.holds_any_of(item)) {
-            let wanted = wanted.get(lane).into_iter().flatten();
+    pub fn keep_only(&mut self, item: &Item, wanted: &BTreeMap<TargetCluster, Vec<Write>>) {
+        let clusters = self.queues.iter_mut();
+        for (target, state) in clusters.filter(|(_, state)| state.holds_any_of(item)) {
+            let wanted = wanted.get(target).into_iter().flatten();
             let wanted: HashSet<_> = wanted.map(Write::object).collect();
             state
                 .failed
@@ -311,51 +324,61 @@ impl WriteQueue {
 
     /// Returns the time at which the next conflict over an object of an item is checked again, if
     /// any.
-    pub fn next_fight_end(&self, item: &Item, now: Instant) -> Option<Instant> {
-        self.fights.next_end(item, now)
+    pub fn next_conflict_end(&self, item: &Item, now: Instant) -> Option<Instant> {
+        self.write_conflicts.next_end(item, now)
     }
 
     /// Returns the end of the pause of a write whose object another writer changes back as often as
     /// it is written.
-    pub fn held_until(&self, lane: &Lane, write: &Write, now: Instant) -> Option<Instant> {
-        self.fights.held_until(lane, write, now)
+    pub fn held_until(
+        &self,
+        target: &TargetCluster,
+        write: &Write,
+        now: Instant,
+    ) -> Option<Instant> {
+        self.write_conflicts.held_until(target, write, now)
     }
 
     /// Takes the copies of an item that have a conflict and whose other writer must be looked up.
-    pub fn take_writer_lookups(&mut self, item: &Item) -> Vec<(Lane, SliceId)> {
-        self.fights.take_lookups(item)
+    pub fn take_writer_lookups(&mut self, item: &Item) -> Vec<(TargetCluster, SliceId)> {
+        self.write_conflicts.take_lookups(item)
     }
 
     /// Records the other writer of a copy, if it is known. Returns true if the conflict must be
     /// reported in an Event.
-    pub fn note_writer(&mut self, lane: &Lane, object: &ObjectId, name: Option<&str>) -> bool {
-        self.fights.note_writer(lane, object, name)
+    pub fn note_writer(
+        &mut self,
+        target: &TargetCluster,
+        object: &ObjectId,
+        name: Option<&str>,
+    ) -> bool {
+        self.write_conflicts.note_writer(target, object, name)
     }
 
-    /// Returns the conflicts over objects of an item in a cluster.
-    pub fn fights(
+    /// Returns the conflicts over objects of an item in a target.
+    pub fn write_conflicts(
         &self,
-        lane: &Lane,
+        target: &TargetCluster,
         item: &Item,
         now: Instant,
-    ) -> impl Iterator<Item = OngoingFight<'_>> {
-        self.fights.ongoing(lane, item, now)
+    ) -> impl Iterator<Item = OngoingConflict<'_>> {
+        self.write_conflicts.ongoing(target, item, now)
     }
 
-    /// Whether a write for the item is under way in any cluster.
+    /// Whether a write for the item is under way in any target.
     pub fn is_busy_with(&self, item: &Item) -> bool {
         self.busy.contains_key(item)
     }
 
-    /// Whether a write for the item waits or is under way in any cluster.
+    /// Whether a write for the item waits or is under way in any target.
     pub fn holds(&self, item: &Item) -> bool {
-        let mut lanes = self.lanes.values();
-        self.is_busy_with(item) || lanes.any(|state| state.of_items.contains_key(item))
+        let mut clusters = self.queues.values();
+        self.is_busy_with(item) || clusters.any(|state| state.of_items.contains_key(item))
     }
 
     /// Drops the back-offs of a member that answers again, or is removed.
-    pub fn reset(&mut self, lane: &Lane) {
-        if let Some(state) = self.lanes.get_mut(lane) {
+    pub fn reset(&mut self, target: &TargetCluster) {
+        if let Some(state) = self.queues.get_mut(target) {
             state.failed = ByItem::default();
         }
     }
@@ -363,9 +386,9 @@ impl WriteQueue {
     /// Drops all state after the loss of leadership: nothing waits and nothing is under way any
     /// more.
     pub fn clear(&mut self) {
-        self.lanes.clear();
+        self.queues.clear();
         self.busy.clear();
-        self.fights.clear();
+        self.write_conflicts.clear();
     }
 }
 
@@ -376,7 +399,7 @@ impl WriteLimits {
     }
 }
 
-impl LaneState {
+impl ClusterQueue {
     fn new(burst: f64) -> Self {
         Self {
             waiting: BTreeMap::new(),

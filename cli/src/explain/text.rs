@@ -8,7 +8,7 @@ use causeway_engine::explain::{
     ConsumerReport, ConsumerState, Diagnosis, EndpointReport, EndpointState, Explanation,
     ExposureReport, ProviderReport, TierReport,
 };
-use causeway_engine::model::slice::Path;
+use causeway_engine::model::slice::Exposure;
 
 /// Endpoints in the same state are one line, unless all are to be listed; below it what is to be said of them, and what fixes it.
 pub(crate) fn render(explanation: &Explanation, endpoints: bool) -> String {
@@ -47,8 +47,8 @@ fn all_are_present(explanation: &Explanation) -> bool {
 
 fn heading(exposure: &ExposureReport) -> String {
     let kind = match exposure.exposure {
-        Path::Native => "MultiClusterService",
-        Path::Clusterset => "ServiceExport",
+        Exposure::Native => "MultiClusterService",
+        Exposure::Clusterset => "ServiceExport",
     };
     let consumers = exposure.consumers.iter().map(|one| one.cluster.as_str());
     let consumers: Vec<_> = consumers.collect();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use causeway::domain::ServiceKey;
 use causeway_engine::explain::{Diagnosis, Explanation, Reason};
-use causeway_engine::model::slice::Path;
+use causeway_engine::model::slice::Exposure;
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -390,8 +390,8 @@ impl Live {
 
     /// Reports on a service: its rows, and its explanation where somebody looks at it.
     fn report(&mut self, key: &ServiceKey, update: &mut Update) -> Result<(), serde_json::Error> {
-        let rows =
-            [Path::Native, Path::Clusterset].map(|path| row_key(path, &key.namespace, &key.name));
+        let rows = [Exposure::Native, Exposure::Clusterset]
+            .map(|path| row_key(path, &key.namespace, &key.name));
         let [native, exported] = rows;
         if !self.state.exposes(key) {
             update.services.extend([(native, None), (exported, None)]);

@@ -7,7 +7,7 @@ use causeway_engine::explain::{
     ConsumerReport, Diagnosis, EndpointState, Explanation, ExposureReport, ProviderReport, Reason,
     TierReport,
 };
-use causeway_engine::model::slice::Path;
+use causeway_engine::model::slice::Exposure;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde::Serialize;
@@ -153,14 +153,14 @@ pub(super) struct Counts {
 }
 
 /// The key of a service's row.
-pub(super) fn row_key(path: Path, namespace: &str, name: &str) -> String {
-    format!("{}/{namespace}/{name}", kind(path))
+pub(super) fn row_key(exposure: Exposure, namespace: &str, name: &str) -> String {
+    format!("{}/{namespace}/{name}", kind(exposure))
 }
 
-fn kind(path: Path) -> &'static str {
-    match path {
-        Path::Native => "MultiClusterService",
-        Path::Clusterset => "ServiceExport",
+fn kind(exposure: Exposure) -> &'static str {
+    match exposure {
+        Exposure::Native => "MultiClusterService",
+        Exposure::Clusterset => "ServiceExport",
     }
 }
 
@@ -190,10 +190,10 @@ impl ClusterRow {
 impl ServiceRow {
     /// The row of a MultiClusterService.
     pub(super) fn native(report: ServiceReport, explanation: &Explanation) -> Self {
-        let found = Found::of(explanation, Path::Native);
+        let found = Found::of(explanation, Exposure::Native);
         Self {
-            key: row_key(Path::Native, &report.namespace, &report.name),
-            kind: kind(Path::Native),
+            key: row_key(Exposure::Native, &report.namespace, &report.name),
+            kind: kind(Exposure::Native),
             state: State::of(report.ready, &report.reason),
             namespace: report.namespace,
             name: report.name,
@@ -211,12 +211,12 @@ impl ServiceRow {
 
     /// The row of what members export.
     pub(super) fn exported(report: ExportedReport, explanation: &Explanation) -> Self {
-        let found = Found::of(explanation, Path::Clusterset);
+        let found = Found::of(explanation, Exposure::Clusterset);
         let exports = report.clusters.iter();
         let exports = exports.filter_map(|cluster| cluster.export.as_ref()?.created);
         Self {
-            key: row_key(Path::Clusterset, &report.namespace, &report.name),
-            kind: kind(Path::Clusterset),
+            key: row_key(Exposure::Clusterset, &report.namespace, &report.name),
+            kind: kind(Exposure::Clusterset),
             state: State::of(report.ready, &report.reason),
             created: exports.min(),
             namespace: report.namespace,
@@ -243,16 +243,16 @@ struct Found {
 }
 
 impl Found {
-    fn of(explanation: &Explanation, path: Path) -> Self {
-        let mut exposures = explanation.exposures.iter();
-        let exposure = exposures.find(|exposure| exposure.exposure == path);
-        let of_exposure = exposure.map(|exposure| exposure.diagnoses.as_slice());
+    fn of(explanation: &Explanation, exposure: Exposure) -> Self {
+        let mut reports = explanation.exposures.iter();
+        let report = reports.find(|report| report.exposure == exposure);
+        let of_exposure = report.map(|exposure| exposure.diagnoses.as_slice());
         let problems = explanation
             .diagnoses
             .iter()
             .chain(of_exposure.unwrap_or_default());
         let problems = problems.filter(|one| !one.is_healthy()).cloned().collect();
-        let Some(exposure) = exposure else {
+        let Some(exposure) = report else {
             return Self {
                 problems,
                 ..Self::default()

@@ -6,7 +6,7 @@ use std::time::Instant;
 use causeway::api::condition::reason;
 use causeway::domain::ServiceKey;
 use causeway_engine::model::propagation::{Propagation, advice};
-use causeway_engine::model::{Failure, Item, Lane, ObjectEvent, ObjectId};
+use causeway_engine::model::{Failure, Item, ObjectEvent, ObjectId, TargetCluster};
 
 use super::{Controller, Parts};
 use crate::lookup;
@@ -63,8 +63,8 @@ impl Controller {
             tasks,
             ..
         } = &mut self.parts;
-        for (lane, slice) in write_queue.take_writer_lookups(&Item::Service(key.clone())) {
-            if let Lane::Member(cluster) = lane
+        for (target, slice) in write_queue.take_writer_lookups(&Item::Service(key.clone())) {
+            if let TargetCluster::Member(cluster) = target
                 && let Some((client, _)) = fleet.client(&cluster)
             {
                 let (client, events) = (client.clone(), self.events.clone());
@@ -102,7 +102,12 @@ impl Controller {
             note: advice(key, &clusters),
         };
         let object = ObjectId::MultiClusterService(key.clone());
-        self.record(&Lane::Hub, &Item::Service(key.clone()), &object, vec![news]);
+        self.record(
+            &TargetCluster::Hub,
+            &Item::Service(key.clone()),
+            &object,
+            vec![news],
+        );
     }
 
     pub(super) fn looked_up(&mut self, key: ServiceKey, exists: Result<bool, Failure>) {

@@ -2,11 +2,12 @@
 
 use causeway::api;
 use causeway::domain::{ClusterName, Failover, ServiceKey};
-use causeway_engine::index::member::Configuration;
 use causeway_engine::model::slice::SliceRole;
 use causeway_engine::model::{
-    Generation, HubEvent, Item, Lane, MemberEvent, MemberState, ObjectEvent, Signal, TimePoint,
+    Generation, HubEvent, Item, MemberEvent, MemberState, ObjectEvent, Signal, TargetCluster,
+    TimePoint,
 };
+use causeway_engine::observed::member::Configuration;
 use causeway_engine::reconcile::{ClusterOutcome, follow_removal};
 use causeway_engine::removal::Leftovers;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -41,7 +42,7 @@ impl Controller {
             && stood != Some(self.asked_for(&key))
         {
             self.traces.event(&key, now, || Source {
-                cluster: Lane::Hub.name().to_owned(),
+                cluster: TargetCluster::Hub.name().to_owned(),
                 kind: Kind::MultiClusterService,
             });
         }
@@ -89,7 +90,7 @@ impl Controller {
             Outcome::Kept(why) => Configuration::Outdated(why),
             Outcome::Refused(why) => Configuration::Refused(why),
             Outcome::Disengaged => {
-                self.parts.index.disengage(name);
+                self.parts.index.stop_watching(name);
                 self.show_state(name);
                 return;
             }
@@ -156,7 +157,9 @@ impl Controller {
         tracing::info!(cluster = %name, state = ?stands, "member state changed");
         self.show_state(name);
         if stands == MemberState::Synced {
-            self.parts.write_queue.reset(&Lane::Member(name.clone()));
+            self.parts
+                .write_queue
+                .reset(&TargetCluster::Member(name.clone()));
         }
     }
 
@@ -186,9 +189,11 @@ impl Controller {
                 self.record_leftovers(name, note);
             }
         }
-        self.parts.fleet.disengage(name);
+        self.parts.fleet.stop_watching(name);
         self.parts.index.forget(name);
-        self.parts.write_queue.reset(&Lane::Member(name.clone()));
+        self.parts
+            .write_queue
+            .reset(&TargetCluster::Member(name.clone()));
         self.parts.metrics.forget_member(name);
     }
 
@@ -213,7 +218,7 @@ impl Controller {
             reason: "LeftoversRemain".to_owned(),
             note,
         };
-        event_recorder.record(&Lane::Hub, (&*hub, 0), about, event);
+        event_recorder.record(&TargetCluster::Hub, (&*hub, 0), about, event);
     }
 }
 

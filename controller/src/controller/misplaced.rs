@@ -3,7 +3,7 @@
 use causeway::api::condition::reason;
 use causeway::api::multicluster::Version;
 use causeway::domain::{ClustersetKind, misplaced};
-use causeway_engine::model::{Lane, ObjectEvent};
+use causeway_engine::model::{ObjectEvent, TargetCluster};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{Controller, Parts};
@@ -35,7 +35,7 @@ impl Controller {
                 reason: reason::NOT_A_MEMBER.to_owned(),
                 note: format!("{why}; {remedy}"),
             };
-            event_recorder.record(&Lane::Hub, (&*hub, 0), about, event);
+            event_recorder.record(&TargetCluster::Hub, (&*hub, 0), about, event);
         }
     }
 }

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use causeway::api::condition::reason;
 use causeway::domain::{ClusterName, ServiceKey};
-use causeway_engine::fight::{Fight, conflict_text};
-use causeway_engine::index::member::Member;
-use causeway_engine::model::slice::Path;
+use causeway_engine::model::slice::Exposure;
 use causeway_engine::model::{
-    Dispatch, Failure, Item, Lane, MemberState, ObjectEvent, ObjectId, Priority, SliceId, Write,
-    WriteResult,
+    Dispatch, Failure, Item, MemberState, ObjectEvent, ObjectId, Priority, SliceId, TargetCluster,
+    Write, WriteResult,
 };
-use causeway_engine::reconcile::path_of;
+use causeway_engine::observed::member::Member;
+use causeway_engine::reconcile::exposure_of;
+use causeway_engine::write_conflict::{WriteConflict, conflict_text};
 use causeway_engine::write_queue::Finished;
 use k8s_openapi::api::core::v1::ObjectReference;
 
@@ -34,17 +34,17 @@ impl Controller {
             leadership,
             ..
         } = &mut self.parts;
-        let open = |lane: &Lane| match lane {
-            Lane::Hub => Some(0),
-            Lane::Member(name) if index.member_state(name) == MemberState::Synced => {
+        let open = |target: &TargetCluster| match target {
+            TargetCluster::Hub => Some(0),
+            TargetCluster::Member(name) if index.member_state(name) == MemberState::Synced => {
                 fleet.client(name).map(|(_, generation)| generation)
             }
-            Lane::Member(_) => None,
+            TargetCluster::Member(_) => None,
         };
         for dispatch in write_queue.ready(now, open) {
-            let client = match &dispatch.lane {
-                Lane::Hub => Some(hub.clone()),
-                Lane::Member(name) => fleet.client(name).map(|(client, _)| client.clone()),
+            let client = match &dispatch.target {
+                TargetCluster::Hub => Some(hub.clone()),
+                TargetCluster::Member(name) => fleet.client(name).map(|(client, _)| client.clone()),
             };
             if let Some(client) = client {
                 let span = self.traces.write(&dispatch, now);
@@ -84,7 +84,7 @@ impl Controller {
     }
 
     fn note_duration(&mut self, dispatch: &Dispatch, taken: Duration) {
-        let cluster = dispatch.lane.name();
+        let cluster = dispatch.target.name();
         self.parts.metrics.write_took(cluster, taken);
         if self.slow_writes.is_news(cluster, taken, Instant::now()) {
             let kind = dispatch.write.object().kind();
@@ -99,14 +99,14 @@ impl Controller {
         let WriteResult {
             dispatch:
                 Dispatch {
-                    lane,
+                    target,
                     generation,
                     item,
                     write,
                 },
             answer,
         } = result;
-        let cluster = lane.name();
+        let cluster = target.name();
         let (kind, verb) = (write.object().kind(), write.operation().verb());
         let (namespace, name) = (write.object().namespace(), write.object().name());
         self.parts
@@ -118,29 +118,29 @@ impl Controller {
         match answer {
             Ok(ack) => {
                 tracing::debug!(cluster, namespace, name, kind, verb, "written");
-                if let (Item::Service(key), Lane::Member(_)) = (&item, &lane)
+                if let (Item::Service(key), TargetCluster::Member(_)) = (&item, &target)
                     && let Some(change) = self.sources_changed.get_mut(key)
                 {
                     change.written = Some(now.instant);
                 }
-                let current = match &lane {
-                    Lane::Hub => true,
-                    Lane::Member(name) => {
+                let current = match &target {
+                    TargetCluster::Hub => true,
+                    TargetCluster::Member(name) => {
                         let member = self.parts.index.member(name);
                         member.is_some_and(|member| member.generation() == generation)
                     }
                 };
                 if current {
-                    self.parts.index.apply_ack(&lane, ack, now);
+                    self.parts.index.apply_ack(&target, ack, now);
                 }
-                self.record(&lane, &item, write.object(), write.events().to_vec());
-                if let Some(fight) = finished.fight {
-                    self.note_fight(&lane, &item, write.object(), fight);
+                self.record(&target, &item, write.object(), write.events().to_vec());
+                if let Some(write_conflict) = finished.write_conflict {
+                    self.note_write_conflict(&target, &item, write.object(), write_conflict);
                 }
             }
             Err(failure) => {
                 tracing::warn!(cluster, namespace, name, kind, verb, error = %failure, "write failed");
-                self.failed(&lane, &item, &write, &failure, finished);
+                self.failed(&target, &item, &write, &failure, finished);
             }
         }
         let priority = match may_wait {
@@ -151,9 +151,15 @@ impl Controller {
     }
 
     /// Somebody changes an object back as often as it is written. Exports tell of their imports themselves.
-    fn note_fight(&mut self, lane: &Lane, item: &Item, object: &ObjectId, fight: Fight) {
-        let cluster = lane.name();
-        let by = self.parts.index.other_writer(lane, object);
+    fn note_write_conflict(
+        &mut self,
+        target: &TargetCluster,
+        item: &Item,
+        object: &ObjectId,
+        write_conflict: WriteConflict,
+    ) {
+        let cluster = target.name();
+        let by = self.parts.index.other_writer(target, object);
         let text = conflict_text(object, by);
         self.parts.metrics.conflicted(cluster);
         tracing::warn!(
@@ -161,13 +167,13 @@ impl Controller {
             namespace = object.namespace(),
             name = object.name(),
             kind = object.kind(),
-            pause = ?fight.pause,
+            pause = ?write_conflict.pause,
             error = text,
             "write conflict"
         );
         // The Event about a copy waits for the name of the other writer.
-        if fight.is_new && !matches!(object, ObjectId::Slice(_)) {
-            self.report_conflict(lane, item, object, text);
+        if write_conflict.is_new && !matches!(object, ObjectId::Slice(_)) {
+            self.report_conflict(target, item, object, text);
         }
     }
 
@@ -184,39 +190,45 @@ impl Controller {
             tracing::warn!(%cluster, namespace, name, kind = "EndpointSlice", error = %failure, "writer lookup failed");
             None
         });
-        let (lane, item) = (Lane::Member(cluster), Item::Service(key));
+        let (target, item) = (TargetCluster::Member(cluster), Item::Service(key));
         let object = ObjectId::Slice(slice);
         let write_queue = &mut self.parts.write_queue;
-        if write_queue.note_writer(&lane, &object, by.as_deref()) {
+        if write_queue.note_writer(&target, &object, by.as_deref()) {
             let text = conflict_text(&object, by.as_deref());
-            self.report_conflict(&lane, &item, &object, text);
+            self.report_conflict(&target, &item, &object, text);
         }
         self.queue.push(item, Priority::High, Instant::now());
     }
 
-    fn report_conflict(&mut self, lane: &Lane, item: &Item, object: &ObjectId, text: String) {
+    fn report_conflict(
+        &mut self,
+        target: &TargetCluster,
+        item: &Item,
+        object: &ObjectId,
+        text: String,
+    ) {
         let Item::Service(key) = item else { return };
-        if path_of(object, key) != Some(Path::Clusterset) {
-            let cluster = lane.name();
+        if exposure_of(object, key) != Some(Exposure::Clusterset) {
+            let cluster = target.name();
             let event = ObjectEvent {
                 warning: true,
                 reason: reason::WRITE_CONFLICT.to_owned(),
                 note: format!("{cluster}: {text}"),
             };
-            self.record(lane, item, object, vec![event]);
+            self.record(target, item, object, vec![event]);
         }
     }
 
     fn failed(
         &mut self,
-        lane: &Lane,
+        target: &TargetCluster,
         item: &Item,
         write: &Write,
         failure: &Failure,
         finished: Finished,
     ) {
         self.parts.metrics.retried();
-        if let Lane::Member(name) = lane {
+        if let TargetCluster::Member(name) = target {
             let attempts = finished.lasting_attempts();
             self.parts
                 .index
@@ -230,7 +242,7 @@ impl Controller {
     /// Tells of what a write brought about, where the object is that it is about.
     pub(super) fn record(
         &mut self,
-        lane: &Lane,
+        target: &TargetCluster,
         item: &Item,
         object: &ObjectId,
         news: Vec<ObjectEvent>,
@@ -251,18 +263,20 @@ impl Controller {
             uid: uid.map(ToOwned::to_owned),
             ..ObjectReference::default()
         };
-        let (lane, client, about) = match (object, lane) {
-            (ObjectId::ServiceExportStatus(version, _), Lane::Member(name)) => {
+        let (target, client, about) = match (object, target) {
+            (ObjectId::ServiceExportStatus(version, _), TargetCluster::Member(name)) => {
                 let member = index.member(name);
                 let export = member.and_then(|member| member.export(key));
                 let uid = export.map(|export| &*export.uid);
                 let about = about(version.api_version(), "ServiceExport", uid);
                 match fleet.client(name) {
-                    Some(client) => (lane.clone(), client, about),
+                    Some(client) => (target.clone(), client, about),
                     None => return,
                 }
             }
-            (ObjectId::Slice(id), Lane::Member(name)) if id.path == Path::Clusterset => {
+            (ObjectId::Slice(id), TargetCluster::Member(name))
+                if id.exposure == Exposure::Clusterset =>
+            {
                 let member = index.member(name);
                 let served = member.and_then(Member::imports_followed);
                 let import = member.and_then(|member| member.import(key));
@@ -272,7 +286,7 @@ impl Controller {
                 let version = served.version.api_version();
                 let about = about(version, "ServiceImport", Some(&*import.uid));
                 match fleet.client(name) {
-                    Some(client) => (lane.clone(), client, about),
+                    Some(client) => (target.clone(), client, about),
                     None => return,
                 }
             }
@@ -281,11 +295,11 @@ impl Controller {
                 let uid = mcs.map(|mcs| &*mcs.uid);
                 let version = "networking.karmada.io/v1alpha1".to_owned();
                 let about = about(version, "MultiClusterService", uid);
-                (Lane::Hub, (&*hub, 0), about)
+                (TargetCluster::Hub, (&*hub, 0), about)
             }
         };
         for event in news {
-            event_recorder.record(&lane, client, about.clone(), event);
+            event_recorder.record(&target, client, about.clone(), event);
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use causeway::domain::ClusterName;
-use causeway_engine::model::{FailureKind, Lane, Operation, Write};
+use causeway_engine::model::{FailureKind, Operation, TargetCluster, Write};
 use k8s_openapi::jiff::Timestamp;
 use opentelemetry::Value;
 use opentelemetry::global::BoxedTracer;
@@ -69,7 +69,7 @@ fn source() -> Source {
 
 fn dispatch(cluster: &str) -> Dispatch {
     Dispatch {
-        lane: Lane::Member(ClusterName::try_from(cluster).unwrap()),
+        target: TargetCluster::Member(ClusterName::try_from(cluster).unwrap()),
         generation: 0,
         item: Item::Service(key()),
         write: Write::new(Operation::CreateService(key(), Box::default())),

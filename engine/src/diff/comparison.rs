@@ -6,25 +6,25 @@ use causeway::domain::{ClusterName, ServiceKey};
 use serde_json::Value;
 
 use crate::model::slice::SourceVersion;
-use crate::model::{Lane, Operation, TimePoint, Write};
+use crate::model::{Operation, TargetCluster, TimePoint, Write};
 
 /// Writes for one service, by cluster, except the hub's status.
 #[derive(Debug, Default, PartialEq)]
 pub struct Diff {
     /// The writes.
-    pub writes: BTreeMap<Lane, Vec<Write>>,
+    pub writes: BTreeMap<TargetCluster, Vec<Write>>,
     /// Whether the MultiClusterService has to be looked up on the hub: an object bears causeway's
     /// label, and no MultiClusterService is known that wants it.
     pub look_up: bool,
     /// Copies that were made from newer versions of their sources than were observed.
-    pub ahead: Vec<Ahead>,
+    pub newer_copies: Vec<NewerCopy>,
     /// Time at which the result changes without an event.
     pub again_at: Option<TimePoint>,
 }
 
 /// Copy that was made from a newer version of its source than was observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ahead {
+pub struct NewerCopy {
     /// Cluster of the source.
     pub provider: ClusterName,
     /// Version of the source that the copy names.

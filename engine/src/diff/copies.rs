@@ -9,46 +9,48 @@ use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
 
-use super::{Ahead, Target, observed};
-use crate::model::slice::{CopiedSlice, Path, Uid};
+use super::{NewerCopy, Target, observed};
+use crate::model::slice::{CopiedSlice, Exposure, Uid};
 use crate::model::{ObjectEvent, Operation, SliceId, Write};
-use crate::plan::copy::{DesiredCopies, Fit, WantedCopy};
+use crate::plan::copies::{CopyState, DesiredCopies, WantedCopy};
 
 impl<'a> Target<'a> {
     /// Returns the writes that bring the copies of one exposure to the desired state.
     pub(super) fn copy_writes(
         &self,
-        path: Path,
+        exposure: Exposure,
         desired: &DesiredCopies,
-        ahead: &mut Vec<Ahead>,
+        newer_copies: &mut Vec<NewerCopy>,
     ) -> Vec<Write> {
         let mut writes = Vec::new();
         let mut news = BTreeSet::new();
         for (name, wanted) in &desired.wanted {
-            let id = slice_id(self.key, path, name);
+            let id = slice_id(self.key, exposure, name);
             match self.member.copy(self.key, name) {
                 None => writes.extend(self.new_copy(id, wanted).map(Write::new)),
                 // A copy that is terminating is recreated once it is seen gone.
                 Some(known) if known.is_deleted() => {}
                 Some(known) if *known.view.hub != *self.hub => {}
                 Some(known) => match wanted.compare(&known.view) {
-                    Fit::Fits => {}
-                    Fit::Ahead => ahead.extend(known.view.source.clone().map(|copied| Ahead {
-                        provider: wanted.provider().clone(),
-                        copied,
-                    })),
-                    Fit::Differs => {
+                    CopyState::UpToDate => {}
+                    CopyState::NewerThanSource => {
+                        newer_copies.extend(known.view.source.clone().map(|copied| NewerCopy {
+                            provider: wanted.provider().clone(),
+                            copied,
+                        }))
+                    }
+                    CopyState::Outdated => {
                         let (uid, resource_version) =
                             (&known.view.uid, known.view.resource_version);
                         let write = Write::new(replace(id, wanted, uid, resource_version));
                         let change = self.change(desired, wanted, known.view.standby);
                         let is_news = |change: &ObjectEvent| news.insert(change.note.clone());
-                        writes.push(write.telling(change.filter(is_news)));
+                        writes.push(write.with_events(change.filter(is_news)));
                     }
                 },
             }
         }
-        for (name, copy) in self.own_copies(path) {
+        for (name, copy) in self.own_copies(exposure) {
             if desired.rejects(name, copy) {
                 writes.push(delete_copy(self.key, name, copy));
             }
@@ -79,11 +81,14 @@ impl<'a> Target<'a> {
         Some(replace(id, wanted, &lost.uid, lost.resource_version))
     }
 
-    fn own_copies(&self, path: Path) -> impl Iterator<Item = (&'a Arc<str>, &'a CopiedSlice)> {
+    fn own_copies(
+        &self,
+        exposure: Exposure,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a CopiedSlice)> {
         let hub = self.hub;
         let copies = self.member.copies(self.key);
         copies
-            .filter(move |(_, copy)| *copy.view.hub == *hub && copy.view.path == path)
+            .filter(move |(_, copy)| *copy.view.hub == *hub && copy.view.exposure == exposure)
             .map(|(name, copy)| (name, &copy.view))
     }
 }
@@ -99,15 +104,15 @@ fn replace(id: SliceId, wanted: &WantedCopy, uid: &Uid, resource_version: u64) -
 fn delete_copy(key: &ServiceKey, name: &Arc<str>, copy: &CopiedSlice) -> Write {
     let observed = observed(&copy.uid.to_string(), &copy.resource_version.to_string());
     Write::new(Operation::DeleteSlice(
-        slice_id(key, copy.path, name),
+        slice_id(key, copy.exposure, name),
         observed,
     ))
 }
 
-pub(super) fn slice_id(key: &ServiceKey, path: Path, name: &Arc<str>) -> SliceId {
+pub(super) fn slice_id(key: &ServiceKey, exposure: Exposure, name: &Arc<str>) -> SliceId {
     SliceId {
         service: key.clone(),
-        path,
+        exposure,
         name: name.clone(),
     }
 }

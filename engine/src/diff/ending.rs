@@ -6,9 +6,9 @@ use std::time::Duration;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::comparison::{Diff, Moment, hub_write};
-use crate::index::Index;
-use crate::index::hub::McsView;
-use crate::model::{Lane, MemberState, ObjectEvent};
+use crate::model::{MemberState, ObjectEvent, TargetCluster};
+use crate::observed::Index;
+use crate::observed::hub::McsView;
 
 /// Maximum time for which the clean-up may hold a MultiClusterService. Obstacles in a member
 /// (permissions, a webhook of its own) may last longer; they do not prevent the deletion of an
@@ -41,8 +41,8 @@ pub(super) fn let_go(
         return;
     }
     let patch = mcs.finalizers.without_ours(&mcs.resource_version);
-    let write = hub_write(key, patch).telling(leftovers(index, key));
-    diff.writes.insert(Lane::Hub, vec![write]);
+    let write = hub_write(key, patch).with_events(leftovers(index, key));
+    diff.writes.insert(TargetCluster::Hub, vec![write]);
 }
 
 /// Removes the finalizer of a MultiClusterService that Karmada manages, once every member was
@@ -62,7 +62,8 @@ pub(super) fn hand_over(
     let guards = mcs.finalizers.have_ours() && !mcs.is_deleting();
     if guards && !moment.busy && index.hub.clusters.keys().all(is_clean) {
         let patch = mcs.finalizers.without_ours(&mcs.resource_version);
-        diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
+        diff.writes
+            .insert(TargetCluster::Hub, vec![hub_write(key, patch)]);
     }
 }
 

@@ -8,16 +8,16 @@ use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
 use crate::fixtures::{Environment, GRACE, env, key};
 use crate::model::{Failure, FailureKind};
 
-mod beside;
 mod claims;
 mod clocks;
 mod endings;
-mod fights;
 mod karmada;
+mod managed_by_karmada;
 mod occupied;
 mod policies;
 mod restores;
 mod simulation;
+mod write_conflicts;
 
 fn foo() -> Object {
     service("foo").port("http", 80)
@@ -109,7 +109,7 @@ fn the_finalizer_stays_while_a_write_is_under_way() {
     for busy in [true, false] {
         let now = env.now();
         let diff = diff(&plan, &env.index, &key("foo"), Moment { now, busy });
-        assert_eq!(diff.writes.contains_key(&Lane::Hub), !busy);
+        assert_eq!(diff.writes.contains_key(&TargetCluster::Hub), !busy);
     }
 }
 
@@ -194,7 +194,7 @@ fn a_deleted_multi_cluster_service_does_not_come_back_by_a_late_answer() {
     env.off_hub(Kind::Mcs, "foo").settle();
     let now = env.now();
     env.index.apply_ack(
-        &Lane::Hub,
+        &TargetCluster::Hub,
         crate::model::Ack::MultiClusterService(last.into()),
         now,
     );

@@ -13,7 +13,7 @@ use super::relist::{Conclusion, DeletionGuard};
 use crate::fixtures::objects::{Kind, cluster, mcs, service, slice};
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, env, hub_event, member_event, name};
-use crate::model::{Lane, Signal};
+use crate::model::{Signal, TargetCluster};
 
 mod initial_lists;
 
@@ -121,11 +121,11 @@ impl Watched {
     /// Runs the controller until it is at rest, and passes requests for second lists to the guard.
     fn settle(&mut self) -> &mut Self {
         self.env.settle();
-        let lane = match self.cluster {
-            "hub" => Lane::Hub,
-            member => Lane::Member(name(member)),
+        let cluster = match self.cluster {
+            "hub" => TargetCluster::Hub,
+            member => TargetCluster::Member(name(member)),
         };
-        if self.env.take_second_lists().contains(&lane) {
+        if self.env.take_second_lists().contains(&cluster) {
             self.guard.request_second_list(self.env.now().instant);
         }
         self

@@ -1,4 +1,4 @@
-//! Exposure of a service by ServiceExports.
+//! ExposedService of a service by ServiceExports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,11 @@ use causeway::api::condition::{self, reason};
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 
-use super::exposure::Exposure;
+use super::exposure::ExposedService;
 use super::reported::quoted;
 use super::{Diagnosis, Facts, Reason};
-use crate::index::member::Member;
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
+use crate::observed::member::Member;
 use crate::plan::clusterset::NotImporting;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::ImportPlan;
@@ -18,7 +18,7 @@ use crate::plan::clusterset::merge::conflict_text;
 
 /// Returns the exposure by the name of the clusterset, if a user exports the service, or if an
 /// export of an unknown member is recorded.
-pub(super) fn exposure<'a>(facts: &'a Facts<'a>) -> Option<Exposure<'a>> {
+pub(super) fn exposure<'a>(facts: &'a Facts<'a>) -> Option<ExposedService<'a>> {
     let clusterset = &facts.desired.clusterset;
     let published = &clusterset.published;
     let exports = clusterset.exports.keys();
@@ -41,7 +41,7 @@ pub(super) fn exposure<'a>(facts: &'a Facts<'a>) -> Option<Exposure<'a>> {
     let absent: Vec<_> = absent.into_iter().cloned().collect();
     let consumers: Vec<_> = consumers.into_iter().cloned().collect();
     let copies = consumers.iter();
-    let copies = copies.map(|name| (name.clone(), facts.copies(name, Path::Clusterset)));
+    let copies = copies.map(|name| (name.clone(), facts.copies(name, Exposure::Clusterset)));
     let diagnoses = facts.not_exported(&providers).into_iter();
     let diagnoses = diagnoses
         .chain(facts.disagreement())
@@ -51,9 +51,9 @@ pub(super) fn exposure<'a>(facts: &'a Facts<'a>) -> Option<Exposure<'a>> {
             kept.into_iter()
                 .filter_map(|name| facts.not_importing(name)),
         );
-    Some(Exposure {
+    Some(ExposedService {
         facts,
-        path: Path::Clusterset,
+        exposure: Exposure::Clusterset,
         address: format!("{}.{}.svc.clusterset.local", key.name, key.namespace),
         service: key.derived(),
         providers,
@@ -209,7 +209,7 @@ fn quota_exceeded(name: &ClusterName, message: String) -> Diagnosis {
     ))
 }
 
-impl Exposure<'_> {
+impl ExposedService<'_> {
     /// Reports a consumer without the Service that receives the endpoints, or in which Karmada
     /// manages it.
     pub(super) fn service_missing(&self, name: &ClusterName) -> Option<Diagnosis> {
@@ -217,7 +217,7 @@ impl Exposure<'_> {
         let member = facts.index.members.get(name)?;
         let service = member.service(&self.service);
         let import = facts.desired.clusterset.imports.of(name);
-        let import = import.filter(|_| self.path == Path::Clusterset);
+        let import = import.filter(|_| self.exposure == Exposure::Clusterset);
         if import.is_some_and(|import| import.karmadas) {
             let what = match service {
                 Some(_) => format!(

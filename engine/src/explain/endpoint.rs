@@ -8,13 +8,14 @@ use causeway::api::condition::reason;
 use causeway::api::labels;
 use causeway::domain::{AddressRefusal, ClusterName, describe_ports};
 
-use super::exposure::{Exposure, passed_over, stop_writer};
+use super::exposure::{ExposedService, skipped, stop_writer};
 use super::observed::HeldSlice;
 use super::reported::quoted;
 use super::{ConsumerState, Diagnosis, EndpointState, Reason};
-use crate::model::slice::{Path, SourceEndpoint, SourceSlice};
-use crate::plan::copy::{
-    DesiredCopies, Fit, PassedOver, PortGap, PortGaps, Standing, WantedCopy, copy_name,
+use crate::model::slice::{Exposure, SourceEndpoint, SourceSlice};
+use crate::plan::copies::{
+    CopyState, DesiredCopies, EndpointRole, MissingPort, MissingPorts, Skipped, WantedCopy,
+    copy_name,
 };
 use crate::plan::service::ServiceProblem;
 use crate::plan::tiers::TierState;
@@ -22,7 +23,7 @@ use crate::plan::tiers::TierState;
 /// Endpoint of a provider's slice, with a consumer.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
-    pub(super) exposure: &'a Exposure<'a>,
+    pub(super) exposure: &'a ExposedService<'a>,
     pub(super) provider: &'a ClusterName,
     pub(super) consumer: &'a ClusterName,
     pub(super) slice: &'a str,
@@ -33,7 +34,7 @@ pub(super) struct Place<'a> {
 impl<'a> Place<'a> {
     pub(super) fn state(&self) -> ConsumerState {
         let (provider, consumer) = (self.provider, self.consumer);
-        if provider == consumer && self.exposure.path == Path::Native {
+        if provider == consumer && self.exposure.exposure == Exposure::Native {
             let own = Diagnosis::new(Reason::Own, format!("{consumer} has it itself"));
             return self.present(self.slice, own);
         }
@@ -107,11 +108,11 @@ impl<'a> Place<'a> {
         let Some(copies) = exposure.desired(consumer) else {
             return Err(self.undecided());
         };
-        match copies.passed_over(provider, self.slice) {
-            Some(PassedOver::Redundant(_)) => return Err(self.undecided()),
-            Some(PassedOver::NoPort(gaps)) => return Err(self.no_port(gaps)),
-            Some(PassedOver::Behind) => return Err(self.port_not_in_slice("a port of it")),
-            Some(why) => return Err(passed_over(provider, self.slice, why)),
+        match copies.skipped(provider, self.slice) {
+            Some(Skipped::Redundant(_)) => return Err(self.undecided()),
+            Some(Skipped::NoPort(gaps)) => return Err(self.no_port(gaps)),
+            Some(Skipped::Behind) => return Err(self.port_not_in_slice("a port of it")),
+            Some(why) => return Err(skipped(provider, self.slice, why)),
             None => {}
         }
         let name = self.copy_name();
@@ -127,7 +128,12 @@ impl<'a> Place<'a> {
     /// Returns the name of the copy of its slice.
     fn copy_name(&self) -> Arc<str> {
         let address_type = self.source.address_type;
-        copy_name(self.exposure.path, self.provider, self.slice, address_type)
+        copy_name(
+            self.exposure.exposure,
+            self.provider,
+            self.slice,
+            address_type,
+        )
     }
 
     /// Returns the state of the same endpoint in a slice that Kubernetes manages, if its own slice
@@ -253,16 +259,16 @@ impl<'a> Place<'a> {
     }
 
     /// Reports that clients of the consumer may use none of the slice's ports.
-    fn no_port(&self, gaps: &PortGaps) -> Diagnosis {
+    fn no_port(&self, gaps: &MissingPorts) -> Diagnosis {
         match gaps.list().first() {
             None => self.undecided(),
-            Some(gap) => self.port_gap(gap, gaps),
+            Some(gap) => self.missing_port(gap, gaps),
         }
     }
 
-    fn port_gap(&self, gap: &PortGap, gaps: &PortGaps) -> Diagnosis {
+    fn missing_port(&self, gap: &MissingPort, gaps: &MissingPorts) -> Diagnosis {
         match gap {
-            PortGap::NotInProvider(port) => {
+            MissingPort::NotInProvider(port) => {
                 let (key, provider) = (self.exposure.facts.key, self.provider);
                 let has = match gaps.provider_ports() {
                     [] => "no port".to_owned(),
@@ -273,7 +279,7 @@ impl<'a> Place<'a> {
                 let missing = Diagnosis::new(Reason::PortNotInProvider, message);
                 missing.fix(self.edit_service(provider))
             }
-            PortGap::NotInSlice(port) => self.port_not_in_slice(&format!("port {port}")),
+            MissingPort::NotInSlice(port) => self.port_not_in_slice(&format!("port {port}")),
         }
     }
 
@@ -334,12 +340,12 @@ impl<'a> Place<'a> {
             return missing.fix(self.edit_service(consumer));
         }
         // A port of an import leads to those clusters alone that expose it.
-        let matters = |gap: &PortGap| {
-            self.exposure.path == Path::Native || matches!(gap, PortGap::NotInSlice(_))
+        let matters = |gap: &MissingPort| {
+            self.exposure.exposure == Exposure::Native || matches!(gap, MissingPort::NotInSlice(_))
         };
-        let gaps = wanted.port_gaps();
+        let gaps = wanted.missing_ports();
         if let Some(gap) = gaps.list().iter().find(|gap| matters(gap)) {
-            return self.port_gap(gap, &gaps);
+            return self.missing_port(gap, &gaps);
         }
         match self.is_ready() {
             true => self.in_its_tier(copy, wanted),
@@ -355,7 +361,7 @@ impl<'a> Place<'a> {
         let Some(tiers) = copies.and_then(|copies| copies.tiers.as_ref()) else {
             return has_it;
         };
-        let is_standby = wanted.standing() != Standing::Ready;
+        let is_standby = wanted.role() != EndpointRole::Ready;
         if is_standby != copy.standby {
             let to_be = if is_standby {
                 "a standby endpoint"
@@ -393,7 +399,7 @@ impl<'a> Place<'a> {
     fn not_preferred(&self) -> Option<Diagnosis> {
         let copies = self.exposure.desired(self.consumer)?;
         let tiers = copies.tiers.as_ref()?;
-        let standing = tiers.standing(self.provider);
+        let role = tiers.role(self.provider);
         let words: Vec<_> = tiers.all.iter().map(TierState::name).collect();
         let (provider, consumer) = (self.provider, self.consumer);
         let message = format!(
@@ -401,8 +407,7 @@ impl<'a> Place<'a> {
             words.join(", ")
         );
         let remedy = "add any, or cluster/NAME, to the annotation mcs.causeway.dev/prefer";
-        standing
-            .is_none()
+        role.is_none()
             .then(|| Diagnosis::new(Reason::NotPreferred, message).fix(remedy))
     }
 
@@ -488,7 +493,7 @@ impl<'a> Place<'a> {
         let (provider, consumer) = (self.provider, self.consumer);
         let name = self.copy_name();
         let copy = facts.index.members.get(consumer)?.copy(facts.key, &name)?;
-        (wanted.compare(&copy.view) == Fit::Ahead).then(|| {
+        (wanted.compare(&copy.view) == CopyState::NewerThanSource).then(|| {
             let message = format!(
                 "EndpointSlice {name} of {consumer} was made from a newer version of EndpointSlice {} than {provider} shows (a \
                  restored etcd?); it stays until a second list of {provider} confirms that the version is lost",
@@ -545,10 +550,7 @@ impl<'a> Place<'a> {
 
 /// Whether the plan copies slices that Kubernetes manages instead of that one.
 fn is_redundant(copies: &DesiredCopies, provider: &ClusterName, slice: &str) -> bool {
-    matches!(
-        copies.passed_over(provider, slice),
-        Some(PassedOver::Redundant(_))
-    )
+    matches!(copies.skipped(provider, slice), Some(Skipped::Redundant(_)))
 }
 
 /// Reports a provider that cannot be reached and whose endpoints are therefore standby endpoints.

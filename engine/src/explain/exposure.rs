@@ -1,4 +1,4 @@
-//! Exposure of a service to other clusters under one name, by whatever object.
+//! ExposedService of a service to other clusters under one name, by whatever object.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use causeway::domain::{ClusterName, ServiceKey, describe_ports};
 
 use super::observed::HeldSlice;
 use super::{Diagnosis, Facts, Reason};
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
 use crate::plan::Members;
-use crate::plan::copy::{DesiredCopies, PassedOver};
+use crate::plan::copies::{DesiredCopies, Skipped};
 use crate::plan::disagreement;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::service::ServiceProblem;
 
 /// Name under which a service reaches other clusters.
-pub(super) struct Exposure<'a> {
+pub(super) struct ExposedService<'a> {
     pub(super) facts: &'a Facts<'a>,
-    pub(super) path: Path,
+    pub(super) exposure: Exposure,
     pub(super) address: String,
     /// Service of a consumer that receives the endpoints.
     pub(super) service: ServiceKey,
@@ -33,25 +33,25 @@ pub(super) struct Exposure<'a> {
     pub(super) karmadas: BTreeMap<ClusterName, Vec<HeldSlice>>,
 }
 
-impl<'a> Exposure<'a> {
+impl<'a> ExposedService<'a> {
     /// Returns the copies that the plan wants in a consumer; `None` if it wants none there, or
     /// leaves the consumer unchanged.
     pub(super) fn desired(&self, consumer: &ClusterName) -> Option<&'a DesiredCopies> {
         let desired = self.facts.desired;
-        match (self.path, &desired.members) {
-            (Path::Native, Members::Untouched) => None,
-            (Path::Native, Members::Wanted(members)) => Some(&members.get(consumer)?.copies),
-            (Path::Clusterset, _) => Some(&desired.clusterset.imports.of(consumer)?.copies),
+        match (self.exposure, &desired.members) {
+            (Exposure::Native, Members::Untouched) => None,
+            (Exposure::Native, Members::Wanted(members)) => Some(&members.get(consumer)?.copies),
+            (Exposure::Clusterset, _) => Some(&desired.clusterset.imports.of(consumer)?.copies),
         }
     }
 
     /// Returns the reason why a consumer's Service cannot serve as requested.
     pub(super) fn problem(&self, consumer: &ClusterName) -> Option<&'a ServiceProblem> {
         let desired = self.facts.desired;
-        match (self.path, &desired.members) {
-            (Path::Native, Members::Untouched) => None,
-            (Path::Native, Members::Wanted(members)) => members.get(consumer)?.problem.as_ref(),
-            (Path::Clusterset, _) => desired.clusterset.imports.of(consumer)?.problem.as_ref(),
+        match (self.exposure, &desired.members) {
+            (Exposure::Native, Members::Untouched) => None,
+            (Exposure::Native, Members::Wanted(members)) => members.get(consumer)?.problem.as_ref(),
+            (Exposure::Clusterset, _) => desired.clusterset.imports.of(consumer)?.problem.as_ref(),
         }
     }
 
@@ -66,9 +66,9 @@ impl<'a> Exposure<'a> {
     /// Returns the reason why nothing of a provider is used.
     pub(super) fn unused(&self, provider: &ClusterName) -> Option<Diagnosis> {
         let unused = self.facts.unused(provider);
-        unused.or_else(|| match self.path {
-            Path::Native => None,
-            Path::Clusterset => self.facts.export(provider),
+        unused.or_else(|| match self.exposure {
+            Exposure::Native => None,
+            Exposure::Clusterset => self.facts.export(provider),
         })
     }
 
@@ -78,31 +78,35 @@ impl<'a> Exposure<'a> {
         let first = self
             .unused(name)
             .or_else(|| facts.member(name))
-            .or_else(|| facts.namespace(name).filter(|_| self.path == Path::Native))
+            .or_else(|| {
+                facts
+                    .namespace(name)
+                    .filter(|_| self.exposure == Exposure::Native)
+            })
             .or_else(|| facts.provider_service(name));
-        let slices = self.slices_passed_over(name);
+        let slices = self.skipped_slices(name);
         let all = first.into_iter().chain(slices);
         all.chain(facts.suspended(name)).collect()
     }
 
     /// Reports slices of a provider that cannot be read, that hold endpoints without a usable
     /// address, or that disagree with slices which Kubernetes manages.
-    fn slices_passed_over(&self, provider: &ClusterName) -> Vec<Diagnosis> {
+    fn skipped_slices(&self, provider: &ClusterName) -> Vec<Diagnosis> {
         let member = self.facts.index.members.get(provider).into_iter();
         let sources = member.flat_map(|member| member.sources(self.facts.key));
         let wanted = || self.consumers.iter().filter_map(|name| self.desired(name));
         let unreadable = sources.filter_map(|(name, source)| {
-            let passed = wanted().find_map(|copies| copies.passed_over(provider, name));
+            let passed = wanted().find_map(|copies| copies.skipped(provider, name));
             let odd = format!(
                 "{} endpoints of EndpointSlice {name} of {provider} have no {} address",
                 source.odd,
                 source.address_type.as_str()
             );
             match passed {
-                Some(why @ (PassedOver::AddressType | PassedOver::Unreadable)) => {
-                    Some(passed_over(provider, name, why))
+                Some(why @ (Skipped::AddressType | Skipped::Unreadable)) => {
+                    Some(skipped(provider, name, why))
                 }
-                Some(PassedOver::Redundant(Some(disagreement))) => {
+                Some(Skipped::Redundant(Some(disagreement))) => {
                     let message = disagreement::sentence((provider, name), disagreement);
                     let message = format!("{message}, and the latter decide");
                     let disagreement = Diagnosis::new(Reason::WritersDisagree, message);
@@ -120,9 +124,9 @@ impl<'a> Exposure<'a> {
         let facts = self.facts;
         facts
             .member(name)
-            .or_else(|| match self.path {
-                Path::Native => facts.namespace(name),
-                Path::Clusterset => facts.not_importing(name),
+            .or_else(|| match self.exposure {
+                Exposure::Native => facts.namespace(name),
+                Exposure::Clusterset => facts.not_importing(name),
             })
             .or_else(|| {
                 self.problem(name)
@@ -149,7 +153,7 @@ impl<'a> Exposure<'a> {
     /// Reports that clients do not reach the copies in a consumer.
     fn ignored(&self, name: &ClusterName) -> Option<Diagnosis> {
         let service = self.facts.index.members.get(name)?.service(&self.service)?;
-        let ignored = ignored::ignored(self.path, name, service, self.desired(name)?)?;
+        let ignored = ignored::ignored(self.exposure, name, service, self.desired(name)?)?;
         let reason = match ignored {
             Ignored::LocalPolicy => Reason::InternalTrafficPolicyLocal,
             Ignored::Families { .. } => Reason::AddressFamilyMismatch,
@@ -163,7 +167,7 @@ impl<'a> Exposure<'a> {
     /// consumer.
     fn unresolved(&self, name: &ClusterName) -> Option<Diagnosis> {
         let import = self.facts.desired.clusterset.imports.of(name);
-        let import = import.filter(|_| self.path == Path::Clusterset)?;
+        let import = import.filter(|_| self.exposure == Exposure::Clusterset)?;
         let unresolved = import.unresolved.as_ref()?;
         let diagnosis = Diagnosis::new(
             Reason::NameNotResolved,
@@ -251,7 +255,7 @@ impl<'a> Exposure<'a> {
 }
 
 /// Returns the remedy for two writers of the same endpoints.
-pub(super) fn stop_writer(exposure: &Exposure<'_>, provider: &ClusterName) -> String {
+pub(super) fn stop_writer(exposure: &ExposedService<'_>, provider: &ClusterName) -> String {
     let key = exposure.facts.key;
     format!(
         "in {provider}, stop one of the writers and delete what it wrote: kubectl -n {} get endpointslices -l {}={} \
@@ -263,14 +267,14 @@ pub(super) fn stop_writer(exposure: &Exposure<'_>, provider: &ClusterName) -> St
 }
 
 /// Returns the reason why nothing of a slice is copied.
-pub(super) fn passed_over(provider: &ClusterName, slice: &str, why: &PassedOver) -> Diagnosis {
+pub(super) fn skipped(provider: &ClusterName, slice: &str, why: &Skipped) -> Diagnosis {
     let reason = match why {
-        PassedOver::AddressType => Reason::AddressTypeNotSupported,
-        PassedOver::Unreadable => Reason::SliceInvalid,
-        PassedOver::TooManyEndpoints => Reason::TooManyEndpoints,
-        PassedOver::TooManySlices => Reason::TooManySlices,
-        PassedOver::Behind | PassedOver::NoPort(_) => Reason::PortNotInSlice,
-        PassedOver::Redundant(_) => Reason::Progressing,
+        Skipped::AddressType => Reason::AddressTypeNotSupported,
+        Skipped::Unreadable => Reason::SliceInvalid,
+        Skipped::TooManyEndpoints => Reason::TooManyEndpoints,
+        Skipped::TooManySlices => Reason::TooManySlices,
+        Skipped::Behind | Skipped::NoPort(_) => Reason::PortNotInSlice,
+        Skipped::Redundant(_) => Reason::Progressing,
     };
     let message = format!("EndpointSlice {slice} of {provider} is not copied: {why}");
     Diagnosis::new(reason, message)

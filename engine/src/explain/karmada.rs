@@ -2,9 +2,9 @@
 
 use causeway::domain::ClusterName;
 
-use super::exposure::Exposure;
+use super::exposure::ExposedService;
 use super::{Diagnosis, Facts, Reason};
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
 
 impl Facts<'_> {
     /// Returns the command by which a user has causeway manage the service.
@@ -16,10 +16,10 @@ impl Facts<'_> {
     }
 }
 
-impl Exposure<'_> {
+impl ExposedService<'_> {
     /// Whether Karmada's own controllers manage the MultiClusterService.
     pub(super) fn is_managed_by_karmada(&self) -> bool {
-        self.path == Path::Native && self.facts.desired.beside.is_some()
+        self.exposure == Exposure::Native && self.facts.desired.karmada.is_some()
     }
 
     /// Reports that Karmada, which manages the service, has not brought an endpoint to a consumer.
@@ -41,7 +41,7 @@ impl Exposure<'_> {
     }
 
     fn managed(&self) -> Option<Diagnosis> {
-        let beside = self.facts.desired.beside.as_ref()?;
+        let beside = self.facts.desired.karmada.as_ref()?;
         let message = format!(
             "Karmada's own MultiClusterService controllers manage {} (Work {}); causeway begins nothing of it",
             self.facts.key, beside.work

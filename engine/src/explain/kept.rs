@@ -3,8 +3,8 @@
 use causeway::domain::ClusterName;
 
 use super::{Diagnosis, ExposureReport, Facts, Reason};
-use crate::index::member::Member;
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
+use crate::observed::member::Member;
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{DesiredImport, Imports};
 
@@ -13,7 +13,7 @@ impl Facts<'_> {
     /// leaves in a protected namespace, and those that it collects.
     pub(super) fn kept(&self, exposures: &[ExposureReport]) -> Vec<Diagnosis> {
         let is_exposed = |path| exposures.iter().any(|one| one.exposure == path);
-        let by_hand = match is_exposed(Path::Clusterset) {
+        let by_hand = match is_exposed(Exposure::Clusterset) {
             true => Vec::new(),
             false => self.imports_without_export(),
         };
@@ -22,11 +22,11 @@ impl Facts<'_> {
             member.owns_clusterset(self.key, &self.key.derived(), hub)
         };
         let protected = self.protected();
-        let protected = protected.filter(|_| !is_exposed(Path::Clusterset));
+        let protected = protected.filter(|_| !is_exposed(Exposure::Clusterset));
         let protected = protected.filter(|_| self.index.members.values().any(holds_import));
         let left = self.leftovers(|name, member| {
-            let is_native = !is_exposed(Path::Native);
-            let is_import = !is_exposed(Path::Clusterset) && self.collects_imports(name);
+            let is_native = !is_exposed(Exposure::Native);
+            let is_import = !is_exposed(Exposure::Clusterset) && self.collects_imports(name);
             is_native && member.owns_native(self.key, &self.index.hub.uid)
                 || is_import && holds_import(member)
         });

@@ -5,9 +5,9 @@ use causeway::domain::ClusterName;
 
 use super::reported::quoted;
 use super::{Diagnosis, Facts, Reason};
-use crate::index::hub::ClusterView;
-use crate::index::member::NamespaceState;
 use crate::model::MemberState;
+use crate::observed::hub::ClusterView;
+use crate::observed::member::NamespaceState;
 use crate::plan::provider_use::Unused;
 
 /// Remedy for a controller that does not seem to work.

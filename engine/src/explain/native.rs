@@ -1,4 +1,4 @@
-//! Exposure of a service by a MultiClusterService.
+//! ExposedService of a service by a MultiClusterService.
 
 use causeway::api::condition;
 use causeway::api::karmada;
@@ -7,12 +7,12 @@ use causeway::domain::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::exposure::Exposure;
+use super::exposure::ExposedService;
 use super::providers;
 use super::report::ExposureReport;
 use super::{Diagnosis, Facts, Reason};
-use crate::index::hub::McsView;
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
+use crate::observed::hub::McsView;
 use crate::plan::hostnames;
 use crate::plan::placement::place;
 use crate::plan::{Members, ProblemKind};
@@ -34,7 +34,11 @@ pub(super) fn report(facts: &Facts<'_>) -> Option<ExposureReport> {
     Some(providers::report(exposure))
 }
 
-fn exposure<'a>(facts: &'a Facts<'a>, mcs: &McsView, spec: &MultiClusterService) -> Exposure<'a> {
+fn exposure<'a>(
+    facts: &'a Facts<'a>,
+    mcs: &McsView,
+    spec: &MultiClusterService,
+) -> ExposedService<'a> {
     let placement = place(facts.index, spec);
     let left_out = |is_one: &dyn Fn(&ClusterName) -> bool| -> Vec<ClusterName> {
         let left_out = placement.left_out.keys().filter(|name| is_one(name));
@@ -50,12 +54,12 @@ fn exposure<'a>(facts: &'a Facts<'a>, mcs: &McsView, spec: &MultiClusterService)
     let consumers = consumers.chain(left_out(&|name| spec.consumers.includes(name)));
     let consumers = sorted(consumers.collect());
     let copies = consumers.iter();
-    let copies = copies.map(|name| (name.clone(), facts.copies(name, Path::Native)));
+    let copies = copies.map(|name| (name.clone(), facts.copies(name, Exposure::Native)));
     let members = facts.members.keys();
     let karmadas = members.map(|name| (name.clone(), facts.karmadas_slices(name)));
-    let mut exposure = Exposure {
+    let mut exposure = ExposedService {
         facts,
-        path: Path::Native,
+        exposure: Exposure::Native,
         address: address(facts),
         service: facts.key.clone(),
         providers: sorted(providers.collect()),
@@ -82,7 +86,7 @@ fn address(facts: &Facts<'_>) -> String {
 /// Returns an exposure that leads no endpoint to another cluster.
 fn nobodys(facts: &Facts<'_>, diagnosis: Diagnosis) -> ExposureReport {
     ExposureReport {
-        exposure: Path::Native,
+        exposure: Exposure::Native,
         address: address(facts),
         diagnoses: vec![diagnosis],
         consumers: Vec::new(),
@@ -90,13 +94,13 @@ fn nobodys(facts: &Facts<'_>, diagnosis: Diagnosis) -> ExposureReport {
     }
 }
 
-impl Exposure<'_> {
+impl ExposedService<'_> {
     /// Returns the Ready condition of the MultiClusterService, or of the provider's export.
     pub(super) fn reported(&self, provider: &ClusterName) -> Option<&Condition> {
         let (index, key) = (self.facts.index, self.facts.key);
-        let conditions = match self.path {
-            Path::Native => &index.hub.multi_cluster_services.get(key)?.conditions,
-            Path::Clusterset => &index.members.get(provider)?.export(key)?.conditions,
+        let conditions = match self.exposure {
+            Exposure::Native => &index.hub.multi_cluster_services.get(key)?.conditions,
+            Exposure::Clusterset => &index.members.get(provider)?.export(key)?.conditions,
         };
         condition::find(conditions, condition::READY)
     }
@@ -104,14 +108,14 @@ impl Exposure<'_> {
     /// Whether the plan leaves all objects of consumers unchanged.
     pub(super) fn leaves_all(&self) -> bool {
         let desired = self.facts.desired;
-        match self.path {
-            Path::Native => matches!(desired.members, Members::Untouched),
-            Path::Clusterset => desired.clusterset.problem.is_some(),
+        match self.exposure {
+            Exposure::Native => matches!(desired.members, Members::Untouched),
+            Exposure::Clusterset => desired.clusterset.problem.is_some(),
         }
     }
 }
 
-impl Exposure<'_> {
+impl ExposedService<'_> {
     /// Reports hostnames of a headless service that lead to pods of several clusters.
     fn ambiguous_hostname(&self) -> Option<Diagnosis> {
         let (index, key) = (self.facts.index, self.facts.key);

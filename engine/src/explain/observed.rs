@@ -7,7 +7,7 @@ use causeway::domain::ClusterName;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::Facts;
-use crate::model::slice::{ObservedSlice, Path, SliceRole, SourceSlice, SourceVersion};
+use crate::model::slice::{Exposure, ObservedSlice, SliceRole, SourceSlice, SourceVersion};
 
 /// EndpointSlice of a consumer that holds endpoints of a provider.
 pub(super) struct HeldSlice {
@@ -33,13 +33,15 @@ impl HeldSlice {
 
 impl Facts<'_> {
     /// Returns the copies of this hub's causeway that a consumer holds.
-    pub(super) fn copies(&self, consumer: &ClusterName, path: Path) -> Vec<HeldSlice> {
+    pub(super) fn copies(&self, consumer: &ClusterName, exposure: Exposure) -> Vec<HeldSlice> {
         let Some(Ok(lists)) = self.members.get(consumer) else {
             return Vec::new();
         };
         let copy = |slice: &EndpointSlice| match ObservedSlice::read(slice).role {
             SliceRole::Copy(key, copy)
-                if key == *self.key && copy.path == path && *copy.hub == *self.index.hub.uid =>
+                if key == *self.key
+                    && copy.exposure == exposure
+                    && *copy.hub == *self.index.hub.uid =>
             {
                 Some(HeldSlice {
                     name: slice.metadata.name.clone()?,

@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use causeway::domain::ClusterName;
 
 use super::endpoint::{Place, kept};
-use super::exposure::Exposure;
+use super::exposure::ExposedService;
 use super::report::{ConsumerReport, EndpointReport, ExposureReport, ProviderReport, TiersReport};
 use super::{ConsumerState, Diagnosis, EndpointState, Reason};
 use crate::model::slice::{SourceEndpoint, SourceSlice};
 
 /// Returns the report of an exposure: its providers, its consumers, and the state of each endpoint.
-pub(super) fn report(mut exposure: Exposure<'_>) -> ExposureReport {
+pub(super) fn report(mut exposure: ExposedService<'_>) -> ExposureReport {
     exposure.diagnoses.extend(exposure.obstacle.clone());
     let providers = exposure.providers.iter();
     let providers: Vec<_> = providers
@@ -33,7 +33,7 @@ pub(super) fn report(mut exposure: Exposure<'_>) -> ExposureReport {
     });
     let consumers = consumers.collect();
     ExposureReport {
-        exposure: exposure.path,
+        exposure: exposure.exposure,
         address: exposure.address,
         diagnoses: exposure.diagnoses,
         consumers,
@@ -41,7 +41,7 @@ pub(super) fn report(mut exposure: Exposure<'_>) -> ExposureReport {
     }
 }
 
-fn provider_report(exposure: &Exposure<'_>, name: &ClusterName) -> ProviderReport {
+fn provider_report(exposure: &ExposedService<'_>, name: &ClusterName) -> ProviderReport {
     let facts = exposure.facts;
     let is_read = facts.members.get(name).is_some_and(Result::is_ok);
     let endpoints = match facts.index.members.get(name).filter(|_| is_read) {
@@ -63,7 +63,7 @@ fn provider_report(exposure: &Exposure<'_>, name: &ClusterName) -> ProviderRepor
 }
 
 fn endpoint_report(
-    exposure: &Exposure<'_>,
+    exposure: &ExposedService<'_>,
     provider: &ClusterName,
     slice: &str,
     source: &SourceSlice,
@@ -95,7 +95,7 @@ fn endpoint_report(
 }
 
 /// Returns the endpoints that the consumers hold of a provider that cannot be read.
-fn last_known(exposure: &Exposure<'_>, provider: &ClusterName) -> Vec<EndpointReport> {
+fn last_known(exposure: &ExposedService<'_>, provider: &ClusterName) -> Vec<EndpointReport> {
     let held = exposure.copies.values().flatten();
     let held = held.filter(|slice| *slice.provider == *provider.as_str());
     let known: BTreeMap<_, _> = held.flat_map(|slice| &slice.endpoints).collect();
@@ -120,7 +120,7 @@ fn last_known(exposure: &Exposure<'_>, provider: &ClusterName) -> Vec<EndpointRe
 
 /// Returns the state in a consumer of an endpoint whose provider cannot be read.
 fn last_known_state(
-    exposure: &Exposure<'_>,
+    exposure: &ExposedService<'_>,
     provider: &ClusterName,
     consumer: &ClusterName,
     addresses: &Vec<IpAddr>,

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use super::reason::{Diagnosis, Reason};
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
 use crate::plan::tiers::{TierState, Tiers};
 
 /// Locations of the endpoints of a service.
@@ -31,7 +31,7 @@ pub struct Explanation {
 pub struct ExposureReport {
     /// Kind of the exposing object: a MultiClusterService, or ServiceExports.
     #[serde(serialize_with = "exposure")]
-    pub exposure: Path,
+    pub exposure: Exposure,
     /// Name by which clients reach the service.
     pub address: String,
     /// Diagnoses of the exposure as a whole.
@@ -159,7 +159,7 @@ impl TiersReport {
             endpoints: 0,
         }));
         Self {
-            serving_from: report(tiers.carrying()),
+            serving_from: report(tiers.active()),
             standby,
         }
     }
@@ -187,10 +187,10 @@ impl fmt::Display for TierReport {
     }
 }
 
-fn exposure<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+fn exposure<S: serde::Serializer>(path: &Exposure, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match path {
-        Path::Native => "Native",
-        Path::Clusterset => "ClusterSet",
+        Exposure::Native => "Native",
+        Exposure::Clusterset => "ClusterSet",
     })
 }
 

@@ -5,10 +5,10 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::index::Index;
-use crate::index::clusterset::{ExportView, ImportView};
 use crate::lists::{HubLists, MemberLists, Members};
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
+use crate::observed::Index;
+use crate::observed::clusterset::{ExportView, ImportView};
 use crate::plan::{Settings, TTL_EXPIRED};
 
 impl Index {
@@ -63,9 +63,9 @@ fn serves_nevertheless(hub: &HubLists, lists: &[&MemberLists], protected: &str) 
 fn has_published(lists: &MemberLists, hub: &str) -> bool {
     let exports = lists.exports.iter().filter_map(ExportView::read);
     let imports = lists.imports.iter().filter_map(ImportView::read);
-    let exports = exports.map(|export| export.path(hub));
-    let mut paths = exports.chain(imports.map(|import| import.path(hub)));
-    paths.any(|path| path == Some(Path::Native))
+    let exports = exports.map(|export| export.exposure(hub));
+    let mut paths = exports.chain(imports.map(|import| import.exposure(hub)));
+    paths.any(|path| path == Some(Exposure::Native))
 }
 
 /// Returns the reason and the message of a condition in the form in which they are quoted.

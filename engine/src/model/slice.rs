@@ -13,7 +13,9 @@ mod wire;
 
 pub use self::content::{CONTENT_ANNOTATIONS, CONTENT_LABELS, Content, ContentHash, content_hash};
 pub use self::copy_endpoint::CopyEndpoint;
-pub use self::observed::{CopiedSlice, KarmadasSlice, ObservedSlice, Path, SliceRole, Stray};
+pub use self::observed::{
+    CopiedSlice, Exposure, KarmadasSlice, ObservedSlice, SliceRole, UnmanagedSlice,
+};
 pub use self::protobuf::slice_message;
 pub use self::source::{AddressType, SliceManager, SlicePort, SourceEndpoint, SourceSlice};
 pub use self::uid::{SourceVersion, Uid};

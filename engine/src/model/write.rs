@@ -13,18 +13,18 @@ use serde_json::{Value, json};
 use super::event::Generation;
 use super::failure::Failure;
 use super::item::Item;
-use super::slice::{ObservedSlice, Path};
+use super::slice::{Exposure, ObservedSlice};
 
 /// Cluster that is written to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Lane {
+pub enum TargetCluster {
     /// Hub.
     Hub,
     /// Member.
     Member(ClusterName),
 }
 
-impl Lane {
+impl TargetCluster {
     /// Returns the cluster's name, as metrics and logs have it.
     pub fn name(&self) -> &str {
         match self {
@@ -54,7 +54,7 @@ impl Write {
 
     /// Returns the same write, which these Events report once it is carried out.
     #[must_use]
-    pub fn telling(mut self, events: impl IntoIterator<Item = ObjectEvent>) -> Self {
+    pub fn with_events(mut self, events: impl IntoIterator<Item = ObjectEvent>) -> Self {
         self.events.extend(events);
         self
     }
@@ -90,7 +90,7 @@ pub struct ObjectEvent {
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     /// Cluster that is written to.
-    pub lane: Lane,
+    pub target: TargetCluster,
     /// Engagement of the member; 0 for the hub.
     pub generation: Generation,
     /// Item on whose behalf it is written.
@@ -141,7 +141,7 @@ pub struct SliceId {
     /// Service that it belongs to.
     pub service: ServiceKey,
     /// Exposure that it serves.
-    pub path: Path,
+    pub exposure: Exposure,
     /// Its name.
     pub name: Arc<str>,
 }

@@ -10,9 +10,9 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::condition_state::{ConditionState, set};
 use super::status::TTL_EXPIRED;
-use crate::index::Index;
-use crate::index::member::{Configuration, Member, Membership};
 use crate::model::{MemberState, TimePoint};
+use crate::observed::Index;
+use crate::observed::member::{Configuration, Member, Membership};
 
 /// Desired status of a Cluster.
 #[derive(Clone, Debug, PartialEq)]

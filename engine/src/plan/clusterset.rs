@@ -23,10 +23,10 @@ pub use self::desired::{Clusterset, DesiredImport, Imports, NotImporting, Unreso
 use self::exports::Exports;
 use self::importer::Importer;
 use self::source::{ProviderSets, Source};
-use super::copy::Outcomes;
+use super::copies::Outcomes;
 use super::settings::Settings;
-use crate::index::Index;
 use crate::model::{MemberState, TimePoint};
+use crate::observed::Index;
 
 /// Plans the clusterset's part of one service.
 pub(super) fn plan(
@@ -128,7 +128,7 @@ fn desired_imports<'a>(
             index.member_state(name),
             MemberState::LeftOut(_) | MemberState::NotJoined
         );
-        if left_out || index.hub.is_leaving(name) {
+        if left_out || index.hub.is_being_removed(name) {
             continue;
         }
         let served = match source.served(name, member) {

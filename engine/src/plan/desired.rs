@@ -6,15 +6,15 @@ use causeway::api::condition::reason;
 use causeway::domain::{ClusterName, ServicePort};
 
 use super::clusterset::{Clusterset, Imports};
-use super::copy::DesiredCopies;
+use super::copies::DesiredCopies;
 use super::placement::Placement;
 use super::provider_use::ProviderUses;
 use super::service::{DesiredService, ServiceProblem};
 use super::tiers::Tiers;
-use crate::index::gaps::Gap;
-use crate::index::tiers::{NotedTiers, TiersOfService};
 use crate::model::TimePoint;
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
+use crate::observed::gaps::Gap;
+use crate::observed::tiers::{NotedTiers, TiersOfService};
 
 /// Desired state of one service.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ pub struct Desired {
     /// Providers of the MultiClusterService that it does not use as they are.
     pub uses: ProviderUses,
     /// State beside Karmada, if Karmada manages the service.
-    pub beside: Option<Beside>,
+    pub karmada: Option<KarmadaManaged>,
     /// Whether the manager of the MultiClusterService is still unknown. Until it is known, nothing
     /// is reported.
     pub on_hold: bool,
@@ -105,7 +105,7 @@ impl Problem {
 
 /// State of a service that Karmada manages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beside {
+pub struct KarmadaManaged {
     /// Work by which Karmada manages it.
     pub work: String,
     /// Objects and endpoints that consumers lack.
@@ -116,37 +116,39 @@ pub struct Beside {
 
 impl Desired {
     /// Lists the copies of all consumers, on both paths.
-    pub(crate) fn each_copies(&self) -> impl Iterator<Item = (Path, &ClusterName, &DesiredCopies)> {
+    pub(crate) fn each_copies(
+        &self,
+    ) -> impl Iterator<Item = (Exposure, &ClusterName, &DesiredCopies)> {
         let native = match &self.members {
             Members::Wanted(members) => Some(members.iter()),
             Members::Untouched => None,
         };
         let native = native.into_iter().flatten();
-        let native = native.map(|(name, member)| (Path::Native, name, &member.copies));
+        let native = native.map(|(name, member)| (Exposure::Native, name, &member.copies));
         let imports = match &self.clusterset.imports {
             Imports::Wanted(imports) => Some(imports.iter()),
             Imports::Untouched => None,
         };
         let imports = imports.into_iter().flatten();
-        let imports = imports.map(|(name, import)| (Path::Clusterset, name, &import.copies));
+        let imports = imports.map(|(name, import)| (Exposure::Clusterset, name, &import.copies));
         native.chain(imports)
     }
 
     /// Lists the tiers of all consumers that do not use all providers alike, on both paths.
-    pub(super) fn each_tiers(&self) -> impl Iterator<Item = (Path, &ClusterName, &Tiers)> {
+    pub(super) fn each_tiers(&self) -> impl Iterator<Item = (Exposure, &ClusterName, &Tiers)> {
         let all = self.each_copies();
-        all.filter_map(|(path, name, copies)| Some((path, name, copies.tiers.as_ref()?)))
+        all.filter_map(|(exposure, name, copies)| Some((exposure, name, copies.tiers.as_ref()?)))
     }
 
     /// Returns the farthest active tier of each consumer, and since when nearer ones have had
     /// enough, on both paths.
     pub fn tiers(&self) -> TiersOfService {
-        let noted = self.each_tiers().map(|(path, name, tiers)| {
+        let noted = self.each_tiers().map(|(exposure, name, tiers)| {
             let noted = NotedTiers {
-                farthest: tiers.carrying().last().and_then(|state| state.tier.clone()),
+                farthest: tiers.active().last().and_then(|state| state.tier.clone()),
                 enough_since: tiers.enough_since,
             };
-            ((path, name.clone()), noted)
+            ((exposure, name.clone()), noted)
         });
         noted.collect()
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use causeway::domain::ServiceKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::copy::{Disagreement, SliceOfProvider};
+use super::copies::{Disagreement, SliceOfProvider};
 use super::desired::Desired;
-use crate::index::Index;
 use crate::model::TimePoint;
+use crate::observed::Index;
 
 /// Time after which a disagreement is reported.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -8,11 +8,11 @@ use causeway::domain::{
 };
 
 use super::desired::{Problem, ProblemKind};
-use crate::index::Index;
-use crate::index::hub::Lost;
-use crate::index::service::{PortShape, ServiceKind, ServiceView};
 use crate::model::TimePoint;
 use crate::model::map::HashSet;
+use crate::observed::Index;
+use crate::observed::hub::Lost;
+use crate::observed::service::{PortShape, ServiceKind, ServiceView};
 
 /// Exposed part of a service.
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use crate::index::Index;
-use crate::index::service::ServiceKind;
 use crate::model::map::HashMap;
+use crate::observed::Index;
+use crate::observed::service::ServiceKind;
 
 /// Hostnames that several providers have.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::copy::{DesiredCopies, WantedCopy};
-use crate::index::service::{ServiceKind, ServiceView};
-use crate::model::slice::Path;
+use super::copies::{DesiredCopies, WantedCopy};
+use crate::model::slice::Exposure;
+use crate::observed::service::{ServiceKind, ServiceView};
 
 /// Reason why clients of a consumer do not reach copies that exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +36,7 @@ pub enum Ignored {
 ///
 /// The exporters decide whether a derived Service is Local, which is therefore no problem.
 pub fn ignored(
-    path: Path,
+    exposure: Exposure,
     consumer: &ClusterName,
     service: &ServiceView,
     copies: &DesiredCopies,
@@ -47,7 +47,7 @@ pub fn ignored(
     let all = copies.wanted.values();
     let mut remote = all.filter(|copy| copy.provider() != consumer);
     let is_local = service.internal_traffic_policy.as_deref() == Some("Local");
-    if path == Path::Native && is_local {
+    if exposure == Exposure::Native && is_local {
         let is_held_up = remote.any(WantedCopy::has_endpoints);
         return is_held_up.then_some(Ignored::LocalPolicy);
     }

@@ -4,7 +4,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::tiers::Tiers;
-use crate::index::Index;
+use crate::observed::Index;
 
 /// End of the sentence in Ready about a service without a ready endpoint.
 pub(super) const SENTENCE: &str = "has a ready endpoint";

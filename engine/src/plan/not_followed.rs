@@ -4,7 +4,7 @@
 use causeway::api::labels;
 use causeway::domain::{Failover, FieldErrors, Unreachable};
 
-use crate::index::service::{ServiceKind, ServiceView};
+use crate::observed::service::{ServiceKind, ServiceView};
 
 /// Describes the annotations that are not followed: unreadable ones, and those that a headless
 /// Service cannot have.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use causeway::domain::{ClusterName, ClusterSelection, MultiClusterService};
 
-use crate::index::Index;
 use crate::model::MemberState;
+use crate::observed::Index;
 
 /// Members that take part in a service, with their roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

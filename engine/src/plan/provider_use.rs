@@ -8,9 +8,9 @@ use std::time::Duration;
 use causeway::domain::{ClusterName, Unreachable};
 
 use super::settings::Settings;
-use crate::index::Index;
-use crate::index::member::Member;
 use crate::model::TimePoint;
+use crate::observed::Index;
+use crate::observed::member::Member;
 
 /// Time for which a provider is unreachable until its endpoints are standby endpoints, where that
 /// is requested. Two probes find a silent provider within 30 s, so together it is little more than

@@ -11,15 +11,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::clusterset::exports::validity;
 use super::clusterset::merge::{ImportPort, ImportShape};
 use super::clusterset::{Clusterset, DesiredImport, Imports, import};
-use super::copy::DesiredCopies;
+use super::copies::DesiredCopies;
 use super::desired::{Desired, DesiredMember, Members};
 use super::placement::Roles;
 use super::provider_use::Unused;
 use super::service::DesiredService;
-use crate::index::Index;
-use crate::index::member::{Member, NamespaceState};
-use crate::index::service::ServiceView;
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
+use crate::observed::Index;
+use crate::observed::member::{Member, NamespaceState};
+use crate::observed::service::ServiceView;
 
 /// Adds exports in the providers and imports in the consumers. The Service of the own name serves
 /// the import: causeway makes no other Service and no other copies.
@@ -38,11 +38,12 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
         let (roles, Some(member)) = (roles.unwrap_or_default(), index.members.get(name)) else {
             continue;
         };
-        // Beside Karmada nothing is begun.
-        let goes_on = |ours: Option<Path>| native.beside.is_none() || ours == Some(Path::Native);
+        // KarmadaManaged Karmada nothing is begun.
+        let goes_on =
+            |ours: Option<Exposure>| native.karmada.is_none() || ours == Some(Exposure::Native);
         let hub = &index.hub.uid;
-        let export = member.export(key).and_then(|export| export.path(hub));
-        let import = member.import(key).and_then(|import| import.path(hub));
+        let export = member.export(key).and_then(|export| export.exposure(hub));
+        let import = member.import(key).and_then(|import| import.exposure(hub));
         if roles.provider && member.exports_followed().is_some() && goes_on(export) {
             clusterset.published.insert(name.clone(), owner.clone());
             if member.export(key).is_some() {

@@ -11,9 +11,9 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
-use super::release::Release;
-use crate::index::selector::Selector;
-use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
+use super::capabilities::Capabilities;
+use crate::observed::selector::Selector;
+use crate::observed::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 
 /// Service that a member should hold.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,8 +134,8 @@ pub struct Site<'a> {
     pub key: &'a ServiceKey,
     /// Existing Service.
     pub observed: Option<&'a ServiceView>,
-    /// Kubernetes release of the member.
-    pub release: Release,
+    /// Fields that the member's Kubernetes version stores.
+    pub capabilities: Capabilities,
 }
 
 /// Returns the Service that a member should hold, given the existing one.
@@ -171,7 +171,7 @@ pub fn desired(
         ports: ports.to_vec(),
         selector,
         traffic_distribution: site
-            .release
+            .capabilities
             .preference(&hub_service.shape.traffic_distribution),
         ..hub_service.shape.clone()
     };

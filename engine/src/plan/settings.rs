@@ -6,7 +6,7 @@ use causeway::domain::Unreachable;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 
 use super::provider_use::STANDBY_AFTER;
-use crate::index::quota::Quota;
+use crate::observed::quota::Quota;
 use crate::seal::Seal;
 
 /// Settings with which the controller was started, for planning.

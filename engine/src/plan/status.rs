@@ -18,11 +18,11 @@ use k8s_openapi::jiff::Timestamp;
 use super::condition_state::{ConditionState, State, Text, set, settled, summarize, tally};
 use super::provider_use::Unused;
 use super::{Desired, DesiredMember, Members};
-use crate::index::Index;
-use crate::index::hub::McsView;
-use crate::index::member::Member;
 use crate::model::map::HashMap;
 use crate::model::{MemberState, ObjectEvent, TimePoint};
+use crate::observed::Index;
+use crate::observed::hub::McsView;
+use crate::observed::member::Member;
 
 /// Desired status, and the time at which it changes without an event.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ pub fn status(
     );
     let by_itself = |said: &ObjectEvent| states.is_empty() || said.reason == reason::NO_PROVIDERS;
     events.extend(said.filter(by_itself));
-    // Whoever notices a fight tells of it, once.
+    // Whoever notices a write_conflict tells of it, once.
     events.retain(|said| said.reason != reason::WRITE_CONFLICT);
     DesiredStatus {
         conditions,

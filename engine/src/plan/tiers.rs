@@ -16,13 +16,13 @@ use causeway::domain::{ClusterName, Percentage, Preference, Ranges, ServiceKey, 
 
 pub use self::readiness::{Frontend, Readiness};
 pub use self::words::{DEMOTED, PROMOTED};
-use super::copy::{Provider, Standing};
-use super::release::Release;
-use crate::index::Index;
-use crate::index::member::Member;
-use crate::index::service::ServiceView;
+use super::capabilities::Capabilities;
+use super::copies::{EndpointRole, Provider};
 use crate::model::TimePoint;
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
+use crate::observed::Index;
+use crate::observed::member::Member;
+use crate::observed::service::ServiceView;
 
 /// Time for which nearer tiers must have enough ready endpoints before a farther tier is standby
 /// again: the first pod that comes back does not get all traffic.
@@ -34,7 +34,7 @@ pub struct Tiers {
     /// Tiers, nearest first.
     pub all: Vec<TierState>,
     /// Number of active tiers, nearest first.
-    pub carrying: usize,
+    pub active: usize,
     /// Time since which nearer tiers have had enough ready endpoints without the farthest active
     /// one.
     pub enough_since: Option<TimePoint>,
@@ -69,7 +69,7 @@ pub struct TierState {
 pub struct Before {
     /// Number of active tiers according to the copies in the consumer; `None` where it holds no
     /// copy of a known provider.
-    pub carrying: Option<usize>,
+    pub active: Option<usize>,
     /// [`Tiers::enough_since`] of the last plan.
     pub enough_since: Option<TimePoint>,
 }
@@ -78,7 +78,7 @@ pub struct Before {
 pub(super) struct Request<'a> {
     pub(super) index: &'a Index,
     pub(super) key: &'a ServiceKey,
-    pub(super) path: Path,
+    pub(super) exposure: Exposure,
     pub(super) preference: Option<&'a Preference>,
     /// Providers that have been unreachable for so long that their endpoints are standby endpoints.
     pub(super) unreachable: &'a BTreeSet<ClusterName>,
@@ -106,8 +106,11 @@ impl Request<'_> {
             ..Tiers::default()
         };
         let before = Before {
-            carrying: self.carrying_now(&tiers, member),
-            enough_since: self.index.tiers.enough_since(self.key, self.path, consumer),
+            active: self.active_now(&tiers, member),
+            enough_since: self
+                .index
+                .tiers
+                .enough_since(self.key, self.exposure, consumer),
         };
         tiers.settle(self.preference, before, self.now);
         Some(tiers)
@@ -136,7 +139,7 @@ impl Request<'_> {
             }
         };
         // Natively the consumer's own pods are in its Service's own slices, whatever the hub says of it.
-        if self.path == Path::Native {
+        if self.exposure == Exposure::Native {
             let ports = member.service(self.key).map(ServiceView::ports);
             let ports = ports.unwrap_or_else(|| frontend.ports.to_vec());
             let all = Ranges::default();
@@ -146,7 +149,7 @@ impl Request<'_> {
             }
         }
         for provider in self.providers {
-            let is_own = provider.name == consumer && self.path == Path::Native;
+            let is_own = provider.name == consumer && self.exposure == Exposure::Native;
             if !is_own && !self.unreachable.contains(provider.name) {
                 put(provider.name, provider.readiness(self.key, frontend));
             }
@@ -156,11 +159,11 @@ impl Request<'_> {
 
     /// Returns the number of active tiers according to existing copies, except those of unknown
     /// providers, which stay as they are.
-    fn carrying_now(&self, tiers: &Tiers, member: &Member) -> Option<usize> {
+    fn active_now(&self, tiers: &Tiers, member: &Member) -> Option<usize> {
         let hub = &self.index.hub.uid;
         let copies = member.copies(self.key);
         let own = copies
-            .filter(|(_, copy)| copy.view.path == self.path && *copy.view.hub == **hub)
+            .filter(|(_, copy)| copy.view.exposure == self.exposure && *copy.view.hub == **hub)
             .filter_map(|(_, copy)| {
                 Some((copy.view.source_cluster.as_deref()?, copy.view.standby))
             });
@@ -169,11 +172,11 @@ impl Request<'_> {
             providers.any(|one| one.name.as_str() == name && one.member.is_some())
         };
         let known = own.filter(|(provider, _)| is_known(provider));
-        let carrying = known.filter_map(|(provider, is_standby)| {
+        let active = known.filter_map(|(provider, is_standby)| {
             let place = tiers.place(provider)?;
             Some(if is_standby { 1 } else { place + 1 })
         });
-        carrying.max()
+        active.max()
     }
 }
 
@@ -187,7 +190,7 @@ impl Tiers {
         member: &Member,
     ) -> Self {
         let own = member.copies(key).filter(|(_, copy)| {
-            copy.view.path == Path::Clusterset && *copy.view.hub == *index.hub.uid
+            copy.view.exposure == Exposure::Clusterset && *copy.view.hub == *index.hub.uid
         });
         let (mut ready, mut standby) = (TierState::new(None), TierState::new(None));
         for (_, copy) in own {
@@ -202,7 +205,7 @@ impl Tiers {
         }
         Self {
             all: vec![ready, standby],
-            carrying: 1,
+            active: 1,
             uses_standby: uses_standby(index, consumer, member),
             is_unknown: true,
             ..Self::default()
@@ -211,30 +214,34 @@ impl Tiers {
 
     /// Returns the role of that provider's endpoints in the copies; `None` where no copies are
     /// made.
-    pub fn standing(&self, provider: &ClusterName) -> Option<Standing> {
+    pub fn role(&self, provider: &ClusterName) -> Option<EndpointRole> {
         let standby = match self.uses_standby {
-            true => Standing::Standby,
-            false => Standing::NotReady,
+            true => EndpointRole::Standby,
+            false => EndpointRole::NotReady,
         };
         if self.unreachable.contains(provider) {
             let carries = !self.uses_standby && !self.has_ready();
-            return Some(if carries { Standing::Ready } else { standby });
+            return Some(if carries {
+                EndpointRole::Ready
+            } else {
+                standby
+            });
         }
         let place = self.place(provider.as_str())?;
-        Some(match place < self.carrying {
-            true => Standing::Ready,
+        Some(match place < self.active {
+            true => EndpointRole::Ready,
             false => standby,
         })
     }
 
     /// Returns the active tiers.
-    pub fn carrying(&self) -> &[TierState] {
-        self.all.get(..self.carrying).unwrap_or(&self.all)
+    pub fn active(&self) -> &[TierState] {
+        self.all.get(..self.active).unwrap_or(&self.all)
     }
 
     /// Returns the tiers whose endpoints are standby endpoints.
     pub fn standby(&self) -> &[TierState] {
-        self.all.get(self.carrying..).unwrap_or_default()
+        self.all.get(self.active..).unwrap_or_default()
     }
 
     /// Returns the index of the tier that a provider is in.
@@ -251,9 +258,7 @@ impl Tiers {
     }
 
     fn has_ready(&self) -> bool {
-        self.carrying()
-            .iter()
-            .any(|state| state.readiness.ready > 0)
+        self.active().iter().any(|state| state.readiness.ready > 0)
     }
 
     /// Decides how many tiers are active.
@@ -273,19 +278,19 @@ impl Tiers {
         };
         let most = up_to(&|state| state.is_known && has_enough(state));
         let least = up_to(&|state| !state.is_known || has_enough(state));
-        let carrying = before.carrying.unwrap_or(most).max(least);
-        if carrying <= most {
-            self.carrying = carrying;
+        let active = before.active.unwrap_or(most).max(least);
+        if active <= most {
+            self.active = active;
             return;
         }
         let since = before.enough_since.unwrap_or(now);
         let until = since.after(HOLD);
         self.enough_since = Some(since);
         let is_over = until <= now;
-        self.carrying = if is_over {
+        self.active = if is_over {
             most
         } else {
-            carrying.min(self.all.len())
+            active.min(self.all.len())
         };
         self.again_at = (!is_over).then_some(until);
     }
@@ -334,7 +339,7 @@ fn takes(index: &Index, tier: &Tier, consumer: &ClusterName, provider: &ClusterN
 /// Whether a consumer's data plane uses standby endpoints where no other is ready.
 fn uses_standby(index: &Index, consumer: &ClusterName, member: &Member) -> bool {
     let cluster = index.hub.clusters.get(consumer);
-    Release::of(member).uses_standby() && cluster.is_none_or(|cluster| cluster.uses_standby)
+    Capabilities::of(member).uses_standby() && cluster.is_none_or(|cluster| cluster.uses_standby)
 }
 
 #[cfg(test)]

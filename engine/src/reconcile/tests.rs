@@ -476,8 +476,11 @@ fn a_late_answer_does_not_bring_a_leaving_cluster_back() {
     let now = env.now();
     env.index
         .apply_hub(crate::model::HubEvent::Clusters(gone), now);
-    env.index
-        .apply_ack(&Lane::Hub, crate::model::Ack::Cluster(leaving.into()), now);
+    env.index.apply_ack(
+        &TargetCluster::Hub,
+        crate::model::Ack::Cluster(leaving.into()),
+        now,
+    );
     assert!(env.index.hub.clusters["member1"].gone);
     env.index.forget(&name("member1"));
     assert!(!env.index.hub.clusters.contains_key("member1"));

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixtures::{env, name};
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
 use crate::model::{Ack, Operation, SliceId, TimePoint};
 
 const MS: Duration = Duration::from_millis(1);
@@ -41,8 +41,8 @@ fn item(service: &str) -> Item {
     Item::Service(ServiceKey::new("shop", service))
 }
 
-fn lane(member: &str) -> Lane {
-    Lane::Member(name(member))
+fn cluster(member: &str) -> TargetCluster {
+    TargetCluster::Member(name(member))
 }
 
 fn object(service: &str) -> ObjectId {
@@ -82,7 +82,7 @@ fn fine(dispatch: &Dispatch) -> Result<Ack, Failure> {
 impl Desk {
     fn enqueue(&mut self, member: &str, service: &str, word: &str) -> Enqueued {
         self.write_queue.enqueue(
-            &lane(member),
+            &cluster(member),
             &item(service),
             write(service, word),
             self.now.instant,
@@ -107,8 +107,8 @@ impl Desk {
     }
 
     fn failed(&self, member: &str, service: &str) -> Vec<(ObjectId, u32)> {
-        let (lane, item) = (lane(member), item(service));
-        let failed = self.write_queue.failed(&lane, &item);
+        let (cluster, item) = (cluster(member), item(service));
+        let failed = self.write_queue.failed(&cluster, &item);
         failed
             .map(|(object, failed)| (object.clone(), failed.attempts))
             .collect()
@@ -149,7 +149,7 @@ fn an_item_that_is_planned_again_keeps_the_place_of_what_it_still_wants() {
     desk.enqueue("member1", "b", "b");
     desk.write_queue.keep_only(
         &item("a"),
-        &[(lane("member1"), vec![write("a", "new")])].into(),
+        &[(cluster("member1"), vec![write("a", "new")])].into(),
     );
     desk.enqueue("member1", "a", "new");
     desk.enqueue("member1", "c", "c");
@@ -168,7 +168,7 @@ fn what_is_retracted_is_not_written() {
     desk.enqueue("member1", "a", "a");
     desk.enqueue("member1", "b", "b");
     desk.enqueue("member2", "a", "elsewhere");
-    desk.write_queue.retract(&lane("member1"), &item("a"));
+    desk.write_queue.retract(&cluster("member1"), &item("a"));
     let words: Vec<_> = desk
         .ready()
         .iter()
@@ -183,8 +183,8 @@ fn one_write_of_an_object_is_under_way_at_a_time() {
     desk.enqueue("member1", "a", "first");
     let first = desk.ready().remove(0);
     assert_eq!(
-        (&first.lane, first.generation, &first.item),
-        (&lane("member1"), 7, &item("a"))
+        (&first.target, first.generation, &first.item),
+        (&cluster("member1"), 7, &item("a"))
     );
     desk.wait(Duration::from_secs(5));
     assert_eq!(desk.enqueue("member1", "a", "second"), Enqueued::UnderWay);
@@ -283,7 +283,7 @@ fn a_conflict_is_a_problem_only_when_it_stays() {
 }
 
 #[test]
-fn failed_writes_are_reported_for_their_item_and_lane() {
+fn failed_writes_are_reported_for_their_item_and_cluster() {
     let mut desk = wide();
     desk.fail("member1", "a", FailureKind::Forbidden, 1);
     assert_eq!(desk.failed("member1", "b"), []);
@@ -306,7 +306,7 @@ fn a_write_that_changed_nothing_is_not_repeated_at_once() {
     for (version, is_failing) in [("6", false), ("5", true)] {
         let write = patch("a", json!({"metadata": {"resourceVersion": "5"}}));
         desk.write_queue
-            .enqueue(&lane("member1"), &item("a"), write, desk.now.instant);
+            .enqueue(&cluster("member1"), &item("a"), write, desk.now.instant);
         let dispatch = desk.ready().remove(0);
         assert_eq!(desk.finish(&dispatch, ack(version)).is_some(), is_failing);
         assert_eq!(desk.failed("member1", "a").len(), usize::from(is_failing));
@@ -315,7 +315,7 @@ fn a_write_that_changed_nothing_is_not_repeated_at_once() {
 }
 
 #[test]
-fn a_lane_has_a_burst_a_width_and_a_rate() {
+fn queue_of_a_cluster_has_a_burst_a_width_and_a_rate() {
     let mut desk = desk(LIMITS);
     for service in ["a", "b", "c", "d", "e", "f"] {
         desk.enqueue("member1", service, service);
@@ -351,7 +351,7 @@ fn a_lane_has_a_burst_a_width_and_a_rate() {
     assert_eq!(
         desk.write_queue.next_at(desk.now.instant),
         None,
-        "a closed lane does not wait for its rate"
+        "a closed cluster does not wait for its rate"
     );
     assert!(desk.ready().is_empty());
     desk.wait(99 * MS);
@@ -365,7 +365,7 @@ fn a_lane_has_a_burst_a_width_and_a_rate() {
 }
 
 #[test]
-fn the_failures_of_one_lane_leaves_the_others_alone() {
+fn failures_of_one_cluster_leave_the_others_alone() {
     let mut desk = desk(LIMITS);
     for service in ["a", "b", "c"] {
         desk.enqueue("member1", service, service);
@@ -373,20 +373,23 @@ fn the_failures_of_one_lane_leaves_the_others_alone() {
     }
     let stuck = desk.ready();
     assert_eq!(stuck.len(), 4);
-    for dispatch in stuck.iter().filter(|one| one.lane == lane("member2")) {
+    for dispatch in stuck.iter().filter(|one| one.target == cluster("member2")) {
         desk.finish(dispatch, fine(dispatch));
     }
     let next = desk.ready();
     assert_eq!(next.len(), 1, "member1 hangs, member2 goes on");
-    assert_eq!((&next[0].lane, word(&next[0])), (&lane("member2"), "c"));
+    assert_eq!(
+        (&next[0].target, word(&next[0])),
+        (&cluster("member2"), "c")
+    );
 }
 
 #[test]
-fn a_lane_that_is_not_open_waits_and_holds_up_nobody() {
+fn queue_that_is_not_open_holds_up_no_other() {
     let mut desk = wide();
     desk.enqueue("member1", "a", "a");
     desk.enqueue("member2", "a", "a");
-    let open = |one: &Lane| (*one == lane("member2")).then_some(1);
+    let open = |one: &TargetCluster| (*one == cluster("member2")).then_some(1);
     let dispatched = desk.write_queue.ready(desk.now.instant, open);
     assert_eq!(dispatched.len(), 1);
     assert_eq!(desk.ready().len(), 1);
@@ -396,7 +399,7 @@ fn a_lane_that_is_not_open_waits_and_holds_up_nobody() {
 fn a_member_that_answers_again_is_tried_at_once() {
     let mut desk = wide();
     desk.fail("member1", "a", FailureKind::Refused, 8);
-    desk.write_queue.reset(&lane("member1"));
+    desk.write_queue.reset(&cluster("member1"));
     desk.wait(FOLD);
     assert_eq!(desk.enqueue("member1", "a", "x"), Enqueued::Accepted);
 }
@@ -429,7 +432,7 @@ fn copy(provider: &str, slice: &str) -> Write {
     copy.metadata.labels = Some(labels.into());
     let id = SliceId {
         service: ServiceKey::new("shop", slice),
-        path: Path::Native,
+        exposure: Exposure::Native,
         name: slice.into(),
     };
     Write::new(Operation::ReplaceSlice(id, copy.into()))
@@ -445,10 +448,10 @@ fn providers_take_turns_so_that_a_flood_of_one_does_not_keep_another_waiting() {
     });
     let now = desk.now.instant;
     let mut enqueue = |provider: &str, slice: &str| {
-        let (lane, item) = (lane("member1"), item(slice));
+        let (cluster, item) = (cluster("member1"), item(slice));
         let enqueued = desk
             .write_queue
-            .enqueue(&lane, &item, copy(provider, slice), now);
+            .enqueue(&cluster, &item, copy(provider, slice), now);
         assert_eq!(enqueued, Enqueued::Accepted);
     };
     for number in 0..100 {
@@ -476,7 +479,8 @@ fn a_change_of_a_frugal_provider_does_not_wait_for_what_a_flood_is_given() {
         for slice in slices {
             let write = copy(provider, slice);
             let queue = &mut desk.write_queue;
-            let enqueued = queue.enqueue(&lane("member1"), &item(slice), write, desk.now.instant);
+            let enqueued =
+                queue.enqueue(&cluster("member1"), &item(slice), write, desk.now.instant);
             assert_eq!(enqueued, Enqueued::Accepted);
         }
         let ready = desk.ready();
@@ -521,7 +525,7 @@ fn what_was_enqueued_while_a_write_was_under_way_is_to_be_enqueued_again() {
             enqueued: meanwhile,
             is_persistent: false,
             attempts: 0,
-            fight: None,
+            write_conflict: None,
         };
         assert_eq!(finished, expected);
         assert!(!desk.write_queue.is_busy_with(&item("a")));
@@ -534,19 +538,19 @@ fn unconcerned_item_visits_no_failure_or_conflict_of_others() {
     for number in 0..100 {
         let name = format!("s{number}");
         desk.fail("member1", &name, FailureKind::Forbidden, 1);
-        for _ in 0..=crate::fight::ROUNDS {
+        for _ in 0..=crate::write_conflict::ROUNDS {
             desk.enqueue("member2", &name, "same");
             let dispatch = desk.ready().pop().expect("a dispatch");
             assert_eq!(desk.finish(&dispatch, fine(&dispatch)), None);
             desk.wait(FOLD);
         }
     }
-    let (refusing, fighting, now) = (lane("member1"), lane("member2"), desk.now.instant);
+    let (refusing, fighting, now) = (cluster("member1"), cluster("member2"), desk.now.instant);
     let visited = |item: &Item| {
         let failed = desk.write_queue.failed(&refusing, item);
-        let fights = desk.write_queue.fights(&fighting, item, now);
-        let bounds = [failed.size_hint().1, fights.size_hint().1];
-        (bounds, failed.count(), fights.count())
+        let write_conflicts = desk.write_queue.write_conflicts(&fighting, item, now);
+        let bounds = [failed.size_hint().1, write_conflicts.size_hint().1];
+        (bounds, failed.count(), write_conflicts.count())
     };
     assert_eq!(visited(&item("other")), ([Some(0), Some(0)], 0, 0));
     assert_eq!(visited(&item("s7")), ([None, None], 1, 1));

@@ -15,10 +15,10 @@ use causeway::domain::{
 };
 use causeway_controller::clock;
 use causeway_engine::diff::{Moment, diff};
-use causeway_engine::index::Index;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::slice::ObservedSlice;
 use causeway_engine::model::{HubEvent, Identity, MemberEvent, Signal, TimePoint};
+use causeway_engine::observed::Index;
 use causeway_engine::plan::{CopyCache, Desired, Members, Settings, plan};
 use causeway_engine::seal::Seal;
 use causeway_webhook::decide::{self, Change, Decision, Stored};

@@ -7,7 +7,7 @@ use causeway_controller::apply::apply;
 use causeway_controller::failure::classify;
 use causeway_controller::member;
 use causeway_controller::watch::{Decoder, Object, Watch};
-use causeway_engine::model::slice::{ObservedSlice, Path, SliceDecoder, Unreadable, WireSlice};
+use causeway_engine::model::slice::{Exposure, ObservedSlice, SliceDecoder, Unreadable, WireSlice};
 use causeway_engine::model::{Ack, FailureKind, Operation, Signal, SliceId};
 use causeway_tests::{Cluster, Fleet, SOON, Space};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -263,7 +263,7 @@ async fn what_is_written_as_protobuf_is_stored_and_refused_as_json_is() {
     let client = member.client();
     let id = |name: &str| SliceId {
         service: ServiceKey::new(space.name(), "foo"),
-        path: Path::Native,
+        exposure: Exposure::Native,
         name: name.into(),
     };
     let write = async |operation: Operation| apply(&client, &operation, SOON).await;

@@ -38,7 +38,7 @@ fn source_of_bar() -> Object {
 }
 
 /// Returns an environment with Karmada on the hub, two members, and a service that nobody manages.
-fn beside_karmada() -> Environment {
+fn karmada_managed() -> Environment {
     let mut env = env();
     env.member("member1")
         .member("member2")
@@ -50,7 +50,7 @@ fn beside_karmada() -> Environment {
 
 #[test]
 fn what_karmada_carries_is_left_alone_until_its_works_are_gone() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     env.on_hub(work("member1", "foo-5d5d", "foo"))
         .on_hub(work("member2", "foo-77aa", "foo"))
         .on_hub(exposure())
@@ -79,7 +79,7 @@ fn what_karmada_carries_is_left_alone_until_its_works_are_gone() {
 
 #[test]
 fn the_other_conditions_are_karmadas_to_write() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     let said = json!({"type": "ServiceApplied", "status": "True", "reason": "ServiceAppliedSucceed",
         "message": "Service is propagated to target clusters.", "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let theirs = exposure().with(json!({"status": {"conditions": [said]}}));
@@ -170,7 +170,7 @@ fn a_hub_that_does_not_say_what_karmada_carries_is_not_waited_for_for_ever() {
 
 #[test]
 fn what_was_listed_once_stays_known_while_the_hub_does_not_answer() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     env.on_hub(work("member1", "foo-5d5d", "foo"))
         .on_hub(exposure())
         .settle();
@@ -187,7 +187,7 @@ fn what_was_listed_once_stays_known_while_the_hub_does_not_answer() {
 
 #[test]
 fn with_the_definition_of_works_karmada_is_gone() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     env.on_hub(work("member1", "foo-5d5d", "foo"))
         .on_hub(exposure())
         .settle();
@@ -198,7 +198,7 @@ fn with_the_definition_of_works_karmada_is_gone() {
 
 #[test]
 fn of_what_karmada_carries_for_nobody_nothing_is_said_and_exports_are_carried_as_ever() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     env.on_hub(work("member1", "foo-5d5d", "foo"))
         .on("member1", foo())
         .on("member1", export("foo"))
@@ -209,7 +209,7 @@ fn of_what_karmada_carries_for_nobody_nothing_is_said_and_exports_are_carried_as
 
 #[test]
 fn the_load_balancers_of_a_service_that_karmada_carries_stay_in_its_status() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     let ingress = json!([{"ip": "192.0.2.7"}]);
     let balanced = mcs("foo").providers(&["member1"]).load_balancer();
     env.on_hub(work("member1", "foo-5d5d", "foo"))

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use super::super::{EndpointState, Explanation, ExposureReport, Reason, explain};
 use crate::fixtures::{Environment, key};
-use crate::model::slice::Path;
-use crate::plan::copy::DesiredCopies;
+use crate::model::slice::Exposure;
+use crate::plan::copies::DesiredCopies;
 use crate::plan::{Desired, Members};
 
 /// Asserts that each ready endpoint is present in a consumer exactly where the controller's plan
@@ -35,11 +35,11 @@ struct Agreement<'a> {
 }
 
 impl Agreement<'_> {
-    fn copies(&self, path: Path, consumer: &str) -> Option<&DesiredCopies> {
+    fn copies(&self, path: Exposure, consumer: &str) -> Option<&DesiredCopies> {
         match (path, &self.desired.members) {
-            (Path::Native, Members::Untouched) => None,
-            (Path::Native, Members::Wanted(members)) => Some(&members.get(consumer)?.copies),
-            (Path::Clusterset, _) => {
+            (Exposure::Native, Members::Untouched) => None,
+            (Exposure::Native, Members::Wanted(members)) => Some(&members.get(consumer)?.copies),
+            (Exposure::Clusterset, _) => {
                 let name = crate::fixtures::name(consumer);
                 Some(&self.desired.clusterset.imports.of(&name)?.copies)
             }
@@ -47,7 +47,7 @@ impl Agreement<'_> {
     }
 
     /// Returns the addresses of a provider that the controller's plan puts into a consumer.
-    fn planned(&self, path: Path, provider: &str, consumer: &str) -> BTreeSet<Vec<IpAddr>> {
+    fn planned(&self, path: Exposure, provider: &str, consumer: &str) -> BTreeSet<Vec<IpAddr>> {
         let copies = self.copies(path, consumer).into_iter();
         let wanted = copies.flat_map(|copies| copies.wanted.values());
         let wanted = wanted.filter(|copy| copy.provider().as_str() == provider);
@@ -67,7 +67,8 @@ impl Agreement<'_> {
             for endpoint in provider.endpoints.iter().filter(|one| one.slice.is_some()) {
                 for state in &endpoint.consumers {
                     let (provider, consumer) = (&*provider.cluster, &*state.cluster);
-                    if !self.answers(consumer) || (path == Path::Native && provider == consumer) {
+                    if !self.answers(consumer) || (path == Exposure::Native && provider == consumer)
+                    {
                         continue;
                     }
                     let planned = self.planned(path, provider, consumer);
@@ -99,7 +100,7 @@ impl Agreement<'_> {
     /// Asserts that the explanation reports writers of a provider that disagree exactly where the
     /// controller's plan finds them.
     fn assert_disagreements(&self) {
-        let is_found = |path: Path, provider: &str| {
+        let is_found = |path: Exposure, provider: &str| {
             let mut copies = self.desired.each_copies();
             copies.any(|(of, _, copies)| {
                 let mut found = copies.disagreements();

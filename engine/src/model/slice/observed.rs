@@ -34,12 +34,12 @@ pub enum SliceRole {
     Copy(ServiceKey, CopiedSlice),
     /// Neither. The key is the Service of its label; its name is empty if the slice has no such
     /// label.
-    Other(ServiceKey, Stray),
+    Other(ServiceKey, UnmanagedSlice),
 }
 
 /// Slice that is neither source nor copy, whose name is occupied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stray {
+pub struct UnmanagedSlice {
     /// Its UID.
     pub uid: Uid,
     /// Its resourceVersion.
@@ -62,7 +62,7 @@ pub struct KarmadasSlice {
 
 /// Exposure that a copy serves: the service under its own name, or under that of the clusterset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Path {
+pub enum Exposure {
     /// A MultiClusterService requests it; it belongs to the Service of the service's own name.
     Native,
     /// ServiceExports request it; it belongs to the derived Service.
@@ -79,7 +79,7 @@ pub struct CopiedSlice {
     /// Hub whose causeway wrote it.
     pub hub: DefaultAtom,
     /// Exposure that it serves.
-    pub path: Path,
+    pub exposure: Exposure,
     /// Cluster that it comes from.
     pub source_cluster: Option<DefaultAtom>,
     /// Version of the source that it was made from.
@@ -94,7 +94,7 @@ pub struct CopiedSlice {
 pub(super) enum Classified<'a> {
     Source(ServiceKey, SliceManager),
     /// Copy that the causeway of that hub wrote, with the hub's UID.
-    Copy(ServiceKey, &'a str, Path),
+    Copy(ServiceKey, &'a str, Exposure),
     Karmadas(ServiceKey),
     Other(ServiceKey),
 }
@@ -106,22 +106,22 @@ impl ObservedSlice {
         let namespace: Arc<str> = meta.namespace.as_deref().unwrap_or_default().into();
         let label = |name: &str| value(&meta.labels, name);
         let annotation = |name: &str| value(&meta.annotations, name);
-        let stray = || Stray::of(meta, annotation);
+        let unmanaged = || UnmanagedSlice::of(meta, annotation);
         let role = match classify(&namespace, label, annotation) {
             Classified::Source(key, manager) => {
                 let held = held(slice, manager).map(|slice| slice.labelled(label(labels::HUB)));
-                SliceRole::source(key, held, stray)
+                SliceRole::source(key, held, unmanaged)
             }
             Classified::Karmadas(key) => {
                 let held = held(slice, SliceManager::Other);
-                SliceRole::Other(key, stray().holding(held, annotation))
+                SliceRole::Other(key, unmanaged().holding(held, annotation))
             }
-            Classified::Copy(key, hub, path) => {
+            Classified::Copy(key, hub, exposure) => {
                 let of = Origins::default().of(hub, label(labels::SOURCE_CLUSTER));
-                let copy = copied(meta, of, path, annotation, content_hash(slice));
-                SliceRole::copy(key, copy, stray)
+                let copy = copied(meta, of, exposure, annotation, content_hash(slice));
+                SliceRole::copy(key, copy, unmanaged)
             }
-            Classified::Other(key) => SliceRole::Other(key, stray()),
+            Classified::Other(key) => SliceRole::Other(key, unmanaged()),
         };
         Self {
             name: meta.name.as_deref().unwrap_or_default().into(),
@@ -135,7 +135,7 @@ impl ObservedSlice {
         match &self.role {
             SliceRole::Source(_, source) => source.version.resource_version,
             SliceRole::Copy(_, copy) => copy.resource_version,
-            SliceRole::Other(_, stray) => stray.resource_version,
+            SliceRole::Other(_, unmanaged) => unmanaged.resource_version,
         }
     }
 }
@@ -168,27 +168,27 @@ impl SliceRole {
     pub(super) fn source(
         key: ServiceKey,
         slice: Option<SourceSlice>,
-        stray: impl FnOnce() -> Stray,
+        unmanaged: impl FnOnce() -> UnmanagedSlice,
     ) -> Self {
         match slice {
             Some(slice) => Self::Source(key, Arc::new(slice)),
-            None => Self::Other(key, stray()),
+            None => Self::Other(key, unmanaged()),
         }
     }
 
     pub(super) fn copy(
         key: ServiceKey,
         slice: Option<CopiedSlice>,
-        stray: impl FnOnce() -> Stray,
+        unmanaged: impl FnOnce() -> UnmanagedSlice,
     ) -> Self {
         match slice {
             Some(slice) => Self::Copy(key, slice),
-            None => Self::Other(key, stray()),
+            None => Self::Other(key, unmanaged()),
         }
     }
 }
 
-impl Stray {
+impl UnmanagedSlice {
     pub(super) fn of<'a>(meta: &ObjectMeta, annotation: impl Fn(&str) -> Option<&'a str>) -> Self {
         let version = meta.resource_version.as_deref();
         Self {
@@ -224,15 +224,15 @@ pub(super) fn classify<'a>(
     let imported = label(labels::MULTICLUSTER_SERVICE_NAME)
         .map(|name| ServiceKey::new(namespace.clone(), name))
         .filter(|imported| imported.derived() == own);
-    let (key, path) = match imported {
-        Some(imported) => (imported, Path::Clusterset),
-        None => (own, Path::Native),
+    let (key, exposure) = match imported {
+        Some(imported) => (imported, Exposure::Clusterset),
+        None => (own, Exposure::Native),
     };
     let manager = label(labels::SLICE_MANAGED_BY).unwrap_or_default();
     // The hub's label alone says nothing: Kubernetes gives a Service's labels to the slices that it makes for it.
     match (manager == labels::SLICE_DISPATCHER, label(labels::HUB)) {
         _ if service.is_none() => Classified::Other(key),
-        (true, Some(hub)) => Classified::Copy(key, hub, path),
+        (true, Some(hub)) => Classified::Copy(key, hub, exposure),
         _ => match imported_by(&label, annotation) {
             Some(KARMADA) => Classified::Karmadas(key),
             Some(_) => Classified::Other(key),
@@ -276,7 +276,7 @@ impl Origins {
 pub(super) fn copied<'a>(
     meta: &ObjectMeta,
     (hub, source_cluster): (DefaultAtom, Option<DefaultAtom>),
-    path: Path,
+    exposure: Exposure,
     annotation: impl Fn(&str) -> Option<&'a str>,
     content: ContentHash,
 ) -> Option<CopiedSlice> {
@@ -284,7 +284,7 @@ pub(super) fn copied<'a>(
         uid: meta.uid.as_deref()?.into(),
         resource_version: meta.resource_version.as_deref()?.parse().ok()?,
         hub,
-        path,
+        exposure,
         source_cluster,
         source: annotation(labels::SOURCE).and_then(SourceVersion::parse),
         standby: annotation(labels::STANDBY).is_some(),

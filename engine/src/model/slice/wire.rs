@@ -17,7 +17,9 @@ use thiserror::Error;
 use super::canonical;
 use super::content::{Content, value};
 use super::endpoint::{Text, WireEndpoint, each_endpoint, said};
-use super::observed::{Classified, ObservedSlice, Origins, SliceRole, Stray, classify, copied};
+use super::observed::{
+    Classified, ObservedSlice, Origins, SliceRole, UnmanagedSlice, classify, copied,
+};
 use super::place::Places;
 use super::protobuf;
 use super::source::{SliceManager, SourceDraft, SourceSlice};
@@ -223,7 +225,7 @@ impl Wire<'_> {
         };
         let label = |name: &str| value(&metadata.labels, name);
         let annotation = |name: &str| value(&metadata.annotations, name);
-        let stray = || Stray::of(&meta, annotation);
+        let unmanaged = || UnmanagedSlice::of(&meta, annotation);
         let address_type = said(&self.address_type);
         let endpoints = &self.endpoints;
         let ports = self.ports.as_deref().unwrap_or_default();
@@ -238,11 +240,11 @@ impl Wire<'_> {
         let role = match classify(&namespace, label, annotation) {
             Classified::Source(key, manager) => {
                 let held = held(manager).map(|slice| slice.labelled(label(labels::HUB)));
-                SliceRole::source(key, held, stray)
+                SliceRole::source(key, held, unmanaged)
             }
             Classified::Karmadas(key) => {
                 let held = held(SliceManager::Other);
-                SliceRole::Other(key, stray().holding(held, annotation))
+                SliceRole::Other(key, unmanaged().holding(held, annotation))
             }
             Classified::Copy(key, hub, path) => {
                 let mut content = Content::new(label, annotation, address_type);
@@ -255,9 +257,9 @@ impl Wire<'_> {
                 let content = content.hash(ports).owned_by(owners);
                 let of = origins.of(hub, label(labels::SOURCE_CLUSTER));
                 let copy = copied(&meta, of, path, annotation, content);
-                SliceRole::copy(key, copy, stray)
+                SliceRole::copy(key, copy, unmanaged)
             }
-            Classified::Other(key) => SliceRole::Other(key, stray()),
+            Classified::Other(key) => SliceRole::Other(key, unmanaged()),
         };
         Ok(WireSlice { meta, role })
     }

@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use super::exports::{Validity, is_by_person};
 use super::import::{ImportPlan, OwnImport};
 use super::{Clusterset, DesiredImport, Imports, NotImporting, merge, precedence};
-use crate::index::Index;
-use crate::index::clusterset::{ExportView, ImportView};
-use crate::index::member::{Member, Membership};
 use crate::model::map::HashMap;
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
 use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status_patch};
+use crate::observed::Index;
+use crate::observed::clusterset::{ExportView, ImportView};
+use crate::observed::member::{Member, Membership};
 use crate::plan::condition_state::{ConditionState, State, set, settled, summarize, tally};
-use crate::plan::copy::Refused;
+use crate::plan::copies::Refused;
 use crate::plan::disagreement;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
@@ -98,7 +98,7 @@ impl View<'_> {
         let status = json!({ "conditions": conditions });
         let patch = status_patch(&export.resource_version, status);
         let operation = Operation::PatchExportStatus(version, self.key.clone(), patch);
-        Some(Write::new(operation).telling(events))
+        Some(Write::new(operation).with_events(events))
     }
 
     fn export_conditions(
@@ -250,7 +250,7 @@ impl View<'_> {
             let service = member.and_then(|member| member.service(derived));
             let service = service.filter(|one| one.is_derived_for(self.key, &self.index.hub.uid));
             let found = service.and_then(|service| {
-                ignored::ignored(Path::Clusterset, importer, service, &desired.copies)
+                ignored::ignored(Exposure::Clusterset, importer, service, &desired.copies)
             });
             if let Some(found) = found.filter(|found| found.concerns(name)) {
                 all.entry(found).or_default().push(importer.as_str());

@@ -12,7 +12,7 @@ use super::import::ImportPlan;
 use super::merge::Conflict;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
-use crate::plan::copy::DesiredCopies;
+use crate::plan::copies::DesiredCopies;
 use crate::plan::service::{DesiredService, ServiceProblem};
 
 /// Desired state of an exported service.

@@ -9,13 +9,13 @@ use string_cache::DefaultAtom;
 
 use super::merge::Constituent;
 use super::precedence::{self, Claim, Precedence};
-use crate::index::Index;
-use crate::index::clusterset::ExportView;
-use crate::index::member::Member;
-use crate::index::quota::BeyondQuota;
-use crate::index::service::{ServiceKind, ServiceView};
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
 use crate::model::{MemberState, TimePoint};
+use crate::observed::Index;
+use crate::observed::clusterset::ExportView;
+use crate::observed::member::Member;
+use crate::observed::quota::BeyondQuota;
+use crate::observed::service::{ServiceKind, ServiceView};
 use crate::plan::provider_use::Unused;
 use crate::plan::settings::Settings;
 use crate::seal::Seal;
@@ -105,7 +105,7 @@ pub fn gather<'a>(
         let Some(export) = member.export(key).filter(by_person) else {
             continue;
         };
-        if index.hub.is_leaving(name) {
+        if index.hub.is_being_removed(name) {
             exports.leaving.insert(name.clone());
         }
         let service = member.service(key);
@@ -201,7 +201,7 @@ impl<'a> Exports<'a> {
 /// Whether a user created the export, rather than this hub's causeway, which publishes a
 /// MultiClusterService by it, or the causeway of another hub.
 pub fn is_by_person(export: &ExportView, hub: &str) -> bool {
-    export.path(hub) != Some(Path::Native) && !is_of_another(&export.hub, hub)
+    export.exposure(hub) != Some(Exposure::Native) && !is_of_another(&export.hub, hub)
 }
 
 /// Whether the causeway of another hub wrote the object. This hub ignores the requests of other
@@ -247,12 +247,15 @@ fn recorded_exporters<'a>(index: &'a Index, key: &'a ServiceKey) -> impl Iterato
         .members
         .values()
         .filter_map(|member| member.import(key));
-    let own = imports.filter(|import| import.path(&index.hub.uid) == Some(Path::Clusterset));
+    let own =
+        imports.filter(|import| import.exposure(&index.hub.uid) == Some(Exposure::Clusterset));
     let clusters = own.flat_map(|import| &import.status.clusters);
     let clusters = clusters.map(|cluster| cluster.cluster.as_str());
     let copies = index.members.values().flat_map(|member| member.copies(key));
     let of_copies = copies
-        .filter(|(_, copy)| copy.view.path == Path::Clusterset && *copy.view.hub == *index.hub.uid)
+        .filter(|(_, copy)| {
+            copy.view.exposure == Exposure::Clusterset && *copy.view.hub == *index.hub.uid
+        })
         .filter_map(|(_, copy)| copy.view.source_cluster.as_ref())
         .map(|cluster| &**cluster);
     clusters.chain(of_copies)

@@ -14,11 +14,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value, json};
 
 use super::merge::{ImportPort, ImportShape};
-use crate::index::clusterset::ImportView;
-use crate::index::selector::Selector;
-use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 use crate::model::served::{ImportFields, ServedImports};
-use crate::plan::release::Release;
+use crate::observed::clusterset::ImportView;
+use crate::observed::selector::Selector;
+use crate::observed::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
+use crate::plan::capabilities::Capabilities;
 use crate::plan::service::{Derived, OwnService, ServiceProblem};
 
 /// Plan for a member's ServiceImport.
@@ -337,7 +337,7 @@ pub fn derived_service(
     owner: &str,
     observed: Option<&ServiceView>,
     addresses: &[String],
-    release: Release,
+    capabilities: Capabilities,
 ) -> OwnService {
     let first = observed.and_then(|service| service.ip_families.first());
     let only = Some(&shape.ip_families).filter(|families| families.len() == 1);
@@ -355,14 +355,14 @@ pub fn derived_service(
             selector: Selector::default(),
             session_affinity: shape.session_affinity.clone(),
             affinity_seconds: shape.affinity_seconds,
-            traffic_distribution: release.preference(&shape.traffic_distribution),
+            traffic_distribution: capabilities.preference(&shape.traffic_distribution),
             publish_not_ready_addresses: false,
             dual_stack,
         },
         owner: owner.to_owned(),
         derived: Some(Derived {
             of: key.name.to_string(),
-            internal_traffic_policy: release.internal_traffic_policy(Some(
+            internal_traffic_policy: capabilities.internal_traffic_policy(Some(
                 shape
                     .internal_traffic_policy
                     .clone()

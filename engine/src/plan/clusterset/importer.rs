@@ -8,14 +8,14 @@ use super::exports;
 use super::import::{self, ImportPlan, Unready, derived_service};
 use super::merge::ImportShape;
 use super::source::{ProviderSet, Source};
-use crate::index::Index;
-use crate::index::hub::manager::Importer as By;
-use crate::index::member::{DerivedRefusal, Member};
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
-use crate::model::slice::Path;
-use crate::plan::copy::{self, Consumer, DesiredCopies, Origin, Outcomes};
-use crate::plan::release::Release;
+use crate::model::slice::Exposure;
+use crate::observed::Index;
+use crate::observed::hub::manager::Importer as By;
+use crate::observed::member::{DerivedRefusal, Member};
+use crate::plan::capabilities::Capabilities;
+use crate::plan::copies::{self, Consumer, DesiredCopies, Origin, Outcomes};
 use crate::plan::service::DesiredService;
 use crate::plan::tiers::{self, Tiers};
 
@@ -44,7 +44,10 @@ impl Importer<'_> {
             .import(self.key)
             .filter(|import| !import.deleting);
         let hub = &self.index.hub.uid;
-        match (import.filter(|import| import.path(hub).is_none()), shape) {
+        match (
+            import.filter(|import| import.exposure(hub).is_none()),
+            shape,
+        ) {
             (Some(foreign), shape)
                 if shape.is_some()
                     || !exports::is_of_another(&foreign.hub, hub)
@@ -123,7 +126,7 @@ impl Importer<'_> {
             name: self.name,
             ports: &ports,
             traffic_distribution: preference,
-            release: Release::of(self.member),
+            capabilities: Capabilities::of(self.member),
         };
         let import = match is_foreign {
             true => ImportPlan::Foreign,
@@ -134,7 +137,7 @@ impl Importer<'_> {
             _ => self.copies(served, owner, &derived.name, &consumer, outcomes),
         };
         if self.source.importer == By::Karmada {
-            copies.yield_to_karmada(self.member, self.key, &derived, Path::Clusterset);
+            copies.yield_to_karmada(self.member, self.key, &derived, Exposure::Clusterset);
         }
         DesiredImport {
             served,
@@ -158,7 +161,7 @@ impl Importer<'_> {
         let request = tiers::Request {
             index: self.index,
             key: self.key,
-            path: Path::Clusterset,
+            exposure: Exposure::Clusterset,
             preference: shape.failover.preference.as_ref().filter(|_| chooses),
             unreachable: &self.set.uses.standby,
             providers: &self.set.providers,
@@ -173,7 +176,7 @@ impl Importer<'_> {
         let import = self
             .member
             .import(self.key)
-            .filter(|import| import.path(&self.index.hub.uid).is_none())?;
+            .filter(|import| import.exposure(&self.index.hub.uid).is_none())?;
         let derived = self.key.derived();
         let service = self.member.service(&derived)?;
         let is_derived = service.is_derived_for(self.key, &self.index.hub.uid) && !service.deleting;
@@ -195,7 +198,7 @@ impl Importer<'_> {
         let import = self
             .member
             .import(self.key)
-            .filter(|import| import.path(&self.index.hub.uid) == Some(Path::Clusterset));
+            .filter(|import| import.exposure(&self.index.hub.uid) == Some(Exposure::Clusterset));
         let addresses = import.map(|import| import.spec.ips.as_slice());
         let addresses = addresses.filter(|addresses| !self.are_refused(addresses));
         let own = derived_service(
@@ -204,7 +207,7 @@ impl Importer<'_> {
             owner,
             observed,
             addresses.unwrap_or_default(),
-            Release::of(self.member),
+            Capabilities::of(self.member),
         );
         DesiredService::Own(own.into())
     }
@@ -240,11 +243,11 @@ impl Importer<'_> {
             hub: &self.index.hub.uid,
             owner,
             key: self.key,
-            path: Path::Clusterset,
+            exposure: Exposure::Clusterset,
             service,
             multicluster: true,
             import: Some(&reference),
         };
-        copy::copies(&origin, consumer, self.set.providers.iter(), outcomes)
+        copies::copies(&origin, consumer, self.set.providers.iter(), outcomes)
     }
 }

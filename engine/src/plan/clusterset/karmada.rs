@@ -21,13 +21,13 @@ use super::desired::DesiredImport;
 use super::import::ImportPlan;
 use super::importer::Importer;
 use super::merge::ImportShape;
-use crate::index::Index;
-use crate::index::hub::manager::Importer as By;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
-use crate::model::slice::Path;
-use crate::plan::copy::{Consumer, DesiredCopies, Outcomes};
-use crate::plan::release::Release;
+use crate::model::slice::Exposure;
+use crate::observed::Index;
+use crate::observed::hub::manager::Importer as By;
+use crate::plan::capabilities::Capabilities;
+use crate::plan::copies::{Consumer, DesiredCopies, Outcomes};
 use crate::plan::service::DesiredService;
 
 /// Time after which copies that yield to Karmada's slices are planned again: the event of such a
@@ -49,7 +49,7 @@ impl Importer<'_> {
         let (import, copies) = match self.member.service(&derived) {
             Some(service) if service.by_karmada && (by == By::Karmada || self.has_karmadas()) => {
                 let mut copies = self.copies_beside(served, shape, owner, outcomes);
-                copies.give_way(self.member, self.key, &derived, Path::Clusterset);
+                copies.leave_to_karmada(self.member, self.key, &derived, Exposure::Clusterset);
                 (ImportPlan::Foreign, copies)
             }
             None if by == By::Karmada => (ImportPlan::Foreign, DesiredCopies::hold_all()),
@@ -91,7 +91,7 @@ impl Importer<'_> {
             name: self.name,
             ports: &ports,
             traffic_distribution: theirs.traffic_distribution(observed),
-            release: Release::of(self.member),
+            capabilities: Capabilities::of(self.member),
             tiers: None,
         };
         self.copies(served, owner, &derived.name, &consumer, outcomes)

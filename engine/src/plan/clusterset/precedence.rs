@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use crate::index::clusterset::ExportView;
+use crate::observed::clusterset::ExportView;
 use crate::seal::Seal;
 
 /// Maximum time between the creation of an export and its first observation for the creation to

@@ -13,14 +13,14 @@ use super::desired::NotImporting;
 use super::exports::Exports;
 use super::import;
 use super::merge::{Constituent, ImportShape};
-use crate::index::Index;
-use crate::index::clusterset::ImportView;
-use crate::index::hub::manager::Importer as By;
-use crate::index::member::{Member, NamespaceState};
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
-use crate::model::slice::Path;
-use crate::plan::copy::Provider;
+use crate::model::slice::Exposure;
+use crate::observed::Index;
+use crate::observed::clusterset::ImportView;
+use crate::observed::hub::manager::Importer as By;
+use crate::observed::member::{Member, NamespaceState};
+use crate::plan::copies::Provider;
 use crate::plan::provider_use::{ProviderUses, UnreachablePolicy};
 use crate::plan::settings::Settings;
 
@@ -109,7 +109,7 @@ impl Source<'_> {
 
     fn own_import<'m>(&self, member: &'m Member) -> Option<&'m ImportView> {
         let import = member.import(self.key);
-        import.filter(|import| import.path(&self.index.hub.uid) == Some(Path::Clusterset))
+        import.filter(|import| import.exposure(&self.index.hub.uid) == Some(Exposure::Clusterset))
     }
 
     /// Returns the shape of a member's import. While an exporter is unknown it only grows from what

@@ -10,9 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
 use crate::model::propagation::advice;
-use crate::model::slice::Path;
+use crate::model::slice::Exposure;
 use crate::plan::condition_state::{ConditionState, Text};
-use crate::plan::copy::Refused;
+use crate::plan::copies::Refused;
 use crate::plan::disagreement;
 use crate::plan::hostnames;
 use crate::plan::ignored::{self, Ignored};
@@ -46,7 +46,7 @@ impl View<'_> {
             return not_ready(reason::WRITE_CONFLICT, conflict.clone());
         }
         if let Some(problem) = self.desired.karmadas_problem() {
-            return self.beside_karmada(problem);
+            return self.karmada_managed(problem);
         }
         let found = states
             .iter()
@@ -80,8 +80,8 @@ impl View<'_> {
 
     /// Returns the state of Ready for a service that Karmada manages. A report of the current
     /// generation stays as long as it may hold again in a moment.
-    fn beside_karmada(&self, problem: &Problem) -> ConditionState {
-        let beside = self.desired.beside.as_ref();
+    fn karmada_managed(&self, problem: &Problem) -> ConditionState {
+        let beside = self.desired.karmada.as_ref();
         let said = names::find(&self.mcs.conditions, names::READY);
         let said = said.filter(|ready| ready.reason == problem.reason());
         let is_current = |ready: &Condition| ready.observed_generation == Some(self.mcs.generation);
@@ -286,7 +286,7 @@ impl View<'_> {
             let found = service
                 .zip(self.desired_member(name))
                 .and_then(|(service, desired)| {
-                    ignored::ignored(Path::Native, name, service, &desired.copies)
+                    ignored::ignored(Exposure::Native, name, service, &desired.copies)
                 });
             if let Some(found) = found {
                 all.entry(found).or_default().push(name.as_str());

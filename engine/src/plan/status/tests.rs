@@ -8,7 +8,7 @@ use crate::fixtures::objects::{Kind, NAMESPACE, Object, mcs, service, slice};
 use crate::fixtures::{Environment, env, key, name};
 use k8s_openapi::jiff::SignedDuration;
 
-use crate::model::{Failure, FailureKind, Lane};
+use crate::model::{Failure, FailureKind, TargetCluster};
 
 mod load_balancer;
 
@@ -360,12 +360,14 @@ fn one_of_several_failures_is_reported_every_time() {
         env.on("member1", slice).work();
         texts.insert(env.says("foo", names::ENDPOINT_SLICE_DISPATCHED));
     }
-    let (queue, lane) = (
+    let (queue, cluster) = (
         &env.write_queue,
-        Lane::Member(crate::fixtures::name("member3")),
+        TargetCluster::Member(crate::fixtures::name("member3")),
     );
     let item = crate::model::Item::Service(crate::fixtures::key("foo"));
-    let least = queue.failed(&lane, &item).min_by_key(|(object, _)| *object);
+    let least = queue
+        .failed(&cluster, &item)
+        .min_by_key(|(object, _)| *object);
     let (_, least) = least.expect("a failure");
     let said = env.says("foo", names::ENDPOINT_SLICE_DISPATCHED);
     assert!(

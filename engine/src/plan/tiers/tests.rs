@@ -55,7 +55,7 @@ fn settle(
 
 #[test]
 fn tiers_carry_up_to_the_first_that_has_enough() {
-    for (tiers, min_ready, carrying) in [
+    for (tiers, min_ready, active) in [
         // One ready endpoint is enough where no percentage is asked for.
         ("4/4 2/2 2/2", None, 1),
         ("1/4 2/2 2/2", None, 1),
@@ -75,14 +75,14 @@ fn tiers_carry_up_to_the_first_that_has_enough() {
         ("1/101 1/1 1/1", Some("1%"), 2),
     ] {
         let (found, again_at) = settle(tiers, min_ready, Before::default(), now());
-        assert_eq!(found.carrying, carrying, "{tiers} {min_ready:?}");
+        assert_eq!(found.active, active, "{tiers} {min_ready:?}");
         assert_eq!((found.enough_since, again_at), (None, None), "{tiers}");
     }
 }
 
 #[test]
 fn what_is_not_known_neither_promotes_nor_demotes() {
-    for (tiers, before, carrying) in [
+    for (tiers, before, active) in [
         // Nothing is held yet: what is known decides.
         ("0/0? 2/2 2/2", None, 2),
         ("0/0? 0/0? 2/2", None, 3),
@@ -99,11 +99,11 @@ fn what_is_not_known_neither_promotes_nor_demotes() {
         ("0/4 0/0? 0/0?", Some(1), 2),
     ] {
         let before = Before {
-            carrying: before,
+            active: before,
             enough_since: None,
         };
         let (found, _) = settle(tiers, None, before, now());
-        assert_eq!(found.carrying, carrying, "{tiers} {before:?}");
+        assert_eq!(found.active, active, "{tiers} {before:?}");
     }
 }
 
@@ -115,49 +115,46 @@ fn a_farther_tier_is_given_up_only_after_nearer_ones_have_had_enough_for_a_while
         enough,
         None,
         Before {
-            carrying: before,
+            active: before,
             enough_since: None,
         },
         began,
     );
-    assert_eq!((first.carrying, first.enough_since), (3, Some(began)));
+    assert_eq!((first.active, first.enough_since), (3, Some(began)));
     assert_eq!(again_at, Some(began.after(HOLD)));
     let at = |after: Duration, before, enough_since| {
         let before = Before {
-            carrying: before,
+            active: before,
             enough_since,
         };
         settle(enough, None, before, began.after(after))
     };
     let (still, again_at) = at(HOLD / 2, before, first.enough_since);
-    assert_eq!((still.carrying, again_at), (3, Some(began.after(HOLD))));
+    assert_eq!((still.active, again_at), (3, Some(began.after(HOLD))));
     let (over, again_at) = at(HOLD, before, still.enough_since);
-    assert_eq!((over.carrying, again_at), (1, None));
+    assert_eq!((over.active, again_at), (1, None));
     // The copies say so only once they are written.
     let (written, _) = at(HOLD * 2, before, over.enough_since);
-    assert_eq!(written.carrying, 1);
+    assert_eq!(written.active, 1);
     before = Some(1);
     let (rest, again_at) = at(HOLD * 2, before, written.enough_since);
-    assert_eq!(
-        (rest.carrying, rest.enough_since, again_at),
-        (1, None, None)
-    );
+    assert_eq!((rest.active, rest.enough_since, again_at), (1, None, None));
 }
 
 #[test]
 fn a_nearer_tier_that_fails_again_meanwhile_waits_again() {
     let began = now();
     let hold = |enough_since| Before {
-        carrying: Some(2),
+        active: Some(2),
         enough_since,
     };
     let (enough, _) = settle("2/4 2/2 2/2", Some("50%"), hold(None), began);
     let soon = began.after(HOLD / 2);
     let (failed, _) = settle("1/4 2/2 2/2", Some("50%"), hold(enough.enough_since), soon);
-    assert_eq!((failed.carrying, failed.enough_since), (2, None));
+    assert_eq!((failed.active, failed.enough_since), (2, None));
     let late = began.after(HOLD);
     let (again, _) = settle("2/4 2/2 2/2", Some("50%"), hold(failed.enough_since), late);
-    assert_eq!((again.carrying, again.enough_since), (2, Some(late)));
+    assert_eq!((again.active, again.enough_since), (2, Some(late)));
 }
 
 #[test]
@@ -179,7 +176,7 @@ fn endpoints_that_the_service_cannot_use_are_reported_as_the_cause() {
         };
         let tiers = Tiers {
             all: vec![near, TierState::new(Some(Tier::Any))],
-            carrying: 2,
+            active: 2,
             ..Tiers::default()
         };
         assert_eq!(tiers.why_promoted(), why);

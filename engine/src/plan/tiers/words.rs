@@ -7,7 +7,7 @@ use causeway::domain::ClusterName;
 
 use super::{Readiness, TierState, Tiers};
 use crate::model::ObjectEvent;
-use crate::plan::copy::Standing;
+use crate::plan::copies::EndpointRole;
 
 /// Reason of the Event that reports the promotion of a farther tier.
 pub const PROMOTED: &str = "Promoted";
@@ -23,7 +23,7 @@ impl Tiers {
         provider: &ClusterName,
         was_standby: bool,
     ) -> Option<ObjectEvent> {
-        let is_standby = self.standing(provider)? != Standing::Ready;
+        let is_standby = self.role(provider)? != EndpointRole::Ready;
         let (reason, note) = match (was_standby, is_standby) {
             (true, false) => {
                 let tier = self.tier_of(provider)?;
@@ -55,15 +55,15 @@ impl Tiers {
     /// Describes why the farthest active tier is active: `local has 1 of 4 endpoints ready, fewer
     /// than 50%`.
     pub fn why_promoted(&self) -> String {
-        let carrying = self.carrying();
+        let active = self.active();
         if let Some(since) = self.enough_since {
-            let nearer = &carrying[..carrying.len().saturating_sub(1)];
+            let nearer = &active[..active.len().saturating_sub(1)];
             return format!(
                 "{} again since {since:.0}, which is waited out",
                 shares(nearer)
             );
         }
-        match carrying.split_last() {
+        match active.split_last() {
             Some((_, nearer)) if !nearer.is_empty() => {
                 let least = self.min_ready.map(|least| format!(", fewer than {least}"));
                 format!("{}{}", shares(nearer), least.unwrap_or_default())
@@ -74,7 +74,7 @@ impl Tiers {
 
     /// Describes why the farther tiers are not active: `local has 4 of 4 endpoints ready`.
     pub fn why_standby(&self) -> String {
-        shares(self.carrying().last())
+        shares(self.active().last())
     }
 
     /// Describes why the endpoints of an unreachable provider are standby endpoints. Such a

@@ -7,7 +7,7 @@ use causeway::api::{bounds, labels};
 
 use super::export::Export;
 use super::shape::ImportPort;
-use crate::plan::release::meant_by;
+use crate::plan::capabilities::meant_by;
 
 /// Field on which the exports of a service disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use causeway::domain::{ClusterName, Consumers, Failover};
 
 use super::exported::Exported;
 use super::shape::{ImportPort, ImportShape};
-use crate::index::service::{ServiceKind, ServiceView};
+use crate::observed::service::{ServiceKind, ServiceView};
 use crate::plan::clusterset::precedence::Precedence;
 
 /// Valid export of a service. A cluster has at most one.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::domain::{Consumers, Failover, ServicePort};
 
-use crate::index::service::{PortShape, ServiceKind, ServiceView};
+use crate::observed::service::{PortShape, ServiceKind, ServiceView};
 
 /// Service as the clusters of the clusterset import it.
 #[derive(Clone, Debug, PartialEq)]

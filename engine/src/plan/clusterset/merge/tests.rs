@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Constituent, ImportPort, ImportShape, Merged, merge};
-use crate::index::service::ServiceView;
+use crate::observed::service::ServiceView;
 use crate::plan::clusterset::precedence::Precedence;
 
 mod conflicts;

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::{Claim, Precedence, places, put};
 use crate::fixtures::{key, name};
-use crate::index::clusterset::ExportView;
+use crate::observed::clusterset::ExportView;
 use crate::seal::Seal;
 
 const NOW: i64 = 1_800_000_000;

@@ -35,7 +35,7 @@ fn collected(name: &str, address: &str) -> Object {
 }
 
 /// Returns a hub with Karmada, and `foo` in member1 of three, without an export.
-fn beside_karmada() -> Environment {
+fn karmada_managed() -> Environment {
     let mut env = env();
     env.hear_works(true);
     for member in ["member1", "member2", "member3"] {
@@ -61,7 +61,7 @@ fn to_members(env: &Environment) -> Vec<String> {
 
 #[test]
 fn an_export_that_karmada_only_propagated_is_carried() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     env.on("member1", karmadas(export("foo"))).settle();
     // So is one whose import Karmada only propagated, its own controllers being switched off.
     env.on_hub(import_foo()).settle();
@@ -74,7 +74,7 @@ fn an_export_that_karmada_only_propagated_is_carried() {
 
 #[test]
 fn where_karmadas_controllers_import_a_service_nothing_is_begun_and_that_is_said() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     import_on_hub(&mut env);
     env.on("member1", karmadas(export("foo"))).settle();
     assert_eq!(to_members(&env), Vec::<String>::new());
@@ -122,7 +122,7 @@ fn where_karmadas_controllers_import_a_service_nothing_is_begun_and_that_is_said
 
 #[test]
 fn what_causeway_imported_first_is_kept_up_beside_karmadas_and_that_is_said() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     env.on("member1", karmadas(export("foo"))).settle();
     let before = everything(&env);
     env.forget_writes();
@@ -149,7 +149,7 @@ fn what_causeway_imported_first_is_kept_up_beside_karmadas_and_that_is_said() {
 
 #[test]
 fn of_each_source_there_is_one_manager_behind_a_service_of_causeways() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     let addresses = |env: &Environment| env.addresses("member2", "derived-foo");
     env.on("member1", source("foo-def", "10.1.0.7"))
         .on("member1", karmadas(export("foo")))
@@ -175,7 +175,7 @@ fn of_each_source_there_is_one_manager_behind_a_service_of_causeways() {
 
 #[test]
 fn copies_behind_what_karmada_overwrote_stay_until_its_own_slices_stand_there() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     env.on("member1", source("foo-def", "10.1.0.7"))
         .on("member1", karmadas(export("foo")))
         .settle();
@@ -206,7 +206,7 @@ fn copies_behind_what_karmada_overwrote_stay_until_its_own_slices_stand_there() 
 
 #[test]
 fn while_it_is_not_known_what_karmada_imports_nothing_is_begun_and_nothing_withdrawn() {
-    let mut env = beside_karmada();
+    let mut env = karmada_managed();
     env.on("member1", export("foo")).settle();
     env.says_imports = false;
     env.restart();

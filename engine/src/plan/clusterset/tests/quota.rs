@@ -1,7 +1,7 @@
 //! Bounds on the cost of one member's exports for the others.
 
 use super::*;
-use crate::index::quota::Quota;
+use crate::observed::quota::Quota;
 
 const LATER: Duration = Duration::from_secs(61);
 

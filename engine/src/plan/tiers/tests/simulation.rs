@@ -86,7 +86,7 @@ impl Reader {
     }
 
     /// Returns the number of active tiers according to the rules.
-    fn carrying(&self, consumer: &str) -> usize {
+    fn active(&self, consumer: &str) -> usize {
         let tiers = self.tiers(consumer);
         let has_enough = |tier: &Vec<&str>| {
             let sum = |part: fn(&(u8, u8)) -> u8| -> usize {
@@ -143,7 +143,7 @@ fn agrees(
     settled: bool,
 ) -> Result<(), TestCaseError> {
     let usable = usable(&env.copies(consumer, "foo"));
-    let carrying = reader.carrying(consumer);
+    let active = reader.active(consumer);
     for (place, tier) in reader.tiers(consumer).iter().enumerate() {
         for member in tier.iter().filter(|member| **member != consumer) {
             let pods = usize::from(reader.pods[member].0);
@@ -151,13 +151,9 @@ fn agrees(
             let of_member = format!("{member} in {consumer}, {}", reader.prefer);
             // Never fewer than the rules say, and nothing that is not ready at its source.
             prop_assert_eq!(ready + standby, pods, "{}", of_member);
+            prop_assert!(place >= active || ready == pods, "promoted: {}", of_member);
             prop_assert!(
-                place >= carrying || ready == pods,
-                "promoted: {}",
-                of_member
-            );
-            prop_assert!(
-                !settled || place < carrying || ready == 0,
+                !settled || place < active || ready == 0,
                 "demoted: {}",
                 of_member
             );

@@ -1,0 +1,507 @@
+//! Observed state of the hub.
+
+mod change;
+mod cluster;
+mod exports;
+mod imports;
+pub mod manager;
+mod selections;
+pub mod works;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use causeway::api::{self, bounds, ownership};
+use causeway::domain::{
+    ClusterName, Failover, FieldErrors, MultiClusterService, Ranges, ServiceKey,
+};
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+pub use self::change::Change;
+pub use self::cluster::ClusterView;
+use self::exports::HubExports;
+use self::imports::HubImports;
+use self::selections::Selections;
+use self::works::Works;
+use super::finalizers::Finalizers;
+use super::service::{PortShape, ServiceView};
+use crate::evidence::HubEvidence;
+use crate::model::map::{HashMap, HashSet};
+use crate::model::object::{is, is_older, key_of};
+use crate::model::{Ack, HubEvent, Signal, TimePoint};
+
+/// Observed state of the hub.
+#[derive(Debug)]
+pub struct Hub {
+    /// UID of its kube-system namespace.
+    pub(crate) uid: Arc<str>,
+    /// Its MultiClusterServices.
+    pub(crate) multi_cluster_services: HashMap<ServiceKey, McsView>,
+    selections: Selections,
+    /// Its Services.
+    pub(crate) services: HashMap<ServiceKey, ServiceView>,
+    /// Its Clusters, including those that are gone and whose members have still to be cleaned.
+    pub(crate) clusters: BTreeMap<ClusterName, ClusterView>,
+    /// Losses of exposed services, each with its time.
+    pub(crate) lost: HashMap<ServiceKey, Lost>,
+    /// Services that Karmada manages.
+    pub(crate) works: Works,
+    /// Clusters in which Karmada does not propagate a Service because one exists already.
+    pub(crate) refused: HashMap<ServiceKey, BTreeSet<ClusterName>>,
+    /// ServiceExports on the hub itself.
+    pub(crate) exports: HubExports,
+    /// ServiceImports on the hub itself.
+    pub(crate) imports: HubImports,
+    /// Evidence of what is absent from it.
+    pub(crate) evidence: HubEvidence,
+}
+
+/// A MultiClusterService as it is stored.
+#[derive(Clone, Debug)]
+pub struct McsView {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion, which writes send back unchanged.
+    pub resource_version: Box<str>,
+    /// Generation of its spec.
+    pub generation: i64,
+    /// Time at which it was first observed terminating.
+    pub deleting_since: Option<TimePoint>,
+    /// Its finalizers.
+    pub finalizers: Finalizers,
+    /// Its spec, or the errors for which it cannot be read.
+    pub spec: Result<MultiClusterService, FieldErrors>,
+    /// Failover settings of its annotations.
+    pub failover: Failover,
+    /// Errors in its annotations; the values are ignored.
+    pub misread: FieldErrors,
+    /// Conditions of its status.
+    pub conditions: Vec<Condition>,
+    /// Load balancers of its status.
+    pub ingress: Vec<LoadBalancerIngress>,
+    /// Last writer of its status other than causeway.
+    pub status_writer: Option<Box<str>>,
+}
+
+/// Losses of the hub's Service of an exposed name.
+#[derive(Clone, Debug, Default)]
+pub struct Lost {
+    /// Last state of the Service, if it is gone, and the time at which it went.
+    pub service: Option<(ServiceView, TimePoint)>,
+    /// Ports that it lost while it was exposed, each with its time.
+    pub ports: Vec<(PortShape, TimePoint)>,
+}
+
+impl Hub {
+    /// Returns a hub of which only the identity is known.
+    pub fn new(uid: &str) -> Self {
+        Self {
+            uid: uid.into(),
+            multi_cluster_services: HashMap::default(),
+            selections: Selections::default(),
+            services: HashMap::default(),
+            clusters: BTreeMap::new(),
+            lost: HashMap::default(),
+            works: Works::default(),
+            refused: HashMap::default(),
+            exports: HubExports::default(),
+            imports: HubImports::default(),
+            evidence: HubEvidence::default(),
+        }
+    }
+
+    /// Whether complete lists of MultiClusterServices, Services and Clusters were observed. Until
+    /// then absence proves nothing.
+    pub fn is_listed(&self) -> bool {
+        self.evidence.listed_since.is_some()
+    }
+
+    /// Returns the number of deletions that its lists suggest and that do not count yet.
+    pub fn suspended_deletions(&self) -> usize {
+        self.evidence.suspended() + self.works.suspended_deletions()
+    }
+
+    /// Whether the initial list of Services lacks those of many MultiClusterServices.
+    pub(super) fn suspects_services_lost(&self) -> bool {
+        if !self.evidence.services.is_unconfirmed() {
+            return false;
+        }
+        let all = &self.multi_cluster_services;
+        let missing = all.keys().filter(|key| !self.services.contains_key(*key));
+        self.evidence
+            .suspects_services_lost(missing.count(), all.len())
+    }
+
+    /// Returns the UID of its kube-system namespace.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// Returns the Cluster of that name.
+    pub fn cluster(&self, name: &ClusterName) -> Option<&ClusterView> {
+        self.clusters.get(name)
+    }
+
+    /// Returns the MultiClusterService of that key.
+    pub fn multi_cluster_service(&self, key: &ServiceKey) -> Option<&McsView> {
+        self.multi_cluster_services.get(key)
+    }
+
+    /// Whether a MultiClusterService of that key exists.
+    pub fn exposes(&self, key: &ServiceKey) -> bool {
+        self.multi_cluster_services.contains_key(key)
+    }
+
+    /// Returns the MultiClusterServices that the cluster may concern: they select it, or are
+    /// terminating. Some come more than once.
+    pub fn selecting(&self, name: &ClusterName) -> impl Iterator<Item = &ServiceKey> {
+        self.selections.of(name)
+    }
+
+    /// Returns the address ranges that the cluster may give to others.
+    pub fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
+        let declared = self
+            .clusters
+            .iter()
+            .map(|(name, view)| (name, &view.declared));
+        let own = self
+            .clusters
+            .get(name)
+            .map(|cluster| cluster.declared.clone());
+        let others = declared.filter(|(other, _)| *other != name);
+        Arc::new(Ranges::new(&own.unwrap_or_default(), others))
+    }
+
+    /// Whether that cluster is terminating.
+    pub fn is_being_removed(&self, name: &ClusterName) -> bool {
+        self.clusters
+            .get(name)
+            .is_some_and(|cluster| cluster.leaving_since.is_some())
+    }
+
+    pub(super) fn apply(&mut self, event: HubEvent, now: TimePoint) -> Change {
+        let mut change = Change::default();
+        match event {
+            HubEvent::MultiClusterServices(signal) => self.apply_mcs(signal, now, &mut change),
+            HubEvent::Services(signal) => self.apply_services(signal, now, &mut change),
+            HubEvent::Clusters(signal) => self.apply_clusters(signal, now, &mut change),
+            HubEvent::WorksServed(served) => self.works.apply_served(served, now, &mut change),
+            HubEvent::Works(signal) => {
+                self.works.apply(signal, now, &mut change);
+                change.services.retain(|key| self.exposes(key));
+            }
+            HubEvent::ExportsServed(_) => self.exports = HubExports::default(),
+            HubEvent::Exports(signal) => self.exports.apply(signal),
+            HubEvent::ImportsServed(served) => {
+                self.imports.apply_served(served, now, &mut change);
+            }
+            HubEvent::Imports(signal) => self.imports.apply(signal, now, &mut change),
+            HubEvent::Secrets(..) => {}
+        }
+        self.evidence.note_listed(now);
+        change
+    }
+
+    fn apply_mcs(
+        &mut self,
+        signal: Signal<api::MultiClusterService>,
+        now: TimePoint,
+        change: &mut Change,
+    ) {
+        self.evidence.multi_cluster_services.observe(&signal, now);
+        match signal {
+            Signal::Listed(objects) => {
+                let old = std::mem::take(&mut self.multi_cluster_services);
+                self.selections = Selections::default();
+                change.placement = true;
+                for object in objects {
+                    let old = key_of(&object.metadata).and_then(|key| old.get(&key));
+                    self.put_mcs(&object, old, now, change);
+                }
+                change.services.extend(old.into_keys());
+                let stored = &self.multi_cluster_services;
+                self.lost.retain(|key, _| stored.contains_key(key));
+            }
+            Signal::Applied(object) => self.put_mcs(&object, None, now, change),
+            Signal::Deleted(object) => {
+                let Some(key) = key_of(&object.metadata) else {
+                    return;
+                };
+                let same = self
+                    .multi_cluster_services
+                    .get(&key)
+                    .is_some_and(|old| is(&old.uid, &object.metadata));
+                if same && let Some(view) = self.multi_cluster_services.remove(&key) {
+                    self.selections.remove(&key, &view);
+                    self.lost.remove(&key);
+                    change.services.insert(key);
+                }
+            }
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
+        }
+    }
+
+    /// Stores the object unless the stored one is newer. The deletion time of the same object is
+    /// taken from the stored one, or from `former`.
+    fn put_mcs(
+        &mut self,
+        object: &api::MultiClusterService,
+        former: Option<&McsView>,
+        now: TimePoint,
+        change: &mut Change,
+    ) {
+        let (Some(key), Some(mut view)) = (key_of(&object.metadata), McsView::read(object, now))
+        else {
+            return;
+        };
+        let old = self.multi_cluster_services.get(&key);
+        if let Some(same) = old.or(former).filter(|old| old.uid == view.uid) {
+            let since = view.deleting_since;
+            view.deleting_since = since.map(|since| same.deleting_since.unwrap_or(since));
+        }
+        if old.is_some_and(|old| is_older(&view.resource_version, &old.resource_version)) {
+            return;
+        }
+        self.evidence.confirmed_gone.remove(&key);
+        if let Some(old) = old {
+            self.selections.remove(&key, old);
+        }
+        self.selections.add(&key, &view);
+        self.multi_cluster_services.insert(key.clone(), view);
+        change.services.insert(key);
+    }
+
+    fn apply_services(&mut self, signal: Signal<Service>, now: TimePoint, change: &mut Change) {
+        self.evidence.services.observe(&signal, now);
+        match signal {
+            Signal::Listed(objects) => {
+                change.placement = true;
+                let mut gone: HashSet<_> = self.services.keys().cloned().collect();
+                for object in &objects {
+                    if let Some(key) = self.put_service(object, now, change) {
+                        gone.remove(&key);
+                    }
+                }
+                for key in gone {
+                    self.remove_service(&key, now, change);
+                }
+            }
+            Signal::Applied(object) => {
+                self.put_service(&object, now, change);
+            }
+            Signal::Deleted(object) => {
+                let Some(key) = key_of(&object.metadata) else {
+                    return;
+                };
+                if self
+                    .services
+                    .get(&key)
+                    .is_some_and(|old| is(&old.uid, &object.metadata))
+                {
+                    self.remove_service(&key, now, change);
+                }
+            }
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
+        }
+    }
+
+    fn put_service(
+        &mut self,
+        object: &Service,
+        now: TimePoint,
+        change: &mut Change,
+    ) -> Option<ServiceKey> {
+        let key = key_of(&object.metadata)?;
+        let view = ServiceView::read(object)?;
+        if self.exposes(&key) {
+            self.note_lost_ports(&key, &view, now);
+            change.services.insert(key.clone());
+        }
+        change.services.extend(self.imports.derived_into(&key));
+        self.services.insert(key.clone(), view);
+        Some(key)
+    }
+
+    /// Notes the ports that a Service lost, and drops those that are back.
+    fn note_lost_ports(&mut self, key: &ServiceKey, new: &ServiceView, now: TimePoint) {
+        let lost = self.lost.entry(key.clone()).or_default();
+        let returned = lost.service.take().map(|(service, _)| service);
+        let Some(old) = self.services.get(key).or(returned.as_ref()) else {
+            return;
+        };
+        let has = |ports: &[PortShape], shape: &PortShape| {
+            ports.iter().any(|other| other.port == shape.port)
+        };
+        lost.ports
+            .retain(|(shape, _)| !has(&new.shape.ports, shape));
+        for shape in &old.shape.ports {
+            if !has(&new.shape.ports, shape)
+                && !lost.ports.iter().any(|(other, _)| other.port == shape.port)
+            {
+                lost.ports.push((shape.clone(), now));
+            }
+        }
+    }
+
+    fn remove_service(&mut self, key: &ServiceKey, now: TimePoint, change: &mut Change) {
+        let Some(service) = self.services.remove(key) else {
+            return;
+        };
+        change.services.extend(self.imports.derived_into(key));
+        if self.exposes(key) {
+            self.lost.entry(key.clone()).or_default().service = Some((service, now));
+            change.services.insert(key.clone());
+        }
+    }
+
+    fn apply_clusters(
+        &mut self,
+        signal: Signal<api::Cluster>,
+        now: TimePoint,
+        change: &mut Change,
+    ) {
+        self.evidence.clusters.observe(&signal, now);
+        match signal {
+            Signal::Listed(objects) => {
+                let mut gone: HashSet<_> = self.clusters.keys().cloned().collect();
+                for object in &objects {
+                    if let Some(name) = self.put_cluster(object, now, change) {
+                        gone.remove(&name);
+                    }
+                }
+                for name in gone {
+                    self.cluster_is_gone(&name, now, change);
+                }
+                change.placement = true;
+            }
+            Signal::Applied(object) if self.has_newer_cluster(&object) => {}
+            Signal::Applied(object) => {
+                self.put_cluster(&object, now, change);
+            }
+            Signal::Deleted(object) => {
+                let name = object
+                    .metadata
+                    .name
+                    .as_deref()
+                    .and_then(|name| ClusterName::try_from(name).ok());
+                if let Some(name) = name {
+                    self.cluster_is_gone(&name, now, change);
+                }
+            }
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
+        }
+    }
+
+    /// Whether a newer version of the same Cluster was observed. An accepted list replaces it all
+    /// the same: versions run lower after a restore of the store.
+    fn has_newer_cluster(&self, object: &api::Cluster) -> bool {
+        let meta = &object.metadata;
+        let known = self.clusters.get(meta.name.as_deref().unwrap_or_default());
+        let version = meta.resource_version.as_deref().unwrap_or_default();
+        known
+            .is_some_and(|known| is(&known.uid, meta) && is_older(version, &known.resource_version))
+    }
+
+    fn put_cluster(
+        &mut self,
+        object: &api::Cluster,
+        now: TimePoint,
+        change: &mut Change,
+    ) -> Option<ClusterName> {
+        let name = ClusterName::try_from(object.metadata.name.as_deref()?).ok()?;
+        let mut view = ClusterView::read(object, now)?;
+        let old = self.clusters.get(&name);
+        if let Some(old) = old.filter(|old| old.uid == view.uid) {
+            view.leaving_since = view
+                .leaving_since
+                .and(old.leaving_since.or(view.leaving_since));
+        }
+        let matters = old.is_none_or(|old| !old.plans_like(&view));
+        change.placement |= matters;
+        change.clusters.insert(name.clone());
+        self.evidence.observe_cluster(&name);
+        self.clusters.insert(name.clone(), view);
+        Some(name)
+    }
+
+    fn cluster_is_gone(&mut self, name: &ClusterName, now: TimePoint, change: &mut Change) {
+        if let Some(cluster) = self.clusters.get_mut(name) {
+            cluster.gone = true;
+            self.evidence.observe_removal(name);
+            cluster.leaving_since.get_or_insert(now);
+            change.clusters.insert(name.clone());
+            change.placement = true;
+        }
+    }
+
+    /// Applies the answer to a write. An object that a watch has shown deleted in the meantime is
+    /// not restored: only a watch shows new objects.
+    pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) {
+        match ack {
+            Ack::MultiClusterService(object) => {
+                let known = key_of(&object.metadata)
+                    .and_then(|key| self.multi_cluster_services.get(&key))
+                    .is_some_and(|known| is(&known.uid, &object.metadata));
+                if known {
+                    self.put_mcs(&object, None, now, &mut Change::default());
+                }
+            }
+            Ack::Cluster(object) => {
+                let name = object.metadata.name.as_deref().unwrap_or_default();
+                let known = self
+                    .clusters
+                    .get(name)
+                    .is_some_and(|known| !known.gone && is(&known.uid, &object.metadata));
+                if known && !self.has_newer_cluster(&object) {
+                    self.put_cluster(&object, now, &mut Change::default());
+                }
+            }
+            Ack::Namespace(_)
+            | Ack::Service(_)
+            | Ack::Slice(_)
+            | Ack::ServiceExport(_)
+            | Ack::ServiceImport(_)
+            | Ack::Deleted(_) => {}
+        }
+    }
+}
+
+impl McsView {
+    /// Whether it is terminating.
+    pub fn is_deleting(&self) -> bool {
+        self.deleting_since.is_some()
+    }
+
+    fn read(object: &api::MultiClusterService, now: TimePoint) -> Option<Self> {
+        let meta = &object.metadata;
+        let status = object.status.clone().unwrap_or_default();
+        let (failover, misread) = Failover::of(meta);
+        Some(Self {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.into(),
+            generation: meta.generation.unwrap_or_default(),
+            failover,
+            misread,
+            deleting_since: meta.deletion_timestamp.is_some().then_some(now),
+            finalizers: Finalizers::read(meta),
+            spec: MultiClusterService::try_from(object),
+            conditions: status.conditions.unwrap_or_default(),
+            ingress: status
+                .load_balancer
+                .and_then(|status| status.ingress)
+                .unwrap_or_default(),
+            status_writer: ownership::other_writer(meta, "status")
+                .map(|manager| bounds::foreign(manager).into()),
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! Observed state of a Cluster object.
+
+use std::collections::BTreeSet;
+
+use causeway::api::condition::{FALSE, READY, find, reason};
+use causeway::api::{self, labels};
+use causeway::domain::Declared;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+
+use crate::model::TimePoint;
+use crate::observed::finalizers::Finalizers;
+
+/// A Cluster as it is stored.
+#[derive(Clone, Debug)]
+pub struct ClusterView {
+    /// UID of its kube-system namespace, as `kubectl mcs join` records it.
+    pub id: Option<Box<str>>,
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion, which writes send back unchanged.
+    pub resource_version: Box<str>,
+    /// Its generation.
+    pub generation: i64,
+    /// Creation time. Of two Clusters that are the same cluster, the older one counts.
+    pub created: Option<Timestamp>,
+    /// Whether causeway serves it.
+    pub takes_part: bool,
+    /// Whether the use of its endpoints and exports is stopped ([`labels::WITHDRAW`]).
+    pub withdrawn: bool,
+    /// Time at which a person confirmed the deletions that were suspended by then
+    /// ([`labels::CONFIRM_DELETIONS`]).
+    pub deletions_confirmed: Option<Timestamp>,
+    /// Namespaces from which it may export ([`labels::EXPORT_NAMESPACES`]); `None` for all.
+    pub export_namespaces: Option<BTreeSet<Box<str>>>,
+    /// Ranges of its endpoints' addresses ([`labels::ENDPOINT_CIDRS`]).
+    pub declared: Declared,
+    /// Its region, if it has one.
+    pub region: Option<Box<str>>,
+    /// Its zones.
+    pub zones: BTreeSet<Box<str>>,
+    /// Whether its data plane uses standby endpoints: true unless [`labels::STANDBY`] is `false`.
+    pub uses_standby: bool,
+    /// Its finalizers.
+    pub finalizers: Finalizers,
+    /// Time at which it was first observed terminating or gone.
+    pub leaving_since: Option<TimePoint>,
+    /// Whether the object is gone from the hub and only the member has still to be cleaned.
+    pub gone: bool,
+    /// Conditions of its status.
+    pub conditions: Vec<Condition>,
+    /// Version of its status.
+    pub kubernetes_version: Option<String>,
+}
+
+impl ClusterView {
+    pub(super) fn read(object: &api::Cluster, now: TimePoint) -> Option<Self> {
+        let meta = &object.metadata;
+        let status = object.status.clone().unwrap_or_default();
+        let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
+        Some(Self {
+            id: said(object.spec.id.as_deref()),
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.into(),
+            generation: meta.generation.unwrap_or_default(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
+            takes_part: object.spec.takes_part(),
+            withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
+            deletions_confirmed: annotation(labels::CONFIRM_DELETIONS)
+                .and_then(|time| time.parse().ok()),
+            export_namespaces: annotation(labels::EXPORT_NAMESPACES).map(|names| {
+                let names = names.split(',').map(str::trim);
+                names
+                    .filter(|name| !name.is_empty())
+                    .map(Into::into)
+                    .collect()
+            }),
+            declared: annotation(labels::ENDPOINT_CIDRS)
+                .map(|text| Declared::read(text))
+                .unwrap_or_default(),
+            region: said(object.spec.region.as_deref()),
+            zones: object
+                .spec
+                .effective_zones()
+                .iter()
+                .filter_map(|zone| said(Some(zone)))
+                .collect(),
+            uses_standby: annotation(labels::STANDBY).is_none_or(|value| value != "false"),
+            finalizers: Finalizers::read(meta),
+            leaving_since: meta.deletion_timestamp.is_some().then_some(now),
+            gone: false,
+            conditions: status.conditions,
+            kubernetes_version: status.kubernetes_version,
+        })
+    }
+
+    /// Returns the time since which the status records that the controller does not reach the
+    /// cluster. On Karmada's hubs the status does not record it: Karmada's own controllers write
+    /// other reasons.
+    pub fn recorded_outage(&self) -> Option<Timestamp> {
+        let ready = find(&self.conditions, READY)?;
+        let is_lost = ready.status == FALSE && ready.reason == reason::UNREACHABLE;
+        is_lost.then_some(ready.last_transition_time.0)
+    }
+
+    /// Whether the hub allows it to export from that namespace.
+    pub fn may_export_from(&self, namespace: &str) -> bool {
+        self.export_namespaces
+            .as_ref()
+            .is_none_or(|names| names.contains(namespace))
+    }
+
+    pub(super) fn plans_like(&self, other: &Self) -> bool {
+        self.uid == other.uid
+            && self.id == other.id
+            && self.takes_part == other.takes_part
+            && self.withdrawn == other.withdrawn
+            && self.export_namespaces == other.export_namespaces
+            && self.declared == other.declared
+            && self.region == other.region
+            && self.zones == other.zones
+            && self.uses_standby == other.uses_standby
+            && self.leaving_since.is_some() == other.leaving_since.is_some()
+            && self.gone == other.gone
+    }
+}
+
+/// Returns the text unless it is empty.
+fn said(text: Option<&str>) -> Option<Box<str>> {
+    text.filter(|text| !text.is_empty()).map(Into::into)
+}

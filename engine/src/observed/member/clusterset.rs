@@ -1,0 +1,170 @@
+//! Part of a member in the clusterset: its ServiceExports and ServiceImports, and the versions of
+//! the API that it serves.
+
+use causeway::api::multicluster::Version;
+use causeway::domain::ServiceKey;
+use k8s_openapi::api::core::v1::Service;
+
+use super::objects::Objects;
+use crate::evidence::MemberEvidence;
+use crate::evidence::list::ListEvidence;
+use crate::model::map::{HashMap, HashSet};
+use crate::model::served::{Served, ServedImports};
+use crate::model::{Failure, FailureKind, TimePoint};
+use crate::observed::clusterset::{ExportView, ImportView};
+use crate::observed::quota::ByAge;
+
+/// Part of a member in the clusterset.
+#[derive(Debug, Default)]
+pub(super) struct Clusterset {
+    pub(super) served: Option<Served>,
+    /// Discovery that lacks a kind, reported while the member was not synced.
+    pub(super) deferred: Option<Served>,
+    /// Last failure of discovery. It counts only until discovery first succeeds.
+    pub(super) not_discovered: Option<Failure>,
+    pub(super) exports: Objects<ExportView>,
+    pub(super) by_age: ByAge,
+    pub(super) imports: Objects<ImportView>,
+    /// Times since which exports lack their Service.
+    pub(super) lost_services: HashMap<ServiceKey, TimePoint>,
+    /// Persistent rejections of derived Services by the API server.
+    pub(super) refusals: HashMap<ServiceKey, DerivedRefusal>,
+}
+
+/// Persistent rejection of a derived Service by an API server: causeway does not request the same
+/// again while the process lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DerivedRefusal {
+    /// The cluster does not have these address families.
+    Families(Vec<Box<str>>),
+    /// Other objects now have these addresses, which the Service had before.
+    Addresses(Vec<Box<str>>),
+}
+
+impl DerivedRefusal {
+    /// Returns the reason for which a derived Service was rejected, if it concerns its addresses
+    /// and is persistent.
+    pub fn read(failure: &Failure, service: &Service) -> Option<Self> {
+        let boxed = |texts: Option<&Vec<String>>| {
+            let texts = texts.into_iter().flatten();
+            texts.map(|text| text.as_str().into()).collect()
+        };
+        let spec = service.spec.as_ref();
+        let text = failure.to_string();
+        match failure.kind {
+            FailureKind::Invalid if text.contains("not configured on this cluster") => {
+                let families = spec.and_then(|spec| spec.ip_families.as_ref());
+                Some(Self::Families(boxed(families)))
+            }
+            FailureKind::Invalid | FailureKind::AddressTaken if text.contains("lusterIP") => {
+                let addresses = spec.and_then(|spec| spec.cluster_ips.as_ref());
+                Some(Self::Addresses(boxed(addresses)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Participation of a member in the clusterset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Membership {
+    /// Not known yet.
+    Unknown,
+    /// Its exports and imports are known, and watched in these versions.
+    Part {
+        /// Version in which exports are served, if they are.
+        exports: Option<Version>,
+        /// Version in which imports are served, if they are.
+        imports: Option<ServedImports>,
+    },
+    /// It serves the API, or may serve it, and causeway cannot list its objects.
+    Failing(String),
+}
+
+impl Clusterset {
+    pub(super) fn membership(&self, evidence: &MemberEvidence) -> Membership {
+        let Some(served) = &self.served else {
+            return match &self.not_discovered {
+                Some(failure) => Membership::Failing(failure.to_string()),
+                None => Membership::Unknown,
+            };
+        };
+        let lists = [
+            (served.exports.is_some(), &evidence.exports),
+            (served.imports.is_some(), &evidence.imports),
+        ];
+        let used = lists.iter().filter(|(used, _)| *used);
+        for (_, list) in used {
+            if let Some(failure) = &list.failure {
+                return Membership::Failing(failure.to_string());
+            }
+            if !list.is_listed() {
+                return Membership::Unknown;
+            }
+        }
+        Membership::Part {
+            exports: served.exports,
+            imports: served.imports,
+        }
+    }
+
+    /// Whether the exports of the member are known, now or from before it became unreachable.
+    pub(super) fn exports_are_known(&self, evidence: &MemberEvidence) -> bool {
+        self.served
+            .as_ref()
+            .is_some_and(|served| served.exports.is_none() || evidence.exports.is_listed())
+    }
+
+    /// Notes which of these exports exist.
+    pub(super) fn note_exports(&mut self, changed: &HashSet<ServiceKey>) {
+        for key in changed {
+            self.by_age.note(key, self.exports.view(key));
+        }
+    }
+
+    /// Applies what discovery reports. A kind that is not served has no objects, so a report that
+    /// lacks one waits until the member is synced; a newer report replaces it.
+    pub(super) fn note_served(
+        &mut self,
+        served: Served,
+        is_synced: bool,
+        evidence: &mut MemberEvidence,
+        changed: &mut HashSet<ServiceKey>,
+    ) {
+        let is_complete = served.exports.is_some() && served.imports.is_some();
+        if !is_synced && !is_complete && self.served.as_ref() != Some(&served) {
+            self.deferred = Some(served);
+            return;
+        }
+        self.deferred = None;
+        let before = self.served.replace(served.clone());
+        if served.exports.is_none() {
+            self.exports.clear(changed);
+            evidence.exports = ListEvidence::default();
+        }
+        if served.imports.is_none() {
+            self.imports.clear(changed);
+            evidence.imports = ListEvidence::default();
+        }
+        if before.as_ref() != Some(&served) {
+            changed.extend(self.exports.iter().map(|(key, _)| key.clone()));
+            changed.extend(self.imports.iter().map(|(key, _)| key.clone()));
+        }
+    }
+
+    /// Notes which exports have lost their Service, or have it again.
+    pub(super) fn note_services(
+        &mut self,
+        changed: &HashSet<ServiceKey>,
+        has: impl Fn(&ServiceKey) -> bool,
+        now: TimePoint,
+    ) {
+        for key in changed {
+            if self.exports.view(key).is_none() || has(key) {
+                self.lost_services.remove(key);
+            } else {
+                self.lost_services.entry(key.clone()).or_insert(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! EndpointSlices of a member, by service.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+
+use causeway::domain::ServiceKey;
+
+use super::by_name::ByName;
+use super::written::{Changed, Written, differing};
+use crate::model::map::{HashMap, HashSet};
+use crate::model::slice::{
+    CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, Uid, UnmanagedSlice,
+};
+use crate::model::{Signal, TimePoint};
+
+type Keys = HashSet<ServiceKey>;
+/// Slices by service. All slices of a service share its key.
+type ByService<T> = HashMap<Arc<ServiceKey>, ByName<T>>;
+
+/// EndpointSlices of a member.
+#[derive(Debug, Default)]
+pub(super) struct Slices {
+    pub(super) sources: ByService<Arc<SourceSlice>>,
+    pub(super) copies: ByService<Written<CopiedSlice>>,
+    /// Slices that are neither; stored because their names are taken.
+    unmanaged: ByService<UnmanagedSlice>,
+    /// Service of each slice, by the hash of the slice's namespace and name: a slice may change its
+    /// role.
+    homes: HashMap<u64, Arc<ServiceKey>>,
+    hasher: RandomState,
+}
+
+/// Slice that has the name of an absent copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InTheWay<'a> {
+    /// A source, or a copy of another service.
+    Used,
+    /// A slice that is neither.
+    UnmanagedSlice(&'a UnmanagedSlice),
+}
+
+impl<'a> InTheWay<'a> {
+    /// Returns the slice if it is a copy that was made on behalf of that owner and lost its labels.
+    pub fn lost_copy_of(self, owner: &str) -> Option<&'a UnmanagedSlice> {
+        match self {
+            Self::UnmanagedSlice(unmanaged) if unmanaged.owner.as_deref() == Some(owner) => {
+                Some(unmanaged)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Slices {
+    /// Returns the slices of other clusters that Karmada's own controllers maintain for the Service
+    /// of that key.
+    pub(super) fn of_karmada(
+        &self,
+        service: &ServiceKey,
+    ) -> impl Iterator<Item = (&Arc<str>, &KarmadasSlice)> {
+        let unmanaged = self.unmanaged.get(service).into_iter();
+        let unmanaged = unmanaged.flat_map(ByName::iter);
+        unmanaged.filter_map(|(name, unmanaged)| Some((name, &**unmanaged.karmadas.as_ref()?)))
+    }
+
+    /// Returns the slice of that name that Karmada's own controllers maintain for the Service of
+    /// that key.
+    pub(super) fn one_of_karmada(
+        &self,
+        service: &ServiceKey,
+        name: &str,
+    ) -> Option<&KarmadasSlice> {
+        let unmanaged = self.unmanaged.get(service)?.get(name)?;
+        unmanaged.karmadas.as_deref()
+    }
+
+    /// Returns the copies of the Service of that key that were made on behalf of that owner and
+    /// lost their labels.
+    pub(super) fn lost_copies(
+        &self,
+        service: &ServiceKey,
+        owner: &str,
+    ) -> impl Iterator<Item = &Arc<str>> {
+        let unmanaged = self.unmanaged.get(service).into_iter();
+        let unmanaged = unmanaged.flat_map(ByName::iter);
+        let lost =
+            unmanaged.filter(move |(_, unmanaged)| unmanaged.owner.as_deref() == Some(owner));
+        lost.map(|(name, _)| name)
+    }
+
+    /// Returns the version of a source of the service that the member shows.
+    pub(super) fn shown_version(&self, key: &ServiceKey, uid: &Uid) -> Option<u64> {
+        let mut sources = self.sources.get(key)?.iter();
+        let source = sources.find(|(_, source)| source.version.uid == *uid);
+        source.map(|(_, source)| source.version.resource_version)
+    }
+
+    pub(super) fn apply(&mut self, signal: Signal<ObservedSlice>, changed: &mut Changed) {
+        match signal {
+            Signal::Listed(slices) => {
+                let old_sources = std::mem::take(&mut self.sources);
+                let old_copies = std::mem::take(&mut self.copies);
+                let old_strays = std::mem::take(&mut self.unmanaged);
+                self.homes.clear();
+                for slice in slices {
+                    self.put(slice, &mut Changed::default());
+                }
+                self.shrink();
+                let differ = differing(&old_sources, &self.sources, |old, new| old == new);
+                changed.keys.extend(differ.map(|key| (**key).clone()));
+                for key in differing(&old_strays, &self.unmanaged, |old, new| old == new) {
+                    Self::note_stray(key, changed);
+                }
+                // That a copy is seen now is news too.
+                let differ = differing(&old_copies, &self.copies, |old, new| {
+                    let news = |(name, copy)| {
+                        let copy: &Written<CopiedSlice> = copy;
+                        (name, &copy.view, copy.unseen_since())
+                    };
+                    old.iter().map(news).eq(new.iter().map(news))
+                });
+                changed.keys.extend(differ.map(|key| (**key).clone()));
+            }
+            Signal::Applied(slice) => self.put(slice, changed),
+            Signal::Deleted(slice) => {
+                let uid = match &slice.role {
+                    SliceRole::Copy(_, copy) => Some(&copy.uid),
+                    _ => None,
+                };
+                let known = self.home(&slice.namespace, &slice.name);
+                let stored = known.and_then(|key| self.copies.get(key)?.get(&slice.name));
+                if stored.is_none_or(|copy| uid.is_none_or(|uid| *uid == copy.view.uid)) {
+                    self.remove(&slice.namespace, &slice.name, changed);
+                }
+            }
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
+        }
+    }
+
+    /// Releases spare capacity: hardly anything is added after a list.
+    fn shrink(&mut self) {
+        self.sources.values_mut().for_each(ByName::shrink);
+        self.copies.values_mut().for_each(ByName::shrink);
+        self.unmanaged.values_mut().for_each(ByName::shrink);
+        self.homes.shrink_to_fit();
+        self.sources.shrink_to_fit();
+        self.copies.shrink_to_fit();
+        self.unmanaged.shrink_to_fit();
+    }
+
+    fn put(&mut self, slice: ObservedSlice, changed: &mut Changed) {
+        let ObservedSlice {
+            namespace,
+            name,
+            role,
+        } = slice;
+        match role {
+            SliceRole::Source(key, source) => {
+                self.remove(&namespace, &name, changed);
+                changed.keys.insert(key.clone());
+                let key = self.settle(key, &name);
+                self.sources.entry(key).or_default().insert(name, source);
+            }
+            SliceRole::Copy(key, copy) => {
+                let old = self.copies.get(&key).and_then(|copies| copies.get(&name));
+                let same = old.filter(|old| old.view.uid == copy.uid);
+                if same.is_some_and(|old| copy.resource_version < old.view.resource_version) {
+                    return;
+                }
+                let copy = Written::seen_after(same, copy);
+                self.remove(&namespace, &name, changed);
+                self.put_copy(name, key, copy, &mut changed.copied);
+            }
+            SliceRole::Other(key, unmanaged) => {
+                self.remove(&namespace, &name, changed);
+                if unmanaged.karmadas.is_some() {
+                    Self::note_stray(&key, changed);
+                }
+                let key = self.settle(key, &name);
+                self.unmanaged
+                    .entry(key)
+                    .or_default()
+                    .insert(name, unmanaged);
+            }
+        }
+    }
+
+    fn put_copy(
+        &mut self,
+        name: Arc<str>,
+        key: ServiceKey,
+        copy: Written<CopiedSlice>,
+        changed: &mut Keys,
+    ) {
+        changed.insert(key.clone());
+        let key = self.settle(key, &name);
+        self.copies.entry(key).or_default().insert(name, copy);
+    }
+
+    fn home(&self, namespace: &str, name: &str) -> Option<&Arc<ServiceKey>> {
+        self.homes.get(&self.id(namespace, name))
+    }
+
+    fn id(&self, namespace: &str, name: &str) -> u64 {
+        self.hasher.hash_one((namespace, name))
+    }
+
+    /// Returns the slice that has that name and is no copy of the service.
+    pub(super) fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
+        let copies = self.copies.get(key);
+        if copies.is_some_and(|copies| copies.get(name).is_some()) {
+            return None;
+        }
+        let home = self.home(&key.namespace, name)?;
+        let unmanaged = self.unmanaged.get(home).and_then(|all| all.get(name));
+        Some(unmanaged.map_or(InTheWay::Used, InTheWay::UnmanagedSlice))
+    }
+
+    /// Marks the service of a slice that is no copy. The slice names its Service, which may be
+    /// derived for another service.
+    fn note_stray(key: &ServiceKey, changed: &mut Changed) {
+        changed.copied.extend(key.underived());
+        changed.copied.insert(key.clone());
+    }
+
+    /// Notes the service of a slice. Returns the shared key if another slice of the service has
+    /// one: each slice comes with a text of its own.
+    fn settle(&mut self, key: ServiceKey, slice: &str) -> Arc<ServiceKey> {
+        let of_copies = self.copies.get_key_value(&key).map(|(known, _)| known);
+        let known = self.sources.get_key_value(&key).map(|(known, _)| known);
+        let of_strays = self.unmanaged.get_key_value(&key).map(|(known, _)| known);
+        let known = known.or(of_copies).or(of_strays).cloned();
+        let key = known.unwrap_or_else(|| Arc::new(key));
+        let id = self.id(&key.namespace, slice);
+        self.homes.insert(id, key.clone());
+        key
+    }
+
+    fn remove(&mut self, namespace: &Arc<str>, name: &Arc<str>, changed: &mut Changed) {
+        let id = self.id(namespace, name);
+        let Some(key) = self.homes.remove(&id) else {
+            return;
+        };
+        let source = remove_from(&mut self.sources, &key, name);
+        remove_from(&mut self.copies, &key, name);
+        remove_from(&mut self.unmanaged, &key, name);
+        match source {
+            Some(_) => {
+                changed.keys.insert((*key).clone());
+            }
+            None => Self::note_stray(&key, changed),
+        }
+    }
+
+    pub(super) fn apply_ack(&mut self, slice: ObservedSlice, now: TimePoint) {
+        let SliceRole::Copy(key, copy) = slice.role else {
+            return;
+        };
+        let newer = |old: &Written<CopiedSlice>| {
+            old.view.uid == copy.uid && old.view.resource_version >= copy.resource_version
+        };
+        if !self
+            .copies
+            .get(&key)
+            .and_then(|copies| copies.get(&slice.name))
+            .is_some_and(newer)
+        {
+            let copy = Written::unseen(copy, now);
+            self.remove(&slice.namespace, &slice.name, &mut Changed::default());
+            self.put_copy(slice.name, key, copy, &mut Keys::default());
+        }
+    }
+
+    /// Notes that the deletion of a copy was acknowledged.
+    pub(super) fn note_deleted(&mut self, key: &ServiceKey, name: &str, uid: &str) {
+        let uid = Uid::from(uid);
+        let copy = self
+            .copies
+            .get_mut(key)
+            .and_then(|copies| copies.get_mut(name));
+        if let Some(copy) = copy.filter(|copy| copy.view.uid == uid) {
+            copy.note_deleted();
+        }
+    }
+}
+
+fn remove_from<T>(map: &mut ByService<T>, key: &ServiceKey, name: &Arc<str>) -> Option<T> {
+    let slices = map.get_mut(key)?;
+    let removed = slices.remove(name);
+    if slices.is_empty() {
+        map.remove(key);
+    }
+    removed
+}

@@ -1,0 +1,202 @@
+//! Limits of one member's exports, and the exports that exceed them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use causeway::domain::ServiceKey;
+use k8s_openapi::jiff::Timestamp;
+
+use super::clusterset::ExportView;
+use crate::model::map::HashMap;
+use crate::model::slice::Exposure;
+
+/// Maximum that one member may export. Each export takes an address of the service range in every
+/// other cluster, and space in their stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Number of exports.
+    pub exports: usize,
+    /// Bytes of exported labels and annotations, of all exports together.
+    pub metadata: usize,
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self {
+            exports: 1000,
+            metadata: 4 * MIB,
+        }
+    }
+}
+
+/// Limit of a quota that an export exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeyondQuota {
+    /// Maximum number of exports. At least as many are older.
+    Exports(usize),
+    /// Maximum number of bytes. The labels and annotations of the export and of all older ones have
+    /// more.
+    Metadata(usize),
+}
+
+const MIB: usize = 1024 * 1024;
+
+/// The message for a person, with the flag.
+impl fmt::Display for BeyondQuota {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exports(most) => write!(
+                out,
+                "the cluster exports more than {most} services (--max-member-exports of causeway-controller)"
+            ),
+            Self::Metadata(most) => write!(
+                out,
+                "the labels and annotations that the cluster exports have more than {} MiB (--max-member-exported-mib of \
+                 causeway-controller)",
+                most / MIB
+            ),
+        }
+    }
+}
+
+/// Exports of a member by age, the oldest first; those of the same age by key. An export without a
+/// creation time is the youngest.
+#[derive(Debug, Default)]
+pub(super) struct ByAge {
+    sizes: BTreeMap<(Timestamp, ServiceKey), usize>,
+    created: HashMap<ServiceKey, Timestamp>,
+    /// Sum of all sizes.
+    bytes: usize,
+}
+
+impl ByAge {
+    /// Adds, updates or removes an export. Exports on behalf of a MultiClusterService are the hub's
+    /// own and do not count.
+    pub(super) fn note(&mut self, key: &ServiceKey, export: Option<&ExportView>) {
+        if let Some(created) = self.created.remove(key) {
+            let size = self.sizes.remove(&(created, key.clone()));
+            self.bytes -= size.unwrap_or_default();
+        }
+        let of_hub = |export: &&ExportView| {
+            let hub = export.hub.as_deref();
+            hub.is_some_and(|hub| export.exposure(hub) == Some(Exposure::Native))
+        };
+        if let Some(export) = export.filter(|export| !export.deleting && !of_hub(export)) {
+            let created = export.created.unwrap_or(Timestamp::MAX);
+            let place = (created, key.clone());
+            let size = size(export);
+            self.bytes += size;
+            self.sizes.insert(place, size);
+            self.created.insert(key.clone(), created);
+        }
+    }
+
+    /// Returns the limit that the export exceeds, if it exceeds one. Reads no export if all of them
+    /// are within the quota, else no more than the quota allows.
+    pub(super) fn beyond(&self, key: &ServiceKey, quota: &Quota) -> Option<BeyondQuota> {
+        if self.sizes.len() <= quota.exports && self.bytes <= quota.metadata {
+            return None;
+        }
+        let own = (*self.created.get(key)?, key.clone());
+        let (mut count, mut bytes) = (0, 0);
+        for size in self.sizes.range(..=own).map(|(_, size)| size) {
+            count += 1;
+            bytes += size;
+            if count > quota.exports {
+                return Some(BeyondQuota::Exports(quota.exports));
+            }
+            if bytes > quota.metadata {
+                return Some(BeyondQuota::Metadata(quota.metadata));
+            }
+        }
+        None
+    }
+}
+
+fn size(export: &ExportView) -> usize {
+    let all = [
+        &export.spec.exported_labels,
+        &export.spec.exported_annotations,
+    ];
+    let all = all.into_iter().flatten();
+    all.map(|(name, value)| name.len() + value.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn key(number: u8) -> ServiceKey {
+        ServiceKey::new("shop", format!("foo-{number}"))
+    }
+
+    fn export(number: u8, second: u8, bytes: usize) -> ExportView {
+        let object = json!({
+            "metadata": {
+                "name": &*key(number).name, "namespace": "shop", "uid": "u", "resourceVersion": "1",
+                "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z"),
+            },
+            "spec": {"exportedAnnotations": {"": "x".repeat(bytes)}},
+        });
+        let object = serde_json::from_value(object).expect("an export");
+        ExportView::read(&object).expect("its identity")
+    }
+
+    /// The rule, as the sum over all older exports.
+    fn summed(by_age: &ByAge, key: &ServiceKey, quota: &Quota) -> bool {
+        let up_to = by_age
+            .sizes
+            .iter()
+            .take_while(|((_, other), _)| other != key);
+        let own = by_age.sizes.iter().find(|((_, other), _)| other == key);
+        let sizes: Vec<_> = up_to.chain(own).map(|(_, size)| size).collect();
+        let bytes: usize = sizes.iter().copied().sum();
+        own.is_some() && (sizes.len() > quota.exports || bytes > quota.metadata)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_totals_follow_what_comes_changes_and_goes(
+            notes in prop::collection::vec((0..6u8, 0..4u8, 0..20usize, any::<bool>()), 1..30),
+            exports in 0..6usize, metadata in 0..60usize,
+        ) {
+            let mut by_age = ByAge::default();
+            for (number, second, bytes, there) in notes {
+                let view = export(number, second, bytes);
+                by_age.note(&key(number), there.then_some(&view));
+                prop_assert_eq!(by_age.bytes, by_age.sizes.values().sum::<usize>());
+                let quota = Quota { exports, metadata };
+                for key in (0..6).map(key) {
+                    prop_assert_eq!(by_age.beyond(&key, &quota).is_some(), summed(&by_age, &key, &quota));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn within_the_quota_no_export_is_looked_at() {
+        let mut by_age = ByAge::default();
+        for number in 0..10 {
+            by_age.note(&key(number), Some(&export(number, number, 6)));
+        }
+        // Whoever added these up would overflow.
+        by_age
+            .sizes
+            .values_mut()
+            .for_each(|size| *size = usize::MAX);
+        let [fits, exports, metadata] =
+            [(10, 60), (9, 60), (10, 59)].map(|(exports, metadata)| Quota { exports, metadata });
+        assert_eq!(by_age.beyond(&key(9), &fits), None);
+        for quota in [exports, metadata] {
+            assert_eq!(
+                by_age.beyond(&key(0), &quota),
+                Some(BeyondQuota::Metadata(quota.metadata))
+            );
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Active tiers of services in their consumers as of the last plan, and the time since which fewer
+//! would have been enough.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::domain::{ClusterName, ServiceKey, Tier};
+
+use crate::model::TimePoint;
+use crate::model::map::HashMap;
+use crate::model::slice::Exposure;
+
+/// Tiers of a service in one consumer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotedTiers {
+    /// Farthest active tier; `None` where all providers are alike.
+    pub farthest: Option<Tier>,
+    /// Time since which nearer tiers have had enough ready endpoints.
+    pub enough_since: Option<TimePoint>,
+}
+
+/// Consumers of a service, by exposure.
+pub type TiersOfService = BTreeMap<(Exposure, ClusterName), NotedTiers>;
+
+/// Consumer, farthest active tier, and the number of services that the consumer gets by it.
+pub type TierCount = (ClusterName, String, usize);
+
+type Counts = BTreeMap<(ClusterName, String), usize>;
+
+/// Tiers of all services in their consumers.
+#[derive(Debug, Default)]
+pub struct TierNotes {
+    services: HashMap<ServiceKey, TiersOfService>,
+    counts: Counts,
+}
+
+impl TierNotes {
+    /// Returns the time since which the nearer tiers of a consumer have had enough ready endpoints.
+    pub fn enough_since(
+        &self,
+        key: &ServiceKey,
+        exposure: Exposure,
+        consumer: &ClusterName,
+    ) -> Option<TimePoint> {
+        let of_service = self.services.get(key)?;
+        of_service.get(&(exposure, consumer.clone()))?.enough_since
+    }
+
+    /// Notes the active tiers of a service in all its consumers. Returns the counts that changed.
+    pub fn note(&mut self, key: &ServiceKey, tiers: TiersOfService) -> Vec<TierCount> {
+        let before = match tiers.is_empty() {
+            true => self.services.remove(key),
+            false => self.services.insert(key.clone(), tiers),
+        };
+        let before = counted(before.as_ref());
+        let now = counted(self.services.get(key));
+        let changed: BTreeSet<_> = before.keys().chain(now.keys()).cloned().collect();
+        let of = |counts: &Counts, one: &(ClusterName, String)| {
+            counts.get(one).copied().unwrap_or_default()
+        };
+        let changed = changed.into_iter().filter_map(|one| {
+            let (gone, come) = (of(&before, &one), of(&now, &one));
+            (gone != come).then(|| {
+                let count = of(&self.counts, &one) + come - gone;
+                match count {
+                    0 => self.counts.remove(&one),
+                    _ => self.counts.insert(one.clone(), count),
+                };
+                (one.0, one.1, count)
+            })
+        });
+        changed.collect()
+    }
+
+    /// Drops all notes. Returns the counts that changed.
+    pub fn forget(&mut self) -> Vec<TierCount> {
+        let counts = std::mem::take(self).counts.into_keys();
+        counts.map(|(cluster, tier)| (cluster, tier, 0)).collect()
+    }
+}
+
+fn counted(tiers: Option<&TiersOfService>) -> Counts {
+    let mut counts = Counts::new();
+    for ((_, consumer), noted) in tiers.into_iter().flatten() {
+        if let Some(tier) = &noted.farthest {
+            *counts
+                .entry((consumer.clone(), tier.to_string()))
+                .or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{key, name};
+
+    fn tiers(farthest: &[(&str, Tier)]) -> TiersOfService {
+        let noted = farthest.iter().map(|(consumer, tier)| {
+            let noted = NotedTiers {
+                farthest: Some(tier.clone()),
+                enough_since: None,
+            };
+            ((Exposure::Native, name(consumer)), noted)
+        });
+        noted.collect()
+    }
+
+    #[test]
+    fn services_are_counted_by_consumer_and_farthest_tier() {
+        let mut notes = TierNotes::default();
+        let count = |consumer: &str, tier: &str, count| (name(consumer), tier.to_owned(), count);
+        let local = tiers(&[("a", Tier::Local), ("b", Tier::Local)]);
+        let both = [count("a", "local", 1), count("b", "local", 1)];
+        assert_eq!(notes.note(&key("foo"), local.clone()), both);
+        assert_eq!(notes.note(&key("foo"), local.clone()), []);
+        let again = [count("a", "local", 2), count("b", "local", 2)];
+        assert_eq!(notes.note(&key("bar"), local), again);
+        let promoted = tiers(&[("a", Tier::Any), ("b", Tier::Local)]);
+        let moved = [count("a", "any", 1), count("a", "local", 1)];
+        assert_eq!(notes.note(&key("foo"), promoted), moved);
+        let gone = [count("a", "any", 0), count("b", "local", 1)];
+        assert_eq!(notes.note(&key("foo"), TiersOfService::new()), gone);
+        let rest = [count("a", "local", 0), count("b", "local", 0)];
+        assert_eq!(notes.forget(), rest);
+        assert_eq!(notes.forget(), []);
+    }
+}

@@ -1,0 +1,30 @@
+//! Names of copies.
+
+use std::sync::Arc;
+
+use causeway::domain::{ClusterName, short_hash};
+
+use crate::model::slice::{AddressType, Exposure};
+
+const NAME_MAX: usize = 253;
+const HASH_HEX: usize = 8;
+
+/// Returns the name of a copy. It depends on the source of the copy alone, not on other objects.
+pub fn copy_name(
+    exposure: Exposure,
+    provider: &ClusterName,
+    slice: &str,
+    address_type: AddressType,
+) -> Arc<str> {
+    let (prefix, exposure) = match exposure {
+        Exposure::Native => ("", "native"),
+        Exposure::Clusterset => ("imported-", "clusterset"),
+    };
+    let hash = short_hash([exposure, provider.as_str(), slice, address_type.as_str()]);
+    let room = NAME_MAX - HASH_HEX - 2 - provider.as_str().len() - prefix.len();
+    let cut = slice
+        .get(..slice.len().min(room))
+        .unwrap_or_default()
+        .trim_end_matches(['-', '.']);
+    format!("{prefix}{provider}-{cut}-{hash}").into()
+}

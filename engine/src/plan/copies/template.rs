@@ -1,0 +1,346 @@
+//! Recipes: the inputs that decide the content of copies, and the copies made from them.
+
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::sync::Arc;
+
+use causeway::api::labels;
+use causeway::domain::{
+    AddressRefusal, ClusterName, Ranges, ServiceKey, ServicePort, is_label_value,
+};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::inputs::{Consumer, Origin, Provider};
+use super::port_fit::PortFit;
+use crate::model::slice::{
+    CONTENT_ANNOTATIONS, CONTENT_LABELS, Content, ContentHash, CopyEndpoint, SourceEndpoint,
+    SourceSlice,
+};
+use crate::plan::capabilities::Field;
+
+/// Role of a provider's ready endpoints in a consumer. Endpoints that are not ready at their source
+/// are used in no role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EndpointRole {
+    /// They are ready.
+    #[default]
+    Ready,
+    /// They are standby endpoints: not ready, serving and terminating. A proxy uses such endpoints
+    /// while no other is ready (KEP-1669).
+    Standby,
+    /// They are not ready, because the consumer's data plane would not use standby endpoints.
+    NotReady,
+}
+
+/// Result of copying a slice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    /// Hash of the copy's content, without its owner.
+    content: ContentHash,
+    /// Number of endpoints that the copy lacks.
+    pub(super) refused: usize,
+}
+
+/// Inputs that decide the content of the copies of one provider's slices in one consumer, except
+/// the import that owns the copies there.
+#[derive(Debug, Hash)]
+pub(super) struct CopyTemplate {
+    hub: Box<str>,
+    owner: Box<str>,
+    key: ServiceKey,
+    service: Box<str>,
+    multicluster: bool,
+    provider: ClusterName,
+    /// Value of hints in place of an unknown zone or node.
+    remote: Box<str>,
+    provider_ports: Box<[ServicePort]>,
+    consumer_ports: Box<[ServicePort]>,
+    stores: Stores,
+    /// Whether the consumer is the provider itself.
+    at_home: bool,
+    role: EndpointRole,
+    ranges: Arc<Ranges>,
+}
+
+/// Sources of a template's inputs.
+#[derive(Clone, Copy)]
+pub(super) struct CopyInputs<'a> {
+    pub(super) origin: &'a Origin<'a>,
+    pub(super) provider: &'a Provider<'a>,
+    pub(super) consumer: &'a Consumer<'a>,
+    pub(super) role: EndpointRole,
+}
+
+/// Fields of an endpoint that a consumer stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Stores {
+    /// Whether it stores `serving` and `terminating` besides `ready`.
+    all_conditions: bool,
+    /// Whether endpoints bear hints for zones (`zone_hints`) and for nodes (`node_hints`).
+    zone_hints: bool,
+    node_hints: bool,
+}
+
+impl Stores {
+    fn of(consumer: &Consumer<'_>) -> Self {
+        let (preference, capabilities) = (consumer.traffic_distribution, consumer.capabilities);
+        Self {
+            all_conditions: capabilities.stores(Field::EndpointConditions),
+            zone_hints: preference.is_some() && capabilities.stores(Field::ZoneHints),
+            node_hints: preference == Some("PreferSameNode")
+                && capabilities.stores(Field::NodeHints),
+        }
+    }
+}
+
+impl CopyTemplate {
+    pub(super) fn new(inputs: &CopyInputs<'_>) -> Self {
+        let CopyInputs {
+            origin,
+            provider,
+            consumer,
+            role,
+        } = *inputs;
+        Self {
+            hub: origin.hub.into(),
+            owner: origin.owner.into(),
+            key: origin.key.clone(),
+            service: origin.service.into(),
+            multicluster: origin.multicluster,
+            provider: provider.name.clone(),
+            remote: format!("{}.remote", provider.name).into(),
+            provider_ports: provider.ports.as_slice().into(),
+            consumer_ports: consumer.ports.into(),
+            stores: Stores::of(consumer),
+            at_home: provider.name == consumer.name,
+            role,
+            ranges: provider.ranges.clone(),
+        }
+    }
+
+    /// Whether the template equals the one for these inputs.
+    pub(super) fn is_for(&self, inputs: &CopyInputs<'_>) -> bool {
+        let Self {
+            hub,
+            owner,
+            key,
+            service,
+            multicluster,
+            provider: name,
+            // Follows from the name.
+            remote: _,
+            provider_ports,
+            consumer_ports,
+            stores,
+            at_home,
+            role,
+            ranges,
+        } = self;
+        let CopyInputs {
+            origin,
+            provider,
+            consumer,
+            ..
+        } = *inputs;
+        *name == *provider.name
+            && *role == inputs.role
+            && *at_home == (provider.name == consumer.name)
+            && *stores == Stores::of(consumer)
+            && **consumer_ports == *consumer.ports
+            && **provider_ports == *provider.ports
+            && *multicluster == origin.multicluster
+            && **service == *origin.service
+            && *key == *origin.key
+            && **owner == *origin.owner
+            && **hub == *origin.hub
+            && (Arc::ptr_eq(ranges, &provider.ranges) || *ranges == provider.ranges)
+    }
+
+    /// Returns the provider whose slices are copied.
+    pub(super) fn provider(&self) -> &ClusterName {
+        &self.provider
+    }
+
+    pub(super) fn role(&self) -> EndpointRole {
+        self.role
+    }
+
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Returns a hash of all inputs: equal fingerprints produce equal copies.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Returns the ports of both Services.
+    pub(super) fn fit(&self) -> PortFit<'_> {
+        PortFit {
+            provider: &self.provider_ports,
+            consumer: &self.consumer_ports,
+        }
+    }
+
+    /// Returns the result of copying the slice, without making the copy.
+    pub(super) fn outcome(&self, source: &SourceSlice) -> Outcome {
+        let (label, annotation) = (
+            |name: &_| self.label(name),
+            |name: &_| self.annotation(name),
+        );
+        let mut content = Content::new(label, annotation, source.address_type.as_str());
+        let mut copied = 0;
+        self.endpoints(source).for_each(|endpoint| {
+            copied += 1;
+            content.add_wanted(&endpoint);
+        });
+        let ports: Vec<_> = self.fit().ports(source).collect();
+        Outcome {
+            content: content.hash(&ports),
+            refused: source.len() - copied + source.odd as usize,
+        }
+    }
+
+    /// Returns a hash of the content of a copy that belongs to this import.
+    pub(super) fn content(outcome: &Outcome, import: Option<&OwnerReference>) -> ContentHash {
+        outcome
+            .content
+            .owned_by(import.map(|import| &*import.uid).into_iter())
+    }
+
+    /// Returns the copy, without identity.
+    pub(super) fn slice(
+        &self,
+        name: &str,
+        source: &SourceSlice,
+        import: Option<&OwnerReference>,
+    ) -> EndpointSlice {
+        EndpointSlice {
+            metadata: self.metadata(name, source, import),
+            address_type: source.address_type.as_str().to_owned(),
+            endpoints: self.endpoints(source).map(Into::into).collect(),
+            ports: Some(self.fit().ports(source).collect()),
+        }
+    }
+
+    /// Describes why the first endpoint that is not copied is refused.
+    pub(super) fn first_refusal(&self, source: &SourceSlice) -> Option<String> {
+        let mut endpoints = source.endpoints();
+        let refusal = endpoints.find_map(|endpoint| self.refusal(&endpoint));
+        let odd = || {
+            format!(
+                "an endpoint without an {} address",
+                source.address_type.as_str()
+            )
+        };
+        let odd = (source.odd > 0).then(odd);
+        refusal.map(|refusal| refusal.to_string()).or(odd)
+    }
+
+    pub(super) fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {
+        let mut addresses = endpoint.addresses();
+        addresses.find_map(|address| self.ranges.refusal(address))
+    }
+
+    fn metadata(
+        &self,
+        name: &str,
+        source: &SourceSlice,
+        import: Option<&OwnerReference>,
+    ) -> ObjectMeta {
+        let given = |name: &str, value: Option<&str>| Some((name.to_owned(), value?.to_owned()));
+        let labels = CONTENT_LABELS.iter();
+        let annotations = CONTENT_ANNOTATIONS.iter();
+        let annotations = annotations.filter_map(|name| given(name, self.annotation(name)));
+        let version = (labels::SOURCE.to_owned(), source.version.to_string());
+        ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(self.key.namespace.to_string()),
+            labels: Some(
+                labels
+                    .filter_map(|name| given(name, self.label(name)))
+                    .collect(),
+            ),
+            owner_references: import.map(|import| vec![import.clone()]),
+            annotations: Some(annotations.chain([version]).collect()),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn label(&self, name: &str) -> Option<&str> {
+        match name {
+            labels::SERVICE_NAME => Some(&self.service),
+            labels::SLICE_MANAGED_BY => Some(labels::SLICE_DISPATCHER),
+            labels::SOURCE_CLUSTER => Some(self.provider.as_str()),
+            labels::MULTICLUSTER_SERVICE_NAME => self.multicluster.then_some(&*self.key.name),
+            labels::MANAGED_BY => Some(labels::MANAGER),
+            labels::HUB => Some(&self.hub),
+            _ => None,
+        }
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        match name {
+            labels::PROVISION_CLUSTER => Some(self.provider.as_str()),
+            labels::OWNER => Some(&self.owner),
+            labels::STANDBY => (self.role != EndpointRole::Ready).then_some("true"),
+            _ => None,
+        }
+    }
+
+    /// Returns the endpoints of the copy.
+    fn endpoints<'a>(&'a self, source: &'a SourceSlice) -> impl Iterator<Item = CopyEndpoint<'a>> {
+        let endpoints = source.endpoints();
+        endpoints
+            .filter(|endpoint| self.refusal(endpoint).is_none())
+            .map(|endpoint| self.endpoint(endpoint))
+    }
+
+    /// Returns the copy of an endpoint. It names the node only in a consumer that is the provider
+    /// itself: in any other cluster the name would mean another node.
+    fn endpoint<'a>(&'a self, source: SourceEndpoint<'a>) -> CopyEndpoint<'a> {
+        let [ready, serving, terminating] = self.role.conditions(source.conditions);
+        let carried = SourceEndpoint {
+            node: source.node.filter(|_| self.at_home),
+            conditions: [
+                ready,
+                serving.filter(|_| self.stores.all_conditions),
+                terminating.filter(|_| self.stores.all_conditions),
+            ],
+            ..source
+        };
+        let has_hints = self.stores.zone_hints || self.stores.node_hints;
+        CopyEndpoint {
+            hints: has_hints.then(|| self.hints(&carried)),
+            carried,
+        }
+    }
+
+    /// Returns the hints for zone and node. Under a preference every endpoint bears hints: one
+    /// without would switch the preference off for the whole Service.
+    fn hints<'a>(&'a self, carried: &SourceEndpoint<'a>) -> [Option<&'a str>; 2] {
+        // No API server checks a zone; one that is checked in hints would have the whole copy refused.
+        let zone = carried.zone.filter(|zone| is_label_value(zone));
+        let zone = zone.unwrap_or(&self.remote);
+        let node = carried.node.unwrap_or(&self.remote);
+        [
+            self.stores.zone_hints.then_some(zone),
+            self.stores.node_hints.then_some(node),
+        ]
+    }
+}
+
+impl EndpointRole {
+    /// Returns ready, serving and terminating of a copy's endpoint, given those of its source.
+    fn conditions(self, source: [Option<bool>; 3]) -> [Option<bool>; 3] {
+        let [ready, _, terminating] = source;
+        match (self, ready) {
+            (Self::Ready, _) => source,
+            (Self::Standby, None | Some(true)) => [Some(false), Some(true), Some(true)],
+            // One that terminates and still serves would be used beside the standby endpoints.
+            (Self::Standby | Self::NotReady, _) => [Some(false), Some(false), terminating],
+        }
+    }
+}
