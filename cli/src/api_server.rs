@@ -12,6 +12,7 @@ use kube::{Api, Client, Config, Resource};
 use tokio::sync::OnceCell;
 
 use crate::args::{HubArgs, Side};
+use crate::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
 use crate::kubeconfig::{self, Access, LoadError, describe_plugin_failure};
 use crate::screen::printable;
 
@@ -53,6 +54,19 @@ pub(crate) enum RequestError {
     /// The API server is there and cannot serve.
     #[error("the {side} is unavailable: {message}; try again")]
     Busy { side: Side, message: String },
+}
+
+impl CommandError for RequestError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Kubeconfig { .. } => USAGE,
+            Self::NoKubeconfig(_)
+            | Self::Unreachable { .. }
+            | Self::NotAllowed { .. }
+            | Self::Busy { .. } => UNKNOWN,
+            _ => PROBLEM,
+        }
+    }
 }
 
 fn kubeconfig_flag(side: &Side) -> &'static str {

@@ -19,7 +19,7 @@ use k8s_openapi::jiff::Timestamp;
 use self::archive::Archive;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{BugReportArgs, HubArgs};
-use crate::exit::ExitState;
+use crate::exit::{CommandError, ExitState, PROBLEM};
 use crate::output::{self, OutputError};
 use crate::redact::Redactor;
 
@@ -37,6 +37,15 @@ pub(crate) enum BugReportError {
         file: PathBuf,
         source: std::io::Error,
     },
+}
+
+impl CommandError for BugReportError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// What is gathered, and from where.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{CheckArgs, HubArgs};
-use crate::exit::ExitState;
+use crate::exit::{CommandError, ExitState, PROBLEM};
 use crate::output;
 use crate::output::OutputError;
 use crate::table::Table;
@@ -24,6 +24,15 @@ pub(crate) enum CheckError {
     Request(#[from] RequestError),
     #[error(transparent)]
     Output(#[from] OutputError),
+}
+
+impl CommandError for CheckError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// How one check of an installation is.

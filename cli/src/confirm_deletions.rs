@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{ConfirmDeletionsArgs, HubArgs};
+use crate::exit::{CommandError, PROBLEM, UNKNOWN};
 use crate::hub::{HubError, annotate};
 use crate::join::{self, JoinError};
 use crate::output;
@@ -44,6 +45,18 @@ pub(crate) enum ConfirmDeletionsError {
         late: String,
         message: String,
     },
+}
+
+impl CommandError for ConfirmDeletionsError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Name(error) => error.exit_code(),
+            Self::Request(error) => error.exit_code(),
+            Self::Hub(error) => error.exit_code(),
+            Self::NotKnown(_) => UNKNOWN,
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// What the status of a Cluster shows of its deletions.

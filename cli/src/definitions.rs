@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
+use crate::exit::{CommandError, PROBLEM};
 use crate::objects::{self, ObjectError, Run};
 use crate::output::OutputError;
 use crate::wait::TimedOut;
@@ -70,6 +71,16 @@ pub(crate) enum DefinitionError {
         late: TimedOut,
         why: String,
     },
+}
+
+impl CommandError for DefinitionError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// A kind of object, and its definition as this program applies it.

@@ -14,7 +14,7 @@ use kube::ResourceExt as _;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DiffArgs, HubArgs};
-use crate::exit::ExitState;
+use crate::exit::{CommandError, ExitState, UNKNOWN, USAGE};
 use crate::output::{self, OutputError};
 use crate::snapshot;
 use crate::snapshot::gather::{self, GatherError};
@@ -43,6 +43,21 @@ pub(crate) enum DiffError {
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Output(#[from] OutputError),
+}
+
+/// `kubectl diff` reports differences by 1, and failures by more than 1.
+impl CommandError for DiffError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::File(_) | Self::Refused { .. } => USAGE,
+            Self::Request(error) | Self::Gather(GatherError::Request(error))
+                if error.exit_code() == USAGE =>
+            {
+                USAGE
+            }
+            _ => UNKNOWN,
+        }
+    }
 }
 
 /// Shows what would change. [`ExitState::Problem`] means that something would, as in `kubectl diff`;

@@ -18,7 +18,7 @@ use self::plan::Refusal;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DnsArgs, HubArgs};
 use crate::check::Report;
-use crate::exit::ExitState;
+use crate::exit::{CommandError, ExitState, PROBLEM, USAGE};
 use crate::join::{self, JoinError};
 use crate::objects::ObjectError;
 use crate::output::OutputError;
@@ -60,6 +60,18 @@ pub(crate) enum DnsError {
          see kubectl describe clusterrolebinding coredns-serviceimports there"
     )]
     NoRights { account: String, seconds: u64 },
+}
+
+impl CommandError for DnsError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotConfirmed => USAGE,
+            Self::Name(error) => error.exit_code(),
+            Self::Request(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Checks a member's DNS, sets it up where that is requested, and returns the exit state of its checks.

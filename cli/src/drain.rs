@@ -14,7 +14,7 @@ use self::effect::Effect;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DrainArgs, HubArgs};
 use crate::connectivity::ConnectError;
-use crate::exit::ExitState;
+use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::hub::{HubError, annotate};
 use crate::join::{self, JoinError};
 use crate::output::OutputError;
@@ -55,6 +55,18 @@ pub(crate) enum DrainError {
         seconds: u64,
         left: String,
     },
+}
+
+impl CommandError for DrainError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Name(error) => error.exit_code(),
+            Self::Request(error) => error.exit_code(),
+            Self::Hub(error) => error.exit_code(),
+            Self::NotKnown { .. } => UNKNOWN,
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// How often the members are read while something is waited for.

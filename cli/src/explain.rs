@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{ExplainArgs, HubArgs};
-use crate::exit::ExitState;
+use crate::exit::{CommandError, ExitState, PROBLEM};
 use crate::lease::{self, Controller};
 use crate::output;
 use crate::output::OutputError;
@@ -34,6 +34,16 @@ pub(crate) enum ExplainError {
     Gather(#[from] GatherError),
     #[error(transparent)]
     Output(#[from] OutputError),
+}
+
+impl CommandError for ExplainError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Gather(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Whether every ready endpoint of a service is in every consumer, and what is wrong.

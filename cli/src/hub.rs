@@ -13,6 +13,7 @@ use kube::{Api, Resource as _};
 use serde_json::json;
 
 use crate::api_server::{ApiServer, RequestError};
+use crate::exit::{CommandError, PROBLEM};
 use crate::location::Location;
 use crate::objects::{self, FIELD_MANAGER, ObjectError};
 
@@ -38,6 +39,15 @@ pub(crate) enum HubError {
         "the hub has no namespace {MEMBERS_NAMESPACE}; install causeway there first: kubectl mcs install, or kubectl apply -f manifests/hub/rbac.yaml"
     )]
     NoNamespace,
+}
+
+impl CommandError for HubError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Sets an annotation of a Cluster, or takes it away, and touches nothing else: the object may be Karmada's.

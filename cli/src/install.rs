@@ -17,6 +17,7 @@ use self::ready::NotReady;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{CONTROLLER_LEASE, DryRun, HubArgs, InstallArgs, Lease};
 use crate::definitions::{CLUSTERS, DefinitionError, SERVICES};
+use crate::exit::{CommandError, PROBLEM, USAGE};
 use crate::helm::Release;
 use crate::lease::Controller;
 use crate::objects::{self, ObjectError, Run, preview};
@@ -74,6 +75,18 @@ pub(crate) enum InstallError {
          its certificate itself"
     )]
     NoCertManager,
+}
+
+impl CommandError for InstallError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Authority { .. } => USAGE,
+            Self::Request(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            Self::Definition(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Installs causeway, or says what that would be.

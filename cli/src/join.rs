@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, JoinArgs, Side};
 use crate::definitions::{self, DefinitionError};
+use crate::exit::{CommandError, PROBLEM, USAGE};
 use crate::hub::{self, HubError, Known};
 use crate::location::{Located, Location};
 use crate::member::{self, Credentials, MemberError};
@@ -68,6 +69,22 @@ pub(crate) enum JoinError {
         remedy: String,
         late: TimedOut,
     },
+}
+
+impl CommandError for JoinError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Name { .. } | Self::Endpoint(_) | Self::Insecure { .. } | Self::ProxyUser => {
+                USAGE
+            }
+            Self::Request(error) => error.exit_code(),
+            Self::Hub(error) => error.exit_code(),
+            Self::Member(error) => error.exit_code(),
+            Self::Definition(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Joins a cluster, or updates a joined one.

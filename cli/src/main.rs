@@ -52,7 +52,22 @@ use clap::Parser as _;
 use tokio::runtime::Builder;
 
 use self::args::{Command, CommandLine};
-use self::exit::{ExitState, Failure};
+use self::exit::{CommandError, ExitState, UNKNOWN};
+
+/// The program could not start.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error("cannot start: {0}")]
+    Runtime(std::io::Error),
+    #[error("cannot start: no cryptography for TLS")]
+    Cryptography,
+}
+
+impl CommandError for StartError {
+    fn exit_code(&self) -> u8 {
+        UNKNOWN
+    }
+}
 
 fn main() -> ExitCode {
     if let Some(words) = completion::requested(std::env::args_os()) {
@@ -60,10 +75,10 @@ fn main() -> ExitCode {
     }
     match run(&CommandLine::parse()) {
         Ok(outcome) => ExitCode::from(outcome.code()),
-        Err(failure) => {
-            // Where stderr is closed too, the exit code still tells.
-            output::progress(format_args!("error: {failure}")).ok();
-            ExitCode::from(failure.code())
+        Err(error) => {
+            // With stderr closed too, the exit code still reports the failure.
+            output::progress(format_args!("error: {error}")).ok();
+            ExitCode::from(error.exit_code())
         }
     }
 }
@@ -78,19 +93,19 @@ fn complete(words: &[String]) -> ExitCode {
 }
 
 /// Runs one command and returns its exit state.
-fn run(line: &CommandLine) -> Result<ExitState, Failure> {
+fn run(line: &CommandLine) -> Result<ExitState, Box<dyn CommandError>> {
     if rustls::crypto::ring::default_provider()
         .install_default()
         .is_err()
     {
-        return Err(Failure::Cryptography);
+        return Err(StartError::Cryptography.into());
     }
     let mut runtime = match line.command {
-        // It reads many clusters at once, for as long as it runs.
+        // Reads many clusters at once, as long as it runs.
         Command::Ui(_) => Builder::new_multi_thread(),
         _ => Builder::new_current_thread(),
     };
-    let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
+    let runtime = runtime.enable_all().build().map_err(StartError::Runtime)?;
     runtime.block_on(async {
         match &line.command {
             Command::Install(args) => install::run(&line.hub, args).await?,

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
+use crate::exit::{CommandError, PROBLEM};
 use crate::objects::{self, ObjectError, Run, preview};
 use crate::output::OutputError;
 use crate::wait::TimedOut;
@@ -63,6 +64,16 @@ pub(crate) enum MemberError {
         "the member's certificate authority is unknown; add certificate-authority-data to its kubeconfig"
     )]
     NoAuthority,
+}
+
+impl CommandError for MemberError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Who a member is.

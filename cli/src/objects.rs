@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
+use crate::exit::{CommandError, PROBLEM};
 use crate::output;
 use crate::output::OutputError;
 
@@ -39,6 +40,15 @@ pub(crate) enum ObjectError {
          the values over with --force-conflicts, or leave them as they are:\n{conflicts}"
     )]
     Conflicts { side: Side, conflicts: String },
+}
+
+impl CommandError for ObjectError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// What came of an application.

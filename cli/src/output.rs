@@ -10,6 +10,7 @@ use kube::api::DynamicObject;
 use serde::Serialize;
 
 use crate::args::Format;
+use crate::exit::CommandError;
 use crate::screen::{Screen, escaped, escaped_json};
 
 /// Something could not be written out.
@@ -22,6 +23,8 @@ pub(crate) enum OutputError {
     #[error("output: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
 }
+
+impl CommandError for OutputError {}
 
 /// Writes a line of result.
 pub(crate) fn result(text: impl Display) -> Result<(), OutputError> {

@@ -31,7 +31,7 @@ use self::mirror::Mirror;
 use self::report::{Report, Scope};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{Awaited, HubArgs, StatusArgs};
-use crate::exit::ExitState;
+use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::explain::{self, ExplainError, Exposed};
 use crate::hub::DEFINE;
 use crate::misplaced::{self, Misplaced};
@@ -62,6 +62,17 @@ pub(crate) enum StatusError {
     NotInTime { seconds: u64, what: String },
     #[error("unknown after {seconds} s whether all is ready: {what}")]
     NotKnown { seconds: u64, what: String },
+}
+
+impl CommandError for StatusError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::NotKnown { .. } => UNKNOWN,
+            Self::NotFound { unread, .. } if !unread.is_empty() => UNKNOWN,
+            _ => PROBLEM,
+        }
+    }
 }
 
 const TIERS: &str = "Tiers of the service";

@@ -22,7 +22,7 @@ use self::report::Report;
 use self::scrape::Controller;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, TopArgs};
-use crate::exit::ExitState;
+use crate::exit::{CommandError, ExitState, PROBLEM};
 use crate::hub::DEFINE;
 use crate::output::{self, OutputError};
 use crate::screen::Screen;
@@ -39,6 +39,15 @@ pub(crate) enum TopError {
     NoApi,
     #[error("nothing can be measured: {0}")]
     Nothing(String),
+}
+
+impl CommandError for TopError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Measures, and shows what it measured. [`ExitState::Unknown`] if a part could not be measured.

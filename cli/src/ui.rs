@@ -39,6 +39,7 @@ pub(crate) use self::rights::RightsError;
 use self::row::ServerRow;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, UiArgs};
+use crate::exit::{CommandError, PROBLEM};
 use crate::kubeconfig;
 use crate::output;
 use crate::output::OutputError;
@@ -74,6 +75,16 @@ pub(crate) enum UiError {
     Signal(std::io::Error),
     #[error("the watches have ended: {0}")]
     Watches(#[from] tokio::task::JoinError),
+}
+
+impl CommandError for UiError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Rights(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Serves the page until Ctrl-C.

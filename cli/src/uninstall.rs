@@ -22,6 +22,7 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, UninstallArgs};
 use crate::confirm::{self, Answer};
 use crate::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
+use crate::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
 use crate::helm::Release;
 use crate::objects::{self, ObjectError};
 use crate::output::OutputError;
@@ -97,6 +98,19 @@ pub(crate) enum UninstallError {
         seconds: u64,
         late: wait::TimedOut,
     },
+}
+
+impl CommandError for UninstallError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotConfirmed => USAGE,
+            Self::WorksForbidden | Self::LeaseForbidden(_) => UNKNOWN,
+            Self::Request(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            Self::Definition(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// What of causeway is on a hub.

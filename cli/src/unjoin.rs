@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, UnjoinArgs};
 use crate::definitions::{self, DefinitionError};
+use crate::exit::{CommandError, PROBLEM};
 use crate::hub::{self, HubError};
 use crate::join::{self, JoinError};
 use crate::lease::{self, Controller};
@@ -78,6 +79,20 @@ pub(crate) enum UnjoinError {
         finalizers: String,
         late: TimedOut,
     },
+}
+
+impl CommandError for UnjoinError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Name(error) => error.exit_code(),
+            Self::Request(error) => error.exit_code(),
+            Self::Hub(error) => error.exit_code(),
+            Self::Member(error) => error.exit_code(),
+            Self::Definition(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Removes a cluster from the hub. Checks everything before the first deletion.

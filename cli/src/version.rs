@@ -5,6 +5,7 @@ use kube::Resource as _;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, VersionArgs};
+use crate::exit::{CommandError, PROBLEM};
 use crate::hub::DEFINE;
 use crate::output;
 use crate::output::OutputError;
@@ -16,6 +17,15 @@ pub(crate) enum VersionError {
     Request(#[from] RequestError),
     #[error(transparent)]
     Output(#[from] OutputError),
+}
+
+impl CommandError for VersionError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Shows the version of this program, then that of the hub and whether it serves MultiClusterService.

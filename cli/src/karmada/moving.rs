@@ -12,7 +12,7 @@ use super::outcome::{Outcome, Plan, Report, State, Written};
 use super::step::{Done, Members, StepError};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
-use crate::exit::ExitState;
+use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::lease::{self, Controller};
 use crate::output;
 use crate::output::OutputError;
@@ -43,6 +43,17 @@ pub(crate) enum MoveError {
         "MultiClusterService {0} not found on the hub, and no object of Karmada's belongs to one; kubectl mcs status -A shows all namespaces"
     )]
     NotFound(ServiceKey),
+}
+
+impl CommandError for MoveError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Gather(error) => error.exit_code(),
+            Self::WorksForbidden | Self::HubForbidden => UNKNOWN,
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Which way services go.

@@ -15,6 +15,7 @@ use super::{Held, Snapshot};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
 use crate::connectivity;
+use crate::exit::{CommandError, PROBLEM};
 use crate::hub::DEFINE;
 use crate::karmada::{self, binding};
 use crate::status::members::Wanted;
@@ -26,6 +27,15 @@ pub(crate) enum GatherError {
     Request(#[from] RequestError),
     #[error("the hub serves no {0}; install the CRD: {DEFINE}")]
     NoApi(&'static str),
+}
+
+impl CommandError for GatherError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
 }
 
 /// Reads all at once; a member that cannot be read is noted. `allow_insecure` is whether members may be reached without verifying who

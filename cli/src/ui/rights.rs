@@ -9,6 +9,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::api_server::{ApiServer, RequestError};
+use crate::exit::{CommandError, PROBLEM, UNKNOWN};
 use crate::hub::DEFINE;
 
 /// The page would show nothing.
@@ -27,6 +28,16 @@ pub(crate) enum RightsError {
         why: String,
         hint: &'static str,
     },
+}
+
+impl CommandError for RightsError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Forbidden { .. } => UNKNOWN,
+            _ => PROBLEM,
+        }
+    }
 }
 
 const ONE_NAMESPACE: &str = ", or show one namespace in which you have them: -n NAMESPACE";
