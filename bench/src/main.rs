@@ -3,6 +3,7 @@
 //! Every part measures a floor in the same run, the least that the work could cost, so that its ratios mean the same
 //! on any machine.
 
+mod collectors;
 mod controller;
 mod cores;
 mod overhead;

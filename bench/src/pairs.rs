@@ -2,7 +2,6 @@
 //! not count.
 
 use crate::report::Row;
-use crate::webhook::median;
 
 /// The same number of neighbouring rounds: of what is compared with, and of what is measured.
 #[derive(Debug, Default)]
@@ -39,6 +38,15 @@ pub(crate) fn row_of(
     unit: &'static str,
 ) -> Row {
     Row::new(name, median(rounds.clone()), unit).between(interval(rounds))
+}
+
+/// Returns the median; of an even number of values the mean of the two in the middle.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = [values.len().saturating_sub(1) / 2, values.len() / 2];
+    let [low, high] = middle.map(|place| values.get(place).copied().unwrap_or(f64::NAN));
+    low.midpoint(high)
 }
 
 /// The interval of a median, by the binomial distribution of the ranks.
@@ -86,5 +94,12 @@ mod tests {
             assert_eq!((row.value, row.interval), (9.5, Some((5.0, 14.0))));
             assert_eq!(row.met, met, "{limit}");
         }
+    }
+
+    #[test]
+    fn median_is_in_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 3.0, 1.0, 2.0].into_iter()), 2.5);
+        assert!(median(std::iter::empty()).is_nan());
     }
 }

@@ -9,7 +9,7 @@ use super::load::Load;
 use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::text::SliceId;
-use crate::overhead::{Extent, Scraper};
+use crate::collectors::{Extent, Scraper};
 use crate::pairs::Pairs;
 use crate::report::Row;
 

@@ -13,10 +13,9 @@ use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
-use crate::pairs::{Pairs, row_of};
+use crate::pairs::{Pairs, median, row_of};
 use crate::proc;
 use crate::report::Row;
-use crate::webhook::median;
 
 /// Slices of each service.
 pub(super) const SLICES: u16 = 10;

@@ -21,8 +21,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::environment::Environment;
 use super::load::{Load, ask, percentile};
-use super::{Extent, median, noop, reviews};
-use crate::pairs::Pairs;
+use super::{Extent, noop, reviews};
+use crate::pairs::{Pairs, median};
 use crate::report::Row;
 
 /// Creates per second, a third of them for each namespace.

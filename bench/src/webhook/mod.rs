@@ -15,7 +15,7 @@ use causeway_tests::Running;
 use self::environment::{Environment, Target};
 use self::load::{Load, Round, ask};
 use self::reviews::{Call, LARGE, SMALL, Size};
-use crate::pairs::Pairs;
+use crate::pairs::{Pairs, median};
 use crate::report::Row;
 use crate::{Common, proc};
 
@@ -182,15 +182,6 @@ impl Rounds {
     }
 }
 
-/// The middle value; of an even number what lies between the two.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<_> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = [values.len().saturating_sub(1) / 2, values.len() / 2];
-    let [low, high] = middle.map(|place| values.get(place).copied().unwrap_or(f64::NAN));
-    low.midpoint(high)
-}
-
 fn measure(env: &Environment, scenario: &Scenario, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let Scenario { call, size, .. } = *scenario;
     let bodies = reviews::bodies(call, size, extent.services);
@@ -298,16 +289,4 @@ fn rows(scenario: &Scenario, webhook: &Rounds, floor: &Rounds) -> Vec<Row> {
 /// Near 1 the load is what is measured, not the server.
 fn load_share(rounds: &Rounds) -> f64 {
     rounds.share(|round| round.load_cpu)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_median_is_in_the_middle() {
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
-        assert_eq!(median([4.0, 3.0, 1.0, 2.0].into_iter()), 2.5);
-        assert!(median(std::iter::empty()).is_nan());
-    }
 }

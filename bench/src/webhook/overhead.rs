@@ -8,8 +8,8 @@ use super::environment::Environment;
 use super::load::{Load, Round};
 use super::nothing_was_refused;
 use super::reviews::{self, Call, SMALL};
+use crate::collectors::{Extent, Scraper, Sink};
 use crate::cores;
-use crate::overhead::{Extent, Scraper, Sink};
 use crate::pairs::Pairs;
 use crate::report::Row;
 

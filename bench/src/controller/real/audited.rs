@@ -107,7 +107,7 @@ fn rows(written: &[Vec<AuditedWrite>], on_hub: usize, changed_at: &[Timestamp]) 
         let times = times.map(|(write, at)| milliseconds(write.received.duration_since(*at)));
         rows.push(Row::new(
             name("p50, from the change's request to the copy's"),
-            crate::webhook::median(times),
+            crate::pairs::median(times),
             "ms",
         ));
     }

@@ -12,8 +12,8 @@ use super::Extent;
 use super::arrivals::{Arrivals, CONSUMER};
 use super::clusters::{Clusters, MEMBERS, Spent};
 use super::place::Place;
+use crate::pairs::median;
 use crate::report::Row;
-use crate::webhook::median;
 
 /// A start; seconds since it began.
 struct Started {
