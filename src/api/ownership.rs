@@ -4,7 +4,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use serde_json::{Value, json};
 
 use super::labels;
-use crate::domain::ServiceKey;
 
 /// Prefix of the annotation [`labels::OWNER`] on objects of a MultiClusterService.
 pub const NATIVE_OWNER: &str = "MultiClusterService/";
@@ -25,44 +24,6 @@ pub fn derived_for(meta: &ObjectMeta) -> Option<&str> {
     let owner = annotation(meta, labels::OWNER);
     let is_delivered = owner.is_some_and(|owner| owner.starts_with(NATIVE_OWNER));
     (!is_delivered).then_some(of)
-}
-
-/// Returns why the clusterset's name of a service does not lead to it in a cluster with a foreign
-/// ServiceImport, and the command that mends it: DNS answers with the addresses in the import's
-/// spec, which its owner writes (KEP-1645, "DNS").
-pub fn unresolved(
-    key: &ServiceKey,
-    has: &[String],
-    derived: &ServiceKey,
-    addresses: &[&str],
-) -> Option<(String, String)> {
-    let leads = |address: &String| addresses.contains(&address.as_str());
-    if addresses.is_empty() || (!has.is_empty() && has.iter().all(leads)) {
-        return None;
-    }
-    let has = match has {
-        [] => "no addresses".to_owned(),
-        has => has.join(", "),
-    };
-    let why = format!(
-        "has a ServiceImport {key} of its own with {has} in spec.ips, so {}.{}.svc.clusterset.local does not lead to Service {derived}, \
-         which has {}",
-        key.name,
-        key.namespace,
-        addresses.join(", ")
-    );
-    let ips: Vec<_> = addresses
-        .iter()
-        .map(|address| format!("\"{address}\""))
-        .collect();
-    let remedy = format!(
-        "kubectl -n {} patch serviceimport {} --type=merge -p '{{\"spec\":{{\"ips\":[{}]}}}}'; or delete that ServiceImport, and \
-         causeway makes one",
-        key.namespace,
-        key.name,
-        ips.join(",")
-    );
-    Some((why, remedy))
 }
 
 /// The hub whose causeway manages the object: it bears that hub's label, and nobody has applied it since.

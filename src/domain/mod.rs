@@ -16,6 +16,7 @@ mod name;
 mod port;
 pub mod protected;
 mod ranges;
+mod unresolved;
 
 pub use consumers::{ConsumerSelector, Consumers};
 pub use deprecated::{ClusterField, same_clusters};
@@ -31,3 +32,4 @@ pub use port::{
     ExposedPort, ExposedPorts, PortId, Protocol, ServicePort, UnknownProtocol, describe_ports,
 };
 pub use ranges::{AddressRefusal, Declared, Ranges};
+pub use unresolved::unresolved;

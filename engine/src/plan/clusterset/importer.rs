@@ -1,7 +1,6 @@
 //! Desired import of one member.
 
-use causeway::api::ownership;
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::{self, ClusterName, ServiceKey};
 
 use super::desired::{DesiredImport, Unresolved};
 use super::exports;
@@ -184,8 +183,7 @@ impl Importer<'_> {
         if !is_derived || shape.headless {
             return None;
         }
-        let (why, remedy) =
-            ownership::unresolved(self.key, &import.spec.ips, &derived, &addresses)?;
+        let (why, remedy) = domain::unresolved(self.key, &import.spec.ips, &derived, &addresses)?;
         Some(Unresolved { why, remedy })
     }
 
