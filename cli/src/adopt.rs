@@ -14,9 +14,9 @@ use kube::{Api, ResourceExt as _};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
 use crate::exit::ExitState;
-use crate::karmada::gate::Gate;
-use crate::karmada::moving::{self, Direction, Found, MoveError};
 use crate::karmada::{self, GATE_OFF, Work};
+use crate::moving::gate::Gate;
+use crate::moving::{self, Direction, Found, MoveError};
 use crate::snapshot::Snapshot;
 use crate::{connectivity, hub, output};
 

@@ -72,12 +72,6 @@ impl CommandError for DrainError {
 /// How often the members are read while something is waited for.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Whether a person said that nothing that the cluster provides is to be used.
-pub(crate) fn is_drained(cluster: &Cluster) -> bool {
-    let value = cluster.annotations().get(labels::WITHDRAW);
-    value.is_some_and(|value| value == "true")
-}
-
 /// Drains a cluster, or undoes that.
 pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, DrainError> {
     let name = join::cluster_name(&args.name)?;
@@ -88,7 +82,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Dr
     let services = services(&hub).await?;
     // A dry run only reports the affected services.
     let is_complete = services.is_some() || !args.dry_run;
-    let was = is_drained(cluster);
+    let was = cluster.is_drained();
     if was == args.undo {
         mark(&hub, &name, args).await?;
     }

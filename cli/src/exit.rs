@@ -67,8 +67,8 @@ mod tests {
     use crate::hub::HubError;
     use crate::install::InstallError;
     use crate::join::JoinError;
-    use crate::karmada::moving::MoveError;
     use crate::member::MemberError;
+    use crate::moving::MoveError;
     use crate::objects::ObjectError;
     use crate::snapshot::gather::GatherError;
     use crate::status::StatusError;

@@ -16,8 +16,8 @@ use crate::api_server::ApiServer;
 use crate::args::{HubArgs, MoveArgs};
 use crate::exit::ExitState;
 use crate::karmada::GATE_ON;
-use crate::karmada::gate::Gate;
-use crate::karmada::moving::{self, Direction, Found, MoveError};
+use crate::moving::gate::Gate;
+use crate::moving::{self, Direction, Found, MoveError};
 use crate::snapshot::Snapshot;
 
 const HAND_OVER: Direction = Direction {

@@ -3,10 +3,6 @@
 //! Facts from karmada-io/karmada: `pkg/util/constants.go`, `pkg/util/names/names.go`, `pkg/controllers/multiclusterservice`.
 
 pub(crate) mod binding;
-pub(crate) mod gate;
-pub(crate) mod moving;
-pub(crate) mod outcome;
-pub(crate) mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! ServiceExports and ServiceImports on a hub that is not one of its own members: they do nothing there.
+//! ServiceExports and ServiceImports on a hub that is not one of its own members: they have no
+//! effect there.
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, ownership};
@@ -7,7 +8,7 @@ use kube::Resource;
 use serde::Serialize;
 
 use crate::api_server::{ApiServer, RequestError};
-use crate::status::members::Wanted;
+use crate::selection::Selection;
 
 /// Karmada's control plane serves these, and propagates exports and imports.
 const OF_KARMADA: &str = "work.karmada.io/v1alpha1";
@@ -25,24 +26,24 @@ pub(crate) struct Misplaced {
     pub remedy: String,
 }
 
-/// Reads those of the hub that are `wanted`, sorted; none where they are Karmada's to propagate, or the hub is one of these clusters,
-/// or that cannot be determined.
+/// Reads the selected ones of the hub, sorted. Returns none if Karmada propagates them, or if the
+/// hub is or may be one of the clusters.
 ///
 /// # Errors
-/// [`RequestError`] where the hub does not say; who may not list them gets [`RequestError::NotAllowed`].
+/// [`RequestError`]; [`RequestError::NotAllowed`] if the user may not list them.
 pub(crate) async fn read(
     hub: &ApiServer,
     clusters: &[Cluster],
-    wanted: &Wanted,
+    selection: &Selection,
 ) -> Result<Vec<Misplaced>, RequestError> {
     let (exports, imports) = tokio::try_join!(
-        wanted.served::<ServiceExport>(hub),
-        wanted.served::<ServiceImport>(hub)
+        selection.served::<ServiceExport>(hub),
+        selection.served::<ServiceImport>(hub)
     )?;
     among(hub, clusters, &exports, &imports).await
 }
 
-/// Those among these of the hub.
+/// Returns the misplaced ones among these of the hub.
 ///
 /// # Errors
 /// As [`read`].

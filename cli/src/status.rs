@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
 
 use self::karmada::Observations;
-use self::members::{Readings, Wanted};
+use self::members::Readings;
 use self::mirror::Mirror;
 use self::report::{Report, Scope};
 use crate::api_server::{ApiServer, RequestError};
@@ -38,6 +38,7 @@ use crate::misplaced::{self, Misplaced};
 use crate::output;
 use crate::output::OutputError;
 use crate::screen::{Screen, printable};
+use crate::selection::Selection;
 use crate::watches;
 
 /// The status could not be read.
@@ -145,7 +146,7 @@ struct Snapshot {
 
 impl Query<'_> {
     fn services(&self) -> Api<MultiClusterService> {
-        self.hub.api(self.wanted().namespace.as_deref())
+        self.hub.api(self.selection().namespace.as_deref())
     }
 
     fn clusters(&self) -> Api<Cluster> {
@@ -160,9 +161,9 @@ impl Query<'_> {
     }
 
     /// What is read of members.
-    fn wanted(&self) -> Wanted {
+    fn selection(&self) -> Selection {
         let namespace = self.hub.config.default_namespace.clone();
-        Wanted {
+        Selection {
             namespace: (!self.args.all_namespaces).then_some(namespace),
             name: self.args.name.clone(),
             allow_insecure: self.args.insecure.allow_insecure_members,
@@ -183,7 +184,7 @@ impl Query<'_> {
 
     async fn look(&self) -> Result<Snapshot, StatusError> {
         let parameters = ListParams {
-            field_selector: self.wanted().by_name(),
+            field_selector: self.selection().by_name(),
             ..ListParams::default()
         };
         let services = match self.hub.request(self.services().list(&parameters)).await {
@@ -210,12 +211,12 @@ impl Query<'_> {
         let Some(clusters) = &snapshot.clusters else {
             return;
         };
-        let wanted = self.wanted();
+        let selection = self.selection();
         let (clusters, services) = (clusters.objects(), snapshot.services.objects());
-        let (one, insecure) = (self.args.name.is_some(), wanted.allow_insecure);
+        let (one, insecure) = (self.args.name.is_some(), selection.allow_insecure);
         let (readings, misplaced, karmadas) = tokio::join!(
-            members::read(&self.hub, &clusters, &wanted),
-            misplaced::read(&self.hub, &clusters, &wanted),
+            members::read(&self.hub, &clusters, &selection),
+            misplaced::read(&self.hub, &clusters, &selection),
             karmada::read(&self.hub, &services, one, insecure)
         );
         snapshot.unknown.clear();
@@ -261,7 +262,7 @@ impl Query<'_> {
         let services = changes(
             &self.hub,
             self.services(),
-            self.wanted().by_name(),
+            self.selection().by_name(),
             Change::Service,
         );
         let clusters = changes(&self.hub, self.clusters(), None, Change::Cluster);

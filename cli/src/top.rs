@@ -26,7 +26,8 @@ use crate::exit::{CommandError, ExitState, PROBLEM};
 use crate::hub::DEFINE;
 use crate::output::{self, OutputError};
 use crate::screen::Screen;
-use crate::status::members::{self, Wanted};
+use crate::selection::Selection;
+use crate::status::members;
 
 /// Nothing could be measured.
 #[derive(Debug, thiserror::Error)]
@@ -128,14 +129,14 @@ async fn known(
 ) -> (BTreeSet<ServiceKey>, Option<RequestError>) {
     let services: Api<MultiClusterService> = Api::all(hub.client.clone());
     let all = ListParams::default();
-    let wanted = Wanted {
+    let selection = Selection {
         namespace: None,
         name: None,
         allow_insecure: insecure,
     };
     let (services, readings) = tokio::join!(
         hub.request(services.list_metadata(&all)),
-        members::read(hub, clusters, &wanted)
+        members::read(hub, clusters, &selection)
     );
     let (services, why) = match services {
         Ok(list) => (list.items, None),

@@ -5,6 +5,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::labels;
+
 /// How the hub reaches the member cluster.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -100,6 +102,15 @@ pub struct ClusterSpec {
     /// Deprecated: use zones. The one zone of the member, where zones is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
+}
+
+impl Cluster {
+    /// Whether a person stopped the use of the member's endpoints ([`labels::WITHDRAW`]).
+    pub fn is_drained(&self) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        let value = annotations.and_then(|annotations| annotations.get(labels::WITHDRAW));
+        value.is_some_and(|value| value == "true")
+    }
 }
 
 impl ClusterSpec {

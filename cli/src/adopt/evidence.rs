@@ -8,9 +8,9 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
 use crate::connectivity::ConnectError;
+use crate::karmada;
 use crate::snapshot::{Held, Snapshot, has, is_ready};
 use crate::status::condition::deletions_suspended;
-use crate::{drain, karmada};
 
 /// Why a slice of Karmada's is left where it is.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +78,7 @@ pub(super) fn may_go(
     let cluster = snapshot
         .cluster(provider)
         .ok_or_else(|| Unreplaced::NotJoined(provider.to_owned()))?;
-    if drain::is_drained(cluster) {
+    if cluster.is_drained() {
         return Ok(());
     }
     if let Some(why) = deletions_suspended(cluster) {

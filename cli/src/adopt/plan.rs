@@ -7,9 +7,9 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use super::evidence;
-use crate::karmada::outcome::{Left, Plan};
-use crate::karmada::step::{Step, Target};
 use crate::karmada::{self, Work};
+use crate::moving::outcome::{Left, Plan};
+use crate::moving::step::{Step, Target};
 use crate::snapshot::{Held, Snapshot};
 
 /// The writes that may be made now. One kind at a time, each only once nothing of the one before is left: finalizers off every Work of the

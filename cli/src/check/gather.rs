@@ -21,7 +21,7 @@ use crate::bundle::DEPLOYMENTS;
 use crate::karmada;
 use crate::lease::Controller;
 use crate::misplaced::{self, Misplaced};
-use crate::status::members::Wanted;
+use crate::selection::Selection;
 
 /// The name of causeway's webhook configurations.
 const REGISTRATION: &str = "causeway";
@@ -76,7 +76,7 @@ async fn misplaced_on(
         Ok(clusters) => clusters,
         Err(why) => return Ok(Err(why.clone())),
     };
-    let everywhere = Wanted {
+    let everywhere = Selection {
         namespace: None,
         name: None,
         allow_insecure: false,

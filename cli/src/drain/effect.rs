@@ -46,7 +46,7 @@ impl Effect {
 
 /// Whether what a cluster provides is used.
 fn is_used(cluster: &Cluster) -> bool {
-    !super::is_drained(cluster)
+    !cluster.is_drained()
         && cluster.spec.takes_part()
         && cluster.metadata.deletion_timestamp.is_none()
 }

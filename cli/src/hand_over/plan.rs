@@ -7,8 +7,8 @@ use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::karmada::binding;
-use crate::karmada::outcome::{Left, Plan};
-use crate::karmada::step::{Step, Target};
+use crate::moving::outcome::{Left, Plan};
+use crate::moving::step::{Step, Target};
 use crate::snapshot::{Held, Snapshot};
 
 /// What is to be waited for; where that is nothing, causeway's finalizer is to go.

@@ -18,7 +18,7 @@ use crate::connectivity;
 use crate::exit::{CommandError, PROBLEM};
 use crate::hub::DEFINE;
 use crate::karmada::{self, binding};
-use crate::status::members::Wanted;
+use crate::selection::Selection;
 
 /// A service could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -84,8 +84,8 @@ async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, R
 }
 
 /// What is read of the Multi-Cluster Services API.
-fn of(key: &ServiceKey) -> Wanted {
-    Wanted {
+fn of(key: &ServiceKey) -> Selection {
+    Selection {
         namespace: Some(key.namespace.to_string()),
         name: Some(key.name.to_string()),
         allow_insecure: false,
@@ -129,7 +129,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     );
     let of_both = ListParams::default().labels(&of_both);
     let (by_name, by_derived) = (named(&key.name), named(&derived.name));
-    let wanted = of(key);
+    let selection = of(key);
     let version = member.request(member.client.apiserver_version());
     let (uid, version, namespace, own, derived, slices, exports, imports) = tokio::try_join!(
         member.uid(),
@@ -138,8 +138,8 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         member.request(services.list(&by_name)),
         member.request(services.list(&by_derived)),
         member.request(slices.list(&of_both)),
-        async { allowed(wanted.served_in::<ServiceExport>(&member).await) },
-        async { allowed(wanted.served_in::<ServiceImport>(&member).await) },
+        async { allowed(selection.served_in::<ServiceExport>(&member).await) },
+        async { allowed(selection.served_in::<ServiceImport>(&member).await) },
     )?;
     let served = Served {
         exports: exports.as_ref().map(|(version, _)| *version),

@@ -15,9 +15,9 @@ use super::karmada::Observations;
 use super::members::Readings;
 use crate::exit::ExitState;
 use crate::explain::{ConsumerEndpoints, Exposed, Serving};
+use crate::karmada;
 use crate::karmada::binding::Unapplied;
 use crate::misplaced::Misplaced;
-use crate::{drain, karmada};
 
 /// Where the user may not list Clusters.
 const NO_CLUSTERS: &str = "Members, and what they export, are not shown: you may not list clusters.cluster.karmada.io on the hub.";
@@ -329,7 +329,7 @@ fn member(cluster: &Cluster) -> MemberReport {
         api_endpoint: cluster.spec.api_endpoint.clone().unwrap_or_default(),
         region: cluster.spec.region.clone(),
         zones: cluster.spec.effective_zones().to_vec(),
-        drained: drain::is_drained(cluster),
+        drained: cluster.is_drained(),
         deletions_suspended: deletions_suspended(cluster).map(ToOwned::to_owned),
         sync_mode: match cluster.spec.sync_mode {
             Some(SyncMode::Pull) => "Pull".to_owned(),

@@ -122,7 +122,7 @@ impl<'a> Live<'a> {
 
     fn watch_hub(&self) -> Watches {
         let (query, hub) = (self.query, &self.query.hub);
-        let by_name = watches::selected(query.wanted().by_name());
+        let by_name = watches::selected(query.selection().by_name());
         let services = watches::events(hub, query.services(), by_name);
         let clusters = watches::events(hub, query.clusters(), watches::selected(None));
         Watches([
@@ -150,11 +150,11 @@ impl<'a> Live<'a> {
     where
         K: ClustersetKind,
     {
-        let (hub, wanted) = (self.query.hub.clone(), self.query.wanted());
+        let (hub, selection) = (self.query.hub.clone(), self.query.selection());
         let sender = self.sender.clone();
         tokio::spawn(async move {
             if let Ok(Some(version)) = watches::served::<K>(&hub).await {
-                let events = wanted.events::<K>(&hub, version);
+                let events = selection.events::<K>(&hub, version);
                 pin_mut!(events);
                 while let Some(event) = events.next().await {
                     match event {
@@ -221,7 +221,7 @@ impl<'a> Live<'a> {
                 self.numbered += 1;
                 let held = self.snapshot.readings.get(&name);
                 let held = held.and_then(|reading| reading.as_ref().ok());
-                let (hub, wanted) = (self.query.hub.clone(), self.query.wanted());
+                let (hub, selection) = (self.query.hub.clone(), self.query.selection());
                 let (sender, number) = (self.sender.clone(), self.numbered);
                 let report = move |name: String, change| {
                     let sender = sender.clone();
@@ -230,7 +230,7 @@ impl<'a> Live<'a> {
                         sender.send(change).await.is_ok()
                     }
                 };
-                Follower::start(number, hub, cluster, wanted, held, report)
+                Follower::start(number, hub, cluster, selection, held, report)
             });
             self.followers.insert(name, follower);
         }
@@ -306,10 +306,10 @@ impl<'a> Live<'a> {
             }
         }
         let hub = &self.query.hub;
-        let wanted = self.query.wanted();
+        let selection = self.query.selection();
         if std::mem::take(&mut self.services_changed) {
             let services = self.snapshot.services.objects();
-            let insecure = wanted.allow_insecure;
+            let insecure = selection.allow_insecure;
             self.snapshot.karmadas = karmada::read(hub, &services, false, insecure).await;
         }
         if std::mem::take(&mut self.hub_changed)

@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt as _};
 
 use super::UninstallError;
 use crate::api_server::{ApiServer, RequestError};
-use crate::status::members::Wanted;
+use crate::selection::Selection;
 use crate::{connectivity, hub, output};
 
 /// Says in which of these members something of this hub's causeway is left, and which could not be looked at.
@@ -49,7 +49,7 @@ async fn has_any(member: ApiServer, own: &str) -> Result<bool, RequestError> {
     let one = &ListParams::default().labels(own).limit(1);
     let services: Api<Service> = Api::all(member.client.clone());
     let slices: Api<EndpointSlice> = Api::all(member.client.clone());
-    let everywhere = Wanted {
+    let everywhere = Selection {
         namespace: None,
         name: None,
         allow_insecure: false,

@@ -14,7 +14,8 @@ use tokio::time::sleep;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity::{self, ConnectError};
-use crate::status::members::{Holdings, Wanted};
+use crate::selection::Selection;
+use crate::status::members::Holdings;
 use crate::status::mirror::Mirror;
 use crate::watches::{self, Pauses};
 
@@ -51,7 +52,7 @@ impl Follower {
         number: u64,
         hub: ApiServer,
         cluster: Cluster,
-        wanted: Wanted,
+        selection: Selection,
         held: Option<&Holdings>,
         report: impl Fn(String, MemberChange) -> F + Send + Sync + 'static,
     ) -> Self
@@ -61,7 +62,7 @@ impl Follower {
         let (name, of) = (cluster.name_any(), cluster.clone());
         let task = tokio::spawn(async move {
             let report = |change| report(name.clone(), change);
-            follow(&hub, &of, &wanted, report).await;
+            follow(&hub, &of, &selection, report).await;
         });
         Self {
             number,
@@ -142,14 +143,14 @@ fn served(cluster: &Cluster) -> Option<&Condition> {
 async fn follow<F>(
     hub: &ApiServer,
     cluster: &Cluster,
-    wanted: &Wanted,
+    selection: &Selection,
     report: impl Fn(MemberChange) -> F,
 ) where
     F: Future<Output = bool>,
 {
     let mut pauses = Pauses::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
-        let failure = match connect(hub, cluster, wanted).await {
+        let failure = match connect(hub, cluster, selection).await {
             Ok(member) => {
                 pauses.reset();
                 let connected = MemberChange::Connected {
@@ -159,7 +160,7 @@ async fn follow<F>(
                 if !report(connected).await {
                     return;
                 }
-                match member.watch(wanted, &report).await {
+                match member.watch(selection, &report).await {
                     Some(refused) => refused.into(),
                     None => return,
                 }
@@ -183,10 +184,10 @@ struct Connected {
 async fn connect(
     hub: &ApiServer,
     cluster: &Cluster,
-    wanted: &Wanted,
+    selection: &Selection,
 ) -> Result<Connected, ConnectError> {
     let connected = async {
-        let server = connectivity::connect(hub, cluster, wanted.allow_insecure).await?;
+        let server = connectivity::connect(hub, cluster, selection.allow_insecure).await?;
         let (exports, imports) = tokio::try_join!(
             watches::served::<ServiceExport>(&server),
             watches::served::<ServiceImport>(&server)
@@ -205,18 +206,18 @@ impl Connected {
     /// any more.
     async fn watch<F>(
         self,
-        wanted: &Wanted,
+        selection: &Selection,
         report: &impl Fn(MemberChange) -> F,
     ) -> Option<RequestError>
     where
         F: Future<Output = bool>,
     {
         let exports = stream::iter(self.exports).flat_map(|version| {
-            let events = wanted.events::<ServiceExport>(&self.server, version);
+            let events = selection.events::<ServiceExport>(&self.server, version);
             events.map(|event| event.map(MemberChange::Export))
         });
         let imports = stream::iter(self.imports).flat_map(|version| {
-            let events = wanted.events::<ServiceImport>(&self.server, version);
+            let events = selection.events::<ServiceImport>(&self.server, version);
             events.map(|event| event.map(MemberChange::Import))
         });
         // A member that serves neither is followed until its Cluster says otherwise.

@@ -1,4 +1,9 @@
-//! Moving services between Karmada's controllers and causeway: look, plan, write what may be written, look again.
+//! Moves services between Karmada's controllers and causeway in turns: reads hub and members, plans,
+//! writes what may be written.
+
+pub(crate) mod gate;
+pub(crate) mod outcome;
+pub(crate) mod step;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,9 +12,9 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::gate::{self, Gate, Manager};
-use super::outcome::{Outcome, Plan, Report, State, Written};
-use super::step::{Done, Members, StepError};
+use self::gate::{Gate, Manager};
+use self::outcome::{Left, Outcome, Plan, Report, State, Written};
+use self::step::{Done, Members, StepError};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
@@ -287,7 +292,7 @@ impl Mover<'_> {
         plan: &Plan,
         snapshot: &Snapshot,
         outcome: &mut Outcome,
-    ) -> Result<Vec<super::outcome::Left>, MoveError> {
+    ) -> Result<Vec<Left>, MoveError> {
         let mut members = Members::new(
             &snapshot.clusters,
             self.args.insecure.allow_insecure_members,
@@ -301,7 +306,7 @@ impl Mover<'_> {
                 }
                 Ok(Done::Overtaken) => {}
                 Err(StepError::Hub(error)) => return Err(error.into()),
-                Err(StepError::Member(why)) => failed.push(super::outcome::Left::hub(why)),
+                Err(StepError::Member(why)) => failed.push(Left::hub(why)),
             }
         }
         Ok(failed)

@@ -18,9 +18,9 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Work, is_executed, selector, work_kind};
 use crate::api_server::{ApiServer, RequestError, root_cause};
 use crate::args;
+use crate::karmada::{Work, is_executed, selector, work_kind};
 use crate::lease::Controller;
 use crate::objects::FIELD_MANAGER;
 

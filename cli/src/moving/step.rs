@@ -11,10 +11,10 @@ use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Work, work_kind};
 use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity;
 use crate::connectivity::ConnectError;
+use crate::karmada::{Work, work_kind};
 use crate::objects::FIELD_MANAGER;
 
 /// An object as it was read: what is written to it holds of that version alone.
