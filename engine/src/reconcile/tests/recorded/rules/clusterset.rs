@@ -3,7 +3,7 @@
 use super::native::{join_twice, no_labels, protect, relabel_copy, terminating_namespace};
 use super::*;
 use crate::fixtures::HUB_UID;
-use crate::index::quota::Quota;
+use crate::observed::quota::Quota;
 
 /// Creates the export again, with another label.
 fn export_with(labelled: Value) -> Object {
