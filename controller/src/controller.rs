@@ -330,6 +330,7 @@ impl Controller {
         for (reason, count) in index.note_readiness(key) {
             self.parts.metrics.services_not_ready(reason, count);
         }
+        self.parts.metrics.undecided(outcome.undecided);
         for NewerCopy { provider, copied } in &outcome.newer_copies {
             if let Some(at) = index.suspect_rollback(provider, key, copied, now) {
                 self.queue.at(Item::Service(key.clone()), at.instant);

@@ -39,6 +39,7 @@ pub struct Metrics {
     lease_transitions: LeaseTransitions,
     hub_watch_up: Family<ResourceLabels, Gauge>,
     unreadable: Counter,
+    undecided: Counter,
 }
 
 /// The state of a member in a graph.
@@ -214,6 +215,7 @@ impl Default for Metrics {
             lease_transitions: LeaseTransitions::default(),
             hub_watch_up: Family::default(),
             unreadable: Counter::default(),
+            undecided: Counter::default(),
         }
     }
 }
@@ -314,6 +316,11 @@ impl Metrics {
             "unreadable_objects",
             "Objects that could not be read and were passed over",
             self.unreadable.clone(),
+        );
+        registry.register(
+            "undecided_copies",
+            "Copies that were held because no rule decides about them, by each plan of their service",
+            self.undecided.clone(),
         );
     }
 
@@ -476,6 +483,11 @@ impl Metrics {
         self.lease_transitions.clone()
     }
 
+    /// Counts copies that a plan holds because no rule decides about them.
+    pub fn undecided(&self, copies: usize) {
+        self.undecided.inc_by(copies as u64);
+    }
+
     /// The counter of objects that cannot be read, for the watches.
     pub fn unreadable(&self) -> Counter {
         self.unreadable.clone()
@@ -539,6 +551,7 @@ mod tests {
             r#"causeway_controller_consumer_tier{cluster="member1",tier="region"} 3"#,
             "causeway_controller_leader 1",
             "causeway_controller_unreadable_objects_total 0",
+            "causeway_controller_undecided_copies_total 0",
         ];
         for line in lines {
             assert!(

@@ -30,7 +30,7 @@ use crate::observed::member::{Member, Membership, NamespaceState};
 use crate::observed::service::ServiceView;
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{Clusterset, Imports};
-use crate::plan::copies::DesiredCopies;
+use crate::plan::copies::{DesiredCopies, Request, Withdraw};
 use crate::plan::service::{DesiredService, OwnService};
 use crate::plan::{Desired, DesiredMember, Members, publish};
 
@@ -77,6 +77,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
         let target = Target {
             name,
             member,
+            index,
             hub: &index.hub.uid,
             key,
         };
@@ -85,10 +86,8 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
         if target.has_taken_names(native_member, desired) {
             diff.again_at = Some(moment.now.after(TAKEN));
         }
-        let newer_copies = &mut diff.newer_copies;
-        let of_native = native.map(|_| target.native_writes(native_member, newer_copies));
-        let imported =
-            target.clusterset_writes(&desired.clusterset, native.is_some(), newer_copies);
+        let of_native = native.map(|_| target.native_writes(native_member, &mut diff));
+        let imported = target.clusterset_writes(&desired.clusterset, native.is_some(), &mut diff);
         let writes = target.in_namespace(of_native.unwrap_or_default(), imported, leaves);
         if !writes.is_empty() {
             diff.writes
@@ -108,6 +107,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
 struct Target<'a> {
     name: &'a ClusterName,
     member: &'a Member,
+    index: &'a Index,
     hub: &'a str,
     key: &'a ServiceKey,
 }
@@ -122,11 +122,7 @@ impl<'a> Target<'a> {
         all.any(|copies| copies.taken_names(self.member, self.key).next().is_some())
     }
 
-    fn native_writes(
-        &self,
-        desired: Option<&DesiredMember>,
-        newer_copies: &mut Vec<NewerCopy>,
-    ) -> Vec<Write> {
+    fn native_writes(&self, desired: Option<&DesiredMember>, diff: &mut Diff) -> Vec<Write> {
         let Some(desired) = desired else {
             let service = self
                 .member
@@ -134,13 +130,12 @@ impl<'a> Target<'a> {
                 .filter(|service| service.is_delivered_by(self.hub) && !service.deleting);
             let service = service.map(|service| delete_service(self.key, service));
             let service = service.or_else(|| self.release_service(self.key));
-            let copies =
-                self.copy_writes(Exposure::Native, &DesiredCopies::default(), newer_copies);
+            let copies = self.copy_writes(Exposure::Native, &not_consumer(), diff);
             let writes = service.into_iter().chain(copies);
             return writes.chain(self.residue_writes()).collect();
         };
         let service = self.service_write(self.key, &desired.service);
-        let copies = self.copy_writes(Exposure::Native, &desired.copies, newer_copies);
+        let copies = self.copy_writes(Exposure::Native, &desired.copies, diff);
         let writes = service.into_iter().chain(copies);
         writes.chain(self.residue_writes()).collect()
     }
@@ -153,7 +148,7 @@ impl<'a> Target<'a> {
         &self,
         clusterset: &Clusterset,
         native: bool,
-        newer_copies: &mut Vec<NewerCopy>,
+        diff: &mut Diff,
     ) -> Vec<Write> {
         let (Imports::Wanted(members), Membership::Part { exports, imports }) =
             (&clusterset.imports, self.member.membership())
@@ -167,9 +162,9 @@ impl<'a> Target<'a> {
                 .derived_removal()
                 .or_else(|| self.release_service(&self.key.derived())),
         };
-        let none = DesiredCopies::default();
+        let none = not_consumer();
         let copies = desired.map_or(&none, |desired| &desired.copies);
-        let copies = self.copy_writes(Exposure::Clusterset, copies, newer_copies);
+        let copies = self.copy_writes(Exposure::Clusterset, copies, diff);
         let import = imports.and_then(|served| {
             let desired = desired.map(|desired| &desired.import);
             self.import_write(served.version, desired, native)
@@ -312,6 +307,11 @@ fn replace_service(
         note,
     };
     delete_service(key, observed).with_events(own.derived.is_none().then_some(event))
+}
+
+/// Returns the decisions about the copies in a member that does not consume the service.
+fn not_consumer() -> DesiredCopies {
+    DesiredCopies::withdraw_all(Withdraw::Requested(Request::NotConsumer))
 }
 
 fn delete_service(key: &ServiceKey, service: &ServiceView) -> Write {

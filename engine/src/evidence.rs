@@ -60,12 +60,14 @@ mod hub;
 pub mod initial_list;
 pub mod list;
 mod member;
+mod proof;
 pub mod relist;
 pub mod rollback;
 pub mod tombstones;
 
 pub use self::hub::HubEvidence;
 pub use self::member::MemberEvidence;
+pub use self::proof::Proof;
 
 /// Number of objects that may be missing from a list and count as deleted at once. A fifth of all
 /// (`SHARE`) may be missing too.

@@ -28,7 +28,7 @@ use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKe
 
 use self::capabilities::Capabilities;
 pub use self::copies::CopyCache;
-use self::copies::{DesiredCopies, Outcomes, Provider};
+use self::copies::{DesiredCopies, Observation, Outcomes, Provider, Request, Withdraw};
 pub use self::desired::{Desired, DesiredMember, KarmadaManaged, Members, Problem, ProblemKind};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
@@ -36,6 +36,7 @@ use self::provider_use::{ProviderUses, UnreachablePolicy};
 use self::service::DesiredService;
 pub use self::settings::Settings;
 pub use self::status::TTL_EXPIRED;
+use crate::evidence::Proof;
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
@@ -145,8 +146,21 @@ fn untouched(kind: ProblemKind, message: String) -> Desired {
     }
 }
 
-/// Service of the hub, owner, and request for the tiers of a consumer.
-type Parties<'a> = (&'a ServiceView, &'a str, &'a tiers::Request<'a>);
+/// Service of the hub, with the owner and the providers of the objects in every member.
+struct Shared<'a> {
+    service: &'a ServiceView,
+    owner: &'a str,
+    uses: &'a ProviderUses,
+    request: &'a tiers::Request<'a>,
+}
+
+/// Member, with its roles.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    name: &'a ClusterName,
+    member: &'a Member,
+    roles: Roles,
+}
 
 /// Inputs of the plan of a MultiClusterService of type CrossCluster.
 struct Native<'a> {
@@ -175,8 +189,25 @@ impl Native<'_> {
             exposure::State::Held => Members::Untouched,
             exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
             exposure::State::Service(service) => {
-                let parties = (&placement, &uses);
-                let members = self.desired_members(service, parties, now, &mut gaps, outcomes);
+                let providers = self.providers(&placement, &uses);
+                // A headless Service has no proxy that chooses; beside Karmada its slices are used.
+                let chooses = !self.is_headless() && !self.karmada_managed;
+                let request = tiers::Request {
+                    index: self.index,
+                    key: self.key,
+                    exposure: Exposure::Native,
+                    preference: self.mcs.failover.preference.as_ref().filter(|_| chooses),
+                    unreachable: &uses.standby,
+                    providers: &providers,
+                    now,
+                };
+                let shared = Shared {
+                    service,
+                    owner: &format!("{NATIVE_OWNER}{}", self.mcs.uid),
+                    uses: &uses,
+                    request: &request,
+                };
+                let members = self.desired_members(&placement, &shared, &mut gaps, outcomes);
                 Members::Wanted(members)
             }
         };
@@ -229,25 +260,11 @@ impl Native<'_> {
 
     fn desired_members(
         &self,
-        hub_service: &ServiceView,
-        (placement, uses): (&Placement, &ProviderUses),
-        now: TimePoint,
+        placement: &Placement,
+        shared: &Shared<'_>,
         gaps: &mut BTreeSet<Gap>,
         outcomes: &mut Outcomes,
     ) -> BTreeMap<ClusterName, DesiredMember> {
-        let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
-        let providers = self.providers(placement, uses);
-        // A headless Service has no proxy that chooses, and beside Karmada its slices are used.
-        let chooses = !self.is_headless() && !self.karmada_managed;
-        let request = tiers::Request {
-            index: self.index,
-            key: self.key,
-            exposure: Exposure::Native,
-            preference: self.mcs.failover.preference.as_ref().filter(|_| chooses),
-            unreachable: &uses.standby,
-            providers: &providers,
-            now,
-        };
         let targets = placement.targets.iter();
         let staying = targets.filter(|(name, _)| !self.index.hub.is_being_removed(name));
         let mut members = BTreeMap::new();
@@ -255,14 +272,19 @@ impl Native<'_> {
             let Some(member) = self.index.members.get(name) else {
                 continue;
             };
-            let parties = (hub_service, &*owner, &request);
-            let mut desired = self.desired_member((name, member), *roles, parties, outcomes);
+            let target = Target {
+                name,
+                member,
+                roles: *roles,
+            };
+            let mut desired = self.desired_member(target, shared, outcomes);
             if self.karmada_managed && roles.consumer {
                 let found = karmada_managed::leave_to_karmada(
                     &mut desired,
-                    (name, member),
+                    name,
+                    member,
                     self.key,
-                    &providers,
+                    shared.request.providers,
                 );
                 let is_known = self.index.member_state(name) == MemberState::Synced;
                 gaps.extend(found.into_iter().filter(|_| is_known));
@@ -274,11 +296,16 @@ impl Native<'_> {
 
     fn desired_member(
         &self,
-        (name, member): (&ClusterName, &Member),
-        roles: Roles,
-        (hub_service, owner, request): Parties<'_>,
+        target: Target<'_>,
+        shared: &Shared<'_>,
         outcomes: &mut Outcomes,
     ) -> DesiredMember {
+        let Target {
+            name,
+            member,
+            roles,
+        } = target;
+        let Shared { owner, request, .. } = *shared;
         let (index, key, exposed) = (self.index, self.key, self.exposed);
         let origin = copies::Origin {
             hub: &index.hub.uid,
@@ -296,7 +323,8 @@ impl Native<'_> {
             observed,
             capabilities: Capabilities::of(member),
         };
-        let service = service::desired(&site, hub_service, &exposed.ports, roles.provider, owner);
+        let service =
+            service::desired(&site, shared.service, &exposed.ports, roles.provider, owner);
         let service = match self.karmada_managed {
             true => karmada_managed::leave(service),
             false => service,
@@ -318,10 +346,16 @@ impl Native<'_> {
             .iter()
             .filter(|provider| provider.name != name);
         let copies = match &service {
-            DesiredService::Own(_) | DesiredService::Foreign if roles.consumer => {
-                copies::copies(&origin, &consumer, others, outcomes)
+            _ if !roles.consumer => {
+                DesiredCopies::withdraw_all(Withdraw::Requested(Request::NotConsumer))
             }
-            _ => DesiredCopies::default(),
+            DesiredService::Own(_) | DesiredService::Foreign => {
+                copies::copies(&origin, &consumer, others, shared.uses, outcomes)
+            }
+            DesiredService::Conflict(conflict) => DesiredCopies::withdraw_all(Withdraw::Observed(
+                Observation::ServiceConflict,
+                Proof::of_presence(conflict),
+            )),
         };
         DesiredMember {
             service,

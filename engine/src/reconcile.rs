@@ -33,6 +33,8 @@ pub struct Outcome {
     /// Copies that were made from newer versions of their sources than observed: the sources'
     /// clusters must be listed a second time.
     pub newer_copies: Vec<NewerCopy>,
+    /// Number of copies that are held because no rule of the plan decides about them.
+    pub undecided: usize,
     /// Service, endpoints and ports that consumers lack of a service that Karmada manages. The
     /// caller records them: they are reported only if they last.
     pub gaps: BTreeSet<Gap>,
@@ -142,6 +144,7 @@ impl Outcome {
             again_at: again_at.map(|at| at.instant),
             look_up: diff.look_up,
             newer_copies: std::mem::take(&mut diff.newer_copies),
+            undecided: diff.undecided,
             gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
             disagreements: slices.collect(),
             tiers: desired.tiers(),

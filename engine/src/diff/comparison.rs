@@ -18,6 +18,8 @@ pub struct Diff {
     pub look_up: bool,
     /// Copies that were made from newer versions of their sources than were observed.
     pub newer_copies: Vec<NewerCopy>,
+    /// Number of copies that are held because no rule of the plan decides about them.
+    pub undecided: usize,
     /// Time at which the result changes without an event.
     pub again_at: Option<TimePoint>,
 }

@@ -1,26 +1,27 @@
 //! Compares the copies that a member holds with the desired ones: creates, replaces and deletes
 //! them.
 //!
-//! A copy is deleted if it is not wanted and nothing holds it: its provider is known to be without
-//! the source, as [`crate::evidence`] decides, or the hub is known not to want it any more.
+//! A copy is deleted only if the plan withdraws it, by a request or by a proof of
+//! [`crate::evidence`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
 
-use super::{NewerCopy, Target, observed};
+use super::{Diff, NewerCopy, Target, observed};
 use crate::model::slice::{CopiedSlice, Exposure, Uid};
 use crate::model::{ObjectEvent, Operation, SliceId, Write};
-use crate::plan::copies::{CopyState, DesiredCopies, WantedCopy};
+use crate::plan::copies::{CopyDecision, CopyState, DesiredCopies, Hold, WantedCopy};
 
 impl<'a> Target<'a> {
-    /// Returns the writes that bring the copies of one exposure to the desired state.
+    /// Adds the writes that bring the copies of one exposure to the desired state. A copy is
+    /// deleted only if the plan withdraws it.
     pub(super) fn copy_writes(
         &self,
         exposure: Exposure,
         desired: &DesiredCopies,
-        newer_copies: &mut Vec<NewerCopy>,
+        diff: &mut Diff,
     ) -> Vec<Write> {
         let mut writes = Vec::new();
         let mut news = BTreeSet::new();
@@ -28,34 +29,54 @@ impl<'a> Target<'a> {
             let id = slice_id(self.key, exposure, name);
             match self.member.copy(self.key, name) {
                 None => writes.extend(self.new_copy(id, wanted).map(Write::new)),
-                // A copy that is terminating is recreated once it is seen gone.
+                // A copy that is terminating is recreated once its deletion was observed.
                 Some(known) if known.is_deleted() => {}
                 Some(known) if *known.view.hub != *self.hub => {}
-                Some(known) => match wanted.compare(&known.view) {
-                    CopyState::UpToDate => {}
-                    CopyState::NewerThanSource => {
-                        newer_copies.extend(known.view.source.clone().map(|copied| NewerCopy {
-                            provider: wanted.provider().clone(),
-                            copied,
-                        }))
-                    }
-                    CopyState::Outdated => {
-                        let (uid, resource_version) =
-                            (&known.view.uid, known.view.resource_version);
-                        let write = Write::new(replace(id, wanted, uid, resource_version));
-                        let change = self.change(desired, wanted, known.view.standby);
-                        let is_news = |change: &ObjectEvent| news.insert(change.note.clone());
-                        writes.push(write.with_events(change.filter(is_news)));
-                    }
-                },
+                Some(known) => {
+                    let write = self.changed_copy(id, desired, wanted, &known.view, diff);
+                    writes.extend(write.map(|(write, event)| {
+                        let is_news = |event: &ObjectEvent| news.insert(event.note.clone());
+                        write.with_events(event.filter(is_news))
+                    }));
+                }
             }
         }
         for (name, copy) in self.own_copies(exposure) {
-            if desired.rejects(name, copy) {
-                writes.push(delete_copy(self.key, name, copy));
+            let provider = copy.source_cluster.as_deref().unwrap_or_default();
+            match desired.decide(self.index, self.key, provider, name) {
+                CopyDecision::Withdraw(_) => writes.push(delete_copy(self.key, name, copy)),
+                CopyDecision::Hold(Hold::Undecided) => diff.undecided += 1,
+                CopyDecision::Keep(_) | CopyDecision::Hold(_) => {}
             }
         }
         writes
+    }
+
+    /// Returns the replacement of an existing copy, with the Event that reports a new role of its
+    /// endpoints; `None` if the copy stays.
+    fn changed_copy(
+        &self,
+        id: SliceId,
+        desired: &DesiredCopies,
+        wanted: &WantedCopy,
+        known: &CopiedSlice,
+        diff: &mut Diff,
+    ) -> Option<(Write, Option<ObjectEvent>)> {
+        match wanted.compare(known) {
+            CopyState::UpToDate => None,
+            CopyState::NewerThanSource => {
+                diff.newer_copies
+                    .extend(known.source.clone().map(|copied| NewerCopy {
+                        provider: wanted.provider().clone(),
+                        copied,
+                    }));
+                None
+            }
+            CopyState::Outdated => {
+                let write = Write::new(replace(id, wanted, &known.uid, known.resource_version));
+                Some((write, self.change(desired, wanted, known.standby)))
+            }
+        }
     }
 
     /// Returns the Event for a copy that becomes standby, or ready.

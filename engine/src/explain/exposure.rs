@@ -9,7 +9,7 @@ use super::observed::HeldSlice;
 use super::{Diagnosis, Facts, Reason};
 use crate::model::slice::Exposure;
 use crate::plan::Members;
-use crate::plan::copies::{DesiredCopies, Skipped};
+use crate::plan::copies::{CopyDecision, DesiredCopies, Skipped};
 use crate::plan::disagreement;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::service::ServiceProblem;
@@ -58,7 +58,11 @@ impl<'a> ExposedService<'a> {
     /// Whether the plan leaves a copy unchanged.
     pub(super) fn keeps(&self, provider: &ClusterName, consumer: &ClusterName, name: &str) -> bool {
         match self.desired(consumer) {
-            Some(copies) => copies.keeps(provider.as_str(), name),
+            Some(copies) => {
+                let (index, key) = (self.facts.index, self.facts.key);
+                let decision = copies.decide(index, key, provider.as_str(), name);
+                matches!(decision, CopyDecision::Hold(_))
+            }
             None => self.leaves_all(),
         }
     }

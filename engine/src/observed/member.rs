@@ -30,9 +30,9 @@ pub use self::written::{Changed, Written};
 use super::clusterset::{ExportView, ImportView};
 use super::quota::{BeyondQuota, Quota};
 use super::service::ServiceView;
-use crate::evidence::MemberEvidence;
 use crate::evidence::list::{ListEvidence, SuspendedDeletions};
 use crate::evidence::rollback::Suspicion;
+use crate::evidence::{MemberEvidence, Proof};
 use crate::model::map::{HashMap, HashSet};
 use crate::model::object::key_of;
 use crate::model::served::{Served, ServedImports};
@@ -232,7 +232,13 @@ impl Member {
     /// Whether the slices that the member provides are known, now or from before it became
     /// unreachable.
     pub fn sources_are_known(&self) -> bool {
-        self.evidence.suspected() == 0 && self.has_listed_natives()
+        self.sources_absence().is_some()
+    }
+
+    /// Returns the proof that the member lacks each EndpointSlice that was not observed, now or
+    /// before it became unreachable; `None` while its slices are unknown.
+    pub(crate) fn sources_absence(&self) -> Option<Proof> {
+        self.evidence.absence()
     }
 
     /// Returns the slices that may back a service.
@@ -452,9 +458,14 @@ impl Member {
     /// Whether the exports of the member and their Services are known, now or from before it became
     /// unreachable.
     pub fn exports_are_known(&self) -> bool {
-        let known =
-            self.clusterset.exports_are_known(&self.evidence) && self.evidence.services.is_listed();
-        known && self.evidence.suspected() == 0
+        self.exports_absence().is_some()
+    }
+
+    /// Returns the proof that the member lacks each ServiceExport that was not observed; `None`
+    /// while its exports are unknown.
+    pub(crate) fn exports_absence(&self) -> Option<Proof> {
+        let serves_exports = self.clusterset.serves_exports()?;
+        self.evidence.absence_of_exports(serves_exports)
     }
 
     /// Returns the persistent rejection of a derived Service by its API server.

@@ -2,6 +2,7 @@
 
 mod cache;
 mod candidates;
+mod decision;
 mod inputs;
 mod name;
 mod port_fit;
@@ -9,7 +10,7 @@ mod skipped;
 mod template;
 pub(crate) mod yield_to_karmada;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::domain::{AddressRefusal, ClusterName, ServiceKey};
@@ -19,6 +20,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 pub use self::cache::CopyCache;
 pub(super) use self::cache::Outcomes;
 pub(super) use self::candidates::candidates;
+pub use self::decision::{CopyDecision, Hold, Observation, Request, Withdraw};
+use self::decision::{OfOthers, OfProvider, Ruling};
 pub use self::inputs::{Consumer, Origin, Provider};
 pub use self::name::copy_name;
 pub use self::port_fit::MissingPort;
@@ -27,10 +30,14 @@ pub(super) use self::skipped::MOST_SLICES;
 pub use self::skipped::{Disagreement, MissingPorts, Skipped};
 pub use self::template::EndpointRole;
 use self::template::{CopyInputs, CopyTemplate};
+use super::provider_use::{ProviderUses, Unused};
 use super::tiers::Tiers;
+use crate::evidence::Proof;
+use crate::model::MemberState;
 use crate::model::slice::{
     AddressType, ContentHash, CopiedSlice, Exposure, SourceEndpoint, SourceSlice,
 };
+use crate::observed::Index;
 use crate::observed::member::Member;
 
 /// Copy that a consumer should hold. Its hash identifies its content; the object is made only if it
@@ -153,99 +160,101 @@ impl Refused {
     }
 }
 
-/// Copies that stay as they are, because their desired content is unknown.
-#[derive(Clone, Debug, Default)]
-pub struct Held {
-    /// Whether all of them stay.
-    pub all: bool,
-    /// Clusters whose endpoints are unknown, or that have more slices than are copied.
-    pub clusters: BTreeSet<ClusterName>,
-    /// Copies of slices that cannot be copied at present: they do not fit their own cluster's
-    /// Service, whose controllers are about to change them, or they are unreadable or too large.
-    pub copies: BTreeSet<Arc<str>>,
-}
-
 /// Slice, by its provider and its name there.
 pub type SliceOfProvider<'a> = (&'a ClusterName, &'a Arc<str>);
 
-/// Copies that one member should hold on one exposure, by name, and those that stay as they are.
-#[derive(Clone, Debug, Default)]
+/// Decisions about the copies of one exposure in one consumer.
+#[derive(Clone, Debug)]
 pub struct DesiredCopies {
     /// Wanted copies, by name.
     pub wanted: BTreeMap<Arc<str>, WantedCopy>,
-    /// Copies that stay as they are.
-    pub held: Held,
     /// Tiers of the consumer's providers; `None` where it uses all of them alike.
     pub tiers: Option<Tiers>,
     /// Endpoints and slices of its providers that are not copied.
     pub refused: BTreeMap<ClusterName, Refused>,
+    /// Copies that are not wanted although their sources exist, by name.
+    unwanted: BTreeMap<Arc<str>, Ruling>,
+    /// All other copies of each provider. Few of them are ever looked up.
+    providers: Vec<(ClusterName, OfProvider)>,
+    /// Copies of all other clusters.
+    others: OfOthers,
     /// Slices that are not copied, with the reason.
     skipped: BTreeMap<ClusterName, BTreeMap<Arc<str>, Skipped>>,
-    /// Providers with more slices than are copied.
-    beyond_limit: BTreeSet<ClusterName>,
 }
 
 impl DesiredCopies {
-    /// Returns copies of which none changes.
-    pub fn hold_all() -> Self {
-        let held = Held {
-            all: true,
-            ..Held::default()
-        };
+    fn all(ruling: Ruling) -> Self {
         Self {
-            held,
-            ..Self::default()
+            wanted: BTreeMap::new(),
+            tiers: None,
+            refused: BTreeMap::new(),
+            unwanted: BTreeMap::new(),
+            providers: Vec::new(),
+            others: OfOthers::All(ruling),
+            skipped: BTreeMap::new(),
         }
     }
 
-    fn note_refused(
-        &mut self,
-        provider: &ClusterName,
-        endpoints: usize,
-        slices: usize,
-        example: impl FnOnce() -> Option<String>,
-    ) {
-        if endpoints + slices == 0 {
-            return;
-        }
-        let refused = self.refused.entry(provider.clone()).or_default();
-        refused.endpoints += endpoints;
-        refused.slices += slices;
-        if refused.example.is_empty() {
-            refused.example = example().unwrap_or_default();
-        }
+    /// Returns decisions to hold every copy.
+    pub fn hold_all(why: Hold) -> Self {
+        Self::all(Ruling::Hold(why))
     }
 
-    /// Records a slice of which nothing can be copied. An earlier copy of an unreadable or too
-    /// large slice stays.
-    fn refuse(
-        &mut self,
-        exposure: Exposure,
-        provider: &ClusterName,
-        name: &Arc<str>,
-        why: Skipped,
-    ) {
-        if !matches!(why, Skipped::AddressType) {
-            for address_type in [AddressType::Ipv4, AddressType::Ipv6] {
-                let copy = copy_name(exposure, provider, name, address_type);
-                self.held.copies.insert(copy);
+    /// Returns decisions to withdraw every copy.
+    pub fn withdraw_all(why: Withdraw) -> Self {
+        Self::all(Ruling::Withdraw(why))
+    }
+
+    /// Returns the decision about a copy of a provider, by its name.
+    pub fn decide(
+        &self,
+        index: &Index,
+        key: &ServiceKey,
+        provider: &str,
+        name: &str,
+    ) -> CopyDecision<'_> {
+        if let Some(wanted) = self.wanted.get(name) {
+            return CopyDecision::Keep(wanted);
+        }
+        if let Some(ruling) = self.unwanted.get(name) {
+            return (*ruling).into();
+        }
+        let ruling = match (self.of_provider(provider), self.others) {
+            (Some(OfProvider::Known(proof)), _) => {
+                Ruling::Withdraw(Withdraw::Observed(Observation::SourceGone, proof))
             }
-        }
-        self.note_refused(provider, 0, 1, || Some(why.to_string()));
-        self.skip(provider, name, why);
+            (Some(OfProvider::All(ruling)), _) | (None, OfOthers::All(ruling)) => ruling,
+            (None, OfOthers::NotExporting) => not_exporting(index, key, provider),
+        };
+        ruling.into()
     }
 
-    fn skip(&mut self, provider: &ClusterName, name: &Arc<str>, why: Skipped) {
-        let of_provider = self.skipped.entry(provider.clone()).or_default();
-        of_provider.insert(name.clone(), why);
+    fn of_provider(&self, name: &str) -> Option<OfProvider> {
+        let mut providers = self.providers.iter();
+        let found = providers.find(|(provider, _)| provider.as_str() == name);
+        found.map(|(_, decision)| *decision)
+    }
+
+    /// Whether a copy of that name is certainly not wanted, whoever its provider is.
+    pub fn abandons(&self, name: &str) -> bool {
+        let holds = |(_, of): &(_, OfProvider)| matches!(of, OfProvider::All(Ruling::Hold(_)));
+        let may_be_wanted = matches!(self.others, OfOthers::All(Ruling::Hold(_)))
+            || self.providers.iter().any(holds)
+            || self
+                .unwanted
+                .get(name)
+                .is_some_and(|ruling| ruling.is_hold());
+        !may_be_wanted && !self.wanted.contains_key(name)
     }
 
     /// Returns the reason why a slice is not copied, if its content or the number of slices decides
     /// that.
     pub fn skipped(&self, provider: &ClusterName, slice: &str) -> Option<&Skipped> {
-        match self.beyond_limit.contains(provider) {
-            true => Some(&Skipped::TooManySlices),
-            false => self.skipped.get(provider)?.get(slice),
+        match self.of_provider(provider.as_str()) {
+            Some(OfProvider::All(Ruling::Hold(Hold::TooManySlices))) => {
+                Some(&Skipped::TooManySlices)
+            }
+            _ => self.skipped.get(provider)?.get(slice),
         }
     }
 
@@ -260,84 +269,6 @@ impl DesiredCopies {
             Skipped::Redundant(disagreement) => Some((slice, disagreement.as_ref()?)),
             _ => None,
         })
-    }
-
-    /// Records a provider with more slices than are copied. Its existing copies stay.
-    fn hold_too_many(&mut self, provider: &ClusterName, count: usize) {
-        self.held.clusters.insert(provider.clone());
-        self.beyond_limit.insert(provider.clone());
-        self.note_refused(provider, 0, count, || {
-            Some(Skipped::TooManySlices.to_string())
-        });
-    }
-
-    /// Adds the copies of a provider's slices.
-    fn add_provider(
-        &mut self,
-        origin: &Origin<'_>,
-        consumer: &Consumer<'_>,
-        provider: &Provider<'_>,
-        import: Option<&Arc<OwnerReference>>,
-        outcomes: &mut Outcomes,
-    ) {
-        let Some(member) = provider.member else {
-            self.held.clusters.insert(provider.name.clone());
-            return;
-        };
-        let Some(role) = consumer.role(provider.name) else {
-            return;
-        };
-        let (template, fingerprint) = outcomes.template(&CopyInputs {
-            origin,
-            provider,
-            consumer,
-            role,
-        });
-        let count = member.sources(origin.key).count();
-        if count > MOST_SLICES {
-            return self.hold_too_many(provider.name, count);
-        }
-        for (name, source) in candidates(member, origin.key) {
-            let source = match source {
-                Ok(source) => source,
-                Err((why @ Skipped::Redundant(_), source)) => {
-                    let odd = source.odd as usize;
-                    self.note_refused(provider.name, odd, 0, || template.first_refusal(source));
-                    self.skip(provider.name, name, why);
-                    continue;
-                }
-                Err((why, _)) => {
-                    self.refuse(origin.exposure, provider.name, name, why);
-                    continue;
-                }
-            };
-            let copy_name =
-                outcomes.name(origin.exposure, provider.name, name, source.address_type);
-            if template.fit().is_behind(source) {
-                self.held.copies.insert(copy_name);
-                self.skip(provider.name, name, Skipped::Behind);
-                continue;
-            }
-            if !template.fit().offers(source) {
-                let (template, source) = (template.clone(), source.clone());
-                let gaps = MissingPorts { template, source };
-                self.skip(provider.name, name, Skipped::NoPort(gaps));
-                continue;
-            }
-            let outcome = outcomes.of(fingerprint, &template, source);
-            self.note_refused(provider.name, outcome.refused, 0, || {
-                template.first_refusal(source)
-            });
-            let copy = WantedCopy {
-                content: CopyTemplate::content(&outcome, origin.import),
-                name: name.clone(),
-                source: source.clone(),
-                lost: member.lost_versions(&source.version.uid),
-                template: template.clone(),
-                import: import.cloned(),
-            };
-            self.wanted.insert(copy_name, copy);
-        }
     }
 
     /// Lists the names of wanted copies that another object has in the consumer. A copy of the same
@@ -357,43 +288,221 @@ impl DesiredCopies {
             .map(|(name, _)| name)
     }
 
-    /// Whether a copy of that name is certainly not wanted, whoever its provider is.
-    pub fn abandons(&self, name: &str) -> bool {
-        let held = &self.held;
-        let may_be_wanted = held.all || !held.clusters.is_empty() || held.copies.contains(name);
-        !may_be_wanted && !self.wanted.contains_key(name)
+    /// Decides about the copies of clusters of which nothing is used.
+    pub(super) fn exclude<'a>(&mut self, unused: impl Iterator<Item = (&'a ClusterName, Unused)>) {
+        let unused = unused.map(|(name, why)| {
+            let ruling = Ruling::requested(Request::Unused(why));
+            (name.clone(), OfProvider::All(ruling))
+        });
+        self.providers.extend(unused);
     }
 
-    /// Whether an existing copy is to be deleted.
-    pub fn rejects(&self, name: &Arc<str>, copy: &CopiedSlice) -> bool {
-        let provider = copy.source_cluster.as_deref().unwrap_or_default();
-        !self.keeps(provider, name) && !self.wanted.contains_key(name)
-    }
-
-    /// Whether an existing copy of a provider's slice stays as it is.
-    pub fn keeps(&self, provider: &str, name: &str) -> bool {
-        let held = &self.held;
-        held.all || held.copies.contains(name) || held.clusters.contains(provider)
+    fn note_refused(
+        &mut self,
+        provider: &ClusterName,
+        endpoints: usize,
+        slices: usize,
+        example: impl FnOnce() -> Option<String>,
+    ) {
+        if endpoints + slices == 0 {
+            return;
+        }
+        let refused = self.refused.entry(provider.clone()).or_default();
+        refused.endpoints += endpoints;
+        refused.slices += slices;
+        if refused.example.is_empty() {
+            refused.example = example().unwrap_or_default();
+        }
     }
 }
 
-/// Returns the copies of these providers' slices that a consumer should hold, and those that stay
-/// as they are.
+/// Returns the decision about a copy of a cluster whose export is not followed.
+fn not_exporting(index: &Index, key: &ServiceKey, provider: &str) -> Ruling {
+    let Ok(provider) = &ClusterName::try_from(provider) else {
+        return Ruling::requested(Request::NotProvider);
+    };
+    if let Some(unused) = Unused::everywhere(index, provider) {
+        return Ruling::requested(Request::Unused(unused));
+    }
+    let cluster = index.hub.clusters.get(provider);
+    let may_export = cluster.is_some_and(|cluster| cluster.may_export_from(&key.namespace));
+    let is_left_out = matches!(index.member_state(provider), MemberState::LeftOut(_));
+    if is_left_out || !may_export {
+        return Ruling::requested(Request::NotProvider);
+    }
+    let member = index.members.get(provider);
+    match member.and_then(Member::exports_absence) {
+        Some(proof) => Ruling::Withdraw(Withdraw::Observed(Observation::NotExported, proof)),
+        None => Ruling::Hold(Hold::Undecided),
+    }
+}
+
+/// Plan of the copies of one exposure in one consumer.
+struct Planner<'a> {
+    origin: &'a Origin<'a>,
+    consumer: &'a Consumer<'a>,
+    import: Option<Arc<OwnerReference>>,
+    desired: DesiredCopies,
+}
+
+impl Planner<'_> {
+    /// Decides about the copies of a provider's slices.
+    fn add_provider(&mut self, provider: &Provider<'_>, outcomes: &mut Outcomes) {
+        let of_all = self.plan_provider(provider, outcomes);
+        self.desired.providers.push((provider.name.clone(), of_all));
+    }
+
+    fn plan_provider(&mut self, provider: &Provider<'_>, outcomes: &mut Outcomes) -> OfProvider {
+        let known = provider.member;
+        let known = known.and_then(|member| Some((member, member.sources_absence()?)));
+        let Some((member, proof)) = known else {
+            return OfProvider::All(Ruling::Hold(Hold::ProviderUnknown));
+        };
+        let Some(role) = self.consumer.role(provider.name) else {
+            return OfProvider::All(Ruling::requested(Request::NotPreferred));
+        };
+        let key = self.origin.key;
+        let count = member.sources(key).count();
+        if count > MOST_SLICES {
+            let example = || Some(Skipped::TooManySlices.to_string());
+            self.desired.note_refused(provider.name, 0, count, example);
+            return OfProvider::All(Ruling::Hold(Hold::TooManySlices));
+        }
+        let template = outcomes.template(&CopyInputs {
+            origin: self.origin,
+            provider,
+            consumer: self.consumer,
+            role,
+        });
+        for (name, candidate) in candidates(member, key) {
+            let slice = Slice {
+                provider,
+                name,
+                proof,
+                template: &template,
+            };
+            match candidate {
+                Ok(source) => self.add_slice(&slice, source, member, outcomes),
+                Err((why, source)) => self.skip(&slice, source, why, outcomes),
+            }
+        }
+        OfProvider::Known(proof)
+    }
+
+    /// Decides about the copy of a slice that can be copied.
+    fn add_slice(
+        &mut self,
+        slice: &Slice<'_>,
+        source: &Arc<SourceSlice>,
+        member: &Member,
+        outcomes: &mut Outcomes,
+    ) {
+        let (template, fingerprint) = slice.template;
+        if template.fit().is_behind(source) {
+            return self.skip(slice, source, Skipped::Behind, outcomes);
+        }
+        if !template.fit().offers(source) {
+            let missing = MissingPorts {
+                template: template.clone(),
+                source: source.clone(),
+            };
+            return self.skip(slice, source, Skipped::NoPort(missing), outcomes);
+        }
+        let provider = slice.provider.name;
+        let outcome = outcomes.of(*fingerprint, template, source);
+        let example = || template.first_refusal(source);
+        self.desired
+            .note_refused(provider, outcome.refused, 0, example);
+        let copy = WantedCopy {
+            content: CopyTemplate::content(&outcome, self.origin.import),
+            name: slice.name.clone(),
+            source: source.clone(),
+            lost: member.lost_versions(&source.version.uid),
+            template: template.clone(),
+            import: self.import.clone(),
+        };
+        let exposure = self.origin.exposure;
+        let name = outcomes.name(exposure, provider, slice.name, source.address_type);
+        self.desired.wanted.insert(name, copy);
+    }
+
+    /// Decides about the copies of a slice of which nothing can be copied.
+    fn skip(
+        &mut self,
+        slice: &Slice<'_>,
+        source: &SourceSlice,
+        why: Skipped,
+        outcomes: &mut Outcomes,
+    ) {
+        let (provider, name) = (slice.provider.name, slice.name);
+        let (template, _) = slice.template;
+        let observed = |what| Ruling::Withdraw(Withdraw::Observed(what, slice.proof));
+        let (ruling, endpoints, slices) = match &why {
+            Skipped::AddressType => (observed(Observation::AddressType), 0, 1),
+            Skipped::Redundant(_) => (observed(Observation::Redundant), source.odd as usize, 0),
+            Skipped::NoPort(_) => (observed(Observation::NoPort), 0, 0),
+            Skipped::Behind => (Ruling::Hold(Hold::SliceUnusable), 0, 0),
+            Skipped::Unreadable | Skipped::TooManyEndpoints | Skipped::TooManySlices => {
+                (Ruling::Hold(Hold::SliceUnusable), 0, 1)
+            }
+        };
+        // The family that earlier copies of the slice had is unknown where it has none now.
+        let families = match source.address_type {
+            AddressType::Ipv4 | AddressType::Ipv6 => std::slice::from_ref(&source.address_type),
+            AddressType::Other | AddressType::Unread => &[AddressType::Ipv4, AddressType::Ipv6],
+        };
+        for family in families {
+            let copy = outcomes.name(self.origin.exposure, provider, name, *family);
+            self.desired.unwanted.insert(copy, ruling);
+        }
+        self.desired
+            .note_refused(provider, endpoints, slices, || match slices {
+                0 => template.first_refusal(source),
+                _ => Some(why.to_string()),
+            });
+        let of_provider = self.desired.skipped.entry(provider.clone()).or_default();
+        of_provider.insert(name.clone(), why);
+    }
+}
+
+/// Slice of a provider, with the template of its copy.
+struct Slice<'a> {
+    provider: &'a Provider<'a>,
+    name: &'a Arc<str>,
+    /// Proof of the slices that the provider has and lacks.
+    proof: Proof,
+    template: &'a (Arc<CopyTemplate>, u64),
+}
+
+/// Decides about the copies of these providers' slices in a consumer. Nothing of the clusters that
+/// `uses` excludes is copied.
 pub(super) fn copies<'a>(
     origin: &Origin<'_>,
     consumer: &Consumer<'_>,
     providers: impl Iterator<Item = &'a Provider<'a>>,
+    uses: &ProviderUses,
     outcomes: &mut Outcomes,
 ) -> DesiredCopies {
+    let others = match origin.exposure {
+        Exposure::Native => OfOthers::All(Ruling::requested(Request::NotProvider)),
+        Exposure::Clusterset => OfOthers::NotExporting,
+    };
     let mut desired = DesiredCopies {
         tiers: consumer.tiers.cloned(),
-        ..DesiredCopies::default()
+        others,
+        ..DesiredCopies::hold_all(Hold::Undecided)
     };
-    let import = origin.import.cloned().map(Arc::new);
+    desired.exclude(uses.all_unused());
+    let mut planner = Planner {
+        origin,
+        consumer,
+        import: origin.import.cloned().map(Arc::new),
+        desired,
+    };
     for provider in providers {
-        desired.add_provider(origin, consumer, provider, import.as_ref(), outcomes);
+        planner.add_provider(provider, outcomes);
     }
-    desired
+    planner.desired
 }
 
 #[cfg(test)]

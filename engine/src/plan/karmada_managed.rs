@@ -33,7 +33,8 @@ pub(super) fn leave(service: DesiredService) -> DesiredService {
 /// Yields the copies of a consumer to Karmada's slices. Returns the gaps that remain.
 pub(super) fn leave_to_karmada(
     desired: &mut DesiredMember,
-    (name, member): (&ClusterName, &Member),
+    name: &ClusterName,
+    member: &Member,
     key: &ServiceKey,
     providers: &[Provider<'_>],
 ) -> BTreeSet<Gap> {

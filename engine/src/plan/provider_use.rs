@@ -139,6 +139,11 @@ impl ProviderUses {
         self.unused.get(name).copied()
     }
 
+    /// Lists the providers of which nothing is used, with the reason.
+    pub fn all_unused(&self) -> impl Iterator<Item = (&ClusterName, Unused)> {
+        self.unused.iter().map(|(name, why)| (name, *why))
+    }
+
     /// Returns the use of a provider by the service.
     pub fn get(&self, index: &Index, name: &ClusterName) -> ProviderUse {
         let is_known = |member: &Member| member.sources_are_known();

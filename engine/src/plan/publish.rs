@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::clusterset::exports::validity;
 use super::clusterset::merge::{ImportPort, ImportShape};
 use super::clusterset::{Clusterset, DesiredImport, Imports, import};
-use super::copies::DesiredCopies;
+use super::copies::{DesiredCopies, Request, Withdraw};
 use super::desired::{Desired, DesiredMember, Members};
 use super::placement::Roles;
 use super::provider_use::Unused;
@@ -80,7 +80,7 @@ fn desired_import(
         served,
         service: None,
         import: import::plan(served, &shape, owner, (key, Some(service)), None),
-        copies: DesiredCopies::default(),
+        copies: DesiredCopies::withdraw_all(Withdraw::Requested(Request::NotConsumer)),
         problem: None,
         unresolved: None,
         karmadas: false,

@@ -108,11 +108,9 @@ impl Clusterset {
         }
     }
 
-    /// Whether the exports of the member are known, now or from before it became unreachable.
-    pub(super) fn exports_are_known(&self, evidence: &MemberEvidence) -> bool {
-        self.served
-            .as_ref()
-            .is_some_and(|served| served.exports.is_none() || evidence.exports.is_listed())
+    /// Whether the member serves ServiceExports; `None` while that is unknown.
+    pub(super) fn serves_exports(&self) -> Option<bool> {
+        self.served.as_ref().map(|served| served.exports.is_some())
     }
 
     /// Notes which of these exports exist.

@@ -7,6 +7,7 @@ use super::exports;
 use super::import::{self, ImportPlan, Unready, derived_service};
 use super::merge::ImportShape;
 use super::source::{ProviderSet, Source};
+use crate::evidence::Proof;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::model::slice::Exposure;
@@ -14,7 +15,9 @@ use crate::observed::Index;
 use crate::observed::hub::manager::Importer as By;
 use crate::observed::member::{DerivedRefusal, Member};
 use crate::plan::capabilities::Capabilities;
-use crate::plan::copies::{self, Consumer, DesiredCopies, Origin, Outcomes};
+use crate::plan::copies::{
+    self, Consumer, DesiredCopies, Hold, Observation, Origin, Outcomes, Withdraw,
+};
 use crate::plan::service::DesiredService;
 use crate::plan::tiers::{self, Tiers};
 
@@ -78,9 +81,9 @@ impl Importer<'_> {
             served,
             service: None,
             import: ImportPlan::Later,
-            copies: match service.is_none_or(|service| service.is_derived_for(key, hub)) {
-                true => DesiredCopies::hold_all(),
-                false => DesiredCopies::default(),
+            copies: match service.filter(|service| !service.is_derived_for(key, hub)) {
+                None => DesiredCopies::hold_all(Hold::ExporterUnknown),
+                Some(conflict) => service_conflict(conflict),
             },
             problem: None,
             unresolved: None,
@@ -132,7 +135,7 @@ impl Importer<'_> {
             false => import::plan(served, shape, owner, (&derived, observed), unready),
         };
         let mut copies = match &service {
-            Some(DesiredService::Conflict(_)) => DesiredCopies::default(),
+            Some(DesiredService::Conflict(conflict)) => service_conflict(conflict),
             _ => self.copies(served, owner, &derived.name, &consumer, outcomes),
         };
         if self.source.importer == By::Karmada {
@@ -234,7 +237,7 @@ impl Importer<'_> {
             .import(self.key)
             .filter(|import| !import.deleting)
         else {
-            return DesiredCopies::hold_all();
+            return DesiredCopies::hold_all(Hold::ImportMissing);
         };
         let reference = import::owner_reference(self.key, served.version, import);
         let origin = Origin {
@@ -246,6 +249,13 @@ impl Importer<'_> {
             multicluster: true,
             import: Some(&reference),
         };
-        copies::copies(&origin, consumer, self.set.providers.iter(), outcomes)
+        let set = self.set;
+        copies::copies(&origin, consumer, set.providers.iter(), &set.uses, outcomes)
     }
+}
+
+/// Withdraws all copies, because another Service has the name of the derived one.
+fn service_conflict<T>(conflict: &T) -> DesiredCopies {
+    let proof = Proof::of_presence(conflict);
+    DesiredCopies::withdraw_all(Withdraw::Observed(Observation::ServiceConflict, proof))
 }

@@ -27,7 +27,7 @@ use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::observed::hub::manager::Importer as By;
 use crate::plan::capabilities::Capabilities;
-use crate::plan::copies::{Consumer, DesiredCopies, Outcomes};
+use crate::plan::copies::{Consumer, DesiredCopies, Hold, Outcomes};
 use crate::plan::service::DesiredService;
 
 /// Time after which copies that yield to Karmada's slices are planned again: the event of such a
@@ -52,9 +52,15 @@ impl Importer<'_> {
                 copies.leave_to_karmada(self.member, self.key, &derived, Exposure::Clusterset);
                 (ImportPlan::Foreign, copies)
             }
-            None if by == By::Karmada => (ImportPlan::Foreign, DesiredCopies::hold_all()),
-            None if matches!(by, By::Unknown(_)) => (ImportPlan::Later, DesiredCopies::hold_all()),
-            _ => return None,
+            None => {
+                let import = match by {
+                    By::Karmada => ImportPlan::Foreign,
+                    By::Unknown(_) => ImportPlan::Later,
+                    By::Causeway => return None,
+                };
+                (import, DesiredCopies::hold_all(Hold::LeftToKarmada))
+            }
+            Some(_) => return None,
         };
         Some(DesiredImport {
             served,

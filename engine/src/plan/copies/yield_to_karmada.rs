@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
+use super::decision::{Hold, Observation, Ruling, Withdraw};
 use super::{CopyState, DesiredCopies, WantedCopy};
+use crate::evidence::Proof;
 use crate::model::map::HashSet;
 use crate::model::slice::{Exposure, KarmadasSlice, SlicePort, SourceEndpoint, SourceSlice};
 use crate::observed::member::Member;
@@ -33,9 +35,11 @@ impl DesiredCopies {
         exposure: Exposure,
     ) -> Vec<Undelivered> {
         let mut undelivered = Vec::new();
+        let unwanted = &mut self.unwanted;
         self.wanted.retain(|name, wanted| {
             let theirs = consumer.karmadas_slice(service, &wanted.karmadas_name(exposure));
-            if theirs.is_some_and(|theirs| wanted.is_in(&theirs.slice)) {
+            if let Some(theirs) = theirs.filter(|theirs| wanted.is_in(&theirs.slice)) {
+                unwanted.insert(name.clone(), held_by_karmada(theirs));
                 return false;
             }
             let own = consumer.copy(key, name);
@@ -46,6 +50,9 @@ impl DesiredCopies {
                     provider: wanted.provider().clone(),
                     slice: wanted.name.clone(),
                 });
+            }
+            if own.is_none() {
+                unwanted.insert(name.clone(), Ruling::Hold(Hold::LeftToKarmada));
             }
             own.is_some()
         });
@@ -62,12 +69,17 @@ impl DesiredCopies {
         service: &ServiceKey,
         exposure: Exposure,
     ) {
+        let unwanted = &mut self.unwanted;
         self.wanted.retain(|name, wanted| {
             let theirs = consumer.karmadas_slice(service, &wanted.karmadas_name(exposure));
-            let is_kept = |theirs: &KarmadasSlice| {
-                consumer.copy(key, name).is_some() && !wanted.is_in(&theirs.slice)
+            let Some(theirs) = theirs else { return true };
+            let ruling = match consumer.copy(key, name) {
+                _ if wanted.is_in(&theirs.slice) => held_by_karmada(theirs),
+                Some(_) => return true,
+                None => Ruling::Hold(Hold::LeftToKarmada),
             };
-            theirs.is_none_or(is_kept)
+            unwanted.insert(name.clone(), ruling);
+            false
         });
     }
 }
@@ -111,6 +123,11 @@ impl WantedCopy {
                 offers(name, port.port, port.protocol.as_deref().unwrap_or("TCP"))
             })
     }
+}
+
+fn held_by_karmada(theirs: &KarmadasSlice) -> Ruling {
+    let proof = Proof::of_presence(theirs);
+    Ruling::Withdraw(Withdraw::Observed(Observation::HeldByKarmada, proof))
 }
 
 /// Whether a slice of Karmada's in a consumer differs from its provider: it shows other ready

@@ -128,19 +128,22 @@ fn services_without_annotations_are_written_byte_for_byte_as_recorded() {
 
 #[test]
 fn rules_that_withdraw_copies_write_byte_for_byte_as_recorded() {
-    let (mut lines, mut found) = (Vec::new(), Vec::new());
+    let (mut writes, mut decisions, mut found) = (Vec::new(), Vec::new(), Vec::new());
     for rule in rules::all() {
-        let (written, left) = rule.play();
-        found.push((rule.name, left));
-        lines.extend(written);
+        let played = rule.play();
+        found.push((rule.name, played.left));
+        writes.extend(played.writes);
+        decisions.extend(played.decisions);
     }
     let expected: Vec<_> = rules::all()
         .map(|rule| (rule.name, rule.left.to_owned()))
         .collect();
     assert_eq!(found, expected);
-    let now = lines.join("\n") + "\n";
-    if let Some(difference) = difference_in_text(&recorded("rules.txt", &now), &now) {
-        panic!("the rules: {difference}\n{AGAIN}");
+    for (name, lines) in [("rules.txt", writes), ("decisions.txt", decisions)] {
+        let now = lines.join("\n") + "\n";
+        if let Some(difference) = difference_in_text(&recorded(name, &now), &now) {
+            panic!("{name}: {difference}\n{AGAIN}");
+        }
     }
 }
 

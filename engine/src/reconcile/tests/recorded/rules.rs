@@ -17,7 +17,11 @@ use crate::fixtures::objects::{
     Kind, NAMESPACE, Object, cluster, export, import, mcs, service, slice, work,
 };
 use crate::fixtures::{Environment, env};
+use crate::model::slice::Exposure;
 use crate::model::{Failure, FailureKind};
+use crate::plan::clusterset::Imports;
+use crate::plan::copies::{CopyDecision, Withdraw};
+use crate::plan::{CopyCache, Members, plan};
 
 /// Time longer than every grace, patience and hold of a scenario.
 const LONG: Duration = Duration::from_secs(3600);
@@ -36,18 +40,84 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// Plays the scenario. Returns the writes that follow from the change, and the providers whose
-    /// copies are left.
-    pub(super) fn play(&self) -> (Vec<String>, String) {
+    /// Plays the scenario.
+    pub(super) fn play(&self) -> Played {
         let mut env = (self.begin)();
         let before = holders(&env);
         assert_eq!(before, "member1 member2", "{}: the beginning", self.name);
+        let copies = copies(&env);
         env.written.clear();
         (self.change)(&mut env);
         env.pass(LONG);
-        let mut lines = vec![format!("# {}", self.name)];
-        lines.extend(env.written.iter().map(|(to, write)| line(to, write)));
-        (lines, holders(&env))
+        let title = || vec![format!("# {}", self.name)];
+        let (mut writes, mut decisions) = (title(), title());
+        writes.extend(env.written.iter().map(|(to, write)| line(to, write)));
+        decisions.extend(copies.iter().map(|copy| decision(&mut env, copy)));
+        Played {
+            writes,
+            decisions,
+            left: holders(&env),
+        }
+    }
+}
+
+/// Result of a scenario.
+pub(super) struct Played {
+    /// Writes that follow from the change.
+    pub(super) writes: Vec<String>,
+    /// Decision about each copy that the consumer held before the change, with its reason.
+    pub(super) decisions: Vec<String>,
+    /// Providers whose copies are left, sorted.
+    pub(super) left: String,
+}
+
+/// Returns the copies that the consumer holds: exposure, provider and name.
+fn copies(env: &Environment) -> Vec<(Exposure, String, String)> {
+    let exposures = [
+        (Exposure::Native, "foo"),
+        (Exposure::Clusterset, "derived-foo"),
+    ];
+    let copies = exposures.into_iter().flat_map(|(exposure, service)| {
+        let copies = env.copies(CONSUMER, service).into_iter();
+        copies.filter_map(move |copy| {
+            let provider = copy.metadata.labels?.remove(labels::SOURCE_CLUSTER)?;
+            Some((exposure, provider, copy.metadata.name?))
+        })
+    });
+    copies.collect()
+}
+
+/// Returns the decision about a copy of the consumer, with its reason.
+fn decision(
+    env: &mut Environment,
+    (exposure, provider, copy): &(Exposure, String, String),
+) -> String {
+    let (key, cache) = (crate::fixtures::key("foo"), &mut CopyCache::default());
+    let desired = plan(&env.index, &env.settings, &key, env.now(), cache);
+    let consumer = crate::fixtures::name(CONSUMER);
+    let copies = match (exposure, &desired.members, &desired.clusterset.imports) {
+        (Exposure::Native, Members::Untouched, _)
+        | (Exposure::Clusterset, _, Imports::Untouched) => {
+            return format!("{provider}: untouched");
+        }
+        (Exposure::Native, Members::Wanted(members), _) => {
+            members.get(&consumer).map(|member| &member.copies)
+        }
+        (Exposure::Clusterset, _, Imports::Wanted(imports)) => {
+            imports.get(&consumer).map(|import| &import.copies)
+        }
+    };
+    let decided = copies.map(|copies| copies.decide(&env.index, &key, provider, copy));
+    match decided {
+        None => format!("{provider}: not a consumer"),
+        Some(CopyDecision::Keep(_)) => format!("{provider}: keep"),
+        Some(CopyDecision::Hold(why)) => format!("{provider}: hold, {why:?}"),
+        Some(CopyDecision::Withdraw(Withdraw::Requested(why))) => {
+            format!("{provider}: withdraw, {why:?} is requested")
+        }
+        Some(CopyDecision::Withdraw(Withdraw::Observed(why, _))) => {
+            format!("{provider}: withdraw, {why:?} was observed")
+        }
     }
 }
 
