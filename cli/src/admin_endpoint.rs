@@ -134,27 +134,6 @@ impl AdminEndpoint {
     }
 }
 
-/// What an address of admin endpoints should look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write it as http://127.0.0.1:8081")]
-pub(crate) struct MalformedAddress;
-
-/// An address of admin endpoints, as it is typed: with a scheme or without.
-pub(crate) fn address(text: &str) -> Result<Uri, MalformedAddress> {
-    let text = match text.split_once("://") {
-        Some(_) => text.to_owned(),
-        None => format!("http://{text}"),
-    };
-    let url: Uri = text.parse().map_err(|_| MalformedAddress)?;
-    let is_http = matches!(url.scheme_str(), Some("http" | "https"));
-    let has_host = url.host().is_some_and(|host| !host.is_empty());
-    if is_http && has_host {
-        Ok(url)
-    } else {
-        Err(MalformedAddress)
-    }
-}
-
 /// The pods of causeway in that namespace of the hub, sorted by name.
 pub(crate) async fn pods(hub: &ApiServer, namespace: &str) -> Result<Vec<Pod>, RequestError> {
     let pods: Api<Pod> = Api::namespaced(hub.client.clone(), namespace);
@@ -199,21 +178,6 @@ mod tests {
                 panic!("a pod's");
             };
             assert_eq!(port, expected);
-        }
-    }
-
-    #[test]
-    fn an_address_is_typed_with_or_without_its_scheme() {
-        for text in [
-            "127.0.0.1:8081",
-            "http://127.0.0.1:8081",
-            "http://127.0.0.1:8081/",
-        ] {
-            let url = address(text).expect(text);
-            assert_eq!(url.to_string(), "http://127.0.0.1:8081/", "{text}");
-        }
-        for text in ["http://", "", "ftp://a", "a b"] {
-            assert_eq!(address(text), Err(MalformedAddress), "{text}");
         }
     }
 }

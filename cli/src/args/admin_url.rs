@@ -3,7 +3,7 @@
 use clap::Args;
 use http::Uri;
 
-use crate::admin_endpoint;
+use super::values;
 
 /// How admin endpoints are reached.
 #[derive(Args, Clone, Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct AdminUrlArgs {
     #[arg(
         long = "admin-url",
         value_name = "URL",
-        value_parser = admin_endpoint::address
+        value_parser = values::admin_url
     )]
     pub urls: Vec<Uri>,
 }

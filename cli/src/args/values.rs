@@ -1,16 +1,19 @@
-//! Values that are more than text, and what is said of those that are malformed.
+//! Values with a grammar, and the errors of malformed ones.
 
 use std::time::Duration;
 
 use causeway::domain::{MalformedDuration, parse_duration};
+use http::Uri;
 
 /// The Lease of the controller, if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lease(pub Option<(String, String)>);
 
-/// What a value should look like.
+/// Form that a value should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
+    #[error("write it as http://127.0.0.1:8081")]
+    AdminUrl,
     #[error("write it as NAMESPACE/NAME")]
     Lease,
     #[error("write it as https://webhook.example:9443")]
@@ -29,7 +32,20 @@ pub(super) fn duration(text: &str) -> Result<Duration, MalformedDuration> {
     parse_duration(text)
 }
 
-/// A region or a zone: the value of a node's label (Kubernetes, "Labels and Selectors").
+/// Parses an address of admin endpoints, with a scheme or without.
+pub(super) fn admin_url(text: &str) -> Result<Uri, Malformed> {
+    let text = match text.split_once("://") {
+        Some(_) => text.to_owned(),
+        None => format!("http://{text}"),
+    };
+    let url: Uri = text.parse().map_err(|_| Malformed::AdminUrl)?;
+    let is_http = matches!(url.scheme_str(), Some("http" | "https"));
+    let has_host = url.host().is_some_and(|host| !host.is_empty());
+    let is_address = is_http && has_host;
+    is_address.then_some(url).ok_or(Malformed::AdminUrl)
+}
+
+/// Parses a region or a zone: the value of a node's label (Kubernetes, "Labels and Selectors").
 pub(super) fn place(text: &str) -> Result<String, Malformed> {
     let outer = |c: char| c.is_ascii_alphanumeric();
     let inner = |c: char| outer(c) || "-_.".contains(c);
@@ -49,5 +65,25 @@ pub(super) fn lease(text: &str) -> Result<Lease, Malformed> {
             Ok(Lease(Some((namespace.to_owned(), name.to_owned()))))
         }
         _ => Err(Malformed::Lease),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn admin_url_has_a_scheme_or_not() {
+        for text in [
+            "127.0.0.1:8081",
+            "http://127.0.0.1:8081",
+            "http://127.0.0.1:8081/",
+        ] {
+            let url = admin_url(text).expect(text);
+            assert_eq!(url.to_string(), "http://127.0.0.1:8081/", "{text}");
+        }
+        for text in ["http://", "", "ftp://a", "a b"] {
+            assert_eq!(admin_url(text), Err(Malformed::AdminUrl), "{text}");
+        }
     }
 }
