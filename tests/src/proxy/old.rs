@@ -1,23 +1,22 @@
-//! An API server of Kubernetes 1.21: the fields of EndpointSlices and Services that are behind feature gates which are off there.
+//! Answers of an API server of Kubernetes 1.21, without the fields of EndpointSlices and Services
+//! whose feature gates are off there.
 
 use std::io;
 
 use bytes::Bytes;
 use http::Request;
 use http::header::CONTENT_LENGTH;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::answer::{Body, whole};
-
-/// What it answers at `/version`.
+/// Replaces the answer at `/version`.
 pub(super) fn name(version: &mut Value) {
     *version = json!({"major": "1", "minor": "21", "gitVersion": "v1.21.14", "platform": version["platform"]});
 }
 
-/// A write as it is carried out there: what is dropped of it is not stored.
-pub(super) async fn without_gated(request: Request<Incoming>) -> io::Result<Request<Body>> {
+/// Drops the fields of a write that 1.21 does not store.
+pub(super) async fn without_gated(request: Request<Incoming>) -> io::Result<Request<Full<Bytes>>> {
     let (mut head, body) = request.into_parts();
     // ServiceImports have fields of these names too, and definitions have no gates.
     let path = head.uri.path();
@@ -31,11 +30,11 @@ pub(super) async fn without_gated(request: Request<Incoming>) -> io::Result<Requ
         _ => body,
     };
     head.headers.remove(CONTENT_LENGTH);
-    Ok(Request::from_parts(head, whole(body)))
+    Ok(Request::from_parts(head, Full::new(body)))
 }
 
-/// EndpointSliceTerminatingCondition and TopologyAwareHints (`dropDisabledFieldsOnCreate` and `...OnUpdate` of 1.21's strategy of EndpointSlices),
-/// ServiceInternalTrafficPolicy (of Services); trafficDistribution and nodes' hints came later.
+/// Drops the fields of EndpointSliceTerminatingCondition, TopologyAwareHints and
+/// ServiceInternalTrafficPolicy (1.21: `dropDisabledFieldsOnCreate` and `...OnUpdate`), and later ones.
 fn drop_gated(object: &mut Value) {
     let endpoints = object.get_mut("endpoints").and_then(Value::as_array_mut);
     for endpoint in endpoints.into_iter().flatten() {

@@ -1,8 +1,6 @@
 //! `make demo`: the whole way, on real API servers. Every command is one that a person could type, and every
 //! answer is the real one.
 
-mod clusterset;
-mod near;
 mod shell;
 mod stage;
 mod story;

@@ -1,5 +1,8 @@
 //! The story: refused, converted, accepted, reached, cut off, restored, scaled, failed over, deleted, exported.
 
+mod clusterset;
+mod near;
+
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +12,6 @@ use causeway_tests::{Cluster, Fleet, Running};
 
 use crate::shell::{Shell, show_command};
 use crate::stage::{self, CONSUMER, PROVIDER};
-use crate::{clusterset, near};
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 

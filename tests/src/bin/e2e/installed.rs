@@ -8,6 +8,7 @@ use causeway_tests::{SOON, eventually};
 use serde_json::Value;
 
 use crate::Stage;
+use crate::processes::listening;
 
 /// Those that run as pods.
 pub(crate) const PROGRAMS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
@@ -124,7 +125,7 @@ pub(crate) async fn policies_let_in_what_is_served(stage: &Stage) {
                 found["containerPort"].as_u64().expect("a port")
             })
             .collect();
-        let served = crate::disruptions::listening(&text(&pod["metadata"]["uid"]), program);
+        let served = listening(&text(&pod["metadata"]["uid"]), program);
         assert_eq!(allowed, served, "{program} listens on the latter");
     }
     stage.did("NetworkPolicies let in what the programs listen on, and nothing else");

@@ -5,6 +5,7 @@ mod admissions;
 mod disruptions;
 mod installed;
 mod person;
+mod processes;
 mod workloads;
 
 use std::path::PathBuf;

@@ -3,9 +3,9 @@
 use anyhow::bail;
 use causeway_tests::Cluster;
 
+use super::{SOON, Story};
 use crate::shell::Shell;
 use crate::stage::{CONSUMER, PROVIDER};
-use crate::story::{SOON, Story};
 
 const NAME: &str = "foo.default.svc.clusterset.local";
 const IMPORT: &str = "kubectl --context clustera get serviceimport foo";

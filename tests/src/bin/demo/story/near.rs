@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use causeway_tests::{Cluster, Running};
 
+use super::{SOON, Story, curl};
 use crate::shell::{Shell, show_command};
 use crate::stage::{CONSUMER, PROVIDER};
-use crate::story::{SOON, Story, curl};
 
 /// How the copy of clusterb's endpoints stands in clustera.
 const COPY: &str = "kubectl --context clustera get endpointslices \
