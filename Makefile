@@ -123,6 +123,7 @@ lint: rust go pure page ## Check formats, lints, generated files, licences and s
 	$(CARGO) clippy --workspace --no-default-features -- -D warnings
 	$(CARGO) build --workspace --bin generate-manifests
 	$(TARGET)/debug/generate-manifests --check
+	$(CARGO) test --quiet --workspace --test manifests -- --nocapture circles:: doc_comments:: words::
 	@unformatted=$$(gofmt -l tests/testbed tests/health); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
 	$(GO) vet ./reaper ./pod
 	$(GO) vet -C ../health .

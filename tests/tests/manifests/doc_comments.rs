@@ -5,16 +5,18 @@ use causeway_tests::repository;
 
 use crate::documents::files_below;
 
-/// Crates whose comments follow the rule.
-const CRATES: [&str; 5] = [
-    "certs/",
-    "src/",
-    "engine/",
-    "controller/src/",
-    "webhook/src/",
+/// Crates, with the percentage of their doc comments that must not be reached.
+const CRATES: [(&str, usize); 9] = [
+    ("bench", 25),
+    ("certs", 3),
+    ("cli", 23),
+    ("controller/src", 3),
+    ("engine", 3),
+    ("image", 24),
+    ("src", 3),
+    ("tests", 17),
+    ("webhook/src", 3),
 ];
-/// Doc comments of a hundred that may begin with a question word: help texts of flags, some names.
-const MOST_PERCENT: usize = 3;
 const QUESTION_WORDS: [&str; 13] = [
     "What", "How", "Why", "Who", "Whom", "Whose", "Which", "Where", "When", "Since", "Until", "Of",
     "In",
@@ -40,7 +42,7 @@ fn begins_with_a_question(line: &str) -> bool {
 
 #[test]
 fn doc_comments_begin_with_a_verb_or_a_noun_phrase() {
-    for directory in CRATES {
+    for (directory, limit) in CRATES {
         let paths = files_below(&repository().join(directory), "rs");
         let texts = paths.iter().map(|path| {
             let path = repository().join(directory).join(path);
@@ -56,10 +58,7 @@ fn doc_comments_begin_with_a_verb_or_a_noun_phrase() {
         let count = questions.len();
         println!("{directory}: {count} of {all} doc comments begin with a question word");
         assert!(all > 100, "{directory} has {all} doc comments");
-        assert!(
-            count * 100 < all * MOST_PERCENT,
-            "{directory}: {questions:#?}"
-        );
+        assert!(count * 100 < all * limit, "{directory}: {questions:#?}");
     }
 }
 

@@ -6,6 +6,7 @@
     reason = "a test: what fails here fails it"
 )]
 
+mod circles;
 mod doc_comments;
 mod documents;
 mod forge;
