@@ -274,7 +274,7 @@ impl Controller {
     }
 
     fn reconcile(&mut self, item: Item, now: TimePoint) {
-        if !self.parts.index.hub().is_listed() || !self.leads {
+        if !self.parts.index.is_hub_listed() || !self.leads {
             if let Item::Cluster(name) = &item {
                 self.forget_if_gone(name, now);
             }
@@ -337,7 +337,7 @@ impl Controller {
             }
         }
         if !index.owns_native(key) {
-            index.forget_confirmed_gone(key);
+            index.drop_confirmed_absence(key);
         }
         if outcome.settled {
             self.settled(key);

@@ -41,9 +41,9 @@ const TAKEN: Duration = Duration::from_secs(30);
 /// Compares the desired with the observed state of a service.
 pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) -> Diff {
     let mut diff = Diff::default();
-    let mcs = index.hub.multi_cluster_services.get(key);
-    let unconfirmed = mcs.is_none() && !index.hub.evidence.confirmed_gone.contains(key);
-    let is_suspected = index.hub.evidence.suspected_services() > 0;
+    let mcs = index.multi_cluster_service(key);
+    let unconfirmed = mcs.is_none() && !index.is_absence_confirmed(key);
+    let is_suspected = index.suspected_services() > 0;
     diff.look_up = unconfirmed && !is_suspected && index.owns_native(key);
     // KarmadaManaged Karmada nothing is begun: what is there is guarded, and nothing else.
     let guards = || desired.karmada.is_none() || index.owns_native(key);
@@ -68,7 +68,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     let holders = index.holders(key).map(|(name, _)| name);
     let concerned: BTreeSet<_> = wanted.chain(holders).collect();
     for name in concerned {
-        let Some(member) = index.members.get(name) else {
+        let Some(member) = index.member(name) else {
             continue;
         };
         if index.member_state(name) != MemberState::Synced {
@@ -78,7 +78,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
             name,
             member,
             index,
-            hub: &index.hub.uid,
+            hub: index.hub_uid(),
             key,
         };
         let leaves = native.is_some_and(|members| !members.contains_key(name));
@@ -224,7 +224,7 @@ impl<'a> Target<'a> {
         let DesiredService::Own(own) = desired else {
             return self.release_service(key);
         };
-        match self.member.services.get(key) {
+        match self.member.written_service(key) {
             None => Some(Write::new(Operation::CreateService(
                 key.clone(),
                 own.object(key, self.hub).into(),

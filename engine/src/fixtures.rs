@@ -355,7 +355,7 @@ impl Environment {
                         &mut self.copy_cache,
                     );
                     assert_eq!(outcome.undecided, 0, "copies of {key} without a decision");
-                    self.index.gaps.note(key, outcome.gaps, now);
+                    self.index.note_gaps(key, outcome.gaps, now);
                     self.index
                         .note_disagreements(key, outcome.disagreements, now);
                     self.index.note_tiers(key, outcome.tiers);

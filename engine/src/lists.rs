@@ -16,7 +16,6 @@ use crate::model::{
     Failure, HubEvent, HubImport, Identity, MemberEvent, ServiceWork, Signal, TimePoint,
 };
 use crate::observed::Index;
-use crate::observed::member::Member;
 
 /// Objects on the hub.
 #[derive(Clone, Debug)]
@@ -72,14 +71,12 @@ impl Index {
         });
         let ids: BTreeMap<_, _> = ids.collect();
         for (name, member) in members {
-            let mut engaged = Member::new(1);
-            engaged.recorded_uid = ids.get(name.as_str()).cloned();
-            engaged.ttl_expired = index.reports_expired_ttl(name);
-            index.members.insert(name.clone(), engaged);
+            let ttl_expired = index.reports_expired_ttl(name);
+            let recorded_uid = ids.get(name.as_str()).cloned();
+            index.engage_listed(name, recorded_uid, ttl_expired);
             for event in member_events(member) {
                 index.apply_member(name, event, now);
             }
-            index.note_engagement(name);
         }
         index
     }

@@ -15,6 +15,7 @@ pub mod hub;
 pub mod member;
 mod misplaced;
 mod others;
+mod queries;
 pub mod quota;
 mod recorded_sources;
 pub mod selector;
@@ -47,16 +48,16 @@ use crate::model::{
 /// Observed state of the hub and of all members.
 #[derive(Debug)]
 pub struct Index {
-    pub(crate) hub: Hub,
+    hub: Hub,
     /// Engaged members.
-    pub(crate) members: BTreeMap<ClusterName, Member>,
+    members: BTreeMap<ClusterName, Member>,
     holders: Holders,
     /// Objects that consumers lack of services that Karmada manages.
-    pub(crate) gaps: Since<Gap>,
+    gaps: Since<Gap>,
     /// Slices that disagree with those of Kubernetes on readiness.
-    pub(crate) disagreements: Since<(ClusterName, Arc<str>)>,
+    disagreements: Since<(ClusterName, Arc<str>)>,
     /// Active tiers of services, by consumer.
-    pub(crate) tiers: TierNotes,
+    tiers: TierNotes,
     unready: UnreadyNotes,
     dirty: DirtyKeys,
     second_lists: HashSet<TargetCluster>,
@@ -78,25 +79,10 @@ impl Index {
         }
     }
 
-    /// Returns the observed state of the hub.
-    pub fn hub(&self) -> &Hub {
-        &self.hub
-    }
-
-    /// Returns the observed state of a member; `None` for one that is not engaged.
-    pub fn member(&self, name: &ClusterName) -> Option<&Member> {
-        self.members.get(name)
-    }
-
-    /// Returns the names of the engaged members.
-    pub fn members(&self) -> impl ExactSizeIterator<Item = &ClusterName> {
-        self.members.keys()
-    }
-
-    /// Notes that a lookup on the hub found no MultiClusterService of that key, so its leftovers
-    /// may be deleted.
-    pub fn note_confirmed_gone(&mut self, key: ServiceKey) {
-        self.hub.evidence.confirmed_gone.insert(key.clone());
+    /// Applies the result of a lookup on the hub that found no MultiClusterService of that key, so
+    /// its leftovers may be deleted.
+    pub fn apply_confirmed_absence(&mut self, key: ServiceKey) {
+        self.hub.evidence.confirmed_absent.insert(key.clone());
         self.mark(Item::Service(key));
     }
 
@@ -123,10 +109,9 @@ impl Index {
         self.unready.forget()
     }
 
-    /// Drops the confirmation that the MultiClusterService is gone: no leftover of the service
-    /// remains.
-    pub fn forget_confirmed_gone(&mut self, key: &ServiceKey) {
-        self.hub.evidence.confirmed_gone.remove(key);
+    /// Drops the confirmed absence of a MultiClusterService: no leftover of the service remains.
+    pub fn drop_confirmed_absence(&mut self, key: &ServiceKey) {
+        self.hub.evidence.confirmed_absent.remove(key);
     }
 
     /// Takes the items that were marked since the last call. They may have to be planned again,
@@ -454,6 +439,20 @@ impl Index {
         member.cluster_uid = cluster_uid;
         member.recorded_uid = recorded_uid;
         self.expect_initial_lists(name);
+        self.note_engagement(name);
+    }
+
+    /// Engages a member that was read once, without a connection.
+    pub(crate) fn engage_listed(
+        &mut self,
+        name: &ClusterName,
+        recorded_uid: Option<String>,
+        ttl_expired: bool,
+    ) {
+        let mut member = Member::new(1);
+        member.recorded_uid = recorded_uid;
+        member.ttl_expired = ttl_expired;
+        self.members.insert(name.clone(), member);
         self.note_engagement(name);
     }
 

@@ -86,9 +86,7 @@ fn native(
     outcomes: &mut Outcomes,
 ) -> Desired {
     let Some(mcs) = index
-        .hub
-        .multi_cluster_services
-        .get(key)
+        .multi_cluster_service(key)
         .filter(|mcs| !mcs.is_deleting())
     else {
         return Desired {
@@ -99,7 +97,7 @@ fn native(
     if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
         return untouched(ProblemKind::Protected, protected.to_string());
     }
-    let work = match index.hub.manager(key, now) {
+    let work = match index.manager(key, now) {
         Manager::Karmada(work) => Some(work),
         Manager::Causeway => None,
         Manager::Unknown(until) => {
@@ -266,10 +264,10 @@ impl Native<'_> {
         outcomes: &mut Outcomes,
     ) -> BTreeMap<ClusterName, DesiredMember> {
         let targets = placement.targets.iter();
-        let staying = targets.filter(|(name, _)| !self.index.hub.is_being_removed(name));
+        let staying = targets.filter(|(name, _)| !self.index.is_being_removed(name));
         let mut members = BTreeMap::new();
         for (name, roles) in staying {
-            let Some(member) = self.index.members.get(name) else {
+            let Some(member) = self.index.member(name) else {
                 continue;
             };
             let target = Target {
@@ -308,7 +306,7 @@ impl Native<'_> {
         let Shared { owner, request, .. } = *shared;
         let (index, key, exposed) = (self.index, self.key, self.exposed);
         let origin = copies::Origin {
-            hub: &index.hub.uid,
+            hub: index.hub_uid(),
             owner,
             key,
             exposure: Exposure::Native,
@@ -318,7 +316,7 @@ impl Native<'_> {
         };
         let observed = member.service(key);
         let site = service::Site {
-            hub: &index.hub.uid,
+            hub: index.hub_uid(),
             key,
             observed,
             capabilities: Capabilities::of(member),
@@ -369,7 +367,7 @@ impl Native<'_> {
     /// stay.
     fn providers<'p>(&'p self, placement: &'p Placement, uses: &ProviderUses) -> Vec<Provider<'p>> {
         let index = self.index;
-        let suspected = index.hub.evidence.suspected_clusters();
+        let suspected = index.suspected_clusters();
         let named = placement.providers();
         let named = named.filter(|name| !suspected.contains(*name));
         let provider = |name| {
@@ -377,7 +375,7 @@ impl Native<'_> {
             let service = member.and_then(|member| member.service(self.key));
             let exposed = || self.exposed.ports.iter().map(|shape| shape.port.clone());
             let ports = service.map_or_else(|| exposed().collect(), ServiceView::ports);
-            Some(Provider::new(name, member, ports, index.hub.ranges(name)))
+            Some(Provider::new(name, member, ports, index.ranges(name)))
         };
         named.chain(suspected).filter_map(provider).collect()
     }

@@ -119,7 +119,7 @@ fn hub_status<'a>(
     progress: &HashMap<ClusterName, Progress>,
     now: TimePoint,
 ) -> Option<(&'a McsView, DesiredStatus)> {
-    let mcs = index.hub.multi_cluster_services.get(key)?;
+    let mcs = index.multi_cluster_service(key)?;
     if mcs.is_deleting() || desired.on_hold {
         return None;
     }
@@ -238,7 +238,7 @@ impl<'a> Progresses<'a> {
         });
         let concerned: BTreeSet<_> = wanted.chain(written).collect();
         let members = concerned.into_iter().filter_map(|name| {
-            let member = self.index.members.get(name)?;
+            let member = self.index.member(name)?;
             Some((name.clone(), self.of(name, member)))
         });
         members.collect()
@@ -254,10 +254,9 @@ impl<'a> Progresses<'a> {
             }
         }
         if let Some((service, copies)) = self.desired_copies(name) {
-            progress.copies_problem = in_the_way(copies, member, &self.index.hub.uid, self.key);
+            progress.copies_problem = in_the_way(copies, member, self.index.hub_uid(), self.key);
             progress.service_pending |= member
-                .services
-                .get(&service)
+                .written_service(&service)
                 .is_some_and(|service| service.is_deleted() || service.view.deleting);
             let namespace = &self.key.namespace;
             if member.namespace(namespace) == NamespaceState::Terminating {
@@ -448,7 +447,7 @@ pub fn reconcile_cluster(
     keeps_clusters: bool,
     now: TimePoint,
 ) -> ClusterOutcome {
-    let Some(cluster) = index.hub.clusters.get(name) else {
+    let Some(cluster) = index.cluster(name) else {
         return ClusterOutcome::Stays;
     };
     let item = Item::Cluster(name.clone());
@@ -487,7 +486,7 @@ pub fn reconcile_cluster(
 /// Follower side of [`reconcile_cluster`]: drops a removed member once it is clean, or the leader's
 /// cleanup deadline has passed. Cleans and writes nothing.
 pub fn follow_removal(index: &Index, name: &ClusterName, now: TimePoint) -> ClusterOutcome {
-    let cluster = index.hub.clusters.get(name);
+    let cluster = index.cluster(name);
     match cluster.and_then(|cluster| Some((cluster, cluster.leaving_since?))) {
         Some((cluster, since)) if cluster.gone => match removal(index, name, since, now) {
             Removal::UnderWay(until) => ClusterOutcome::LookAgain(until.instant),
@@ -512,7 +511,7 @@ fn keep(
         return enqueue(write_queue, &TargetCluster::Hub, &item, write, now, outcome);
     }
     let (_, damped) = index.reported_state(name, now);
-    let member = index.members.get(name);
+    let member = index.member(name);
     let clusterset = member.and_then(|member| member.reported_membership(now).1);
     let damped = damped.into_iter().chain(clusterset).min();
     earlier(&mut outcome.again_at, damped.map(|at| at.instant));

@@ -37,9 +37,9 @@ pub struct Leftovers {
 /// be cleaned, for the status of its exports to report the removal, and to become reachable if it
 /// has just been lost or has not been observed yet.
 pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoint) -> Removal {
-    let own = index.members.get(name).into_iter();
+    let own = index.member(name).into_iter();
     let own: BTreeSet<_> = own
-        .flat_map(|member| member.own_keys(&index.hub.uid))
+        .flat_map(|member| member.own_keys(index.hub_uid()))
         .collect();
     let state = index.member_state(name);
     let begun = match &state {

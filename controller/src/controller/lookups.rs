@@ -40,7 +40,7 @@ impl Controller {
         let Parts {
             index, hub, tasks, ..
         } = &self.parts;
-        let has_leftovers = |key: &ServiceKey| !index.hub().exposes(key) && index.owns_native(key);
+        let has_leftovers = |key: &ServiceKey| !index.exposes(key) && index.owns_native(key);
         while let Some(key) = self.lookups.begin(has_leftovers) {
             let events = self.events.clone();
             tasks.spawn_job(
@@ -119,9 +119,9 @@ impl Controller {
         self.lookups.answered(&key, pause, now);
         self.begin_lookups();
         match exists {
-            Ok(false) if !self.parts.index.hub().exposes(&key) => {
+            Ok(false) if !self.parts.index.exposes(&key) => {
                 tracing::info!(namespace = %key.namespace, name = %key.name, "collecting leftovers, MultiClusterService not found");
-                self.parts.index.note_confirmed_gone(key);
+                self.parts.index.apply_confirmed_absence(key);
             }
             Ok(_) => {}
             Err(failure) => {

@@ -34,7 +34,7 @@ impl Controller {
             HubEvent::Clusters(signal) => self.parts.fleet.note_clusters(signal),
             _ => Default::default(),
         };
-        let before = self.parts.index.hub().suspended_deletions();
+        let before = self.parts.index.hub_suspended_deletions();
         let changed = self.multi_cluster_service_of(&event);
         let stood = changed.as_ref().map(|key| self.asked_for(key));
         self.parts.index.apply_hub(event, now);
@@ -46,7 +46,7 @@ impl Controller {
                 kind: Kind::MultiClusterService,
             });
         }
-        let suspended = self.parts.index.hub().suspended_deletions();
+        let suspended = self.parts.index.hub_suspended_deletions();
         if suspended != before {
             self.parts.metrics.deletions_suspended("hub", suspended);
         }
@@ -72,7 +72,7 @@ impl Controller {
     /// Returns the requests of a person in a MultiClusterService. The controller's own writes to it
     /// change none of them.
     fn asked_for(&self, key: &ServiceKey) -> Option<(i64, bool, Failover)> {
-        let mcs = self.parts.index.hub().multi_cluster_service(key)?;
+        let mcs = self.parts.index.multi_cluster_service(key)?;
         Some((mcs.generation, mcs.is_deleting(), mcs.failover.clone()))
     }
 
@@ -121,7 +121,7 @@ impl Controller {
         if let MemberEvent::Slices(Signal::Applied(slice) | Signal::Deleted(slice)) = &event
             && let SliceRole::Source(key, _) = &slice.role
             && self.leads
-            && (self.parts.index.hub().exposes(key) || self.parts.index.is_exported(key))
+            && (self.parts.index.exposes(key) || self.parts.index.is_exported(key))
         {
             let change = SourceChange {
                 since: now.instant,
@@ -183,7 +183,7 @@ impl Controller {
 
     /// The member has left: what it provided is withdrawn elsewhere, and what may be left in it is named.
     pub(super) fn forget(&mut self, name: &ClusterName, left: &Leftovers) {
-        if let Some(note) = left.note(name, self.parts.index.hub().uid()) {
+        if let Some(note) = left.note(name, self.parts.index.hub_uid()) {
             tracing::warn!(cluster = %name, services = ?left.services, note, "leftovers remain");
             if self.leads {
                 self.record_leftovers(name, note);
@@ -205,7 +205,7 @@ impl Controller {
             event_recorder,
             ..
         } = &mut self.parts;
-        let uid = index.hub().cluster(name).map(|cluster| &*cluster.uid);
+        let uid = index.cluster(name).map(|cluster| &*cluster.uid);
         let about = ObjectReference {
             api_version: Some(api::Cluster::api_version(&()).into_owned()),
             kind: Some(api::Cluster::kind(&()).into_owned()),

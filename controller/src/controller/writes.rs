@@ -291,7 +291,7 @@ impl Controller {
                 }
             }
             _ => {
-                let mcs = index.hub().multi_cluster_service(key);
+                let mcs = index.multi_cluster_service(key);
                 let uid = mcs.map(|mcs| &*mcs.uid);
                 let version = "networking.karmada.io/v1alpha1".to_owned();
                 let about = about(version, "MultiClusterService", uid);

@@ -32,9 +32,7 @@ pub(super) fn let_go(
     let until = since.after(CLEANED_WITHIN);
     if moment.now < until
         && index
-            .hub
-            .clusters
-            .keys()
+            .cluster_names()
             .any(|name| is_waited_for(index, name, key))
     {
         diff.again_at = Some(until);
@@ -60,7 +58,7 @@ pub(super) fn hand_over(
         _ => false,
     };
     let guards = mcs.finalizers.have_ours() && !mcs.is_deleting();
-    if guards && !moment.busy && index.hub.clusters.keys().all(is_clean) {
+    if guards && !moment.busy && index.cluster_names().all(is_clean) {
         let patch = mcs.finalizers.without_ours(&mcs.resource_version);
         diff.writes
             .insert(TargetCluster::Hub, vec![hub_write(key, patch)]);
@@ -82,12 +80,12 @@ fn is_waited_for(index: &Index, name: &ClusterName, key: &ServiceKey) -> bool {
 }
 
 fn holds(index: &Index, name: &ClusterName, key: &ServiceKey) -> bool {
-    let member = index.members.get(name);
-    member.is_some_and(|member| member.owns_native(key, &index.hub.uid))
+    let member = index.member(name);
+    member.is_some_and(|member| member.owns_native(key, index.hub_uid()))
 }
 
 fn leftovers(index: &Index, key: &ServiceKey) -> Option<ObjectEvent> {
-    let clusters = index.hub.clusters.keys();
+    let clusters = index.cluster_names();
     let left = clusters.filter(|name| holds(index, name, key));
     let left: Vec<_> = left.map(ClusterName::as_str).collect();
     (!left.is_empty()).then(|| ObjectEvent {

@@ -126,7 +126,7 @@ fn a_member_that_does_not_answer_never_blocks_a_deletion_and_is_cleaned_when_it_
         "nothing before the lookup"
     );
     assert!(env.looked_up.contains(&key("foo")));
-    env.index.hub.evidence.confirmed_gone.insert(key("foo"));
+    env.index.apply_confirmed_absence(key("foo"));
     env.index.mark(crate::model::Item::Service(key("foo")));
     env.settle();
     assert!(env.service("member2", "foo").is_none() && env.copies("member2", "foo").is_empty());
@@ -137,9 +137,7 @@ fn a_member_that_does_not_answer_never_blocks_a_deletion_and_is_cleaned_when_it_
 fn a_member_that_is_still_listing_is_waited_for() {
     let mut env = provided();
     env.restart();
-    env.index
-        .members
-        .insert(crate::fixtures::name("member2"), Member::new(1));
+    env.engage("member2");
     env.off_hub(Kind::Mcs, "foo").settle();
     assert!(env.mcs("foo").is_some());
     env.identify("member2", "uid-of-member2", (1, 34))
@@ -161,7 +159,7 @@ fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright(
     assert_eq!(env.log(), Vec::<String>::new());
     assert!(env.looked_up.contains(&key("foo")));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
-    env.index.hub.evidence.confirmed_gone.insert(key("foo"));
+    env.index.apply_confirmed_absence(key("foo"));
     env.index.mark(crate::model::Item::Service(key("foo")));
     env.settle();
     assert!(env.service("member1", "foo").is_none() && env.copies("member2", "foo").is_empty());
@@ -170,10 +168,10 @@ fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright(
 #[test]
 fn an_answer_about_an_earlier_multi_cluster_service_says_nothing_of_the_next() {
     let mut env = provided();
-    env.index.hub.evidence.confirmed_gone.insert(key("foo"));
+    env.index.apply_confirmed_absence(key("foo"));
     env.on_hub(exposure().with(json!({"metadata": {"labels": {"a": "b"}}})))
         .settle();
-    assert!(!env.index.hub.evidence.confirmed_gone.contains(&key("foo")));
+    assert!(!env.index.is_absence_confirmed(&key("foo")));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
 }
 
@@ -198,7 +196,7 @@ fn a_deleted_multi_cluster_service_does_not_come_back_by_a_late_answer() {
         crate::model::Ack::MultiClusterService(last.into()),
         now,
     );
-    assert!(env.index.hub.multi_cluster_services.is_empty());
+    assert!(env.index.multi_cluster_services().len() == 0);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub struct HubEvidence {
     pub listed_since: Option<TimePoint>,
     /// Services of which a GET on the hub returned 404: their MultiClusterService does not exist,
     /// whatever a watch shows.
-    pub confirmed_gone: HashSet<ServiceKey>,
+    pub confirmed_absent: HashSet<ServiceKey>,
     /// Clusters that copies come from and that the initial list lacks.
     suspected_clusters: BTreeSet<ClusterName>,
     /// Numbers of MultiClusterServices that the initial list lacks and of which a member holds

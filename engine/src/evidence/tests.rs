@@ -191,7 +191,7 @@ impl Watched {
         let services = (0..ALL).map(|number| format!("s{number:02}"));
         let lost = services.filter(|name| self.env.copies("member2", name).is_empty());
         let index = &self.env.index;
-        let members = index.members.values();
+        let members = index.members().map(|(_, member)| member);
         let suspended = members.map(|member| member.suspended_deletions().count);
         let now = self.env.now().instant;
         let relist = match self.guard.relist_at() {
@@ -199,7 +199,7 @@ impl Watched {
             Some(at) if at <= now => Relist::AtOnce,
             Some(_) => Relist::Later,
         };
-        let suspended = index.hub.suspended_deletions() + suspended.sum::<usize>();
+        let suspended = index.hub_suspended_deletions() + suspended.sum::<usize>();
         (lost.count(), suspended, relist)
     }
 

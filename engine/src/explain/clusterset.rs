@@ -29,7 +29,7 @@ pub(super) fn exposure<'a>(facts: &'a Facts<'a>) -> Option<ExposedService<'a>> {
         return None;
     }
     let (key, providers) = (facts.key, providers.into_iter().collect::<Vec<_>>());
-    let clusters = facts.index.hub.clusters.iter();
+    let clusters = facts.index.clusters();
     let pushed = clusters.filter(|(_, cluster)| cluster.takes_part);
     let is_kept = |name: &&ClusterName, why| clusterset.not_importing(name) == Some(why);
     let (absent, others): (Vec<_>, Vec<_>) = pushed
@@ -117,7 +117,7 @@ impl Facts<'_> {
         let key = self.key;
         let others = self.backed_but_not(exporters).into_iter();
         let others = others.filter(|name| {
-            let member = self.index.members.get(*name);
+            let member = self.index.member(*name);
             member.and_then(Member::exports_followed).is_some()
         });
         let not_exported = |name: &ClusterName| {
@@ -141,7 +141,7 @@ impl Facts<'_> {
             Some(Validity::Forbidden) => {
                 let message =
                     format!("the hub does not let {name} export from namespace {namespace}");
-                let cluster = self.index.hub.clusters.get(name);
+                let cluster = self.index.cluster(name);
                 let allowed = cluster.and_then(|cluster| cluster.export_namespaces.as_ref());
                 let allowed = allowed.into_iter().flatten().map(|one| &**one);
                 let allowed: Vec<_> = allowed.chain([&**namespace]).collect();
@@ -161,7 +161,7 @@ impl Facts<'_> {
     /// Reports an export beyond the quota, as its Ready condition does: only the controller lists
     /// all exports of a member.
     fn beyond_quota(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let export = self.index.members.get(name)?.export(self.key)?;
+        let export = self.index.member(name)?.export(self.key)?;
         let ready = condition::find(&export.conditions, condition::READY)?;
         (ready.reason == reason::QUOTA_EXCEEDED).then(|| {
             let message = format!(
@@ -177,7 +177,7 @@ impl Facts<'_> {
     pub(super) fn not_importing(&self, name: &ClusterName) -> Option<Diagnosis> {
         match self.desired.clusterset.not_importing(name)? {
             NotImporting::NotServed => {
-                let cluster = self.index.hub.clusters.get(name)?;
+                let cluster = self.index.cluster(name)?;
                 let served = condition::find(&cluster.conditions, condition::CLUSTERSET_API);
                 let served = served.filter(|served| served.status != condition::TRUE);
                 let why =
@@ -214,7 +214,7 @@ impl ExposedService<'_> {
     /// manages it.
     pub(super) fn service_missing(&self, name: &ClusterName) -> Option<Diagnosis> {
         let facts = self.facts;
-        let member = facts.index.members.get(name)?;
+        let member = facts.index.member(name)?;
         let service = member.service(&self.service);
         let import = facts.desired.clusterset.imports.of(name);
         let import = import.filter(|_| self.exposure == Exposure::Clusterset);
@@ -250,7 +250,7 @@ impl ExposedService<'_> {
         {
             return Some(format!(": {} ({})", unready.reason, unready.message));
         }
-        let import = self.facts.index.members.get(name)?.import(self.facts.key)?;
+        let import = self.facts.index.member(name)?.import(self.facts.key)?;
         let ready = condition::find(&import.status.conditions, condition::READY)?;
         (ready.status == condition::FALSE && plan.is_some()).then(|| format!(": {}", quoted(ready)))
     }

@@ -168,7 +168,7 @@ impl<'a> Place<'a> {
         copies: &DesiredCopies,
     ) -> Option<(&'a str, &'a SourceSlice, SourceEndpoint<'a>)> {
         let facts = self.exposure.facts;
-        let sources = facts.index.members.get(self.provider)?.sources(facts.key);
+        let sources = facts.index.member(self.provider)?.sources(facts.key);
         let kept = sources.filter(|(name, source)| {
             source.ports == self.source.ports && !is_redundant(copies, self.provider, name)
         });
@@ -238,7 +238,7 @@ impl<'a> Place<'a> {
                 ),
             ),
             AddressRefusal::Outside(ip) => {
-                let own = self.exposure.facts.index.hub.clusters.get(name);
+                let own = self.exposure.facts.index.cluster(name);
                 let ranges = own.into_iter().flat_map(|own| &own.declared.ranges);
                 let ranges = ranges.map(ToString::to_string).chain([host(ip)]);
                 (
@@ -468,13 +468,13 @@ impl<'a> Place<'a> {
     fn name_taken(&self) -> Option<Diagnosis> {
         let (exposure, facts) = (self.exposure, self.exposure.facts);
         let (consumer, namespace) = (self.consumer, &facts.key.namespace);
-        let member = facts.index.members.get(consumer)?;
+        let member = facts.index.member(consumer)?;
         let name = self.copy_name();
         let copies = exposure.desired(consumer)?;
         let mut taken = copies.taken_names(member, facts.key);
-        let hub = &facts.index.hub.uid;
+        let hub = facts.index.hub_uid();
         let of_other = member.copy(facts.key, &name);
-        let whose = match of_other.is_some_and(|copy| *copy.view.hub != **hub) {
+        let whose = match of_other.is_some_and(|copy| *copy.view.hub != *hub) {
             true => "is another hub's",
             false if taken.any(|taken| *taken == name) => "is not causeway's",
             false => return None,
@@ -492,7 +492,7 @@ impl<'a> Place<'a> {
         let facts = self.exposure.facts;
         let (provider, consumer) = (self.provider, self.consumer);
         let name = self.copy_name();
-        let copy = facts.index.members.get(consumer)?.copy(facts.key, &name)?;
+        let copy = facts.index.member(consumer)?.copy(facts.key, &name)?;
         (wanted.compare(&copy.view) == CopyState::NewerThanSource).then(|| {
             let message = format!(
                 "EndpointSlice {name} of {consumer} was made from a newer version of EndpointSlice {} than {provider} shows (a \

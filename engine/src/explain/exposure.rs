@@ -96,7 +96,7 @@ impl<'a> ExposedService<'a> {
     /// Reports slices of a provider that cannot be read, that hold endpoints without a usable
     /// address, or that disagree with slices which Kubernetes manages.
     fn skipped_slices(&self, provider: &ClusterName) -> Vec<Diagnosis> {
-        let member = self.facts.index.members.get(provider).into_iter();
+        let member = self.facts.index.member(provider).into_iter();
         let sources = member.flat_map(|member| member.sources(self.facts.key));
         let wanted = || self.consumers.iter().filter_map(|name| self.desired(name));
         let unreadable = sources.filter_map(|(name, source)| {
@@ -156,7 +156,7 @@ impl<'a> ExposedService<'a> {
 
     /// Reports that clients do not reach the copies in a consumer.
     fn ignored(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let service = self.facts.index.members.get(name)?.service(&self.service)?;
+        let service = self.facts.index.member(name)?.service(&self.service)?;
         let ignored = ignored::ignored(self.exposure, name, service, self.desired(name)?)?;
         let reason = match ignored {
             Ignored::LocalPolicy => Reason::InternalTrafficPolicyLocal,

@@ -18,16 +18,21 @@ impl Facts<'_> {
             false => self.imports_without_export(),
         };
         let holds_import = |member: &Member| {
-            let hub = &self.index.hub.uid;
+            let hub = self.index.hub_uid();
             member.owns_clusterset(self.key, &self.key.derived(), hub)
         };
         let protected = self.protected();
         let protected = protected.filter(|_| !is_exposed(Exposure::Clusterset));
-        let protected = protected.filter(|_| self.index.members.values().any(holds_import));
+        let protected = protected.filter(|_| {
+            self.index
+                .members()
+                .map(|(_, member)| member)
+                .any(holds_import)
+        });
         let left = self.leftovers(|name, member| {
             let is_native = !is_exposed(Exposure::Native);
             let is_import = !is_exposed(Exposure::Clusterset) && self.collects_imports(name);
-            is_native && member.owns_native(self.key, &self.index.hub.uid)
+            is_native && member.owns_native(self.key, self.index.hub_uid())
                 || is_import && holds_import(member)
         });
         by_hand.into_iter().chain(protected).chain(left).collect()
@@ -73,7 +78,7 @@ impl Facts<'_> {
 
     /// Reports the members in which objects are still to be collected.
     fn leftovers(&self, is_left: impl Fn(&ClusterName, &Member) -> bool) -> Option<Diagnosis> {
-        let holders = self.index.members.iter();
+        let holders = self.index.members();
         let holders = holders.filter(|(name, member)| is_left(name, member));
         let holders: Vec<_> = holders.map(|(name, _)| name.as_str()).collect();
         let message = format!(

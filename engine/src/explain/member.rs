@@ -17,7 +17,7 @@ impl Facts<'_> {
     /// Returns the reason why a member cannot take part, as provider or as consumer. Observed facts
     /// precede the controller's report, and a failure to read the member from here comes last.
     pub(super) fn member(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let Some(cluster) = self.index.hub.clusters.get(name) else {
+        let Some(cluster) = self.index.cluster(name) else {
             return Some(not_joined(name));
         };
         self.left_out(name, cluster)
@@ -29,7 +29,7 @@ impl Facts<'_> {
 
     /// Returns the reason why the plan uses nothing that a member provides.
     pub(super) fn unused(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let cluster = self.index.hub.clusters.get(name);
+        let cluster = self.index.cluster(name);
         if let Some(left_out) = cluster.and_then(|cluster| self.left_out(name, cluster)) {
             return Some(left_out);
         }
@@ -71,7 +71,7 @@ impl Facts<'_> {
     /// Reports the identity or the duplicate for which a member cannot be used, as the member
     /// itself shows it.
     fn refused(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let refusals = &self.index.members.get(name)?.refusals;
+        let refusals = self.index.member(name)?.refusals();
         if let Some(identity) = &refusals.identity {
             let message = format!("{name} cannot be used: {identity}");
             let refused = Diagnosis::new(Reason::MemberRefused, message);
@@ -95,7 +95,7 @@ impl Facts<'_> {
 
     /// Reports objects of a member that are held although its last lists lacked them.
     pub(super) fn suspended(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let conditions = &self.index.hub.clusters.get(name)?.conditions;
+        let conditions = &self.index.cluster(name)?.conditions;
         let suspended = condition::find(conditions, condition::DELETIONS_SUSPENDED)?;
         (suspended.status == condition::TRUE).then(|| {
             let message = format!(
@@ -113,7 +113,7 @@ impl Facts<'_> {
     /// Reports that the namespace of a member is missing or terminating: the member cannot hold
     /// what is delivered. A member that was not read has no report.
     pub(super) fn namespace(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let member = self.index.members.get(name)?;
+        let member = self.index.member(name)?;
         self.members.get(name)?.as_ref().ok()?;
         let wanted = &self.key.namespace;
         match member.namespace(wanted) {

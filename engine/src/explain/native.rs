@@ -19,7 +19,7 @@ use crate::plan::{Members, ProblemKind};
 
 /// Returns the exposure by the service's own name, if the hub has a MultiClusterService for it.
 pub(super) fn report(facts: &Facts<'_>) -> Option<ExposureReport> {
-    let mcs = facts.index.hub.multi_cluster_services.get(facts.key)?;
+    let mcs = facts.index.multi_cluster_service(facts.key)?;
     let exposure = match &mcs.spec {
         Err(errors) => {
             let message = format!("MultiClusterService {} cannot be read: {errors}", facts.key);
@@ -99,8 +99,8 @@ impl ExposedService<'_> {
     pub(super) fn reported(&self, provider: &ClusterName) -> Option<&Condition> {
         let (index, key) = (self.facts.index, self.facts.key);
         let conditions = match self.exposure {
-            Exposure::Native => &index.hub.multi_cluster_services.get(key)?.conditions,
-            Exposure::Clusterset => &index.members.get(provider)?.export(key)?.conditions,
+            Exposure::Native => &index.multi_cluster_service(key)?.conditions,
+            Exposure::Clusterset => &index.member(provider)?.export(key)?.conditions,
         };
         condition::find(conditions, condition::READY)
     }
@@ -216,7 +216,7 @@ impl Facts<'_> {
     /// Reports ports of the hub's Service that the plan does not expose, if it exposes any.
     fn not_exposed_ports(&self) -> Option<Diagnosis> {
         let exposed = &self.desired.exposed;
-        let service = self.index.hub.services.get(self.key)?;
+        let service = self.index.hub_service(self.key)?;
         let is_hidden = |port: &ServicePort| exposed.iter().all(|one| one.id != port.id);
         let hidden: Vec<_> = service.ports().into_iter().filter(is_hidden).collect();
         let first = hidden.first().filter(|_| !exposed.is_empty())?;
@@ -255,7 +255,7 @@ impl Facts<'_> {
     /// Lists members that have endpoints of their own behind a Service of the name and are no
     /// providers.
     pub(super) fn backed_but_not(&self, providers: &[ClusterName]) -> Vec<&ClusterName> {
-        let members = self.index.members.iter();
+        let members = self.index.members();
         let others = members.filter(|(name, member)| {
             let mut sources = member.sources(self.key);
             !providers.contains(name) && sources.any(|(_, source)| !source.is_empty())
@@ -281,7 +281,7 @@ impl Facts<'_> {
     /// Reports that the Service of a provider is missing, or is an ExternalName.
     pub(super) fn provider_service(&self, name: &ClusterName) -> Option<Diagnosis> {
         let (key, namespace) = (self.key, &self.key.namespace);
-        let member = self.index.members.get(name)?;
+        let member = self.index.member(name)?;
         self.members.get(name)?.as_ref().ok()?;
         let Some(service) = member.service(key) else {
             let message = format!("{name} has no Service {key}");

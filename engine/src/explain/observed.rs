@@ -41,7 +41,7 @@ impl Facts<'_> {
             SliceRole::Copy(key, copy)
                 if key == *self.key
                     && copy.exposure == exposure
-                    && *copy.hub == *self.index.hub.uid =>
+                    && *copy.hub == *self.index.hub_uid() =>
             {
                 Some(HeldSlice {
                     name: slice.metadata.name.clone()?,
@@ -59,7 +59,7 @@ impl Facts<'_> {
     /// Returns the slices of other clusters that Karmada's own controllers have behind the service
     /// in a consumer.
     pub(super) fn karmadas_slices(&self, consumer: &ClusterName) -> Vec<HeldSlice> {
-        let member = self.index.members.get(consumer).into_iter();
+        let member = self.index.member(consumer).into_iter();
         let slices = member.flat_map(|member| member.karmadas_slices(self.key));
         let slices = slices.map(|(name, theirs)| HeldSlice {
             name: name.to_string(),
@@ -73,7 +73,7 @@ impl Facts<'_> {
 
     /// Returns the ready addresses of a provider; `None` if they are unknown.
     pub(super) fn ready_in(&self, provider: &str) -> Option<BTreeSet<Vec<IpAddr>>> {
-        let member = self.index.members.get(provider)?;
+        let member = self.index.member(provider)?;
         let member = Some(member).filter(|member| member.sources_are_known())?;
         let endpoints = member
             .sources(self.key)

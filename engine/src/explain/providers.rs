@@ -44,7 +44,7 @@ pub(super) fn report(mut exposure: ExposedService<'_>) -> ExposureReport {
 fn provider_report(exposure: &ExposedService<'_>, name: &ClusterName) -> ProviderReport {
     let facts = exposure.facts;
     let is_read = facts.members.get(name).is_some_and(Result::is_ok);
-    let endpoints = match facts.index.members.get(name).filter(|_| is_read) {
+    let endpoints = match facts.index.member(name).filter(|_| is_read) {
         Some(member) => {
             let sources = member.sources(facts.key);
             let all = sources.flat_map(|(slice, source)| {

@@ -15,11 +15,11 @@ impl Index {
     /// Whether the controller reports that the endpoints of a member are not used because the
     /// member has been unreachable for too long.
     pub(crate) fn reports_expired_ttl(&self, name: &ClusterName) -> bool {
-        let cluster = self.hub.clusters.get(name);
+        let cluster = self.cluster(name);
         let of_cluster = cluster.and_then(|one| condition::find(&one.conditions, condition::READY));
         let is_unreachable = of_cluster.is_some_and(|ready| ready.status != condition::TRUE);
         let reported = format!("{name} ({TTL_EXPIRED})");
-        let services = self.hub.multi_cluster_services.values();
+        let services = self.multi_cluster_services();
         let mut of_services =
             services.filter_map(|mcs| condition::find(&mcs.conditions, condition::READY));
         is_unreachable

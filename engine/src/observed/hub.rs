@@ -35,26 +35,26 @@ use crate::model::{Ack, HubEvent, Signal, TimePoint};
 #[derive(Debug)]
 pub struct Hub {
     /// UID of its kube-system namespace.
-    pub(crate) uid: Arc<str>,
+    pub(super) uid: Arc<str>,
     /// Its MultiClusterServices.
-    pub(crate) multi_cluster_services: HashMap<ServiceKey, McsView>,
+    pub(super) multi_cluster_services: HashMap<ServiceKey, McsView>,
     selections: Selections,
     /// Its Services.
-    pub(crate) services: HashMap<ServiceKey, ServiceView>,
+    pub(super) services: HashMap<ServiceKey, ServiceView>,
     /// Its Clusters, including those that are gone and whose members have still to be cleaned.
-    pub(crate) clusters: BTreeMap<ClusterName, ClusterView>,
+    pub(super) clusters: BTreeMap<ClusterName, ClusterView>,
     /// Losses of exposed services, each with its time.
-    pub(crate) lost: HashMap<ServiceKey, Lost>,
+    pub(super) lost: HashMap<ServiceKey, Lost>,
     /// Services that Karmada manages.
-    pub(crate) works: Works,
+    pub(super) works: Works,
     /// Clusters in which Karmada does not propagate a Service because one exists already.
-    pub(crate) refused: HashMap<ServiceKey, BTreeSet<ClusterName>>,
+    pub(super) refused: HashMap<ServiceKey, BTreeSet<ClusterName>>,
     /// ServiceExports on the hub itself.
-    pub(crate) exports: HubExports,
+    pub(super) exports: HubExports,
     /// ServiceImports on the hub itself.
-    pub(crate) imports: HubImports,
+    pub(super) imports: HubImports,
     /// Evidence of what is absent from it.
-    pub(crate) evidence: HubEvidence,
+    pub(super) evidence: HubEvidence,
 }
 
 /// A MultiClusterService as it is stored.
@@ -266,7 +266,7 @@ impl Hub {
         if old.is_some_and(|old| is_older(&view.resource_version, &old.resource_version)) {
             return;
         }
-        self.evidence.confirmed_gone.remove(&key);
+        self.evidence.confirmed_absent.remove(&key);
         if let Some(old) = old {
             self.selections.remove(&key, old);
         }

@@ -48,23 +48,23 @@ use crate::model::{
 #[derive(Debug)]
 pub struct Member {
     /// Generation of its engagement.
-    pub(crate) generation: Generation,
+    pub(super) generation: Generation,
     /// Identity that its API server reported, once it did.
-    pub(crate) identity: Option<Identity>,
+    pub(super) identity: Option<Identity>,
     /// Whether the API server has reported its identity in this engagement.
     is_identified: bool,
     /// UID of the Cluster object by which it is engaged.
-    pub(crate) cluster_uid: Option<Box<str>>,
+    pub(super) cluster_uid: Option<Box<str>>,
     /// UID of its kube-system namespace, as its Cluster records it.
-    pub(crate) recorded_uid: Option<String>,
+    pub(super) recorded_uid: Option<String>,
     /// Whether its endpoints are withdrawn because it has been unreachable for too long.
-    pub(crate) ttl_expired: bool,
+    pub(super) ttl_expired: bool,
     /// Validity of its Cluster and its Secret.
-    pub(crate) configuration: Configuration,
+    pub(super) configuration: Configuration,
     /// Reasons why it cannot be used until a person acts.
-    pub(crate) refusals: Refusals,
+    pub(super) refusals: Refusals,
     /// Its Services.
-    pub(crate) services: Objects<ServiceView>,
+    pub(super) services: Objects<ServiceView>,
     clusterset: Clusterset,
     slices: Slices,
     namespaces: Namespaces,
@@ -147,6 +147,21 @@ impl Member {
     /// Returns the generation of its engagement.
     pub fn generation(&self) -> Generation {
         self.generation
+    }
+
+    /// Returns the identity that its API server reported, once it did.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// Returns the validity of its Cluster and its Secret.
+    pub(crate) fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
+    /// Returns the reasons why it cannot be used until a person acts.
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// Begins another engagement, with another address or other credentials. Observed objects are
@@ -373,6 +388,11 @@ impl Member {
     /// Returns the Service, except one whose deletion was acknowledged.
     pub fn service(&self, key: &ServiceKey) -> Option<&ServiceView> {
         self.services.view(key)
+    }
+
+    /// Returns the Service, with writes that no watch has shown yet.
+    pub(crate) fn written_service(&self, key: &ServiceKey) -> Option<&Written<ServiceView>> {
+        self.services.get(key)
     }
 
     /// Returns the ServiceExport, except one that is terminating.

@@ -72,7 +72,7 @@ pub struct Capabilities(pub Option<KubernetesVersion>);
 impl Capabilities {
     /// Returns the release of a member.
     pub fn of(member: &Member) -> Self {
-        Self(member.identity.as_ref().map(|identity| identity.release))
+        Self(member.identity().map(|identity| identity.release))
     }
 
     /// Whether the release stores a field.

@@ -26,11 +26,8 @@ pub struct DesiredClusterStatus {
 /// Returns the desired status of a member's Cluster; `None` if it equals the stored status, or if
 /// no such Cluster is joined.
 pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<DesiredClusterStatus> {
-    let cluster = index.hub.clusters.get(name)?;
-    let identity = index
-        .members
-        .get(name)
-        .and_then(|member| member.identity.as_ref());
+    let cluster = index.cluster(name)?;
+    let identity = index.member(name).and_then(Member::identity);
     let kubernetes_version = identity
         .map(|identity| identity.version.clone())
         .or_else(|| cluster.kubernetes_version.clone());
@@ -62,7 +59,7 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
         set(&mut conditions, type_, text, state, cluster.generation, now);
     };
     put(READY, (reason, &message), &ready);
-    let member = index.members.get(name);
+    let member = index.member(name);
     if let Some((text, state)) = member.and_then(|member| clusterset_api(member, now)) {
         put(CLUSTERSET_API, (reason::SERVED, &text), &state);
     }
@@ -98,7 +95,7 @@ fn note_transition(conditions: &mut [Condition], type_: &str, since: Timestamp) 
 /// Returns the error in the Cluster or Secret of a member that stays engaged with its last valid
 /// connection.
 fn outdated(index: &Index, name: &ClusterName) -> Option<String> {
-    match &index.members.get(name)?.configuration {
+    match index.member(name)?.configuration() {
         Configuration::Outdated(why) => {
             Some(format!("{why}; until then its last connection is kept"))
         }
@@ -139,11 +136,11 @@ fn in_words(
 
 fn watched(index: &Index, name: &ClusterName) -> String {
     let mut text = "Services and EndpointSlices are watched".to_owned();
-    let suspended = index.members.get(name).map_or(0, suspended);
+    let suspended = index.member(name).map_or(0, suspended);
     if suspended > 0 {
         text.push_str(&format!("; {}", deletions_suspended(name, suspended)));
     }
-    let cluster = index.hub.clusters.get(name);
+    let cluster = index.cluster(name);
     let unreadable = cluster.map_or(&[][..], |cluster| &cluster.declared.unreadable);
     if !unreadable.is_empty() {
         text.push_str(&format!(

@@ -75,7 +75,7 @@ fn plan_imports(
         key,
         agreed: merged.as_ref().map(|merged| &merged.shape),
         unknown: unknown.as_deref(),
-        importer: index.hub.importer(key, now),
+        importer: index.importer(key, now),
     };
     let mut sets = ProviderSets::new(settings, exports, &constituents, now);
     let (imports, not_importing) = desired_imports(&source, &mut sets, now, outcomes);
@@ -107,7 +107,7 @@ fn concerns(index: &Index, key: &ServiceKey) -> bool {
     index.holders(key).any(|(_, member)| {
         member.export(key).is_some()
             || member.import(key).is_some()
-            || member.owns_clusterset(key, &derived, &index.hub.uid)
+            || member.owns_clusterset(key, &derived, index.hub_uid())
     })
 }
 
@@ -123,12 +123,12 @@ fn desired_imports<'a>(
 ) {
     let index = source.index;
     let (mut imports, mut not_importing) = (BTreeMap::new(), BTreeMap::new());
-    for (name, member) in &index.members {
+    for (name, member) in index.members() {
         let left_out = matches!(
             index.member_state(name),
             MemberState::LeftOut(_) | MemberState::NotJoined
         );
-        if left_out || index.hub.is_being_removed(name) {
+        if left_out || index.is_being_removed(name) {
             continue;
         }
         let served = match source.served(name, member) {

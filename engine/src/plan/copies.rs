@@ -324,13 +324,13 @@ fn not_exporting(index: &Index, key: &ServiceKey, provider: &str) -> Ruling {
     if let Some(unused) = Unused::everywhere(index, provider) {
         return Ruling::requested(Request::Unused(unused));
     }
-    let cluster = index.hub.clusters.get(provider);
+    let cluster = index.cluster(provider);
     let may_export = cluster.is_some_and(|cluster| cluster.may_export_from(&key.namespace));
     let is_left_out = matches!(index.member_state(provider), MemberState::LeftOut(_));
     if is_left_out || !may_export {
         return Ruling::requested(Request::NotProvider);
     }
-    let member = index.members.get(provider);
+    let member = index.member(provider);
     match member.and_then(Member::exports_absence) {
         Some(proof) => Ruling::Withdraw(Withdraw::Observed(Observation::NotExported, proof)),
         None => Ruling::Hold(Hold::Undecided),

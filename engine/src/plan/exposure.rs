@@ -58,8 +58,8 @@ pub fn expose(
     spec: &MultiClusterService,
     now: TimePoint,
 ) -> Exposed {
-    let lost = index.hub.lost.get(key);
-    if let Some(service) = index.hub.services.get(key) {
+    let lost = index.lost_service(key);
+    if let Some(service) = index.hub_service(key) {
         return expose_ports(index, grace, key, spec, service, now);
     }
     if let Some((service, since)) = lost.and_then(|lost| lost.service.as_ref()) {
@@ -94,7 +94,7 @@ fn forgotten_until(
     key: &ServiceKey,
     now: TimePoint,
 ) -> Option<TimePoint> {
-    let until = index.hub.evidence.listed_since?.after(grace);
+    let until = index.hub_listed_since()?.after(grace);
     (now < until && index.owns_native(key)).then_some(until)
 }
 
@@ -128,7 +128,7 @@ fn expose_ports(
             again_at: None,
         };
     }
-    let lost = index.hub.lost.get(key);
+    let lost = index.lost_service(key);
     let mut held = held_ports(lost, &missing, grace, now);
     for entry in missing.iter().filter(|entry| !was_lost(lost, entry)) {
         held.extend(forgotten_ports(index, grace, key, entry, now));
@@ -183,10 +183,9 @@ fn forgotten_ports(
         return Vec::new();
     };
     let services = index
-        .members
-        .values()
-        .filter_map(|member| member.service(key));
-    let own = services.filter(|service| service.is_delivered_by(&index.hub.uid));
+        .members()
+        .filter_map(|(_, member)| member.service(key));
+    let own = services.filter(|service| service.is_delivered_by(index.hub_uid()));
     let ports = own.flat_map(|service| &service.shape.ports);
     ports
         .filter(|shape| entry.means(&shape.port))

@@ -28,7 +28,7 @@ pub fn ambiguous<'a>(
     key: &ServiceKey,
     mut providers: impl Iterator<Item = &'a ClusterName>,
 ) -> Option<Ambiguous> {
-    let service = index.hub.services.get(key)?;
+    let service = index.hub_service(key)?;
     if service.shape.kind != ServiceKind::Headless {
         return None;
     }
@@ -36,7 +36,7 @@ pub fn ambiguous<'a>(
     let mut owners: HashMap<&str, &ClusterName> = HashMap::default();
     let mut shared = BTreeMap::new();
     for name in first_two.into_iter().chain(providers) {
-        let member = index.members.get(name).into_iter();
+        let member = index.member(name).into_iter();
         let sources = member.flat_map(|member| member.sources(key));
         let named = sources.filter(|(_, source)| source.has_hostnames());
         for (_, source) in named {

@@ -79,7 +79,7 @@ pub(super) fn report(
     now: TimePoint,
 ) -> Desired {
     let until = |lack: &Gap| {
-        let since = index.gaps.of(key, lack).unwrap_or(now);
+        let since = index.gap_since(key, lack).unwrap_or(now);
         since.after(PATIENCE)
     };
     let (old, new): (Vec<_>, Vec<_>) = gaps.iter().partition(|lack| until(lack) <= now);
@@ -157,7 +157,7 @@ impl Said<'_> {
     fn has_ready_endpoints(&self) -> bool {
         let mut providers = self.placement.providers();
         providers.any(|name| {
-            let member = self.index.members.get(name).into_iter();
+            let member = self.index.member(name).into_iter();
             let mut sources = member.flat_map(|member| member.sources(self.key));
             sources.any(|(_, source)| ready(source).next().is_some())
         })
@@ -165,9 +165,9 @@ impl Said<'_> {
 
     /// Describes the objects of causeway that remain, and the members that hold them.
     fn left(&self) -> Option<String> {
-        let hub = &self.index.hub.uid;
+        let hub = self.index.hub_uid();
         let those = |holds: &dyn Fn(&Member) -> bool| -> Vec<&str> {
-            let members = self.index.members.iter();
+            let members = self.index.members();
             let holders = members.filter(|(_, member)| holds(member));
             holders.map(|(name, _)| name.as_str()).collect()
         };
@@ -177,8 +177,7 @@ impl Said<'_> {
         });
         let slices = those(&|member| {
             let mut copies = member.copies(self.key);
-            copies
-                .any(|(_, copy)| *copy.view.hub == **hub && copy.view.exposure == Exposure::Native)
+            copies.any(|(_, copy)| *copy.view.hub == *hub && copy.view.exposure == Exposure::Native)
         });
         let kinds = [("its Service in", services), ("EndpointSlices in", slices)];
         let kinds: Vec<_> = kinds

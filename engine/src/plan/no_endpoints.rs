@@ -19,11 +19,7 @@ pub(super) fn are_unready<'a>(
 ) -> bool {
     let mut is_known = true;
     for name in providers {
-        match index
-            .members
-            .get(name)
-            .and_then(|member| member.has_ready(key))
-        {
+        match index.member(name).and_then(|member| member.has_ready(key)) {
             Some(true) => return false,
             Some(false) => {}
             None => is_known = false,

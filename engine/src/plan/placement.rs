@@ -48,7 +48,7 @@ pub fn place(index: &Index, spec: &MultiClusterService) -> Placement {
     let mut placement = Placement::default();
     let selections = [&spec.providers, &spec.consumers];
     let selects_all = selections.contains(&&ClusterSelection::All);
-    let known = selects_all.then(|| index.hub.clusters.keys());
+    let known = selects_all.then(|| index.cluster_names());
     let named = selections.into_iter().flat_map(ClusterSelection::named);
     for name in known.into_iter().flatten().chain(named) {
         let roles = Roles {

@@ -49,13 +49,13 @@ pub enum Unused {
 impl Unused {
     /// Returns the reason that holds for every service; `None` where services may use the cluster.
     pub fn everywhere(index: &Index, name: &ClusterName) -> Option<Self> {
-        let Some(cluster) = index.hub.clusters.get(name) else {
+        let Some(cluster) = index.cluster(name) else {
             return Some(Self::NotJoined);
         };
-        let is_duplicate = |member: &Member| member.refusals.duplicate.is_some();
+        let is_duplicate = |member: &Member| member.refusals().duplicate.is_some();
         match () {
             () if cluster.withdrawn => Some(Self::Drained),
-            () if index.members.get(name).is_some_and(is_duplicate) => Some(Self::Duplicate),
+            () if index.member(name).is_some_and(is_duplicate) => Some(Self::Duplicate),
             () if index.has_ttl_expired(name) => Some(Self::TtlExpired),
             () => None,
         }
@@ -100,7 +100,7 @@ impl ProviderUses {
         now: TimePoint,
     ) -> Self {
         let mut uses = Self::default();
-        let suspected = index.hub.evidence.suspected_clusters();
+        let suspected = index.suspected_clusters();
         let requested = policy.requested.unwrap_or(policy.default);
         let (patience, next) = match requested {
             Unreachable::Keep => (None, None),
@@ -149,7 +149,7 @@ impl ProviderUses {
         let is_known = |member: &Member| member.sources_are_known();
         match self.unused(name) {
             Some(why) => ProviderUse::Unused(why),
-            None if !index.members.get(name).is_some_and(is_known) => ProviderUse::Unknown,
+            None if !index.member(name).is_some_and(is_known) => ProviderUse::Unknown,
             None if self.standby.contains(name) => ProviderUse::Standby,
             None => ProviderUse::Used,
         }
@@ -167,7 +167,7 @@ impl ProviderUses {
         match self.get(index, name) {
             ProviderUse::Unused(why) => Err(why),
             ProviderUse::Unknown => Ok(None),
-            ProviderUse::Used | ProviderUse::Standby => Ok(index.members.get(name)),
+            ProviderUse::Used | ProviderUse::Standby => Ok(index.member(name)),
         }
     }
 }

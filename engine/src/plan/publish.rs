@@ -29,19 +29,19 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
     else {
         return;
     };
-    let Some(mcs) = index.hub.multi_cluster_services.get(key) else {
+    let Some(mcs) = index.multi_cluster_service(key) else {
         return;
     };
     let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
     for (name, desired) in members {
         let roles = native.placement.targets.get(name).copied();
-        let (roles, Some(member)) = (roles.unwrap_or_default(), index.members.get(name)) else {
+        let (roles, Some(member)) = (roles.unwrap_or_default(), index.member(name)) else {
             continue;
         };
         // KarmadaManaged Karmada nothing is begun.
         let goes_on =
             |ours: Option<Exposure>| native.karmada.is_none() || ours == Some(Exposure::Native);
-        let hub = &index.hub.uid;
+        let hub = index.hub_uid();
         let export = member.export(key).and_then(|export| export.exposure(hub));
         let import = member.import(key).and_then(|import| import.exposure(hub));
         if roles.provider && member.exports_followed().is_some() && goes_on(export) {

@@ -275,7 +275,7 @@ impl View<'_> {
     }
 
     fn member(&self, name: &ClusterName) -> Option<&Member> {
-        self.index.members.get(name)
+        self.index.member(name)
     }
 
     fn desired_member(&self, name: &ClusterName) -> Option<&DesiredMember> {

@@ -107,10 +107,7 @@ impl Request<'_> {
         };
         let before = Before {
             active: self.active_now(&tiers, member),
-            enough_since: self
-                .index
-                .tiers
-                .enough_since(self.key, self.exposure, consumer),
+            enough_since: self.index.enough_since(self.key, self.exposure, consumer),
         };
         tiers.settle(self.preference, before, self.now);
         Some(tiers)
@@ -160,10 +157,10 @@ impl Request<'_> {
     /// Returns the number of active tiers according to existing copies, except those of unknown
     /// providers, which stay as they are.
     fn active_now(&self, tiers: &Tiers, member: &Member) -> Option<usize> {
-        let hub = &self.index.hub.uid;
+        let hub = self.index.hub_uid();
         let copies = member.copies(self.key);
         let own = copies
-            .filter(|(_, copy)| copy.view.exposure == self.exposure && *copy.view.hub == **hub)
+            .filter(|(_, copy)| copy.view.exposure == self.exposure && *copy.view.hub == *hub)
             .filter_map(|(_, copy)| {
                 Some((copy.view.source_cluster.as_deref()?, copy.view.standby))
             });
@@ -190,7 +187,7 @@ impl Tiers {
         member: &Member,
     ) -> Self {
         let own = member.copies(key).filter(|(_, copy)| {
-            copy.view.exposure == Exposure::Clusterset && *copy.view.hub == *index.hub.uid
+            copy.view.exposure == Exposure::Clusterset && *copy.view.hub == *index.hub_uid()
         });
         let (mut ready, mut standby) = (TierState::new(None), TierState::new(None));
         for (_, copy) in own {
@@ -315,10 +312,7 @@ impl TierState {
 
 /// Whether a tier of a consumer takes a provider.
 fn takes(index: &Index, tier: &Tier, consumer: &ClusterName, provider: &ClusterName) -> bool {
-    let both = || {
-        let clusters = &index.hub.clusters;
-        Some((clusters.get(consumer)?, clusters.get(provider)?))
-    };
+    let both = || Some((index.cluster(consumer)?, index.cluster(provider)?));
     match tier {
         Tier::Local => provider == consumer,
         Tier::Cluster(name) => provider == name,
@@ -338,7 +332,7 @@ fn takes(index: &Index, tier: &Tier, consumer: &ClusterName, provider: &ClusterN
 
 /// Whether a consumer's data plane uses standby endpoints where no other is ready.
 fn uses_standby(index: &Index, consumer: &ClusterName, member: &Member) -> bool {
-    let cluster = index.hub.clusters.get(consumer);
+    let cluster = index.cluster(consumer);
     Capabilities::of(member).uses_standby() && cluster.is_none_or(|cluster| cluster.uses_standby)
 }
 

@@ -282,7 +282,7 @@ fn flapping_clusterset_watch_rewrites_each_status_at_most_twice() {
         };
         for _ in 0..10 {
             member_sees(&mut env, lost(), 3);
-            let member = &env.index.members["member1"];
+            let member = env.observed("member1");
             assert!(
                 member.exports_followed().is_none(),
                 "nothing is damped but statuses"
@@ -481,9 +481,9 @@ fn a_late_answer_does_not_bring_a_leaving_cluster_back() {
         crate::model::Ack::Cluster(leaving.into()),
         now,
     );
-    assert!(env.index.hub.clusters["member1"].gone);
+    assert!(env.index.cluster(&name("member1")).unwrap().gone);
     env.index.forget(&name("member1"));
-    assert!(!env.index.hub.clusters.contains_key("member1"));
+    assert!(env.index.cluster(&name("member1")).is_none());
 }
 
 #[test]

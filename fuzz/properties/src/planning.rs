@@ -242,7 +242,7 @@ impl Environment {
             &mut CopyCache::default(),
         );
         // One that is being deleted asks for nothing, whatever it says.
-        let object = self.index.hub().multi_cluster_service(&key);
+        let object = self.index.multi_cluster_service(&key);
         let spec = object.filter(|mcs| !mcs.is_deleting()).map(|mcs| &mcs.spec);
         if let Some(Err(errors)) = spec {
             assert!(
@@ -264,7 +264,7 @@ impl Environment {
         };
         let diff = diff(&desired, &self.index, &key, moment);
         assert!(
-            diff.writes.len() <= self.index.members().len() + 1,
+            diff.writes.len() <= self.index.member_names().len() + 1,
             "{diff:?}"
         );
         desired
@@ -272,7 +272,7 @@ impl Environment {
 
     fn plan_accepted(&self, change: &Change) {
         let key = ServiceKey::new(NAMESPACE, NAME);
-        let stored = self.index.hub().multi_cluster_service(&key);
+        let stored = self.index.multi_cluster_service(&key);
         let spec = stored.map(|mcs| &mcs.spec);
         assert!(
             matches!(spec, Some(Ok(_))),

@@ -10,7 +10,7 @@ const HELD: Duration = Duration::from_secs(61);
 
 /// Confirms by a lookup that the hub has no MultiClusterService.
 fn confirm(env: &mut Environment) -> &mut Environment {
-    env.index.hub.evidence.confirmed_gone.insert(key("foo"));
+    env.index.apply_confirmed_absence(key("foo"));
     env.index.mark(Item::Service(key("foo")));
     env.pass(HELD)
 }
@@ -63,7 +63,7 @@ fn a_deletion_that_a_process_finds_has_its_time_from_then_on() {
 fn a_member_that_is_not_engaged_yet_is_waited_for() {
     let mut env = provided();
     env.off_hub(Kind::Mcs, "foo").restart();
-    env.index.members.remove(&name("member2"));
+    env.index.stop_watching(&name("member2"));
     env.settle();
     assert!(env.mcs("foo").is_some(), "its Secret may be read next");
     env.engage("member2")

@@ -42,7 +42,7 @@ fn a_service_that_karmada_cannot_propagate_stays_ready_and_says_what_to_do() {
     env.on_hub(by_policy(labels::POLICY_IDS[0])).settle();
     // member3 has a Service of its own, which is no concern of causeway's.
     let clusters = [name("member2"), name("member3")].into();
-    env.index.hub.refused.insert(key("foo"), clusters);
+    env.index.note_propagation(&key("foo"), clusters);
     env.index.mark(crate::model::Item::Service(key("foo")));
     env.settle();
     assert_eq!(env.says("foo", "Ready"), format!("{READY}{ADVICE}"));

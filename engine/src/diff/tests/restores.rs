@@ -152,9 +152,7 @@ fn what_a_restored_hub_lists_counts_whatever_its_versions() {
     env.off_hub(Kind::Cluster, "member1").pass(CONFIRMED);
     assert!(
         env.index
-            .hub
-            .clusters
-            .keys()
+            .cluster_names()
             .all(|known| known.as_str() != "member1")
     );
     env.assert_at_rest();

@@ -56,7 +56,7 @@ fn an_initial_list_that_lacks_much_of_what_copies_record_counts_when_a_second_on
         let case = format!("{left} of {services}");
         let lost = 2 * (services - left);
         assert_eq!(deletions(&env), if suspended { 0 } else { lost }, "{case}");
-        let member = &env.index.members["member1"];
+        let member = env.observed("member1");
         assert_eq!(
             member.suspended_deletions().count,
             if suspended { services - left } else { 0 },
@@ -65,7 +65,7 @@ fn an_initial_list_that_lacks_much_of_what_copies_record_counts_when_a_second_on
         env.pass(LATER);
         assert_eq!(deletions(&env), lost, "{case}");
         assert_eq!(
-            env.index.members["member1"].suspended_deletions().count,
+            env.observed("member1").suspended_deletions().count,
             0,
             "{case}"
         );
@@ -127,10 +127,10 @@ fn a_cluster_that_copies_record_and_the_hubs_initial_list_lacks_is_unknown() {
     env.forgets("hub", Kind::Cluster, 0).restart();
     env.remembers().on_hub(cluster("member2")).pass(EARLY);
     assert_eq!(deletions(&env), 0);
-    assert_eq!(env.index.hub.suspended_deletions(), 1);
+    assert_eq!(env.index.hub_suspended_deletions(), 1);
     env.pass(LATER);
     assert_eq!(
-        (written(&env), env.index.hub.suspended_deletions()),
+        (written(&env), env.index.hub_suspended_deletions()),
         (Vec::new(), 0)
     );
 
@@ -176,7 +176,7 @@ fn a_person_confirms_the_deletions_that_are_suspended_and_no_later_ones() {
         .restart()
         .pass(EARLY);
     let (member, second) = (name("member1"), Duration::from_secs(1));
-    let suspended = env.index.members["member1"].suspended_deletions().since;
+    let suspended = env.observed("member1").suspended_deletions().since;
     let suspended = suspended.expect("something is suspended");
     let now = env.now();
     for (at, confirmed) in [
@@ -199,7 +199,7 @@ fn a_person_confirms_the_deletions_that_are_suspended_and_no_later_ones() {
     let said = cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
     env.on_hub(said).pass(2 * second);
     env.forgets("member1", Kind::Slice, 2).list("member1");
-    let member1 = &env.index.members["member1"];
+    let member1 = env.observed("member1");
     assert_eq!(member1.suspended_deletions().count, 22);
     assert!(
         !env.index.deletions_are_confirmed(&member, env.now()),

@@ -131,7 +131,7 @@ impl Agreement<'_> {
         }
         let of_service = self.explanation.diagnoses.iter();
         for left in of_service.filter(|one| one.reason == Reason::Leftovers) {
-            let members = self.env.index.members.keys();
+            let members = self.env.index.member_names();
             let mut named = members.filter(|name| left.message.contains(name.as_str()));
             let collected = named.find(|name| self.answers(name.as_str()));
             assert_eq!(collected, None, "{:#?}", self.explanation);

@@ -73,14 +73,14 @@ impl View<'_> {
         if self.clusterset.exports.is_empty() {
             return None;
         }
-        let members = self.index.members.values();
+        let members = self.index.members().map(|(_, member)| member);
         let due = members.filter_map(|member| member.reported_membership(self.now).1);
         due.min()
     }
 
     fn member(&self, name: &ClusterName) -> Option<&Member> {
         let synced = self.index.member_state(name) == MemberState::Synced;
-        self.index.members.get(name).filter(|_| synced)
+        self.index.member(name).filter(|_| synced)
     }
 
     fn export_status(
@@ -138,7 +138,7 @@ impl View<'_> {
         let of_ready = put(names::READY, (EXPORTED.0, &text), &ready);
         let of_ready = of_ready.filter(|event| event.reason != reason::PENDING);
         let events = of_valid.into_iter().chain(of_conflict).chain(of_ready);
-        let hub = &self.index.hub.uid;
+        let hub = self.index.hub_uid();
         match self.clusterset.precedences.get(name) {
             _ if validity == Validity::Leaving => precedence::put(None, hub, &mut conditions),
             None => {}
@@ -248,7 +248,7 @@ impl View<'_> {
         for (importer, desired) in imports {
             let member = self.member(importer).filter(|_| importer != name);
             let service = member.and_then(|member| member.service(derived));
-            let service = service.filter(|one| one.is_derived_for(self.key, &self.index.hub.uid));
+            let service = service.filter(|one| one.is_derived_for(self.key, self.index.hub_uid()));
             let found = service.and_then(|service| {
                 ignored::ignored(Exposure::Clusterset, importer, service, &desired.copies)
             });
@@ -330,7 +330,7 @@ impl View<'_> {
         if let Some(karmadas) = &self.clusterset.karmadas {
             return not_ready(reason::MANAGED_BY_KARMADA, karmadas.clone());
         }
-        let names = self.index.members.keys();
+        let names = self.index.member_names();
         let states = names.filter_map(|name| Some((name, self.imported_in(name)?)));
         let failed = match self.progress.values().any(Progress::is_fought) {
             true => reason::WRITE_CONFLICT,
@@ -410,7 +410,7 @@ impl View<'_> {
         let ImportPlan::Own(own) = &desired.import else {
             return self.status_taken_back(member, desired);
         };
-        let hub = &self.index.hub.uid;
+        let hub = self.index.hub_uid();
         let import = member.import(self.key);
         let import = import.filter(|import| !import.deleting && own.is_met_by(import, hub))?;
         let status = self.import_status_wanted(desired, own, import);
@@ -485,7 +485,7 @@ impl View<'_> {
 
 /// Whether a member has exports whose status does not report its removal yet.
 pub fn has_unreported_removal(index: &Index, name: &ClusterName) -> bool {
-    let member = index.members.get(name);
+    let member = index.member(name);
     let member = member.filter(|member| member.exports_followed().is_some());
     let Some(member) = member else {
         return false;
@@ -493,7 +493,7 @@ pub fn has_unreported_removal(index: &Index, name: &ClusterName) -> bool {
     let exports = member
         .clusterset_keys()
         .filter_map(|key| member.export(key));
-    let mut exports = exports.filter(|export| is_by_person(export, &index.hub.uid));
+    let mut exports = exports.filter(|export| is_by_person(export, index.hub_uid()));
     exports.any(|export| {
         let ready = names::find(&export.conditions, names::READY);
         ready.is_none_or(|ready| ready.reason != reason::NOT_JOINED)

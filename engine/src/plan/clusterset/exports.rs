@@ -82,11 +82,11 @@ pub fn gather<'a>(
     now: TimePoint,
 ) -> Exports<'a> {
     let mut exports = Exports {
-        unknown: index.hub.evidence.suspected_clusters().clone(),
+        unknown: index.suspected_clusters().clone(),
         ..Exports::default()
     };
     let mut found = Vec::new();
-    for (name, cluster) in &index.hub.clusters {
+    for (name, cluster) in index.clusters() {
         let out = matches!(index.member_state(name), MemberState::LeftOut(_));
         let drained = cluster.withdrawn;
         let is_duplicate = Unused::everywhere(index, name) == Some(Unused::Duplicate);
@@ -95,17 +95,17 @@ pub fn gather<'a>(
         }
         let may_export = cluster.may_export_from(&key.namespace);
         let known = |member: &&Member| member.exports_are_known();
-        let Some(member) = index.members.get(name).filter(known) else {
+        let Some(member) = index.member(name).filter(known) else {
             if !drained && may_export {
                 exports.unknown.insert(name.clone());
             }
             continue;
         };
-        let by_person = |export: &&ExportView| is_by_person(export, &index.hub.uid);
+        let by_person = |export: &&ExportView| is_by_person(export, index.hub_uid());
         let Some(export) = member.export(key).filter(by_person) else {
             continue;
         };
-        if index.hub.is_being_removed(name) {
+        if index.is_being_removed(name) {
             exports.leaving.insert(name.clone());
         }
         let service = member.service(key);
@@ -127,7 +127,7 @@ pub fn gather<'a>(
         }
         found.push((Claim::new(name, key, export), service, unused));
     }
-    exports.place(&found, settings.seal.as_ref(), &index.hub.uid, now);
+    exports.place(&found, settings.seal.as_ref(), index.hub_uid(), now);
     exports
 }
 
@@ -243,18 +243,15 @@ pub fn recorded_and_unknown(
 }
 
 fn recorded_exporters<'a>(index: &'a Index, key: &'a ServiceKey) -> impl Iterator<Item = &'a str> {
-    let imports = index
-        .members
-        .values()
-        .filter_map(|member| member.import(key));
+    let imports = index.members().filter_map(|(_, member)| member.import(key));
     let own =
-        imports.filter(|import| import.exposure(&index.hub.uid) == Some(Exposure::Clusterset));
+        imports.filter(|import| import.exposure(index.hub_uid()) == Some(Exposure::Clusterset));
     let clusters = own.flat_map(|import| &import.status.clusters);
     let clusters = clusters.map(|cluster| cluster.cluster.as_str());
-    let copies = index.members.values().flat_map(|member| member.copies(key));
+    let copies = index.members().flat_map(|(_, member)| member.copies(key));
     let of_copies = copies
         .filter(|(_, copy)| {
-            copy.view.exposure == Exposure::Clusterset && *copy.view.hub == *index.hub.uid
+            copy.view.exposure == Exposure::Clusterset && *copy.view.hub == *index.hub_uid()
         })
         .filter_map(|(_, copy)| copy.view.source_cluster.as_ref())
         .map(|cluster| &**cluster);

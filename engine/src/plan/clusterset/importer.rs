@@ -45,7 +45,7 @@ impl Importer<'_> {
             .member
             .import(self.key)
             .filter(|import| !import.deleting);
-        let hub = &self.index.hub.uid;
+        let hub = self.index.hub_uid();
         match (
             import.filter(|import| import.exposure(hub).is_none()),
             shape,
@@ -72,7 +72,7 @@ impl Importer<'_> {
     /// are not held if a Service that causeway did not derive has taken the derived name.
     fn left_over(&self, served: ServedImports) -> Option<DesiredImport> {
         let (key, derived) = (self.key, self.key.derived());
-        let hub = &self.index.hub.uid;
+        let hub = self.index.hub_uid();
         let is_held = self.source.unknown.is_some_and(|all| !all.is_empty());
         let is_there =
             self.member.import(key).is_some() || self.member.owns_clusterset(key, &derived, hub);
@@ -178,10 +178,11 @@ impl Importer<'_> {
         let import = self
             .member
             .import(self.key)
-            .filter(|import| import.exposure(&self.index.hub.uid).is_none())?;
+            .filter(|import| import.exposure(self.index.hub_uid()).is_none())?;
         let derived = self.key.derived();
         let service = self.member.service(&derived)?;
-        let is_derived = service.is_derived_for(self.key, &self.index.hub.uid) && !service.deleting;
+        let is_derived =
+            service.is_derived_for(self.key, self.index.hub_uid()) && !service.deleting;
         let addresses: Vec<&str> = service.cluster_ips.iter().map(|ip| &**ip).collect();
         if !is_derived || shape.headless {
             return None;
@@ -191,7 +192,7 @@ impl Importer<'_> {
     }
 
     fn service(&self, shape: &ImportShape, derived: &ServiceKey, owner: &str) -> DesiredService {
-        let hub = &self.index.hub.uid;
+        let hub = self.index.hub_uid();
         let observed = self.member.service(derived);
         if let Some(other) = observed.filter(|service| !service.is_derived_for(self.key, hub)) {
             return DesiredService::Conflict(import::conflict(self.key, derived, other, hub));
@@ -199,7 +200,7 @@ impl Importer<'_> {
         let import = self
             .member
             .import(self.key)
-            .filter(|import| import.exposure(&self.index.hub.uid) == Some(Exposure::Clusterset));
+            .filter(|import| import.exposure(self.index.hub_uid()) == Some(Exposure::Clusterset));
         let addresses = import.map(|import| import.spec.ips.as_slice());
         let addresses = addresses.filter(|addresses| !self.are_refused(addresses));
         let own = derived_service(
@@ -241,7 +242,7 @@ impl Importer<'_> {
         };
         let reference = import::owner_reference(self.key, served.version, import);
         let origin = Origin {
-            hub: &self.index.hub.uid,
+            hub: self.index.hub_uid(),
             owner,
             key: self.key,
             exposure: Exposure::Clusterset,

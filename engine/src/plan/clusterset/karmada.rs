@@ -114,7 +114,7 @@ pub(super) fn said(
 ) -> Option<String> {
     let names = |karmadas: bool| -> Vec<&str> {
         let is_one = |(name, import): &(&ClusterName, &DesiredImport)| {
-            import.karmadas == karmadas && index.hub.clusters.contains_key(*name)
+            import.karmadas == karmadas && index.cluster(name).is_some()
         };
         let those = imports.iter().filter(is_one);
         those.map(|(name, _)| name.as_str()).collect()

@@ -72,7 +72,7 @@ impl Source<'_> {
 
     /// Whether a member holds any object that causeway wrote for the import.
     fn is_held(&self, member: &Member) -> bool {
-        member.owns_clusterset(self.key, &self.key.derived(), &self.index.hub.uid)
+        member.owns_clusterset(self.key, &self.key.derived(), self.index.hub_uid())
     }
 
     /// Whether an import that a user created gets its Service although no export is known. While an
@@ -83,7 +83,7 @@ impl Source<'_> {
 
     /// Whether a list selects a member; those that export always import (enhancements#6329).
     fn selects(&self, consumers: &Consumers, name: &ClusterName, member: &Member) -> bool {
-        let cluster = self.index.hub.clusters.get(name);
+        let cluster = self.index.cluster(name);
         let is_selected = |selector: &ConsumerSelector| match selector {
             ConsumerSelector::Cluster(one) => one == name,
             ConsumerSelector::Region(region) => {
@@ -109,7 +109,7 @@ impl Source<'_> {
 
     fn own_import<'m>(&self, member: &'m Member) -> Option<&'m ImportView> {
         let import = member.import(self.key);
-        import.filter(|import| import.exposure(&self.index.hub.uid) == Some(Exposure::Clusterset))
+        import.filter(|import| import.exposure(self.index.hub_uid()) == Some(Exposure::Clusterset))
     }
 
     /// Returns the shape of a member's import. While an exporter is unknown it only grows from what
@@ -122,7 +122,7 @@ impl Source<'_> {
     }
 
     fn record(&self, member: &Member) -> Option<ImportShape> {
-        let hub = &self.index.hub.uid;
+        let hub = self.index.hub_uid();
         let derived = member.service(&self.key.derived());
         let derived = derived.filter(|service| service.is_derived_for(self.key, hub));
         import::record(self.own_import(member), derived)
@@ -213,7 +213,7 @@ impl<'a> ProviderSets<'a> {
         let uses = ProviderUses::of(index, self.settings, asked, exporters, self.now);
         let valid = self.constituents.iter().filter_map(|export| {
             let member = uses.member(index, export.cluster).ok()?;
-            let ranges = index.hub.ranges(export.cluster);
+            let ranges = index.ranges(export.cluster);
             let ports = export.service.ports();
             Some(Provider::new(export.cluster, member, ports, ranges))
         });

@@ -82,7 +82,7 @@ fn cluster_that_may_be_lost_is_not_unused() {
     // The first list after a restart lacks the second Cluster, of which member1 holds a copy.
     env.forgets("hub", Kind::Cluster, 1).restart();
     env.introduce("member1").list("member1").work();
-    let suspected = env.index.hub.evidence.suspected_clusters();
+    let suspected = env.index.suspected_clusters();
     assert!(suspected.contains(&name("member2")));
     assert_eq!(env.plan("foo").uses.unused(&name("member2")), None);
 }

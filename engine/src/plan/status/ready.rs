@@ -179,7 +179,7 @@ impl View<'_> {
             let names = names.join(", ");
             message.push_str(&format!("; standby, because out of reach: {names}"));
         }
-        let service = self.index.hub.services.get(self.key);
+        let service = self.index.hub_service(self.key);
         let unfollowed = not_followed(&self.mcs.failover, &self.mcs.misread, service);
         if let Some(what) = unfollowed {
             message.push_str(&format!("; not followed: {what}"));
@@ -206,7 +206,7 @@ impl View<'_> {
             message.push_str(&format!("; {}", advice(self.key, &clusters)));
         }
         message.push_str(&self.lost_copies());
-        if self.index.hub.hides_works(self.now) {
+        if self.index.hides_works(self.now) {
             message.push_str("; unknown whether Karmada manages it too (its Works cannot be read)");
         }
         message
@@ -255,7 +255,7 @@ impl View<'_> {
         let preference = self.mcs.failover.preference.as_ref();
         let tiers = preference.map(Preference::tiers).unwrap_or_default();
         let lacks = |tier: &Tier, name: &ClusterName| {
-            let cluster = self.index.hub.clusters.get(name);
+            let cluster = self.index.cluster(name);
             cluster.is_some_and(|cluster| match tier {
                 Tier::Region => cluster.region.is_none(),
                 Tier::Zone => cluster.zones.is_empty(),

@@ -507,7 +507,7 @@ fn conditions_that_others_keep_stay() {
 #[test]
 fn progress_of_an_unplanned_member_is_none() {
     let env = ready();
-    let mcs = &env.index.hub.multi_cluster_services[&key("foo")];
+    let mcs = env.index.multi_cluster_service(&key("foo")).unwrap();
     let mut progress = HashMap::default();
     progress.insert(
         name("member9"),

@@ -16,7 +16,7 @@ use super::records::forged;
 use crate::explain::tests::agreement::assert_agrees;
 use crate::fixtures::annotations::{annotations, located};
 use crate::fixtures::objects::{Kind, NAMESPACE, Object, export, import, mcs, service, slice};
-use crate::fixtures::{Environment, GRACE, env, key, name};
+use crate::fixtures::{Environment, GRACE, env, key};
 use crate::model::served::{ImportFields, ServedImports};
 use crate::model::{Item, ObjectId, Operation, Write};
 
@@ -421,7 +421,7 @@ impl Story {
             let get = |kind| self.env.members[*member].get(kind, NAMESPACE, "foo");
             let by_person = get(Kind::Export).is_some_and(|export| !is_ours(export));
             // Of a member whose initial lists suggest deletions it is not known what it exports, and no import may have recorded it yet.
-            let is_suspect = self.env.index.members[&name(member)].suspected_deletions() > 0;
+            let is_suspect = self.env.observed(member).suspected_deletions() > 0;
             let known = !is_suspect
                 && !self.disconnected.contains(member)
                 && !self.drained.contains(member);
@@ -464,7 +464,7 @@ fn rest(env: &mut Environment) {
     }
     env.pass(GRACE + GRACE);
     if std::mem::take(&mut env.looked_up).contains(&key("foo")) && env.mcs("foo").is_none() {
-        env.index.hub.evidence.confirmed_gone.insert(key("foo"));
+        env.index.apply_confirmed_absence(key("foo"));
         env.index.mark(Item::Service(key("foo")));
         env.pass(GRACE + GRACE);
     }

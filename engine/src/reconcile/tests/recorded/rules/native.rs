@@ -184,7 +184,7 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             let none = Signal::Listed(Vec::new());
             env.observe_hub(HubEvent::MultiClusterServices(none));
-            env.index.note_confirmed_gone(key("foo"));
+            env.index.apply_confirmed_absence(key("foo"));
         },
         left: "",
     },

@@ -1,0 +1,163 @@
+//! Queries of the observed state: everything that planning reads of it.
+
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use causeway::domain::{ClusterName, Ranges, ServiceKey};
+
+use super::Index;
+use super::gaps::Gap;
+use super::hub::manager::{Importer, Manager};
+use super::hub::{ClusterView, Lost, McsView};
+use super::member::Member;
+use super::service::ServiceView;
+use crate::model::TimePoint;
+use crate::model::slice::Exposure;
+
+impl Index {
+    /// Returns the hub's identity: the UID of its kube-system namespace.
+    pub fn hub_uid(&self) -> &str {
+        &self.hub.uid
+    }
+
+    /// Whether complete lists of the hub's MultiClusterServices, Services and Clusters were
+    /// observed. Until then absence proves nothing.
+    pub fn is_hub_listed(&self) -> bool {
+        self.hub.is_listed()
+    }
+
+    /// Returns the time since which absence from the hub's lists counts.
+    pub(crate) fn hub_listed_since(&self) -> Option<TimePoint> {
+        self.hub.evidence.listed_since
+    }
+
+    /// Returns the number of deletions that the hub's lists suggest and that do not count yet.
+    pub fn hub_suspended_deletions(&self) -> usize {
+        self.hub.suspended_deletions()
+    }
+
+    /// Returns the Cluster of that name, also while its removed member is being cleaned.
+    pub fn cluster(&self, name: &ClusterName) -> Option<&ClusterView> {
+        self.hub.clusters.get(name)
+    }
+
+    /// Lists the Clusters, including removed ones whose members have still to be cleaned.
+    pub(crate) fn clusters(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (&ClusterName, &ClusterView)> + Clone {
+        self.hub.clusters.iter()
+    }
+
+    /// Lists the names of [`Index::clusters`].
+    pub(crate) fn cluster_names(&self) -> impl ExactSizeIterator<Item = &ClusterName> + Clone {
+        self.hub.clusters.keys()
+    }
+
+    /// Whether the Cluster of that name is terminating or removed.
+    pub(crate) fn is_being_removed(&self, name: &ClusterName) -> bool {
+        self.hub.is_being_removed(name)
+    }
+
+    /// Returns the address ranges that the cluster may give to others.
+    pub(crate) fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
+        self.hub.ranges(name)
+    }
+
+    /// Returns the clusters that copies come from and that the hub's initial list lacks.
+    pub(crate) fn suspected_clusters(&self) -> &BTreeSet<ClusterName> {
+        self.hub.evidence.suspected_clusters()
+    }
+
+    /// Returns the MultiClusterService of that key.
+    pub fn multi_cluster_service(&self, key: &ServiceKey) -> Option<&McsView> {
+        self.hub.multi_cluster_services.get(key)
+    }
+
+    /// Lists the MultiClusterServices.
+    pub(crate) fn multi_cluster_services(&self) -> impl ExactSizeIterator<Item = &McsView> {
+        self.hub.multi_cluster_services.values()
+    }
+
+    /// Whether a MultiClusterService of that key exists.
+    pub fn exposes(&self, key: &ServiceKey) -> bool {
+        self.hub.exposes(key)
+    }
+
+    /// Whether a GET on the hub returned 404 for the MultiClusterService of that key.
+    pub(crate) fn is_absence_confirmed(&self, key: &ServiceKey) -> bool {
+        self.hub.evidence.confirmed_absent.contains(key)
+    }
+
+    /// Returns the number of MultiClusterServices that the hub's initial list lacks, if it is large.
+    pub(crate) fn suspected_services(&self) -> usize {
+        self.hub.evidence.suspected_services()
+    }
+
+    /// Returns the hub's Service of that key.
+    pub(crate) fn hub_service(&self, key: &ServiceKey) -> Option<&ServiceView> {
+        self.hub.services.get(key)
+    }
+
+    /// Returns the losses of the hub's Service of an exposed name.
+    pub(crate) fn lost_service(&self, key: &ServiceKey) -> Option<&Lost> {
+        self.hub.lost.get(key)
+    }
+
+    /// Returns the manager of the service: causeway or Karmada's controllers.
+    pub(crate) fn manager(&self, key: &ServiceKey, now: TimePoint) -> Manager<'_> {
+        self.hub.manager(key, now)
+    }
+
+    /// Returns the importer of the service: causeway or Karmada's controllers.
+    pub(crate) fn importer(&self, key: &ServiceKey, now: TimePoint) -> Importer {
+        self.hub.importer(key, now)
+    }
+
+    /// Whether services are planned although the services that Karmada manages are unknown.
+    pub(crate) fn hides_works(&self, now: TimePoint) -> bool {
+        self.hub.hides_works(now)
+    }
+
+    /// Returns the observed state of a member; `None` for one that is not engaged.
+    pub fn member<N: Ord + ?Sized>(&self, name: &N) -> Option<&Member>
+    where
+        ClusterName: Borrow<N>,
+    {
+        self.members.get(name)
+    }
+
+    /// Lists the engaged members.
+    pub(crate) fn members(&self) -> impl ExactSizeIterator<Item = (&ClusterName, &Member)> + Clone {
+        self.members.iter()
+    }
+
+    /// Lists the names of the engaged members.
+    pub fn member_names(&self) -> impl ExactSizeIterator<Item = &ClusterName> + Clone {
+        self.members.keys()
+    }
+
+    /// Returns the time since which a consumer lacks that object of a service that Karmada manages.
+    pub(crate) fn gap_since(&self, key: &ServiceKey, gap: &Gap) -> Option<TimePoint> {
+        self.gaps.of(key, gap)
+    }
+
+    /// Returns the time since which a slice disagrees with that of Kubernetes on readiness.
+    pub(crate) fn disagrees_since(
+        &self,
+        key: &ServiceKey,
+        slice: &(ClusterName, Arc<str>),
+    ) -> Option<TimePoint> {
+        self.disagreements.of(key, slice)
+    }
+
+    /// Returns the time since which the nearer tiers of a consumer have had enough ready endpoints.
+    pub(crate) fn enough_since(
+        &self,
+        key: &ServiceKey,
+        exposure: Exposure,
+        consumer: &ClusterName,
+    ) -> Option<TimePoint> {
+        self.tiers.enough_since(key, exposure, consumer)
+    }
+}
