@@ -34,7 +34,7 @@ impl RequestSpan {
     }
 
     /// The request was read.
-    pub(crate) fn read(&mut self, request: &Request<'_>) {
+    pub(crate) fn read(&mut self, request: &Request) {
         let Some(span) = &mut self.0 else { return };
         for (key, value) in [
             ("uid", &request.uid),
@@ -43,7 +43,7 @@ impl RequestSpan {
             ("name", &request.name),
         ] {
             if !value.is_empty() {
-                span.set(key, value.to_string());
+                span.set(key, value.clone());
             }
         }
         span.set("operation", request.operation);

@@ -1,12 +1,7 @@
-//! The wire: AdmissionReview v1 in, AdmissionReview v1 out.
+//! The wire format: AdmissionReview v1 in, AdmissionReview v1 out.
 //!
-//! Only what is validated is ever decoded; serde_json stops at 128 levels there, and skips everything else at any depth
-//! without recursion. An object that does not decode can be denied by the uid of its request.
-
-pub mod pruned;
-mod string_end;
-
-use std::borrow::Cow;
+//! The decoder decodes validated fields alone. serde_json skips the others at any depth, without
+//! recursion. A request whose object does not decode can still be denied by its uid.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -47,32 +42,32 @@ pub enum EnvelopeError {
     NoRequest,
 }
 
-/// `R` is how its request is read: as it is, or raw.
+/// AdmissionReview with a request of type `R`: decoded, or raw.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "R: Deserialize<'de>"))]
-struct Envelope<'a, R> {
-    #[serde(borrow, default)]
-    api_version: Cow<'a, str>,
-    #[serde(borrow, default)]
-    kind: Cow<'a, str>,
+#[serde(rename_all = "camelCase")]
+struct Envelope<R> {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
     #[serde(default = "Option::default")]
     request: Option<R>,
 }
 
-/// `O` is how its objects are read: decoded, or raw.
+/// Request of a review with objects of type `O`: decoded, or raw.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"))]
-struct Wire<'a, O> {
-    #[serde(borrow, default)]
-    uid: Cow<'a, str>,
-    #[serde(borrow, default, deserialize_with = "fields")]
-    kind: GroupVersionKind<'a>,
-    #[serde(borrow, default)]
-    sub_resource: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    name: Cow<'a, str>,
-    #[serde(borrow, default)]
-    namespace: Option<Cow<'a, str>>,
+#[serde(rename_all = "camelCase")]
+struct Wire<O> {
+    #[serde(default)]
+    uid: String,
+    #[serde(default, deserialize_with = "fields")]
+    kind: GroupVersionKind,
+    #[serde(default)]
+    sub_resource: Option<String>,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    namespace: Option<String>,
     operation: Operation,
     #[serde(default)]
     dry_run: Option<bool>,
@@ -82,49 +77,32 @@ struct Wire<'a, O> {
     old_object: Option<O>,
 }
 
-/// An AdmissionReview that decodes in one go.
-type Whole<'a> = Fields<Envelope<'a, Fields<Wire<'a, Fields<Object>>>>>;
+/// AdmissionReview that decodes in one pass.
+type Whole = Fields<Envelope<Fields<Wire<Fields<Object>>>>>;
 
 /// An admission request.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct Request {
     /// UID that the answer repeats.
-    pub uid: Cow<'a, str>,
+    pub uid: String,
     /// Operation: CREATE, UPDATE, DELETE or CONNECT.
     pub operation: &'static str,
-    /// The kind of the object.
-    pub kind: Cow<'a, str>,
-    /// The namespace, where there is one.
-    pub namespace: Cow<'a, str>,
-    /// The name, where there is one yet.
-    pub name: Cow<'a, str>,
+    /// Kind of the object.
+    pub kind: String,
+    /// Namespace; empty if there is none.
+    pub namespace: String,
+    /// Name; empty if the API server has not made one up yet.
+    pub name: String,
     /// Subject of the request.
     pub subject: Subject,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct GroupVersionKind<'a> {
-    #[serde(borrow, default)]
-    group: Cow<'a, str>,
-    #[serde(borrow, default)]
-    version: Cow<'a, str>,
-    #[serde(borrow, default)]
-    kind: Cow<'a, str>,
-}
-
-impl Request<'_> {
-    /// The request without the body that it was read from.
-    pub fn into_owned(self) -> Request<'static> {
-        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        Request {
-            uid: owned(self.uid),
-            operation: self.operation,
-            kind: owned(self.kind),
-            namespace: owned(self.namespace),
-            name: owned(self.name),
-            subject: self.subject,
-        }
-    }
+#[serde(default)]
+struct GroupVersionKind {
+    group: String,
+    version: String,
+    kind: String,
 }
 
 /// Subject of a request.
@@ -140,60 +118,38 @@ pub enum Subject {
     Change(Box<Change>),
 }
 
-/// From so many bytes on it pays to look for what can be left out.
-const LARGE: usize = 8 * 1024;
-
-/// Reads the envelope of a request.
+/// Decodes the body of a request.
 ///
 /// # Errors
-/// [`EnvelopeError`] where it is no AdmissionReview v1 with a uid.
-pub fn read(body: &[u8]) -> Result<Request<'_>, EnvelopeError> {
+/// [`EnvelopeError`] if it is no AdmissionReview v1 with a uid.
+pub fn read(body: &[u8]) -> Result<Request, EnvelopeError> {
     let text = std::str::from_utf8(body)?;
-    if text.len() >= LARGE
-        && let Some(request) = pruned::pruned(text).as_deref().and_then(read_pruned)
-    {
-        return Ok(request);
-    }
-    read_in_full(text)
-}
-
-/// A request without what is not read; `None` where anything is wrong with it.
-pub fn read_pruned(text: &str) -> Option<Request<'static>> {
-    let Fields(envelope) = serde_json::from_str::<Whole<'_>>(text).ok()?;
-    let Fields(wire) = envelope.request().ok()?;
-    Some(request(wire).ok()?.into_owned())
-}
-
-/// As [`read`], but whatever is in the review.
-///
-/// # Errors
-/// As those of [`read`].
-pub fn read_in_full(text: &str) -> Result<Request<'_>, EnvelopeError> {
-    // What an API server sends decodes in one go. Where that fails the parts are read one by one, to tell what is wrong.
-    if let Ok(Fields(envelope)) = serde_json::from_str::<Whole<'_>>(text) {
+    // What an API server sends decodes in one pass. If that fails, the parts are decoded one by
+    // one, to find the wrong one.
+    if let Ok(Fields(envelope)) = serde_json::from_str::<Whole>(text) {
         let Fields(wire) = envelope.request()?;
         return request(wire);
     }
-    let Fields(envelope): Fields<Envelope<'_, &RawValue>> = serde_json::from_str(text)?;
+    let Fields(envelope): Fields<Envelope<&RawValue>> = serde_json::from_str(text)?;
     let raw = envelope.request()?;
-    let Fields(wire): Fields<Wire<'_, &RawValue>> = serde_json::from_str(raw.get())?;
+    let Fields(wire): Fields<Wire<&RawValue>> = serde_json::from_str(raw.get())?;
     request(wire)
 }
 
-impl<R> Envelope<'_, R> {
-    /// The request of an AdmissionReview v1.
+impl<R> Envelope<R> {
+    /// Returns the request of an AdmissionReview v1.
     fn request(self) -> Result<R, EnvelopeError> {
         if self.api_version != META_API_VERSION_V1 || self.kind != META_KIND {
             return Err(EnvelopeError::Version {
-                api_version: self.api_version.into_owned(),
-                kind: self.kind.into_owned(),
+                api_version: self.api_version,
+                kind: self.kind,
             });
         }
         self.request.ok_or(EnvelopeError::NoRequest)
     }
 }
 
-fn request<'a>(mut wire: Wire<'a, impl Piece>) -> Result<Request<'a>, EnvelopeError> {
+fn request(mut wire: Wire<impl Piece>) -> Result<Request, EnvelopeError> {
     if wire.uid.is_empty() {
         return Err(EnvelopeError::NoRequest);
     }
@@ -268,7 +224,7 @@ impl Piece for &RawValue {
     }
 }
 
-impl<O: Piece> Wire<'_, O> {
+impl<O: Piece> Wire<O> {
     /// Takes out what the request is about, as far as it is validated.
     fn subject(&mut self) -> Subject {
         if matches!(self.operation, Operation::Delete | Operation::Connect) {
@@ -304,11 +260,11 @@ impl<O: Piece> Wire<'_, O> {
 
     fn change(&self, mut object: Object, stored: Stored) -> Change {
         if object.metadata.name.is_empty() {
-            object.metadata.name = self.name.clone().into_owned();
+            object.metadata.name = self.name.clone();
         }
         Change {
-            uid: self.uid.clone().into_owned(),
-            namespace: self.namespace.clone().unwrap_or_default().into_owned(),
+            uid: self.uid.clone(),
+            namespace: self.namespace.clone().unwrap_or_default(),
             dry_run: self.dry_run.unwrap_or_default(),
             object,
             stored,
@@ -466,79 +422,4 @@ pub fn answer(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Erro
         kind: META_KIND,
         response,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    const LONG: &str = "a text that is long enough to be left out, where nothing reads it";
-
-    /// A review whose every text is long, but for those by which it is one.
-    fn review() -> String {
-        let labels = json!({"multiclusterservice.karmada.io/permanent-id": LONG, "other": LONG});
-        let annotations = json!({
-            "mcs.causeway.dev/prefer": LONG,
-            "mcs.causeway.dev/min-ready": LONG,
-            "mcs.causeway.dev/unreachable": LONG,
-            "kubectl.kubernetes.io/last-applied-configuration": "{\"a\":\"\\n\u{e9}\"}".repeat(LARGE / 8),
-        });
-        let metadata = json!({
-            "name": LONG, "generateName": LONG, "labels": labels, "annotations": annotations,
-            "deletionTimestamp": LONG, "managedFields": [{"manager": LONG}],
-        });
-        let named = json!([{"name": LONG}]);
-        let spec = json!({
-            "types": [LONG], "ports": [{"name": LONG, "port": 80}], "providerClusters": named,
-            "consumerClusters": named, "range": {"clusterNames": [LONG]},
-            "serviceProvisionClusters": [LONG], "serviceConsumptionClusters": [LONG],
-        });
-        let object = json!({"apiVersion": LONG, "kind": LONG, "metadata": metadata, "spec": spec});
-        json!({
-            "apiVersion": META_API_VERSION_V1, "kind": META_KIND,
-            "request": {
-                "uid": LONG, "name": LONG, "namespace": LONG, "operation": "UPDATE", "dryRun": true,
-                "kind": {"group": GROUP, "version": VERSION, "kind": KIND},
-                "object": object, "oldObject": object, "userInfo": {"username": LONG},
-            },
-        })
-        .to_string()
-    }
-
-    #[test]
-    fn a_large_review_says_what_it_says_in_full() {
-        let review = review();
-        assert!(review.len() >= LARGE);
-        let pruned = pruned::pruned(&review).expect("JSON");
-        assert!(pruned.len() < LARGE, "{pruned}");
-        let request = read_pruned(&pruned).expect("a request");
-        let full = read_in_full(&review).expect("a request");
-        assert!(matches!(full.subject, Subject::Change(_)), "{full:?}");
-        assert_eq!(format!("{request:?}"), format!("{full:?}"));
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_large_review_is_said_as_in_full() {
-        let review = review();
-        for (from, to) in [
-            ("\"dryRun\":true", "\"dryRun\":1"),
-            ("\"port\":80", "\"port\":\"80\""),
-            ("\"operation\":\"UPDATE\"", "\"operation\":\"\""),
-            ("AdmissionReview", "Review"),
-            ("\"userInfo\":", "\"userInfo\""),
-            ("\"manager\":\"a text", "\"manager\":\"a\ntext"),
-            ("\"manager\":\"a text", "\"manager\":\"a \\xtext"),
-        ] {
-            assert!(review.contains(from), "{from}");
-            let wrong = review.replace(from, to);
-            let said = |read: Result<Request<'_>, EnvelopeError>| match read {
-                Ok(request) => format!("{request:?}"),
-                Err(error) => error.to_string(),
-            };
-            let (read, full) = (read(wrong.as_bytes()), read_in_full(&wrong));
-            assert_eq!(said(read), said(full), "{to}");
-        }
-    }
 }

@@ -250,13 +250,10 @@ impl Webhook {
     }
 
     /// Decodes a large body on a thread that serves nobody else. Few do at one time.
-    async fn read_aside(
-        &self,
-        body: Bytes,
-    ) -> Result<review::Request<'static>, review::EnvelopeError> {
+    async fn read_aside(&self, body: Bytes) -> Result<review::Request, review::EnvelopeError> {
         let decoder = self.limiter.decoder().await;
         let decoding = tokio::task::spawn_blocking(move || {
-            let read = review::read(&body).map(review::Request::into_owned);
+            let read = review::read(&body);
             drop(decoder);
             read
         });

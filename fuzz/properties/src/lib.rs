@@ -15,7 +15,6 @@ pub mod admission;
 pub mod envelope;
 pub mod mutation;
 pub mod planning;
-mod pruning;
 pub mod schema;
 mod server;
 mod vocabulary;
