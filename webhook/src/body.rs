@@ -1,17 +1,19 @@
 //! Bodies: read whole, within bounds of size, time and memory.
+//!
+//! axum's limit of a body bounds its size alone. Here a large body waits for the memory that it
+//! needs, and a connection that must close cuts it off with an answer.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::pin;
+use std::task::Poll;
 
-use bytes::{Buf, BufMut, Bytes};
-use http_body_util::{LengthLimitError, Limited};
-use hyper::body::Body;
+use axum::body::Body;
+use axum::{BoxError, body::HttpBody};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::connections::{Phase, Progress};
 use crate::limits::{BODY_MAX, Permit};
-
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Reason why a request has no body.
 #[derive(Debug, thiserror::Error)]
@@ -26,33 +28,48 @@ pub(crate) enum BodyError {
     Broken(#[source] BoxError),
 }
 
-/// Reads a body of that declared length. A large one may have to wait for others.
-pub(crate) async fn read<B>(
-    body: B,
-    declared: Option<usize>,
+/// Reads a body. A large one may have to wait for others.
+pub(crate) async fn read(
+    body: Body,
     progress: &Progress,
     permit: &mut Permit<'_>,
-) -> Result<Bytes, BodyError>
-where
-    B: Body<Error: Into<BoxError>>,
-{
-    let mut body = pin!(Limited::new(body, BODY_MAX));
+) -> Result<Bytes, BodyError> {
+    let declared = body.size_hint().upper();
+    let declared = declared.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    if declared.is_some_and(|bytes| bytes > BODY_MAX) {
+        return Err(BodyError::TooLarge);
+    }
+    let mut body = Limited::new(body, BODY_MAX);
     let mut read = Vec::new();
-    while let Some(data) = poll_fn(|context| next(body.as_mut(), progress, context)).await? {
-        let length = read.len() + data.remaining();
+    loop {
+        let frame = unless_cut(progress, body.frame()).await;
+        let Some(frame) = frame.ok_or(BodyError::Slow)? else {
+            break;
+        };
+        let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
+            true => BodyError::TooLarge,
+            false => BodyError::Broken(error),
+        })?;
+        // Trailers are ignored.
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        let length = read.len() + data.len();
         progress.received(length);
         if !permit.covers(length) {
             let bytes = declared.unwrap_or(BODY_MAX);
             wait_for_room(bytes, progress, permit).await?;
             read.reserve_exact(bytes.saturating_sub(read.len()));
         }
-        read.put(data);
+        read.extend_from_slice(&data);
     }
+    progress.body_read();
     Ok(read.into())
 }
 
-/// Waits until a body of so many bytes may be held; meanwhile nothing of it is read. A request that has waited for too long is
-/// rejected, to be repeated, also where room comes in that moment: its body would count as one that did not arrive in time.
+/// Waits until a body of at most `bytes` fits into the budget. Nothing of it is read meanwhile.
+/// After the time limit the answer is that there is no room, even if there is room by then: the
+/// body would count as one that did not arrive in time.
 async fn wait_for_room(
     bytes: usize,
     progress: &Progress,
@@ -62,47 +79,25 @@ async fn wait_for_room(
         return Ok(());
     }
     progress.enter(Phase::Wait);
-    let mut reserving = pin!(permit.reserve(bytes));
-    let reserved = poll_fn(|context| {
-        if progress.is_body_cut() {
-            return Poll::Ready(None);
-        }
-        reserving.as_mut().poll(context)
-    })
-    .await;
-    if reserved.is_none() {
+    let reserved = unless_cut(progress, permit.reserve(bytes)).await;
+    if progress.is_body_cut() {
         return Err(BodyError::NoRoom);
     }
-    permit.hold(reserved);
+    permit.hold(reserved.flatten());
     progress.enter(Phase::Body);
     Ok(())
 }
 
-/// The next piece of data; `None` at the end. What has arrived counts also where the rest is cut off in that moment.
-fn next<B>(
-    mut body: Pin<&mut Limited<B>>,
-    progress: &Progress,
-    context: &mut Context<'_>,
-) -> Poll<Result<Option<B::Data>, BodyError>>
-where
-    B: Body<Error: Into<BoxError>>,
-{
-    loop {
-        match body.as_mut().poll_frame(context) {
-            Poll::Ready(None) => return Poll::Ready(Ok(None)),
-            Poll::Ready(Some(Err(error))) if error.is::<LengthLimitError>() => {
-                return Poll::Ready(Err(BodyError::TooLarge));
-            }
-            Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(BodyError::Broken(error))),
-            Poll::Ready(Some(Ok(frame))) => {
-                if let Ok(data) = frame.into_data() {
-                    return Poll::Ready(Ok(Some(data)));
-                }
-            }
-            Poll::Pending if progress.is_body_cut() => return Poll::Ready(Err(BodyError::Slow)),
-            Poll::Pending => return Poll::Pending,
-        }
-    }
+/// Awaits a future; `None` if the body is cut off before. The connection, which cuts it off, polls
+/// it next.
+async fn unless_cut<F: Future>(progress: &Progress, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if progress.is_body_cut() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 #[cfg(test)]

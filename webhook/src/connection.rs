@@ -1,6 +1,5 @@
 //! One connection, from its first byte to its last.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -8,8 +7,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use axum::Router;
 use causeway::process::supervise::Tasks;
+use futures::TryFutureExt;
+use http::Request;
 use http::header::{CONNECTION, HeaderValue};
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -18,11 +21,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tower::ServiceExt;
 
 use crate::connections::{Close, Phase, Progress, Slot};
 use crate::drain::Drain;
 use crate::metrics::ConnectionRejection;
-use crate::service::Webhook;
 
 /// Maximum bytes of a request head (one of an API server has a few hundred), and of one read.
 const HEAD_MAX: usize = 16 * 1024;
@@ -54,7 +57,7 @@ enum Ended {
 /// A connection that was accepted.
 pub(crate) struct Connection {
     pub(crate) tls: TlsAcceptor,
-    pub(crate) webhook: Arc<Webhook>,
+    pub(crate) router: Router,
     pub(crate) drain: Drain,
     pub(crate) tasks: Tasks,
     pub(crate) peer: SocketAddr,
@@ -93,9 +96,7 @@ impl Connection {
         let progress = self.slot.progress();
         stream.set_nodelay(true)?;
         if !begins_tls(&stream, progress).await? {
-            self.webhook
-                .metrics()
-                .connection_rejected(ConnectionRejection::PlainHttp);
+            self.slot.rejected(ConnectionRejection::PlainHttp);
             end(&mut stream, PLAIN_HTTP, progress).await?;
             return Err(Ended::PlainHttp);
         }
@@ -103,9 +104,7 @@ impl Connection {
         match unless_closed(progress, handshake).await? {
             Ok(stream) => Ok(Some(stream)),
             Err((error, mut stream)) => {
-                self.webhook
-                    .metrics()
-                    .connection_rejected(ConnectionRejection::Handshake);
+                self.slot.rejected(ConnectionRejection::Handshake);
                 tracing::debug!(peer = %self.peer, %error, "TLS handshake failed");
                 // The alert that says why is on its way; a reset would overtake it.
                 end(&mut stream, b"", progress).await?;
@@ -120,18 +119,20 @@ impl Connection {
         T: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let progress = self.slot.progress();
-        let service = service_fn(move |request| async move {
-            progress.request_begins();
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            progress.request_begins(!request.body().is_end_stream());
             if self.tasks.is_terminating() {
                 self.drain.request_arrived();
             }
-            let mut response = self.webhook.respond(request, progress).await;
-            if self.tasks.is_terminating() {
-                let close = HeaderValue::from_static("close");
-                response.headers_mut().insert(CONNECTION, close);
-            }
-            progress.enter(Phase::Send);
-            Ok::<_, Infallible>(response)
+            request.extensions_mut().insert(Arc::clone(progress));
+            self.router.clone().oneshot(request).map_ok(|mut response| {
+                if self.tasks.is_terminating() {
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(CONNECTION, close);
+                }
+                progress.enter(Phase::Send);
+                response
+            })
         });
         let stream = ProgressStream {
             stream,

@@ -165,10 +165,11 @@ impl Progress {
         self.state.lock().phase
     }
 
-    /// A request head is complete.
-    pub(crate) fn request_begins(&self) {
+    /// Begins a request, whose head is complete.
+    pub(crate) fn request_begins(&self, has_body: bool) {
         self.received(0);
         self.enter(Phase::Body);
+        self.state.lock().is_body_unread = has_body;
     }
 
     /// So much of the body has arrived in all.
@@ -186,12 +187,12 @@ impl Progress {
         self.state.lock().is_body_cut = true;
     }
 
-    /// A request was answered before all of it had arrived.
-    pub(crate) fn leave_body_unread(&self) {
-        self.state.lock().is_body_unread = true;
+    /// Records that the body has been read to its end.
+    pub(crate) fn body_read(&self) {
+        self.state.lock().is_body_unread = false;
     }
 
-    /// Whether a request was answered before all of it had arrived.
+    /// Whether part of the last request has not been read.
     pub(crate) fn is_body_unread(&self) -> bool {
         self.state.lock().is_body_unread
     }
@@ -249,6 +250,11 @@ pub(crate) struct Slot {
 impl Slot {
     pub(crate) fn progress(&self) -> &Arc<Progress> {
         &self.progress
+    }
+
+    /// Counts a connection that the webhook rejects.
+    pub(crate) fn rejected(&self, why: ConnectionRejection) {
+        self.connections.metrics.connection_rejected(why);
     }
 }
 

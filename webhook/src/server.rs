@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use causeway::process::supervise::Tasks;
 use futures::FutureExt;
 use rustls::ServerConfig;
@@ -19,9 +20,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection::Connection;
-use crate::connections::TICK;
+use crate::connections::{Connections, TICK};
 use crate::drain::Drain;
-use crate::service::Webhook;
+use crate::service::{Webhook, router};
 
 /// Pause after accepting a connection failed, as it does when file descriptors run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -39,7 +40,8 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     tls: TlsAcceptor,
-    webhook: Arc<Webhook>,
+    router: Router,
+    connections: Arc<Connections>,
     drain: Drain,
 }
 
@@ -65,7 +67,8 @@ impl Server {
             listener,
             address,
             tls: TlsAcceptor::from(Arc::new(tls)),
-            webhook: Arc::new(webhook),
+            connections: Arc::clone(webhook.connections()),
+            router: router(Arc::new(webhook)),
             drain: Drain::default(),
         })
     }
@@ -83,7 +86,7 @@ impl Server {
     /// Serves until the shutdown, and then until the requests in flight are answered.
     pub async fn run(self, tasks: Tasks) {
         let shutdown = tasks.shutdown();
-        let connections = Arc::clone(self.webhook.connections());
+        let connections = Arc::clone(&self.connections);
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -108,7 +111,7 @@ impl Server {
     }
 
     async fn accepted(&self, accepted: io::Result<(TcpStream, SocketAddr)>, tasks: &Tasks) {
-        let connections = self.webhook.connections();
+        let connections = &self.connections;
         match accepted {
             Ok((stream, peer)) => {
                 // Without a slot the stream is dropped, which closes it.
@@ -117,7 +120,7 @@ impl Server {
                 };
                 let connection = Connection {
                     tls: self.tls.clone(),
-                    webhook: Arc::clone(&self.webhook),
+                    router: self.router.clone(),
                     drain: self.drain.clone(),
                     tasks: tasks.clone(),
                     peer,

@@ -1,97 +1,156 @@
-//! HTTP: which requests are admission requests at all, and how they are answered.
+//! HTTP: the routes of the webhook, the checks of a request, and the answers.
+//!
+//! axum routes requests and encodes responses. The limits are not layers of tower, because a layer
+//! rejects the newest request; [`Limiter`] and [`Connections`] evict the slowest one. The
+//! `Limiter` also has a body wait for the memory that it needs.
 
 use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use causeway::process::supervise::{Tasks, with_causes};
 use causeway::process::traces::Tracer;
-use http::header::{
-    ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER,
-};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::Full;
-use hyper::body::Body;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{HeaderMap, Method, StatusCode};
 
-use crate::body::{self, BodyError, BoxError};
+use crate::body::{self, BodyError};
 use crate::connections::{Connections, Phase, Progress};
 use crate::decide::{self, Change, Decision, Denial, Impact, Policy, PreparedChange};
 use crate::hub::{Hub, HubError};
-use crate::limits::{BODY_MAX, Limiter, Limits, Permit};
+use crate::limits::{Limiter, Limits};
 use crate::metrics::{Call, Metrics, Outcome, RequestRejection};
 use crate::request_span::RequestSpan;
-use crate::review::{self, Status, Subject};
+use crate::review::{self, EnvelopeError, Status, Subject};
 
-/// Minimum length, in bytes, of a body that is decoded aside.
+/// Minimum size, in bytes, of a body that is decoded on a thread of its own.
 const LARGE: usize = 64 * 1024;
+
+/// Duration from which on a request is logged as slow.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// Reason why a request gets no decision.
 #[derive(Debug, thiserror::Error)]
-enum DecideError {
+enum RequestError {
+    #[error("{0} is not served; /mutate and /validate are")]
+    Path(String),
+    #[error("{0} is not served; POST is")]
+    Method(Method),
+    #[error("a body with a content encoding is not read; send plain JSON")]
+    ContentEncoding,
+    #[error("the content type must be application/json")]
+    ContentType,
+    #[error("too many requests at one time; try again")]
+    Busy,
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    #[error(transparent)]
+    Envelope(#[from] EnvelopeError),
     #[error(transparent)]
     Hub(#[from] HubError),
     #[error("the answer could not be written: {0}")]
     Answer(#[from] serde_json::Error),
     #[error("the hub changed while the request was validated; try again")]
-    Undecided,
+    HubChanged,
     #[error("an internal error; the log of the webhook has it")]
     Panicked,
 }
 
-impl DecideError {
+impl RequestError {
+    /// Returns the code of the answer, and Kubernetes' reason for it.
     fn status(&self) -> (StatusCode, &'static str) {
         match self {
+            Self::Path(_) => (StatusCode::NOT_FOUND, "NotFound"),
+            Self::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+            Self::ContentEncoding | Self::ContentType => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType")
+            }
+            Self::Busy | Self::Body(BodyError::NoRoom) | Self::Hub(HubError::Busy) => {
+                (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests")
+            }
+            Self::Body(BodyError::TooLarge) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge")
+            }
+            Self::Body(BodyError::Slow) => (StatusCode::REQUEST_TIMEOUT, "Timeout"),
+            Self::Body(BodyError::Broken(_)) | Self::Envelope(_) => {
+                (StatusCode::BAD_REQUEST, "BadRequest")
+            }
             Self::Hub(_) => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
-        }
-    }
-}
-
-/// Rejection of a request before it is validated.
-struct Rejection {
-    code: StatusCode,
-    reason: &'static str,
-    message: String,
-}
-
-impl Rejection {
-    fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
+            Self::Answer(_) | Self::HubChanged | Self::Panicked => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "InternalError")
+            }
         }
     }
 
-    fn counted_as(&self) -> RequestRejection {
-        match self.code {
+    /// Returns the reason that is counted; `None` if the webhook failed, not the request.
+    fn rejection(&self) -> Option<RequestRejection> {
+        Some(match self.status().0 {
             StatusCode::PAYLOAD_TOO_LARGE => RequestRejection::TooLarge,
             StatusCode::REQUEST_TIMEOUT => RequestRejection::Slow,
             StatusCode::TOO_MANY_REQUESTS => RequestRejection::Busy,
+            code if code.is_server_error() => return None,
             _ => RequestRejection::Malformed,
+        })
+    }
+}
+
+impl IntoResponse for RequestError {
+    /// Answers with a Status of Kubernetes. After an error failurePolicy decides.
+    fn into_response(self) -> Response {
+        let (code, reason) = self.status();
+        let status = Status::new(code.as_u16(), reason, with_causes(&self));
+        let mut response = (code, Json(status)).into_response();
+        if code == StatusCode::TOO_MANY_REQUESTS {
+            // An API server repeats the call after this time, as often as its own deadline allows.
+            let seconds = HeaderValue::from_static("1");
+            response.headers_mut().insert(RETRY_AFTER, seconds);
         }
-    }
-
-    fn response(self) -> Response<Full<Bytes>> {
-        let status = Status::new(self.code.as_u16(), self.reason, self.message);
-        json(self.code, serde_json::to_vec(&status).unwrap_or_default())
+        response
     }
 }
 
-impl From<BodyError> for Rejection {
-    fn from(error: BodyError) -> Self {
-        let (code, reason) = match error {
-            BodyError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
-            BodyError::NoRoom => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
-            BodyError::Slow => (StatusCode::REQUEST_TIMEOUT, "Timeout"),
-            BodyError::Broken(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
-        };
-        Self::new(code, reason, with_causes(&error))
-    }
+/// Returns the router. A request carries the [`Progress`] of its connection as an extension.
+pub fn router(webhook: Arc<Webhook>) -> Router {
+    Router::new()
+        .route("/mutate", post(mutate))
+        .route("/validate", post(validate))
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(not_found)
+        .with_state(webhook)
 }
 
-/// The webhook: requests in, responses out.
+async fn mutate(
+    State(webhook): State<Arc<Webhook>>,
+    Extension(progress): Extension<Arc<Progress>>,
+    request: Request,
+) -> Response {
+    webhook.respond(Call::Mutate, request, &progress).await
+}
+
+async fn validate(
+    State(webhook): State<Arc<Webhook>>,
+    Extension(progress): Extension<Arc<Progress>>,
+    request: Request,
+) -> Response {
+    webhook.respond(Call::Validate, request, &progress).await
+}
+
+async fn method_not_allowed(State(webhook): State<Arc<Webhook>>, method: Method) -> Response {
+    webhook
+        .metrics
+        .request_rejected(RequestRejection::Malformed);
+    RequestError::Method(method).into_response()
+}
+
+async fn not_found(request: Request) -> RequestError {
+    RequestError::Path(request.uri().path().to_owned())
+}
+
+/// The webhook: decides about requests within its limits.
 pub struct Webhook {
     hub: Hub,
     policy: Policy,
@@ -103,7 +162,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// A webhook that decides by that policy and what it observes of the hub, within the limits.
+    /// Creates a webhook that sends no traces.
     pub fn new(hub: Hub, policy: Policy, limits: &Limits, metrics: Metrics, tasks: Tasks) -> Self {
         Self {
             hub,
@@ -116,7 +175,7 @@ impl Webhook {
         }
     }
 
-    /// Requests get spans of that tracer.
+    /// Sends the spans of requests to a tracer.
     #[must_use]
     pub fn traced(self, tracer: Tracer) -> Self {
         Self { tracer, ..self }
@@ -126,43 +185,30 @@ impl Webhook {
         &self.connections
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
-    /// Answers a request, whatever it is, and reports to `progress` how far that is. A panic is an answer of 500.
-    pub async fn respond<B>(
-        &self,
-        request: Request<B>,
-        progress: &Progress,
-    ) -> Response<Full<Bytes>>
-    where
-        B: Body<Error: Into<BoxError>>,
-    {
-        let call = match request.uri().path() {
-            "/mutate" => Call::Mutate,
-            "/validate" => Call::Validate,
-            path => {
-                if !request.body().is_end_stream() {
-                    progress.leave_body_unread();
-                }
-                let message = format!("{path} is not served; /mutate and /validate are");
-                return Rejection::new(StatusCode::NOT_FOUND, "NotFound", message).response();
-            }
-        };
+    /// Answers a request. A panic is answered with 500.
+    async fn respond(&self, call: Call, request: Request, progress: &Progress) -> Response {
         let begun = Instant::now();
         let mut span = RequestSpan::begin(&self.tracer, call, request.headers());
         let _in_flight = self.metrics.in_flight();
-        let handling = self.handle(call, request, progress, begun, &mut span);
-        let (response, outcome) = match self.tasks.catch_panic("request", handling).await {
-            Ok(Ok(answered)) => answered,
-            Ok(Err(rejection)) => {
-                self.metrics.request_rejected(rejection.counted_as());
-                (rejection.response(), Outcome::Rejected)
+        let handling = self.handle(call, request, progress, &mut span);
+        let handled = self.tasks.catch_panic("request", handling).await;
+        let (response, outcome) = match handled.unwrap_or(Err(RequestError::Panicked)) {
+            Ok((review, outcome)) => {
+                let json = [(CONTENT_TYPE, "application/json")];
+                ((json, review).into_response(), outcome)
             }
-            Err(_) => {
-                span.failed(&DecideError::Panicked);
-                (no_decision("", &DecideError::Panicked), Outcome::Error)
+            Err(error) => {
+                let outcome = match error.rejection() {
+                    Some(reason) => {
+                        self.metrics.request_rejected(reason);
+                        Outcome::Rejected
+                    }
+                    None => {
+                        span.failed(&error);
+                        Outcome::Error
+                    }
+                };
+                (error.into_response(), outcome)
             }
         };
         let exemplar = span.end(response.status());
@@ -171,28 +217,20 @@ impl Webhook {
         response
     }
 
-    async fn handle<B>(
+    async fn handle(
         &self,
         call: Call,
-        request: Request<B>,
+        request: Request,
         progress: &Progress,
-        begun: Instant,
         span: &mut RequestSpan,
-    ) -> Result<(Response<Full<Bytes>>, Outcome), Rejection>
-    where
-        B: Body<Error: Into<BoxError>>,
-    {
-        let has_body = !request.body().is_end_stream();
-        let received = async {
-            let mut permit = self.admit().await?;
-            let body = receive(request, progress, &mut permit).await?;
-            Ok((permit, body))
-        };
-        let (_permit, body) = received.await.inspect_err(|_: &Rejection| {
-            if has_body {
-                progress.leave_body_unread();
-            }
-        })?;
+    ) -> Result<(Vec<u8>, Outcome), RequestError> {
+        let begun = Instant::now();
+        // In place of the request whose body is slowest, where there are too many.
+        let evict = || self.connections.evict_slowest_body();
+        let admitted = self.limiter.admit(evict).await;
+        let mut permit = admitted.ok_or(RequestError::Busy)?;
+        check_head(request.headers())?;
+        let body = body::read(request.into_body(), progress, &mut permit).await?;
         progress.enter(Phase::Answer);
         let received = begun.elapsed();
         let answered = self.answer(call, body, span).await;
@@ -200,31 +238,13 @@ impl Webhook {
         answered
     }
 
-    /// Admits a request; where there are too many, in place of the one whose body is slowest.
-    async fn admit(&self) -> Result<Permit<'_>, Rejection> {
-        let evict = || self.connections.evict_slowest_body();
-        self.limiter.admit(evict).await.ok_or_else(|| {
-            Rejection::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "TooManyRequests",
-                "too many requests at one time; try again",
-            )
-        })
-    }
-
     async fn answer(
         &self,
         call: Call,
         body: Bytes,
         span: &mut RequestSpan,
-    ) -> Result<(Response<Full<Bytes>>, Outcome), Rejection> {
-        let request = match body.len() < LARGE {
-            true => review::read(&body),
-            false => Box::pin(self.read_aside(body.clone())).await,
-        };
-        let request = request.map_err(|error| {
-            Rejection::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string())
-        })?;
+    ) -> Result<(Vec<u8>, Outcome), RequestError> {
+        let request = self.read(body).await?;
         span.read(&request);
         let uid = request.uid;
         let decided = self.decide(call, request.subject).await;
@@ -233,24 +253,19 @@ impl Webhook {
             let outcome = log_outcome(call, &uid, &request.namespace, &request.name, &decision);
             Ok((review::answer(&uid, decision)?, outcome))
         });
-        Ok(match answered {
-            Ok((text, outcome)) => (json(StatusCode::OK, text), outcome),
-            Err(DecideError::Hub(HubError::Busy)) => {
-                return Err(Rejection::new(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    "TooManyRequests",
-                    HubError::Busy.to_string(),
-                ));
-            }
-            Err(error) => {
-                span.failed(&error);
-                (no_decision(&uid, &error), Outcome::Error)
+        answered.inspect_err(|error| {
+            if error.rejection().is_none() {
+                tracing::error!(uid, error = with_causes(error), "request not decided");
             }
         })
     }
 
-    /// Decodes a large body on a thread that serves nobody else. Few do at one time.
-    async fn read_aside(&self, body: Bytes) -> Result<review::Request, review::EnvelopeError> {
+    /// Decodes a body; a large one on a blocking thread, so that connections are served meanwhile.
+    /// The limiter bounds the number of these threads.
+    async fn read(&self, body: Bytes) -> Result<review::Request, EnvelopeError> {
+        if body.len() < LARGE {
+            return review::read(&body);
+        }
         let decoder = self.limiter.decoder().await;
         let decoding = tokio::task::spawn_blocking(move || {
             let read = review::read(&body);
@@ -261,12 +276,13 @@ impl Webhook {
             Ok(read) => read,
             Err(ended) => match ended.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is shutting down.
                 Err(_) => pending().await,
             },
         }
     }
 
-    async fn decide(&self, call: Call, subject: Subject) -> Result<Decision, DecideError> {
+    async fn decide(&self, call: Call, subject: Subject) -> Result<Decision, RequestError> {
         let change = match (subject, call) {
             (Subject::Change(change), _) => *change,
             (Subject::Nothing, _) | (Subject::Unreadable(_), Call::Mutate) => return Ok(allow()),
@@ -277,8 +293,9 @@ impl Webhook {
             }
             (Subject::OtherKind(kind), _) => {
                 return Ok(deny(format!(
-                    "{kind} was sent to causeway's webhook, which validates MultiClusterServices of \
-                     networking.karmada.io/v1alpha1 only; correct the rules of the webhook configuration"
+                    "{kind} was sent to causeway's webhook, which validates MultiClusterServices \
+                     of networking.karmada.io/v1alpha1 only; correct the rules of the webhook \
+                     configuration"
                 )));
             }
         };
@@ -288,25 +305,21 @@ impl Webhook {
         }
     }
 
-    async fn mutate(&self, change: Change) -> Result<Decision, DecideError> {
+    async fn mutate(&self, change: Change) -> Result<Decision, RequestError> {
         let id_taken = match decide::contested_id(&change) {
             Some(id) => {
-                let own = (
-                    change.namespace.as_str(),
-                    change.object.metadata.name.as_str(),
-                );
-                Box::pin(self.hub.is_id_taken(id, own)).await?
+                let name = &change.object.metadata.name;
+                Box::pin(self.hub.is_id_taken(id, (&change.namespace, name))).await?
             }
             None => false,
         };
         Ok(decide::mutate(change, id_taken))
     }
 
-    /// Each connection has room for the future of a request, so the rare request to the hub is boxed here and in
-    /// [`Webhook::mutate`].
-    ///
-    /// Validates by the cache; what would be denied on its account, or is not in it, by the hub itself.
-    async fn validate(&self, change: Change) -> Result<Decision, DecideError> {
+    /// Validates by the cache. Requests from the hub what is not in the cache, and what a denial
+    /// rests on. The rare request to the hub is boxed: its future would be copied with that of each
+    /// request.
+    async fn validate(&self, change: Change) -> Result<Decision, RequestError> {
         let change = PreparedChange::from(change);
         let cached = self.hub.cached(&change);
         let validation = change.validate(&cached, &self.policy);
@@ -316,31 +329,29 @@ impl Webhook {
         let live = Box::pin(self.hub.confirm(&change, validation.unconfirmed, cached)).await?;
         let validation = change.validate(&live, &self.policy);
         if validation.unconfirmed.impact() == Some(Impact::Denial) {
-            return Err(DecideError::Undecided);
+            return Err(RequestError::HubChanged);
         }
         Ok(validation.decision)
     }
 }
 
-/// Checks the head of a request and reads its body.
-async fn receive<B>(
-    request: Request<B>,
-    progress: &Progress,
-    permit: &mut Permit<'_>,
-) -> Result<Bytes, Rejection>
-where
-    B: Body<Error: Into<BoxError>>,
-{
-    let declared = check_head(request.method(), request.headers())?;
-    Ok(body::read(request.into_body(), declared, progress, permit).await?)
+/// Checks a request before its body is read.
+fn check_head(headers: &HeaderMap) -> Result<(), RequestError> {
+    if headers.contains_key(CONTENT_ENCODING) {
+        return Err(RequestError::ContentEncoding);
+    }
+    if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
+        return Err(RequestError::ContentType);
+    }
+    Ok(())
 }
 
-/// The answer where there is no decision, so that failurePolicy decides.
-fn no_decision(uid: &str, error: &DecideError) -> Response<Full<Bytes>> {
-    let text = with_causes(error);
-    tracing::error!(uid, error = text, "request not decided");
-    let (code, reason) = error.status();
-    Rejection::new(code, reason, text).response()
+fn is_json(content_type: &HeaderValue) -> bool {
+    let Ok(text) = content_type.to_str() else {
+        return false;
+    };
+    let (essence, _) = text.split_once(';').unwrap_or((text, ""));
+    essence.trim().eq_ignore_ascii_case("application/json")
 }
 
 fn allow() -> Decision {
@@ -373,72 +384,11 @@ fn log_outcome(call: Call, uid: &str, namespace: &str, name: &str, decision: &De
     Outcome::Denied
 }
 
-/// From so long on a request is slow.
-const SLOW: Duration = Duration::from_secs(1);
-
-/// Logs a request that took long, and how much of that its sender took for the body.
+/// Logs a slow request, with the part of the time that its sender took for the body.
 fn log_slow(call: Call, received: Duration, took: Duration) {
     if took >= SLOW {
         let (seconds, body_seconds) = (took.as_secs_f64(), received.as_secs_f64());
         let webhook = call.label();
         tracing::warn!(webhook, seconds, body_seconds, "request slow");
     }
-}
-
-/// Checks what can be checked before the body, and returns its declared length.
-fn check_head(method: &Method, headers: &HeaderMap) -> Result<Option<usize>, Rejection> {
-    let unsupported = |message: &str| {
-        Err(Rejection::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "UnsupportedMediaType",
-            message,
-        ))
-    };
-    if method != Method::POST {
-        let message = format!("{method} is not served; POST is");
-        return Err(Rejection::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "MethodNotAllowed",
-            message,
-        ));
-    }
-    if headers.contains_key(CONTENT_ENCODING) {
-        return unsupported("a body with a content encoding is not read; send plain JSON");
-    }
-    if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
-        return unsupported("the content type must be application/json");
-    }
-    let length = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|length| length > BODY_MAX) {
-        return Err(BodyError::TooLarge.into());
-    }
-    Ok(length)
-}
-
-fn is_json(content_type: &HeaderValue) -> bool {
-    let Ok(text) = content_type.to_str() else {
-        return false;
-    };
-    let (essence, _) = text.split_once(';').unwrap_or((text, ""));
-    essence.trim().eq_ignore_ascii_case("application/json")
-}
-
-fn json(code: StatusCode, body: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(body));
-    *response.status_mut() = code;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    match code {
-        StatusCode::METHOD_NOT_ALLOWED => {
-            headers.insert(ALLOW, HeaderValue::from_static("POST"));
-        }
-        // An API server repeats the call after this time, as often as its own deadline allows.
-        StatusCode::TOO_MANY_REQUESTS => {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        _ => {}
-    }
-    response
 }

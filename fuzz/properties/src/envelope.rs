@@ -2,7 +2,9 @@
 //! size, that says of the request what the request says. The input is the body.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use axum::Router;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -14,12 +16,13 @@ use causeway_webhook::hub::Hub;
 use causeway_webhook::limits::Limits;
 use causeway_webhook::metrics::Metrics;
 use causeway_webhook::review::{self, Subject};
-use causeway_webhook::service::Webhook;
+use causeway_webhook::service::{Webhook, router};
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use json_patch::Patch;
 use serde_json::{Map, Value, json};
 use tokio::runtime::{Builder, Runtime};
+use tower::ServiceExt;
 
 use crate::server::client;
 
@@ -71,7 +74,7 @@ pub fn holds(body: &[u8]) {
 
 struct Served {
     runtime: Runtime,
-    webhook: Webhook,
+    router: Router,
 }
 
 thread_local! {
@@ -84,7 +87,7 @@ impl Served {
             .enable_all()
             .build()
             .expect("a runtime");
-        let webhook = runtime.block_on(async {
+        let router = runtime.block_on(async {
             let address = SocketAddr::from(([127, 0, 0, 1], 0));
             let process = Process::start(address).await.expect("it starts");
             let metrics = process.metrics.register(Metrics::register);
@@ -94,25 +97,22 @@ impl Served {
                 protection: Protection::new("causeway-system", []),
             };
             let limits = Limits::default();
-            Webhook::new(
-                Hub::new(client(hub)),
-                policy,
-                &limits,
-                metrics,
-                process.tasks.clone(),
-            )
+            let hub = Hub::new(client(hub));
+            let tasks = process.tasks.clone();
+            let webhook = Webhook::new(hub, policy, &limits, metrics, tasks);
+            router(Arc::new(webhook))
         });
-        Self { runtime, webhook }
+        Self { runtime, router }
     }
 
     fn send(&self, path: &str, body: &[u8]) -> (u16, Bytes) {
         let request = Request::post(path).header("content-type", "application/json");
         let request = request
+            .extension(Arc::<Progress>::default())
             .body(Full::new(Bytes::copy_from_slice(body)))
             .expect("a request");
         self.runtime.block_on(async {
-            let progress = Progress::default();
-            let response = self.webhook.respond(request, &progress).await;
+            let Ok(response) = self.router.clone().oneshot(request).await;
             let code = response.status().as_u16();
             assert_eq!(response.headers()["content-type"], "application/json");
             let body = response.into_body().collect().await.expect("a body");

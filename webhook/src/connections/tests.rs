@@ -32,7 +32,7 @@ fn a_connection_may_be_in_each_phase_for_as_long_as_an_honest_client_needs() {
         let limit = seconds.map(|seconds| seconds * TICKS_A_SECOND);
         assert_eq!(phase.limit(received, false), limit, "{phase:?}");
         let slot = connections(1).slot().expect("a slot");
-        slot.progress().request_begins();
+        slot.progress().request_begins(true);
         slot.progress().received(received as usize);
         slot.progress().enter(phase);
         if let Some(seconds) = seconds {
@@ -89,11 +89,11 @@ fn the_least_recently_active_connection_is_evicted_and_never_one_that_is_answere
 fn a_body_that_has_just_begun_is_not_evicted_for_another() {
     let connections = connections(9);
     let slow = connections.slot().expect("a slot");
-    slow.progress().request_begins();
+    slow.progress().request_begins(true);
     assert!(!connections.evict_slowest_body());
     let_pass(&connections, 2);
     let young = connections.slot().expect("a slot");
-    young.progress().request_begins();
+    young.progress().request_begins(true);
     assert!(connections.evict_slowest_body() && slow.progress().is_closing());
     assert!(!connections.evict_slowest_body() && !young.progress().is_closing());
 }
@@ -103,7 +103,7 @@ fn a_large_body_that_holds_up_others_is_cut_and_a_small_one_is_not() {
     let connections = connections(9);
     let slots = [FREE, FREE + 1].map(|received| {
         let slot = connections.slot().expect("a slot");
-        slot.progress().request_begins();
+        slot.progress().request_begins(true);
         slot.progress().received(received);
         slot
     });

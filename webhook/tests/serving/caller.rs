@@ -1,7 +1,11 @@
 //! A webhook in this process, and requests to it.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use axum::Router;
+use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -12,16 +16,18 @@ use causeway_webhook::decide::{Policy, Strictness};
 use causeway_webhook::hub::Hub;
 use causeway_webhook::limits::Limits;
 use causeway_webhook::metrics::Metrics;
-use causeway_webhook::service::Webhook;
-use http::{Request, Response, StatusCode};
+use causeway_webhook::service::{Webhook, router};
+use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Body;
 use kube::Client;
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 pub(crate) const UID: &str = "0c9a8d74-9cb7-44dd-b98e-09fd62def2f4";
 
 pub(crate) struct Called {
-    pub(crate) webhook: Webhook,
+    pub(crate) router: Router,
     pub(crate) process: Process,
     pub(crate) metrics: Metrics,
 }
@@ -46,16 +52,22 @@ impl Called {
         let process = Process::start(address).await.expect("it starts");
         let metrics = process.metrics.register(Metrics::register);
         let hub = Hub::new(client);
-        let webhook = webhook(hub, &metrics, &process);
+        let router = router(Arc::new(webhook(hub, &metrics, &process)));
         Self {
-            webhook,
+            router,
             process,
             metrics,
         }
     }
 
-    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Response<Full<Bytes>> {
-        self.webhook.respond(request, &Progress::default()).await
+    /// Sends a request on a connection of its own.
+    pub(crate) async fn send<B>(&self, mut request: Request<B>) -> Response
+    where
+        B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    {
+        request.extensions_mut().insert(Arc::<Progress>::default());
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        response
     }
 
     /// Sends a review; the status code and the body.
@@ -71,7 +83,7 @@ pub(crate) fn post(path: &str) -> http::request::Builder {
     Request::post(path).header("content-type", "application/json")
 }
 
-pub(crate) async fn read(response: Response<Full<Bytes>>) -> (StatusCode, Value) {
+pub(crate) async fn read(response: Response) -> (StatusCode, Value) {
     let code = response.status();
     assert_eq!(response.headers()["content-type"], "application/json");
     let body = response

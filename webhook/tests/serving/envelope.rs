@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use causeway_webhook::connections::Progress;
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Body, Frame};
@@ -71,7 +70,6 @@ async fn only_a_post_of_plain_json_to_a_path_that_is_served_is_read() {
         ("GET", "/nowhere", vec![], 404),
         ("GET", "/validate", vec![], 405),
         ("PUT", "/mutate", vec![json], 405),
-        ("HEAD", "/mutate", vec![], 405),
         ("POST", "/validate", vec![], 415),
         (
             "POST",
@@ -97,19 +95,20 @@ async fn only_a_post_of_plain_json_to_a_path_that_is_served_is_read() {
             vec![json, ("content-encoding", "gzip")],
             415,
         ),
-        (
-            "POST",
-            "/validate",
-            vec![json, ("content-length", "7340033")],
-            413,
-        ),
     ];
     for (method, path, headers, expected) in cases {
         let found = code(&called, request(method, path, &headers)).await;
         assert_eq!(found.as_u16(), expected, "{method} {path} {headers:?}");
     }
-    let response = called.send(request("GET", "/validate", &[])).await;
-    assert_eq!(response.headers()["allow"], "POST");
+    for method in ["GET", "HEAD"] {
+        let response = called.send(request(method, "/validate", &[])).await;
+        assert_eq!(
+            response.status(),
+            StatusCode::METHOD_NOT_ALLOWED,
+            "{method}"
+        );
+        assert_eq!(response.headers()["allow"], "POST", "{method}");
+    }
 }
 
 #[tokio::test]
@@ -431,8 +430,7 @@ async fn a_panic_in_a_request_is_its_internal_error_and_is_counted() {
     let called = called().await;
     for count in 1..=2 {
         let request = post("/mutate").body(Panics).expect("a request");
-        let response = called.webhook.respond(request, &Progress::default()).await;
-        let (code, status) = read(response).await;
+        let (code, status) = read(called.send(request).await).await;
         assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR, "{status}");
         assert_eq!(
             status["message"],

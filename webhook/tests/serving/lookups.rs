@@ -1,9 +1,11 @@
 //! What the webhook requests of the hub, and what becomes of a request when the hub does not answer.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use causeway::process::readiness::{Readiness, Unready};
 use causeway_webhook::hub::Hub;
+use causeway_webhook::service::router;
 use futures::future::join_all;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -125,7 +127,8 @@ async fn a_service_that_the_cache_does_not_know_yet_is_found() {
         tokio::task::yield_now().await;
     }
     let webhook = webhook(hub_view, &called.metrics, &called.process);
-    let called = Called { webhook, ..called };
+    let router = router(Arc::new(webhook));
+    let called = Called { router, ..called };
 
     hub.requests();
     assert!(allowed(&called, "/validate", &exposing(80)).await);

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use causeway::process::traces::Tracer;
+use causeway_webhook::hub::Hub;
+use causeway_webhook::service::router;
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use opentelemetry::Value;
@@ -13,7 +15,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};
 use serde_json::json;
 
-use crate::caller::{Called, create, post};
+use crate::caller::{Called, create, post, webhook};
 use crate::hub;
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
@@ -51,8 +53,10 @@ async fn traced_if(callers_decide: bool) -> (Called, Ended) {
     let tracer = BoxedTracer::new(Box::new(provider.tracer("test")));
     let tracer = Tracer::new(tracer, TraceContextPropagator::new(), callers_decide);
     let called = Called::new(hub::unreachable().await).await;
-    let webhook = called.webhook.traced(tracer);
-    (Called { webhook, ..called }, ended)
+    let hub = Hub::new(hub::unreachable().await);
+    let webhook = webhook(hub, &called.metrics, &called.process).traced(tracer);
+    let router = router(Arc::new(webhook));
+    (Called { router, ..called }, ended)
 }
 
 async fn traced() -> (Called, Ended) {
