@@ -1,4 +1,4 @@
-//! The flags of `causeway-webhook`, and the configuration that they make.
+//! Flags of `causeway-webhook`, and its configuration.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::tls::{self, Certificate};
 
 const STRICTNESS: &[(&str, Strictness)] = &[("deny", Strictness::Deny), ("warn", Strictness::Warn)];
 
-/// Checks and defaults the MultiClusterServices of a hub as they are written
+/// Validates and defaults the MultiClusterServices of a hub
 #[derive(Debug, Parser)]
 #[command(name = "causeway-webhook", version, about, long_about = None)]
 pub struct Args {
@@ -45,7 +45,7 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Serving")]
 struct ServingArgs {
-    /// Where /mutate and /validate are served, over TLS
+    /// Address of the HTTPS server, with the paths /mutate and /validate
     #[arg(
         long,
         env = "CAUSEWAY_BIND",
@@ -53,7 +53,8 @@ struct ServingArgs {
         default_value = "0.0.0.0:9443"
     )]
     bind: String,
-    /// The directory of the serving certificate: tls.crt and tls.key, PEM. New files are loaded as they appear
+    /// Directory of the serving certificate: tls.crt and tls.key, PEM. Changed files are loaded
+    /// within seconds
     #[arg(long, env = "CAUSEWAY_TLS_DIR", value_name = "DIR")]
     tls_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -63,7 +64,8 @@ struct ServingArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Rules")]
 struct RuleArgs {
-    /// Deny, or warn of, a MultiClusterService whose Service, or a port of it, does not exist. With warn objects may come in any order
+    /// Treatment of a MultiClusterService whose Service, or a port of it, does not exist. With
+    /// warn, objects can be created in any order
     #[arg(
         long,
         env = "CAUSEWAY_MISSING_SERVICE",
@@ -71,7 +73,7 @@ struct RuleArgs {
         default_value = "deny"
     )]
     missing_service: String,
-    /// Warn of, or deny, a cluster name that no Cluster has
+    /// Treatment of a cluster name without a Cluster
     #[arg(
         long,
         env = "CAUSEWAY_UNKNOWN_CLUSTER",
@@ -96,20 +98,20 @@ pub struct Config {
     pub certificate: CertificateSource,
     /// Permitted callers; `None` permits anybody.
     pub callers: Option<Arc<Callers>>,
-    /// The limits on connections, requests and bodies.
+    /// Limits of connections, requests and bodies.
     pub limits: Limits,
-    /// The rules as far as they are a choice.
+    /// Options of the rules.
     pub policy: Policy,
 }
 
 /// Source of the serving certificate.
 #[derive(Debug)]
 pub enum CertificateSource {
-    /// Renewed by something else, such as cert-manager.
+    /// A directory whose files something else renews, such as cert-manager.
     Directory {
-        /// Directory of the certificate and of its successors.
+        /// The directory.
         path: PathBuf,
-        /// The certificate as it is now.
+        /// Its certificate at the start.
         first: Certificate,
     },
     /// The webhook issues and renews it.
@@ -117,7 +119,7 @@ pub enum CertificateSource {
 }
 
 impl CertificateSource {
-    /// The namespace that the flags say is causeway's own.
+    /// Returns causeway's own namespace, if the flags name it.
     fn namespace(&self) -> Option<&str> {
         match self {
             Self::Directory { .. } => None,
@@ -127,10 +129,10 @@ impl CertificateSource {
 }
 
 impl Args {
-    /// Checks the flags, reads the kubeconfig and the certificate.
+    /// Checks the flags, and reads the kubeconfig and the certificate.
     ///
     /// # Errors
-    /// All that is wrong, at once.
+    /// All invalid flags at once.
     pub fn check(self) -> Result<(LogConfig, Config), ConfigErrors> {
         let mut checks = Checks::default();
         let log = self.log.check(&mut checks);

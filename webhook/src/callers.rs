@@ -1,8 +1,8 @@
 //! Permitted callers: client certificates (mutual TLS), where they are required.
 //!
-//! Without, whoever reaches the port may request what would be decided, and make work. With `--client-ca` a handshake ends
-//! well only with a certificate of that authority, and nothing that comes before the end of the handshake reaches the
-//! parser of requests. An API server shows one where its AdmissionConfiguration says so.
+//! Without them any client that reaches the port can request decisions. With `--client-ca` a
+//! handshake succeeds only with a certificate of that authority, and no byte reaches the parser of
+//! requests before. An API server presents a certificate if its AdmissionConfiguration names one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,15 +27,15 @@ use x509_parser::prelude::{FromDer, GeneralName};
 
 use crate::reload::reload;
 
-/// The flags that say who may call.
+/// Flags of the permitted callers.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Callers")]
 pub struct CallerArgs {
-    /// A PEM file of the authorities whose client certificates are accepted; all others are rejected. An API server needs a
-    /// certificate of them then. A new file is loaded as it appears
+    /// PEM file of the authorities of client certificates. Without a certificate of them a
+    /// connection is refused. A changed file is loaded within seconds
     #[arg(long, env = "CAUSEWAY_CLIENT_CA", value_name = "FILE")]
     client_ca: Option<PathBuf>,
-    /// The common name or DNS name that a client certificate must have; any if not given. Repeatable
+    /// Common name or DNS name that a client certificate must have; any if not given. Repeatable
     #[arg(
         long,
         env = "CAUSEWAY_CLIENT_NAME",
@@ -45,33 +45,33 @@ pub struct CallerArgs {
     client_name: Vec<String>,
 }
 
-/// Error of authorities of clients that cannot be used.
+/// Error of loading the authorities of clients.
 #[derive(Debug, thiserror::Error)]
 pub enum CallersError {
     /// The file cannot be read.
-    #[error("{path} cannot be read: {source}")]
+    #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
         path: PathBuf,
         /// Error of the system.
         source: io::Error,
     },
-    /// The file is no PEM.
-    #[error("it is no PEM: {0}")]
+    /// The file is not PEM.
+    #[error("not PEM: {0}")]
     Pem(#[from] pem::Error),
-    /// A certificate in it is none.
-    #[error("a certificate in it cannot be used: {0}")]
+    /// A certificate of the file is invalid.
+    #[error("a certificate is invalid: {0}")]
     Certificate(#[from] rustls::Error),
-    /// It holds no certificate.
-    #[error("it holds no PEM certificate")]
+    /// The file holds no certificate.
+    #[error("no PEM certificate found")]
     Empty,
-    /// The authorities cannot be used together.
-    #[error("its certificates cannot be used: {0}")]
+    /// The certificates cannot be used together.
+    #[error("certificates cannot be used together: {0}")]
     Unusable(#[from] VerifierBuilderError),
 }
 
 impl CallerArgs {
-    /// Checks the flags, and reads the file; `Some(None)` where anybody may call.
+    /// Checks the flags and reads the file; `Some(None)` if any caller is permitted.
     pub fn check(&self, checks: &mut Checks) -> Option<Option<Arc<Callers>>> {
         let Some(path) = &self.client_ca else {
             if !self.client_name.is_empty() {
@@ -93,7 +93,8 @@ impl CallerArgs {
     }
 }
 
-/// Those who may call: whoever shows a certificate of the authorities of a file, and of one of the names if there are any.
+/// Permitted callers: clients with a certificate of the authorities of a file, for one of the names
+/// if there are any.
 #[derive(Debug)]
 pub struct Callers {
     path: PathBuf,
@@ -110,7 +111,7 @@ impl Callers {
     /// Reads the authorities from a file.
     ///
     /// # Errors
-    /// [`CallersError`] where it is not there or not good.
+    /// [`CallersError`] if they cannot be used.
     pub fn read(path: &Path, names: &[String]) -> Result<Self, CallersError> {
         let provider = Arc::new(ring::default_provider());
         let first = read_file(path)?;
@@ -124,7 +125,7 @@ impl Callers {
         })
     }
 
-    /// Loads new authorities as they appear in the file, until the shutdown. Connections that stand are not verified again.
+    /// Loads changed authorities until the shutdown. Open connections are not verified again.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
         let mut loaded = self.first.clone();
         let load = || -> Result<(), CallersError> {
@@ -140,7 +141,7 @@ impl Callers {
         reload("client CA", load, shutdown).await;
     }
 
-    /// Whether the certificate has one of the names.
+    /// Whether a certificate has one of the names.
     fn is_named(&self, certificate: &CertificateDer<'_>) -> bool {
         if self.names.is_empty() {
             return true;
@@ -163,14 +164,14 @@ impl Callers {
             .any(|name| self.names.iter().any(|let_in| let_in == name));
         if !named {
             let subject = certificate.subject();
-            tracing::warn!(%subject, "client certificate rejected: none of its names is in --client-name");
+            tracing::warn!(%subject, "client certificate rejected: --client-name has none of its names");
         }
         named
     }
 }
 
 impl ClientCertVerifier for Callers {
-    /// None: the authorities may change, and a client has one certificate for the purpose anyway.
+    /// Returns no hint: the authorities may change, and a client has one certificate.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

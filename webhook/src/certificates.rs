@@ -1,12 +1,12 @@
 //! Self-managed certificates: the webhook issues them, stores them in two Secrets that all replicas
-//! share, publishes the authority in the caBundle of causeway's webhook configurations, and rotates.
+//! share, publishes the authority in the caBundle of causeway's webhook configurations, and
+//! rotates.
 //!
-//! [`causeway_certs::decide`] decides. Here the Secrets and the configurations are
-//! watched, and the decision is made again whenever one of them changes or time has passed. A
-//! decision that needs a write is never carried out on the cache: the configurations are read, then
-//! the Secrets, and it is made again on these. A caBundle is patched on the condition that it is as it
-//! was read, so no replica that lags behind can remove an authority that another has stored since. At
-//! rest the hub has the watches of this, and no requests.
+//! [`causeway_certs::decide`] decides. The rotator watches the Secrets and the configurations, and
+//! decides again whenever one of them changes or time has passed. No write rests on the cache:
+//! before a write the rotator reads the configurations, then the Secrets, and decides on these. It
+//! patches a caBundle on the condition that it is unchanged, so no replica that lags behind removes
+//! an authority that another one has stored. At rest the hub serves watches and no requests.
 
 mod args;
 mod cache;
@@ -25,14 +25,14 @@ use crate::tls::Resolver;
 pub(crate) use args::CertificateArgs;
 pub use args::SelfManaged;
 
-/// The name of causeway's MutatingWebhookConfiguration and of its ValidatingWebhookConfiguration.
+/// Name of causeway's MutatingWebhookConfiguration and ValidatingWebhookConfiguration.
 pub const REGISTRATION: &str = "causeway";
 
-/// Annotation of the serving Secret: `leaf` requests a new serving certificate, `ca` a new authority and then
-/// a leaf of it. It is removed when that is under way.
+/// Annotation of the serving Secret: `leaf` requests a new serving certificate, `ca` a new
+/// authority and a leaf of it. The write that begins this removes the annotation.
 pub const ROTATE: &str = "mcs.causeway.dev/rotate";
 
-/// Begins to rotate the certificates. The process is ready once there is one to serve.
+/// Spawns the rotation of the certificates. The process is ready once it serves one.
 pub fn rotate(
     config: SelfManaged,
     client: Client,

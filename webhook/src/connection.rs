@@ -1,4 +1,8 @@
 //! One connection, from its first byte to its last.
+//!
+//! hyper reads and writes HTTP, tokio-rustls TLS. What their servers do not offer is here: an
+//! answer to plain HTTP, the phases by which [`Connections`](crate::connections::Connections)
+//! closes overdue connections, and an end of which no reset overtakes the last answer.
 
 use std::future::poll_fn;
 use std::io;
@@ -27,24 +31,25 @@ use crate::connections::{Close, Phase, Progress, Slot};
 use crate::drain::Drain;
 use crate::metrics::ConnectionRejection;
 
-/// Maximum bytes of a request head (one of an API server has a few hundred), and of one read.
+/// Maximum size of a request head and of one read, in bytes. An API server sends a few hundred.
 const HEAD_MAX: usize = 16 * 1024;
 
 /// The first byte of every TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// As Go's server words it.
+/// Answer to plain HTTP, in the words of Go's server.
 const PLAIN_HTTP: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Connection: close\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
+/// Answer to HTTP/2.
 const HTTP2: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Connection: close\r\n\r\nHTTP/2 is not served; HTTP/1.1 is.\n";
 
-/// Reason why a connection ended before it was closed in order.
+/// Reason of an early end of a connection.
 #[derive(Debug, thiserror::Error)]
 enum Ended {
-    #[error("slow, idle for too long, or evicted for another")]
+    #[error("slow, idle for too long, or evicted")]
     Closed,
     #[error("plain HTTP on the TLS port")]
     PlainHttp,
@@ -54,7 +59,7 @@ enum Ended {
     Http(#[from] hyper::Error),
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub(crate) struct Connection {
     pub(crate) tls: TlsAcceptor,
     pub(crate) router: Router,
@@ -65,7 +70,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Serves until either side closes it, or it has to close. A panic ends this connection and no other.
+    /// Serves until either side closes the connection. A panic ends this connection and no other.
     pub(crate) async fn serve(self, stream: TcpStream) {
         let tasks = self.tasks.clone();
         let peer = self.peer;
@@ -78,8 +83,8 @@ impl Connection {
         }
     }
 
-    /// Serves a connection. This future and that of [`Self::serve_http`] hold all that an idle
-    /// connection keeps, so the handshake, which is over by then, has a future of its own.
+    /// Serves a connection. An idle connection keeps this future and that of [`Self::serve_http`];
+    /// the handshake has a future of its own, which it does not keep.
     async fn try_serve(self, stream: TcpStream) -> Result<(), Ended> {
         let Some(stream) = Box::pin(self.handshake(stream)).await? else {
             return Ok(());
@@ -88,7 +93,7 @@ impl Connection {
         Box::pin(self.serve_http(stream)).await
     }
 
-    /// Performs the handshake. Without a stream it failed, and the client has the reason.
+    /// Performs the handshake; `None` if it failed, and the client has the reason.
     async fn handshake(
         &self,
         mut stream: TcpStream,
@@ -106,14 +111,14 @@ impl Connection {
             Err((error, mut stream)) => {
                 self.slot.rejected(ConnectionRejection::Handshake);
                 tracing::debug!(peer = %self.peer, %error, "TLS handshake failed");
-                // The alert that says why is on its way; a reset would overtake it.
+                // A reset would overtake the alert, which has the reason.
                 end(&mut stream, b"", progress).await?;
                 Ok(None)
             }
         }
     }
 
-    /// No async function, which would have room for the stream twice.
+    /// Serves HTTP. Not an async function, whose future would have room for the stream twice.
     fn serve_http<T>(&self, stream: T) -> impl Future<Output = Result<(), Ended>>
     where
         T: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -152,7 +157,7 @@ impl Connection {
     }
 }
 
-/// Goes on with HTTP, as far as the connection has not to close.
+/// Polls HTTP, and closes the connection on request.
 fn poll_http<C>(
     connection: &mut C,
     progress: &Progress,
@@ -169,8 +174,8 @@ where
             _ => return Poll::Ready(Err(Ended::Closed)),
         },
         Some(Close::WhenIdle) => {
-            // What has arrived is read before the connection counts as idle. hyper-util's GracefulShutdown reads
-            // after that, and closes connections that never carried a request at once.
+            // Reads what has arrived before the connection counts as idle. hyper-util's
+            // GracefulShutdown reads after that, and closes connections without a request at once.
             let ended = Pin::new(&mut *connection).poll(context);
             if ended.is_ready() {
                 return ended.map_err(Ended::from);
@@ -183,7 +188,7 @@ where
     Pin::new(connection).poll(context).map_err(Ended::from)
 }
 
-/// Closes a connection on which HTTP has ended so.
+/// Closes the stream of a connection whose HTTP has ended.
 async fn close<T>(
     mut stream: T,
     ended: &Result<(), Ended>,
@@ -206,15 +211,15 @@ where
     }
 }
 
-/// Whether a connection begins as TLS does; what is neither that nor HTTP is left to TLS to complain about.
+/// Whether a connection begins with TLS, not with HTTP. TLS reports anything else.
 async fn begins_tls(stream: &TcpStream, progress: &Progress) -> Result<bool, Ended> {
     let mut first = [TLS_HANDSHAKE];
     unless_closed(progress, stream.peek(&mut first)).await??;
     Ok(!first[0].is_ascii_uppercase())
 }
 
-/// Writes a last answer and closes, but not before the other side has: what it still sends would be answered with a
-/// reset, which may take the answer from it.
+/// Writes a last answer, and closes after the client has. Closing earlier would answer what the
+/// client still sends with a reset, which may discard the answer.
 async fn end<T>(stream: &mut T, last: &'static [u8], progress: &Progress) -> Result<(), Ended>
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -230,18 +235,18 @@ where
     Box::pin(unless_closed(progress, ending)).await?
 }
 
-/// Awaits a future, unless the connection has to close now.
+/// Awaits a future, unless the connection must close now.
 async fn unless_closed<F: Future>(progress: &Progress, future: F) -> Result<F::Output, Ended> {
     let mut future = pin!(future);
     poll_fn(|context| match progress.next_close(context) {
         Some(Close::Now) => Poll::Ready(Err(Ended::Closed)),
-        // What is under way here is to be brought to its end.
+        // What is under way here ends soon.
         Some(Close::WhenIdle) | None => future.as_mut().poll(context).map(Ok),
     })
     .await
 }
 
-/// A stream that reports how far requests are.
+/// Stream that reports the begin of a request and the end of an answer.
 struct ProgressStream<T> {
     stream: T,
     progress: Arc<Progress>,
@@ -281,8 +286,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for ProgressStream<T> {
         flushed
     }
 
-    /// Closes nothing: how a connection closes depends on how it ended, which only [`Connection`]
-    /// knows.
+    /// Closes nothing: [`close`] does, depending on how HTTP ended.
     fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,11 +1,16 @@
-//! The connections that are open: the phase of each, how long it may last, and which one is evicted for another.
+//! Open connections: their phases, the time limit of each phase, and the choice of the one to
+//! evict.
 //!
-//! A connection costs memory whether it is used or not, so their number is limited. Beyond it the least recently active
-//! one is evicted for the new one: were new ones rejected instead, whoever opens enough idle connections would shut out
-//! the API server. The API server's own are in use, are answered within milliseconds, and are replaced when they are gone.
+//! A connection costs memory whether it is used or not, so their number is limited. Beyond the
+//! limit a new connection evicts the least recently active one. A limit that rejected new ones, as
+//! one of tower does, would let enough idle connections shut out the API server. The API server's
+//! own connections are in use, and it replaces those that are evicted.
 //!
-//! No connection has a timer of its own. [`Connections::sweep`], called once a [`TICK`], finds those that are overdue, so
-//! what a request costs here are a few uncontended locks.
+//! The time limits are not those of hyper and tower-http: hyper's limit of a request head also runs
+//! between requests, and tower-http has one for body, decision and answer together.
+//!
+//! A connection has no timer. [`Connections::sweep`] finds the overdue ones once a [`TICK`], so a
+//! request costs a few uncontended locks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,33 +30,35 @@ pub(crate) const TICK: Duration = Duration::from_millis(250);
 
 const TICKS_A_SECOND: u64 = 4;
 
-/// For the handshake, and for each request head once it has begun.
+/// Time limit of the handshake, and of a request head once it has begun.
 const HEAD_LIMIT: u64 = 10 * TICKS_A_SECOND;
 
-/// For a first request when the process is about to end: who has just connected may be about to send it.
+/// Time limit of a first request at the end of the process: a new connection may be about to send
+/// it.
 const LAST_HEAD_LIMIT: u64 = 2 * TICKS_A_SECOND;
 
-/// For a body, and a second more for each MiB of it that has arrived: the least pace.
+/// Time limit of a body; each MiB that has arrived adds a second.
 const BODY_LIMIT: u64 = 5 * TICKS_A_SECOND;
 
-/// For a body in all. An API server waits for 10 s unless its configuration says otherwise.
+/// Time limit of a whole body: the default time-out of a webhook call.
 const WHOLE_BODY_LIMIT: u64 = 10 * TICKS_A_SECOND;
 
-/// For large bodies before it to be done with.
+/// Time limit of a body that waits for memory.
 const WAIT_LIMIT: u64 = 5 * TICKS_A_SECOND;
 
-/// For an answer to be received.
+/// Time limit of sending an answer.
 const SEND_LIMIT: u64 = 10 * TICKS_A_SECOND;
 
-/// Before a first request and between requests: longer than clients keep idle connections (Go: 90 s, also those that it
-/// made in advance), so that none is closed under a request that is just being sent.
+/// Time limit of an idle connection, before its first request or between requests. Clients close
+/// theirs earlier (Go: 90 s, also those that it dialled in advance), so no connection is closed
+/// while a request is being sent.
 const IDLE_LIMIT: u64 = 150 * TICKS_A_SECOND;
 
-/// For the other side to close after this one did.
+/// Time for the client to close after the webhook did.
 const CLOSE_LIMIT: u64 = 2 * TICKS_A_SECOND;
 
-/// Age below which a connection is not evicted, as far as possible: an honest one needs less for a
-/// handshake, a head or a body.
+/// Age below which a connection is evicted last: an honest client needs less for a handshake, a
+/// head or a body.
 const GRACE: u64 = 2 * TICKS_A_SECOND;
 
 const MIB: u64 = 1024 * 1024;
@@ -62,21 +69,21 @@ pub(crate) enum Phase {
     /// Handshake.
     #[default]
     Handshake,
-    /// Before its first request.
+    /// Idle before the first request.
     Unused,
-    /// A request head has begun.
+    /// Request head.
     Head,
-    /// The head of a request is complete, its body not yet.
+    /// Request body.
     Body,
-    /// A large body waits until others are done with.
+    /// Wait of a large body for memory.
     Wait,
-    /// A request is being answered.
+    /// Decision about a request.
     Answer,
-    /// The answer is being sent.
+    /// Sending of an answer.
     Send,
-    /// Between requests.
+    /// Idle between requests.
     Idle,
-    /// At its end.
+    /// Last answer, and wait for the client to close.
     Closing,
 }
 
@@ -96,7 +103,8 @@ impl Phase {
         })
     }
 
-    /// The rank for eviction of a connection that has been here for so many ticks, the greatest first; `None` where it stays.
+    /// Returns the rank for eviction after `age` ticks, the highest first; `None` if the connection
+    /// stays.
     fn eviction_rank(self, age: u64) -> Option<(u8, u64)> {
         let is_old = age >= GRACE;
         let rank = match self {
@@ -115,9 +123,9 @@ impl Phase {
 /// Time at which a connection must close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Close {
-    /// Once nothing is under way.
+    /// After the request that is under way.
     WhenIdle,
-    /// Now, or as soon as the request that is being answered is.
+    /// Now; after the answer if a request is being decided.
     Now,
 }
 
@@ -134,7 +142,7 @@ struct State {
     phase: Phase,
     /// The tick in which the phase began.
     since: u64,
-    /// Bytes of the body that have arrived.
+    /// Number of bytes of the body that have arrived.
     received: usize,
     close: Option<Close>,
     is_body_cut: bool,
@@ -172,17 +180,17 @@ impl Progress {
         self.state.lock().is_body_unread = has_body;
     }
 
-    /// So much of the body has arrived in all.
+    /// Records how many bytes of the body have arrived.
     pub(crate) fn received(&self, bytes: usize) {
         self.state.lock().received = bytes;
     }
 
-    /// Whether the rest of the body is not waited for.
+    /// Whether the rest of the body is cut off.
     pub(crate) fn is_body_cut(&self) -> bool {
         self.state.lock().is_body_cut
     }
 
-    /// The rest of the body is not waited for.
+    /// Cuts off the rest of the body.
     pub(crate) fn cut_body(&self) {
         self.state.lock().is_body_cut = true;
     }
@@ -197,8 +205,7 @@ impl Progress {
         self.state.lock().is_body_unread
     }
 
-    /// Returns when the connection must close, once for each request to close; the next one wakes
-    /// it.
+    /// Takes the request to close the connection; the next one wakes it.
     pub(crate) fn next_close(&self, context: &Context<'_>) -> Option<Close> {
         self.waker.register(context.waker());
         self.state.lock().close.take()
@@ -215,14 +222,14 @@ impl Progress {
         self.waker.wake();
     }
 
-    /// Applies `of` to the state and its age in ticks.
+    /// Applies `of` to the state and to the age of the phase, in ticks.
     fn rank<T>(&self, of: impl FnOnce(&State, u64) -> T) -> T {
         let state = self.state.lock();
         of(&state, self.now().saturating_sub(state.since))
     }
 }
 
-/// The connections that are open.
+/// Open connections.
 pub(crate) struct Connections {
     clock: Arc<AtomicU64>,
     open: Mutex<Open>,
@@ -235,12 +242,12 @@ pub(crate) struct Connections {
 struct Open {
     next: u64,
     ending: bool,
-    /// Whether connections are waited for to go.
+    /// Whether [`Connections::at_most`] waits for closed connections.
     is_awaited: bool,
     by_number: HashMap<u64, Arc<Progress>>,
 }
 
-/// A connection among those that are open, until it is dropped.
+/// Registration of an open connection, until it is dropped.
 pub(crate) struct Slot {
     number: u64,
     progress: Arc<Progress>,
@@ -270,7 +277,7 @@ impl Drop for Slot {
 }
 
 impl Connections {
-    /// None yet, and never many more than that.
+    /// Creates a limit of `max` connections.
     pub(crate) fn new(max: usize, metrics: Metrics) -> Self {
         Self {
             clock: Arc::default(),
@@ -281,7 +288,7 @@ impl Connections {
         }
     }
 
-    /// A slot for a new connection; `None` where there is none and no connection can be evicted.
+    /// Registers a new connection; `None` if the limit is reached and no connection can be evicted.
     pub(crate) fn slot(self: &Arc<Self>) -> Option<Slot> {
         let mut open = self.open.lock();
         if open.by_number.len() >= self.max && !self.evict(&open, least_recently_active) {
@@ -301,12 +308,12 @@ impl Connections {
         })
     }
 
-    /// Evicts the least recently active connection; `false` where all are being answered.
+    /// Evicts the least recently active connection; false if all are being answered.
     pub(crate) fn evict_least_recently_active(&self) -> bool {
         self.evict(&self.open.lock(), least_recently_active)
     }
 
-    /// No longer waits for the body that has been arriving for longest; `false` where none has for long.
+    /// Cuts off the body that has been arriving for longest; false if none has been for long.
     pub(crate) fn evict_slowest_body(&self) -> bool {
         self.evict(&self.open.lock(), slow_body)
     }
@@ -326,7 +333,7 @@ impl Connections {
         true
     }
 
-    /// Lets a [`TICK`] pass, and closes what is overdue.
+    /// Advances the clock by a [`TICK`] and closes overdue connections.
     pub(crate) fn sweep(&self) {
         self.clock.fetch_add(1, Ordering::Relaxed);
         let open = self.open.lock();
@@ -352,7 +359,7 @@ impl Connections {
         }
     }
 
-    /// Closes all connections, each once nothing is under way on it.
+    /// Closes all connections, each after the request that is under way.
     pub(crate) fn close_when_idle(&self) {
         let mut open = self.open.lock();
         open.ending = true;
@@ -361,12 +368,12 @@ impl Connections {
         }
     }
 
-    /// Waits until no connection is open; they have to be swept meanwhile.
+    /// Waits until no connection is open. Needs [`Self::sweep`] meanwhile.
     pub(crate) async fn all_gone(&self) {
         self.at_most(0).await;
     }
 
-    /// Waits until those that were evicted are gone.
+    /// Waits until the evicted connections are closed.
     pub(crate) async fn evicted_are_gone(&self) {
         self.at_most(self.max).await;
     }
@@ -383,7 +390,8 @@ impl Connections {
         }
     }
 
-    /// Whether that many connections are open at most; if not, each one that goes is notified of from now on.
+    /// Whether at most `number` connections are open. If not, each one that closes wakes the
+    /// waiter.
     fn are_at_most(&self, number: usize) -> bool {
         let mut open = self.open.lock();
         open.is_awaited = open.by_number.len() > number;
@@ -391,11 +399,12 @@ impl Connections {
     }
 }
 
+/// Ranks connections for eviction.
 fn least_recently_active(state: &State, age: u64) -> Option<(u8, u64)> {
     state.phase.eviction_rank(age)
 }
 
-/// A body that has been arriving for longer than an honest one needs.
+/// Ranks the bodies that have been arriving for longer than an honest client needs.
 fn slow_body(state: &State, age: u64) -> Option<(u8, u64)> {
     (state.phase == Phase::Body && age >= GRACE).then_some((0, age))
 }

@@ -1,8 +1,8 @@
-//! The drain: requests that still arrive while the process is terminating.
+//! The drain: the wait of a terminating process for requests to cease.
 //!
-//! An API server learns of endpoints that go some time after they went, the longer the larger the cluster is, and keeps
-//! idle connections for later. So the end waits until nothing arrives any more, rather than for a fixed time. It is
-//! patient: connections are kept, so an endpoint that is still known may be without a new one for seconds.
+//! An API server learns late of a removed endpoint, the later the larger the cluster is, and keeps
+//! idle connections. So the process waits until no request arrives, not for a fixed time. The wait
+//! is long: an API server may use a known endpoint again after seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// Without a request for this long, nobody sends any more: two seconds until a kubelet has noticed, with the readiness
-/// probe of the manifests, and five until everybody knows.
+/// Time without a request after which the drain ends: two seconds for the kubelet's readiness
+/// probes of the manifests, and five until every API server knows.
 const QUIET: Duration = Duration::from_secs(7);
 
-/// The end does not wait for longer: some client may send for ever.
+/// Maximum duration of a drain: a client may send for ever.
 const LONGEST: Duration = Duration::from_secs(15);
 
-/// The requests that arrive while the process is terminating. Clones are the same.
+/// Requests that arrive while the process terminates. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Drain(Arc<Notify>);
 
 impl Drain {
-    /// A request has arrived.
+    /// Records that a request has arrived.
     pub(crate) fn request_arrived(&self) {
         self.0.notify_one();
     }
 
-    /// Waits until no request has arrived for seven seconds; for fifteen seconds at most.
+    /// Waits until no request has arrived for seven seconds, at most for fifteen.
     pub async fn completed(self) {
         let begun = Instant::now();
         let mut last = begun;
@@ -46,7 +46,7 @@ impl Drain {
     }
 }
 
-/// Returns the end of a drain that began at `begun`, if the last request of all arrived at `last`.
+/// Returns the end of a drain that began at `begun` and whose last request arrived at `last`.
 fn end(begun: Instant, last: Instant) -> Instant {
     (last + QUIET).min(begun + LONGEST)
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drain_ends_seven_seconds_after_the_last_request_and_after_fifteen_at_most() {
+    fn drain_ends_7_s_after_the_last_request_and_after_15_s() {
         let begun = Instant::now();
         let after = |seconds| begun + Duration::from_secs(seconds);
         for (last, expected) in [(0, 7), (1, 8), (6, 13), (8, 15), (9, 15), (14, 15)] {

@@ -1,6 +1,6 @@
 //! Lists of an object, decoded up to a bound.
 //!
-//! An entry of two bytes on the wire takes thirty in memory, and each entry is validated. The bound
+//! An entry of two bytes in a body takes thirty in memory, and each entry is validated. The bound
 //! makes the cost of an object proportional to its bytes.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 /// Maximum number of entries of a list.
 pub const ENTRIES_MAX: usize = 1024;
 
-/// The first entries of a list: one more than [`ENTRIES_MAX`] where the list is too long.
+/// First entries of a list: [`ENTRIES_MAX`] and one more if the list is too long.
 struct Entries<T>(Vec<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
@@ -44,7 +44,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
     }
 }
 
-/// For `deserialize_with`. A null list is none.
+/// Decodes a list or null, which is an empty list. For `deserialize_with`.
 fn entries<'de, T, D>(input: D) -> Result<Vec<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -53,7 +53,7 @@ where
     Ok(optional(input)?.unwrap_or_default())
 }
 
-/// For `deserialize_with`.
+/// Decodes a list or null. For `deserialize_with`.
 fn optional<'de, T, D>(input: D) -> Result<Option<Vec<T>>, D::Error>
 where
     T: Deserialize<'de>,
@@ -106,7 +106,7 @@ impl From<BoundedSpec> for MultiClusterServiceSpec {
     }
 }
 
-/// Errors of the lists that are too long and not as `stored`.
+/// Returns the errors of lists that are too long, unless `stored` has them as they are.
 pub(crate) fn too_many<'a>(
     spec: &'a MultiClusterServiceSpec,
     stored: Option<&'a MultiClusterServiceSpec>,

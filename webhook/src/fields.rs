@@ -1,5 +1,5 @@
-//! JSON objects, and nothing that merely could be read as one: serde's derive takes a list for the fields of a struct in their
-//! order, which no API server does.
+//! JSON objects and nothing else: serde's derive also reads a list as the fields of a struct in
+//! their order, which no API server does.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// Something that is read from a JSON object alone.
+/// Value that decodes from a JSON object alone.
 pub(crate) struct Fields<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fields<T> {
@@ -30,7 +30,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fields<T> {
     }
 }
 
-/// For `deserialize_with`.
+/// Decodes an object. For `deserialize_with`.
 pub(crate) fn fields<'de, T, D>(input: D) -> Result<T, D::Error>
 where
     T: Deserialize<'de>,
@@ -39,7 +39,7 @@ where
     Fields::deserialize(input).map(|Fields(read)| read)
 }
 
-/// For `deserialize_with`, where there may be null.
+/// Decodes an object or null. For `deserialize_with`.
 pub(crate) fn optional_fields<'de, T, D>(input: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_no_object() {
+    fn list_does_not_decode_as_an_object() {
         let read = |text| serde_json::from_str::<Fields<Port>>(text).map(|Fields(port)| port);
         assert_eq!(read(r#"{"port": 80}"#).ok(), Some(Port { port: 80 }));
         let error = read("[80]").expect_err("a list");

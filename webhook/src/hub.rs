@@ -1,8 +1,8 @@
-//! Observations of the hub: caches of Services and Clusters, and live requests before anything is denied on their
-//! account.
+//! Observations of the hub: caches of Services and Clusters, and the live requests that confirm
+//! them before a denial.
 //!
-//! On a hub that serves no Cluster objects nothing is known of clusters: no cluster name is warned of, and under
-//! `--unknown-cluster=deny` every name is refused. The webhook is ready all the same, and notices when they come.
+//! A hub may serve no Cluster objects. Then the webhook warns of no cluster name, denies every name
+//! under `--unknown-cluster=deny`, and is ready all the same. It notices when the kind is served.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,26 +27,25 @@ use crate::hub_cache::{Cluster, ClusterCache, Service, ServiceCache, Services, l
 use crate::lookups::Lookups;
 use crate::watch::follow;
 
-/// Maximum time of all requests to the hub on account of one admission request.
+/// Time limit of a request to the hub.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Number of objects in a page of a list: the memory of a page is free once it is read, and yet
-/// counts.
+/// Number of objects in a page of a list, which bounds the peak of memory.
 const LIST_PAGE: u32 = 100;
 
-/// Up to this many clusters are requested one by one, more by one list.
+/// Maximum number of clusters that are requested one by one; more need a list.
 const CLUSTER_GETS_MAX: usize = 8;
 
-/// A request to the hub failed.
+/// Error of a request to the hub.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
-    /// It did not answer in time.
+    /// No answer in time.
     #[error("the hub did not answer the request for {0} within {REQUEST_DEADLINE:?}")]
     Late(&'static str),
-    /// The webhook has sent enough requests for the moment.
+    /// The rate of requests is used up.
     #[error("too many requests to the hub at one time; try again")]
     Busy,
-    /// It answered with an error, or could not be reached.
+    /// The hub answered with an error, or was unreachable.
     #[error("request to the hub for {what} failed")]
     Failed {
         /// Object of the request.
@@ -56,7 +55,7 @@ pub enum HubError {
     },
 }
 
-/// The hub, as the webhook observes it. Clones share their caches.
+/// Hub, with its caches. Clones share the caches.
 #[derive(Clone)]
 pub struct Hub {
     client: Client,
@@ -66,7 +65,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub of which nothing has been observed yet.
+    /// Creates a hub with empty caches.
     pub fn new(client: Client) -> Self {
         Self {
             client,
@@ -76,7 +75,7 @@ impl Hub {
         }
     }
 
-    /// Begins to fill the caches; the process is ready once they are.
+    /// Spawns the watches that fill the caches. The process is ready once they are filled.
     pub fn watch(&self, tasks: &Tasks, readiness: &Readiness) {
         let config = || watcher::Config::default().page_size(LIST_PAGE);
         let services = watcher(Api::<Service>::all(self.client.clone()), config());
@@ -127,10 +126,11 @@ impl Hub {
         }
     }
 
-    /// Requests from the hub what is unconfirmed. What decides only a warning stays as it was where the hub does not answer.
+    /// Requests the unconfirmed observations from the hub. If a request fails on which only a
+    /// warning rests, the cached observation stays.
     ///
     /// # Errors
-    /// [`HubError`] where a request fails that a denial rests on.
+    /// [`HubError`] if a request fails on which a denial rests.
     pub async fn confirm(
         &self,
         change: &PreparedChange,
@@ -177,10 +177,11 @@ impl Hub {
         Ok(view)
     }
 
-    /// Whether a MultiClusterService other than that of `own` namespace and name has a permanent-id.
+    /// Whether a MultiClusterService has the permanent-id, other than the one of namespace and name
+    /// `own`.
     ///
     /// # Errors
-    /// [`HubError`] where the request fails.
+    /// [`HubError`] if the request fails.
     pub async fn is_id_taken(&self, id: &str, own: (&str, &str)) -> Result<bool, HubError> {
         let may_send = self.lookups.lock().may_send();
         if !may_send {
@@ -188,7 +189,7 @@ impl Hub {
         }
         let api = Api::<PartialObjectMeta<MultiClusterService>>::all(self.client.clone());
         let selector = format!("{}={id}", labels::PERMANENT_ID);
-        // Two are enough: one of them is another one.
+        // One of two is another one.
         let params = ListParams::default().labels(&selector).limit(2);
         let listing = async { api.list(&params).await };
         let bearers = in_time("MultiClusterServices of the same permanent-id", listing).await?;
@@ -233,7 +234,7 @@ impl Hub {
     }
 }
 
-/// Whether a Service of that namespace and name is possible at all.
+/// Whether a Service can have that namespace and name.
 fn could_exist(namespace: &str, name: &str) -> bool {
     dns1123_label(namespace).is_ok() && dns1123_label(name).is_ok()
 }

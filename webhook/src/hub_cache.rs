@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer};
 use crate::decide::{Clusters, Locality, ServiceFacts, ServiceKind};
 use crate::watch::Apply;
 
-/// A Service, as far as validation needs it.
+/// Part of a Service that validation needs.
 #[derive(Clone, Debug, Resource, Deserialize)]
 #[resource(inherit = "core::Service")]
 pub(crate) struct Service {
@@ -37,8 +37,8 @@ struct ServiceSpec {
     ports: Option<Vec<core::ServicePort>>,
 }
 
-/// Reads the part of the metadata that a watch needs. The rest, managed fields above all, would be
-/// most of a list's memory.
+/// Decodes the metadata that a watch needs. The rest, managed fields above all, would take most of
+/// the memory of a list.
 fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -94,7 +94,7 @@ impl ServiceCache {
         }
     }
 
-    /// Changes the cache, where it is filled.
+    /// Changes a filled cache.
     fn change(&self, change: impl FnOnce(&mut Services)) {
         let mut cache = self.cache.write();
         if let Some(services) = cache.as_mut() {
@@ -157,7 +157,7 @@ fn remove(services: &mut Services, service: &Service) {
     }
 }
 
-/// A Cluster, as far as validation needs it.
+/// Part of a Cluster that validation needs.
 #[derive(Clone, Debug, Resource, Deserialize)]
 #[resource(inherit = "api::Cluster")]
 pub(crate) struct Cluster {
@@ -178,7 +178,7 @@ struct ClusterSpec {
 }
 
 impl Cluster {
-    /// Its name, and where it is.
+    /// Returns its name and locality.
     pub(crate) fn into_entry(self) -> (Box<str>, Locality) {
         let spec = self.spec.unwrap_or_default();
         let zones = spec.zones.filter(|zones| !zones.is_empty());
@@ -192,10 +192,11 @@ impl Cluster {
     }
 }
 
-/// Whether the hub serves no Clusters according to its list of API groups, which a 404 does not prove.
+/// Whether the hub serves no Clusters, according to its list of API groups. A 404 does not prove
+/// it.
 ///
 /// # Errors
-/// [`kube::Error`] where the list cannot be read.
+/// [`kube::Error`] if the list cannot be read.
 pub(crate) async fn lacks_clusters(client: &Client) -> kube::Result<bool> {
     let listed = client.list_api_groups().await?;
     let (group, version) = (Cluster::group(&()), Cluster::version(&()));

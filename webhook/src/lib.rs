@@ -1,8 +1,9 @@
-//! The admission webhook of causeway: MultiClusterServices are defaulted, validated or denied as they are written.
+//! The admission webhook of causeway: it defaults and validates MultiClusterServices on their way
+//! into the hub.
 //!
-//! The flow is [`server`] (TLS, connections) -> [`service`] (HTTP) -> [`review`] (the wire) -> [`decide`] (the rules, pure)
-//! -> [`review`]. What the rules need of the hub comes from the cache of [`hub`] and, before anything is denied on its
-//! account, from the hub itself.
+//! The flow is [`server`] (TLS, connections) -> [`service`] (HTTP) -> [`review`] (the wire format)
+//! -> [`decide`] (the rules, pure) -> [`review`]. The rules read the hub from the cache of [`hub`].
+//! A live request to the hub confirms the cache before a denial.
 
 pub mod args;
 mod body;

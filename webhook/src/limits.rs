@@ -1,4 +1,4 @@
-//! The limits: how many connections, requests and bytes of bodies there are at one time.
+//! Limits of connections, of requests and of the bytes of their bodies, at one time.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -11,28 +11,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 const KIB: usize = 1024;
 
-/// The bytes of a body at most: an update carries two objects of up to 3 MiB each.
+/// Maximum size of a body, in bytes: an update carries two objects of up to 3 MiB each.
 pub(crate) const BODY_MAX: usize = 7 * KIB * KIB;
 
-/// Bytes of a body that count for nothing, so that usual requests never wait for large ones.
+/// Size up to which a body needs no budget, in bytes, so that usual requests never wait for large
+/// ones.
 pub(crate) const FREE: usize = 16 * KIB;
 
-/// Maximum of connections, requests and bytes at one time.
+/// Maximum number of connections, requests and bytes at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections. Beyond them the least recently active one is evicted.
+    /// Connections. A further one evicts the least recently active one.
     pub connections: usize,
-    /// Requests whose head has arrived and that are not answered. Beyond them new ones are rejected.
+    /// Requests between head and answer. A further one evicts a slow body, or is rejected.
     pub in_flight: usize,
-    /// Bytes of bodies, not counting the first 16 KiB of each. A body beyond that waits until there is room for all of it.
+    /// Bytes of bodies, without the first 16 KiB of each. A further body waits until all of it
+    /// fits.
     pub body_bytes: usize,
 }
 
-/// Part of the memory that bodies may take: one in so many.
+/// Divisor of the memory limit: bodies may take the half.
 const BODIES_SHARE: usize = 2;
 
-/// Bytes in memory for each byte of a body while it is decoded: the body, a copy without what is not
-/// read, and the strings of the object.
+/// Bytes in memory for each byte of a body while it is decoded: the body, serde_json's copy of a
+/// string with escapes, and the strings of the object.
 const DECODING_COST: usize = 3;
 
 /// Returns the lowest `memory.max` of the cgroups (v2) of this process; `None` without a limit.
@@ -50,7 +52,7 @@ fn lowest_memory_limit(root: &Path, own: &Path) -> Option<usize> {
     limits.min()
 }
 
-/// File descriptors that are no clients' connections: the hub's, the admin server's, logs.
+/// Number of other file descriptors: connections to the hub, of the admin server, logs.
 const OTHER_FILES: usize = 64 + CONNECTIONS_MAX;
 
 impl Limits {
@@ -77,7 +79,7 @@ impl Limits {
         self
     }
 
-    /// Raises the limit of open files as far as possible, and lowers that of connections to what it allows.
+    /// Raises the limit of open files as far as possible, and lowers that of connections to it.
     #[must_use]
     pub fn within_open_files(mut self) -> Self {
         let possible = raise_open_files().saturating_sub(OTHER_FILES).max(1);
@@ -113,11 +115,11 @@ pub fn raise_open_files() -> usize {
     })
 }
 
-/// Has the allocator keep what bodies took for the next ones, from the start on, as it does once a largest one was there.
+/// Has the allocator keep the memory of a body for the next one.
 ///
-/// glibc gives memory back beyond twice the largest block that it has mapped apart and freed (mallopt(3),
-/// M_TRIM_THRESHOLD). That is 256 KiB at first, so that each body of 200 KB may be given back, to be taken and cleared
-/// again page by page for the next one.
+/// glibc returns free memory beyond twice the largest block that it has mapped and freed
+/// (mallopt(3), M_TRIM_THRESHOLD), which is 256 KiB at first. A large body would be mapped and
+/// cleared again page by page.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(BODY_MAX)));
 }
@@ -132,11 +134,11 @@ impl Default for Limits {
     }
 }
 
-/// The flags of the limits.
+/// Flags of the limits.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Connections that are open at one time. Beyond them the least recently active one is closed
+    /// Maximum number of open connections. A further one closes the least recently active one
     #[arg(
         long,
         env = "CAUSEWAY_MAX_CONNECTIONS",
@@ -144,7 +146,8 @@ pub struct LimitArgs {
         default_value = "2048"
     )]
     max_connections: String,
-    /// Requests that are answered at one time. Beyond them new ones are rejected with 429, which an API server retries
+    /// Maximum number of requests in flight. Further ones are answered with 429, which an API
+    /// server retries
     #[arg(
         long,
         env = "CAUSEWAY_MAX_IN_FLIGHT",
@@ -152,7 +155,8 @@ pub struct LimitArgs {
         default_value = "1024"
     )]
     max_in_flight: String,
-    /// MiB of request bodies that are held at one time, not counting the first 16 KiB of each. Larger bodies wait for room
+    /// Maximum size of all request bodies in memory, in MiB, without the first 16 KiB of each.
+    /// Further bodies wait
     #[arg(
         long,
         env = "CAUSEWAY_MAX_BODY_MIB",
@@ -207,8 +211,8 @@ impl Limiter {
         Arc::clone(&self.decoders).acquire_owned().await.ok()
     }
 
-    /// Admits a request until the permit is dropped. Where there are enough, `evict` may end another, in whose place this
-    /// one is admitted; `None` where it does not.
+    /// Admits a request until the permit is dropped. At the limit `evict` may end another request,
+    /// in whose place this one is admitted; `None` if it does not.
     pub(crate) async fn admit(&self, evict: impl FnOnce() -> bool) -> Option<Permit<'_>> {
         let request = match self.requests.try_acquire() {
             Ok(request) => request,
@@ -223,7 +227,7 @@ impl Limiter {
     }
 }
 
-/// A request that was admitted, and what it may hold of its body.
+/// Permit of a request and of the memory for its body.
 #[derive(Debug)]
 pub(crate) struct Permit<'a> {
     limiter: &'a Limiter,
@@ -232,18 +236,18 @@ pub(crate) struct Permit<'a> {
 }
 
 impl<'a> Permit<'a> {
-    /// Whether a body of so many bytes may be held already.
+    /// Whether a body of that size may be held.
     pub(crate) fn covers(&self, bytes: usize) -> bool {
         bytes <= FREE || self.body.is_some()
     }
 
-    /// Reserves a body of at most so many bytes, at once or not at all.
+    /// Reserves the budget of a body, at once or not at all.
     pub(crate) fn try_reserve(&mut self, bytes: usize) -> bool {
         self.body = self.limiter.body_kib.try_acquire_many(kib(bytes)).ok();
         self.body.is_some()
     }
 
-    /// Waits until a body of at most so many bytes can be held, for [`Permit::hold`].
+    /// Waits for the budget of a body, for [`Permit::hold`].
     pub(crate) fn reserve(
         &self,
         bytes: usize,
@@ -252,13 +256,13 @@ impl<'a> Permit<'a> {
         async move { limiter.body_kib.acquire_many(kib(bytes)).await.ok() }
     }
 
-    /// Holds what was reserved.
+    /// Holds a reserved budget.
     pub(crate) fn hold(&mut self, body: Option<SemaphorePermit<'a>>) {
         self.body = body;
     }
 }
 
-/// Number of large bodies that are decoded at one time: half of the cores, one at least.
+/// Returns how many large bodies are decoded at one time: half of the cores, at least one.
 fn decoders() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     (cores / 2).max(1)
@@ -285,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_beyond_the_limit_is_admitted_only_in_place_of_another() {
+    fn request_beyond_the_limit_needs_the_place_of_another() {
         let limiter = Limiter::new(&LIMITS);
         let first = admit(&limiter).expect("a permit");
         let _second = admit(&limiter).expect("a permit");
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_take_a_part_of_the_memory() {
+    fn bodies_take_at_most_a_sixth_of_the_memory() {
         let mib = |number: usize| number * KIB * KIB;
         let limits = Limits::default();
         for (memory, bodies) in [(mib(1024), 32), (mib(192), 32), (mib(96), 16), (mib(1), 7)] {
@@ -313,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn lowest_memory_limit_of_all_cgroups_counts() {
+    fn lowest_memory_limit_of_all_cgroups_applies() {
         let root = tempfile::tempdir().expect("a directory");
         let own = Path::new("pods/one");
         std::fs::create_dir_all(root.path().join(own)).expect("directories");

@@ -1,8 +1,8 @@
-//! Rate of the requests that callers make the webhook send to the hub.
+//! Rate limit of requests to the hub.
 //!
-//! The TLS port may be open to callers without credentials, and each request for a Service that does
-//! not exist costs the hub one. Beyond the rate the webhook repeats what it observed a moment ago, and
-//! rejects what it did not.
+//! The TLS port may be open to callers without credentials, and each review of a Service that does
+//! not exist costs the hub a request. Beyond the rate the webhook decides by its last observation
+//! of the Service, or rejects the review.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use crate::decide::ServiceFacts;
 
-/// Maximum number of requests at one time, after a pause.
+/// Maximum number of requests at once, after a pause.
 const BURST: u32 = 100;
 
-/// Interval after which one more request may be sent: 50 a second.
+/// Interval that adds one request: 50 a second.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Maximum age of an observation that is used again.
+/// Maximum age of a reused observation.
 const AGE_MAX: Duration = Duration::from_secs(2);
 
 /// Maximum number of observations: those of [`AGE_MAX`] at the full rate, and of a burst.
 const KEPT_MAX: usize = 256;
 
-/// Requests to the hub: how many may be sent, and what the last ones observed.
+/// Token bucket of requests to the hub, and their last observations.
 #[derive(Debug, Default)]
 pub(crate) struct Lookups {
     /// Time at which the bucket is full.
@@ -37,7 +37,7 @@ struct Observation {
 }
 
 impl Lookups {
-    /// Takes one request from the rate; false where it is used up.
+    /// Takes one request from the bucket; false if it is empty.
     pub(crate) fn may_send(&mut self) -> bool {
         self.may_send_at(Instant::now())
     }
@@ -51,13 +51,13 @@ impl Lookups {
         true
     }
 
-    /// Returns what the hub has had of a Service for at most [`AGE_MAX`].
+    /// Returns an observation of a Service that is at most [`AGE_MAX`] old.
     pub(crate) fn recent(&self, namespace: &str, name: &str) -> Option<Option<Arc<ServiceFacts>>> {
         let observation = self.observed.get(&(namespace.into(), name.into()))?;
         (observation.at.elapsed() <= AGE_MAX).then(|| observation.service.clone())
     }
 
-    /// Records what the hub has of a Service.
+    /// Records an observation of a Service.
     pub(crate) fn record(&mut self, namespace: &str, name: &str, found: Option<Arc<ServiceFacts>>) {
         if self.observed.len() >= KEPT_MAX {
             self.observed

@@ -1,4 +1,4 @@
-//! The metrics of the webhook.
+//! Metrics of the webhook.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,13 +11,13 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Upper bounds in seconds: from an answer out of the cache to the longest deadline that a hub can set for a webhook.
+/// Upper bounds in seconds, up to the longest time-out of a webhook configuration.
 const DURATIONS: [f64; 16] = [
     0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 5.0,
     10.0, 30.0,
 ];
 
-/// Requests whose trace is sampled leave its id.
+/// Histogram with the trace of a sampled request as exemplar.
 type Durations = HistogramWithExemplars<Exemplar>;
 
 /// One of the two webhooks.
@@ -32,13 +32,13 @@ pub enum Call {
 /// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// The object is accepted, changed or not.
+    /// The object was accepted, changed or not.
     Allowed,
-    /// The object is denied.
+    /// The object was denied.
     Denied,
-    /// It is rejected before it is validated: its sender can do something about that, or is to try again.
+    /// The request was rejected before a decision, with a 4xx.
     Rejected,
-    /// There is no decision, and the answer is a 5xx.
+    /// The webhook failed, with a 5xx.
     Error,
 }
 
@@ -84,26 +84,26 @@ impl Outcome {
 pub(crate) enum ConnectionRejection {
     /// The limit was reached, and no connection could be evicted.
     Full,
-    /// It was evicted for another.
+    /// Evicted for another connection.
     Evicted,
-    /// It was slow in the handshake, in a request, or in taking an answer.
+    /// Too slow in the handshake, in a request, or in receiving an answer.
     Slow,
-    /// It spoke HTTP without TLS.
+    /// HTTP without TLS.
     PlainHttp,
-    /// The handshake failed.
+    /// Failed handshake.
     Handshake,
 }
 
 /// Reason why a request is rejected before it is validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RequestRejection {
-    /// Too many requests, or too large ones, are in flight.
+    /// Too many or too large requests in flight.
     Busy,
-    /// Its body is too large.
+    /// Body too large.
     TooLarge,
-    /// Its body did not arrive in time.
+    /// Body not received in time.
     Slow,
-    /// It is no admission request.
+    /// Not an admission request.
     Malformed,
 }
 
@@ -135,10 +135,10 @@ impl RequestRejection {
     }
 }
 
-/// The metrics of the webhook. Clones are the same metrics.
+/// Metrics of the webhook. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// By [`Call`] and [`Outcome`], so that no request resolves its labels.
+    /// Histograms by [`Call`] and [`Outcome`], so that no request resolves its labels.
     durations: [[Durations; 4]; 2],
     in_flight: Gauge,
     requests_rejected: Family<ReasonLabels, Counter>,
@@ -172,7 +172,7 @@ impl Metrics {
         };
         registry.register(
             "causeway_webhook_request_duration_seconds",
-            "How long admission requests took, from their head to their answer",
+            "Duration of admission requests, from head to answer",
             durations,
         );
         metrics.register_connections(registry);
@@ -183,12 +183,12 @@ impl Metrics {
     fn register_connections(&self, registry: &mut Registry) {
         registry.register(
             "causeway_webhook_requests_in_flight",
-            "Admission requests that are being answered",
+            "Admission requests in flight",
             self.in_flight.clone(),
         );
         registry.register(
             "causeway_webhook_requests_rejected",
-            "Requests rejected before they were validated",
+            "Requests rejected before validation",
             self.requests_rejected.clone(),
         );
         registry.register(
@@ -206,32 +206,32 @@ impl Metrics {
     fn register_certificates(&self, registry: &mut Registry) {
         registry.register(
             "causeway_certificate_expiry_timestamp_seconds",
-            "When the serving certificate expires, in Unix time",
+            "Expiry of the serving certificate, in Unix time",
             self.certificate_expiry.clone(),
         );
         registry.register(
             "causeway_certificate_not_before_timestamp_seconds",
-            "Since when the serving certificate is valid, in Unix time",
+            "Begin of the validity of the serving certificate, in Unix time",
             self.certificate_not_before.clone(),
         );
         registry.register(
             "causeway_certificate_rotations",
-            "How often a new serving certificate was loaded",
+            "New serving certificates loaded",
             self.certificate_rotations.clone(),
         );
         registry.register(
             "causeway_certificate_rotation_failures",
-            "Attempts to renew or load the serving certificate that failed",
+            "Failed attempts to renew or load the serving certificate",
             self.certificate_rotation_failures.clone(),
         );
         registry.register(
             "causeway_certificate_repairs",
-            "Self-managed certificates found wrong and fixed, by what was wrong",
+            "Repairs of self-managed certificates, by fault",
             self.certificate_repairs.clone(),
         );
     }
 
-    /// Registers the gauge of whether the process is ready.
+    /// Registers the gauge of readiness.
     pub fn register_readiness(registry: &mut Registry, ready: ComputedGauge) {
         registry.register(
             "causeway_webhook_ready",
@@ -278,7 +278,7 @@ impl Metrics {
         self.connections_rejected.get_or_create(&labels).inc();
     }
 
-    /// The serving certificate is valid from one second of Unix time to another.
+    /// Records the validity of the serving certificate, in seconds of Unix time.
     pub(crate) fn certificate_is_valid(&self, from: i64, to: i64) {
         self.certificate_not_before.set(from);
         self.certificate_expiry.set(to);
@@ -298,7 +298,7 @@ impl Metrics {
     }
 }
 
-/// A request that is being answered.
+/// Guard of a request in flight.
 pub(crate) struct InFlight(Gauge);
 
 impl Drop for InFlight {

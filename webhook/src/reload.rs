@@ -1,4 +1,4 @@
-//! Files that are replaced while the process runs.
+//! Reload of files that change while the process runs.
 
 use std::error::Error;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use causeway::process::supervise::with_causes;
 use tokio_util::sync::CancellationToken;
 
-/// Interval of reading the files again.
+/// Interval of the reads.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Calls `load` once a second until the shutdown. Each failure is logged once, and only when it occurs twice in a row: two
-/// files that are being replaced do not belong together for a moment.
+/// Calls `load` once a second until the shutdown. Logs a failure once, when it occurs twice in a
+/// row: two files that are being replaced do not match for a moment.
 pub(crate) async fn reload<E: Error + 'static>(
     what: &'static str,
     mut load: impl FnMut() -> Result<(), E>,

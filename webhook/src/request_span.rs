@@ -10,14 +10,14 @@ use crate::decide::{Decision, Denial};
 use crate::metrics::Call;
 use crate::review::Request;
 
-/// The span of a request, if its trace is sampled. Attributes of HTTP bear the names of the [semantic
-/// conventions](https://opentelemetry.io/docs/specs/semconv/http/http-spans/), the others those of the API server's own spans and of log
-/// lines.
+/// Span of a request, if its trace is sampled. HTTP attributes have the names of the [semantic
+/// conventions](https://opentelemetry.io/docs/specs/semconv/http/http-spans/), the others those of
+/// the API server's spans and of log lines.
 #[derive(Debug)]
 pub(crate) struct RequestSpan(Option<Span>);
 
 impl RequestSpan {
-    /// Begins it, within the span that the caller names in `traceparent`.
+    /// Begins a span, as a child of the one in the header `traceparent`.
     pub(crate) fn begin(tracer: &Tracer, call: Call, headers: &HeaderMap) -> Self {
         let (name, path) = match call {
             Call::Mutate => ("POST /mutate", "/mutate"),
@@ -33,7 +33,7 @@ impl RequestSpan {
         Self(span)
     }
 
-    /// The request was read.
+    /// Records the decoded request.
     pub(crate) fn read(&mut self, request: &Request) {
         let Some(span) = &mut self.0 else { return };
         for (key, value) in [
@@ -49,7 +49,7 @@ impl RequestSpan {
         span.set("operation", request.operation);
     }
 
-    /// It was decided.
+    /// Records the decision.
     pub(crate) fn decided(&mut self, decision: &Decision) {
         let Some(span) = &mut self.0 else { return };
         let denial = match decision {
@@ -64,7 +64,7 @@ impl RequestSpan {
         }
     }
 
-    /// It was not decided.
+    /// Records a failure of the webhook.
     pub(crate) fn failed(&mut self, error: &(dyn Error + 'static)) {
         if let Some(span) = &mut self.0 {
             let error = with_causes(error);
@@ -73,7 +73,7 @@ impl RequestSpan {
         }
     }
 
-    /// Ends it with that answer: what leads to it from a metric.
+    /// Ends the span with the status of the answer, and returns the exemplar for a metric.
     pub(crate) fn end(self, status: StatusCode) -> Option<Exemplar> {
         let mut span = self.0?;
         span.set("http.response.status_code", i64::from(status.as_u16()));

@@ -17,27 +17,27 @@ const GROUP: &str = "networking.karmada.io";
 const VERSION: &str = "v1alpha1";
 const KIND: &str = "MultiClusterService";
 
-/// Reason why a body is no request.
+/// Error of a body that is no admission request.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvelopeError {
-    /// It is no UTF-8.
+    /// Not UTF-8.
     #[error("the body is not UTF-8: {0}")]
     Encoding(#[from] std::str::Utf8Error),
-    /// It is no JSON, or no AdmissionReview.
+    /// Not JSON, or not an AdmissionReview.
     #[error("the body is no AdmissionReview: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is another object, or another version.
+    /// Another kind or version.
     #[error(
-        "the body is {kind:?} of {api_version:?}, not an AdmissionReview of admission.k8s.io/v1; register the webhook \
-         with admissionReviewVersions: [v1]"
+        "the body is {kind:?} of {api_version:?}, not an AdmissionReview of admission.k8s.io/v1; \
+         register the webhook with admissionReviewVersions: [v1]"
     )]
     Version {
-        /// Its `apiVersion`.
+        /// `apiVersion` of the body.
         api_version: String,
-        /// Its `kind`.
+        /// `kind` of the body.
         kind: String,
     },
-    /// It has no request, or one without a uid.
+    /// No request, or one without a uid.
     #[error("the AdmissionReview has no request with a uid")]
     NoRequest,
 }
@@ -108,7 +108,7 @@ struct GroupVersionKind {
 /// Subject of a request.
 #[derive(Debug)]
 pub enum Subject {
-    /// Nothing that is validated: a deletion, a connection, a subresource.
+    /// A deletion, a connection or a subresource, which is not validated.
     Nothing,
     /// An object of another kind.
     OtherKind(String),
@@ -169,7 +169,7 @@ fn request(mut wire: Wire<impl Piece>) -> Result<Request, EnvelopeError> {
     })
 }
 
-/// Reason why a request holds no object that can be validated.
+/// Error of an object that cannot be validated.
 #[derive(Debug, thiserror::Error)]
 enum ObjectError {
     #[error("the request holds no object")]
@@ -178,12 +178,12 @@ enum ObjectError {
     Json(#[from] serde_json::Error),
 }
 
-/// An object of a request, decoded or raw.
+/// Object of a request, decoded or raw.
 trait Piece {
-    /// The object, or why it is none.
+    /// Decodes the object.
     fn object(self) -> Result<Object, serde_json::Error>;
 
-    /// The object as the one that is stored.
+    /// Decodes the object as the stored one.
     fn stored(self) -> Stored;
 }
 
@@ -225,7 +225,7 @@ impl Piece for &RawValue {
 }
 
 impl<O: Piece> Wire<O> {
-    /// Takes out what the request is about, as far as it is validated.
+    /// Takes out the subject of the request.
     fn subject(&mut self) -> Subject {
         if matches!(self.operation, Operation::Delete | Operation::Connect) {
             return Subject::Nothing;
@@ -250,7 +250,8 @@ impl<O: Piece> Wire<O> {
         let object = object.and_then(|object| Ok(object.object()?));
         match object {
             Ok(object) => Subject::Change(Box::new(self.change(object, stored))),
-            // The API server's schema says more of it than a decoder does, and an object that is being deleted is not held up.
+            // An object that is being deleted is not held up. The API server's schema reports more
+            // than a decoder does.
             Err(_) if matches!(stored, Stored::Deleting(_) | Stored::DeletingUnreadable) => {
                 Subject::Nothing
             }
@@ -329,7 +330,7 @@ struct Cause {
 }
 
 impl Status {
-    /// A failure with that HTTP code and Kubernetes' reason for it.
+    /// Creates a failure with an HTTP code and Kubernetes' reason for it.
     pub(crate) fn new(code: u16, reason: &'static str, message: String) -> Self {
         Self {
             api_version: "v1",
@@ -343,7 +344,7 @@ impl Status {
         }
     }
 
-    /// A denial, with details by which kubectl words it as it words a built-in object's.
+    /// Creates the Status of a denial, with the details that kubectl reads of built-in objects.
     fn of(denial: Denial) -> Self {
         let (name, errors) = match denial {
             Denial::Request(message) => return Self::new(400, "BadRequest", message),
@@ -388,10 +389,10 @@ fn cause(error: &FieldError) -> Cause {
     }
 }
 
-/// Writes the answer to the request of that uid.
+/// Encodes the answer to the request of a uid.
 ///
 /// # Errors
-/// [`serde_json::Error`] where it cannot be written.
+/// [`serde_json::Error`] if it cannot be encoded.
 pub fn answer(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Error> {
     let mut response = Response {
         uid,

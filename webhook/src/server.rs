@@ -1,9 +1,11 @@
-//! The server: TLS connections, HTTP/1.1 on them, and an end that no request notices.
+//! The server: accepts TLS connections and ends without losing a request.
 //!
-//! A client that keeps connections goes on using those to a process that is about to end. So as soon as the process is
-//! terminating every answer bears `Connection: close`, which makes the client connect again, to whoever is
-//! there then. Connections are closed by the server itself only at the very end, when none was used for a while: a
-//! request that is sent in that moment is lost, and HTTP/1.1 has no way to prevent it.
+//! A client goes on using idle connections to a process that is about to end. So every answer of a
+//! terminating process carries `Connection: close`, and the client connects to another replica. The
+//! server closes connections at the very end alone, when none was used for a while. A request that
+//! is sent in that moment is lost: HTTP/1.1 cannot prevent that.
+//!
+//! `axum::serve` does not serve: it neither limits connections nor closes them in this order.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,10 +26,10 @@ use crate::connections::{Connections, TICK};
 use crate::drain::Drain;
 use crate::service::{Webhook, router};
 
-/// Pause after accepting a connection failed, as it does when file descriptors run out.
+/// Pause after a failed accept, such as without a free file descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The webhook cannot listen.
+/// Error of an address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 #[error("the webhook cannot listen on {address}")]
 pub struct BindError {
@@ -35,7 +37,7 @@ pub struct BindError {
     source: io::Error,
 }
 
-/// The webhook, listening.
+/// A webhook that listens.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -49,7 +51,7 @@ impl Server {
     /// Listens on that address; port 0 takes a free one.
     ///
     /// # Errors
-    /// [`BindError`] where the address cannot be had.
+    /// [`BindError`] if the address is not available.
     pub async fn bind(
         address: SocketAddr,
         tls: ServerConfig,
@@ -78,12 +80,12 @@ impl Server {
         self.address
     }
 
-    /// The drain of the server, to be waited for before the shutdown.
+    /// Returns the drain, which the process awaits before the shutdown.
     pub fn drain(&self) -> Drain {
         self.drain.clone()
     }
 
-    /// Serves until the shutdown, and then until the requests in flight are answered.
+    /// Serves until the shutdown, and then until all requests in flight are answered.
     pub async fn run(self, tasks: Tasks) {
         let shutdown = tasks.shutdown();
         let connections = Arc::clone(&self.connections);
@@ -96,7 +98,7 @@ impl Server {
                 accepted = self.listener.accept() => self.accepted(accepted, &tasks).await,
             }
         }
-        // Whoever is connected already, as far as the kernel is concerned, is served.
+        // The kernel has accepted these connections already.
         while let Some(accepted) = unconstrained(self.listener.accept()).now_or_never() {
             self.accepted(accepted, &tasks).await;
         }
@@ -114,7 +116,7 @@ impl Server {
         let connections = &self.connections;
         match accepted {
             Ok((stream, peer)) => {
-                // Without a slot the stream is dropped, which closes it.
+                // Without a slot, dropping the stream closes it.
                 let Some(slot) = connections.slot() else {
                     return;
                 };
@@ -127,10 +129,10 @@ impl Server {
                     slot,
                 };
                 tasks.spawn_job("connection", connection.serve(stream));
-                // Longer than a moment only where one that was evicted is still being answered.
+                // Takes more than a moment only if an evicted one is still being answered.
                 let evicted = connections.evicted_are_gone();
                 if timeout(TICK, evicted).await.is_err() {
-                    tracing::debug!("limit of connections exceeded: evicted ones are still open");
+                    tracing::debug!("connection limit exceeded: evicted ones are still open");
                 }
             }
             Err(error) if is_the_clients(&error) => {}
@@ -143,7 +145,7 @@ impl Server {
     }
 }
 
-/// Whether a connection could not be accepted because it was over already.
+/// Whether the client closed a connection before it was accepted.
 fn is_the_clients(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,8 +1,8 @@
 //! The serving certificate, which changes while connections go on.
 //!
-//! The kubelet renews a mounted Secret by swapping a symlink, which leaves watches of the files themselves behind; so
-//! the contents are read once a second. A handshake takes the certificate of its moment. A certificate that cannot be
-//! used leaves the last valid one in place.
+//! The kubelet renews a mounted Secret by swapping a symlink, which a watch of the files misses, so
+//! the webhook reads the files once a second. A handshake takes the current certificate. An
+//! unusable certificate leaves the last valid one in place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const KEY: &str = "tls.key";
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("{path} cannot be read: {source}")]
+    #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum TlsError {
     #[error("{CERTIFICATE} holds no PEM certificate")]
     NoCertificate,
     /// A file is no PEM, or holds no key.
-    #[error("{file} is no PEM as it should be: {source}")]
+    #[error("{file} is not PEM: {source}")]
     Pem {
         /// The file.
         file: &'static str,
@@ -68,14 +68,14 @@ struct Files {
 #[derive(Debug)]
 pub struct Certificate {
     serving: Arc<CertifiedKey>,
-    /// From when it is valid, in seconds of Unix time.
+    /// Begin of its validity, in seconds of Unix time.
     begins: i64,
     /// End of its validity, in seconds of Unix time.
     ends: i64,
 }
 
 impl Certificate {
-    /// Reads a certificate, with those that lead to its authority, and its key, both PEM.
+    /// Parses a certificate chain and its key, both PEM.
     pub(crate) fn parse(certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()
@@ -99,7 +99,7 @@ impl Certificate {
         })
     }
 
-    /// Returns the end of its validity for people: RFC 3339, UTC.
+    /// Returns the end of its validity as RFC 3339, UTC.
     pub(crate) fn not_after(&self) -> String {
         let moment = Timestamp::from_second(self.ends);
         moment.map_or_else(
@@ -112,7 +112,7 @@ impl Certificate {
 /// Reads the certificate of a directory.
 ///
 /// # Errors
-/// [`TlsError`] where it is not there or not good.
+/// [`TlsError`] if it cannot be used.
 pub fn read(dir: &Path) -> Result<Certificate, TlsError> {
     let files = read_files(dir)?;
     Certificate::parse(&files.certificate, &files.key)
@@ -129,19 +129,19 @@ fn read_files(dir: &Path) -> Result<Files, TlsError> {
     })
 }
 
-/// Gives each handshake the certificate of its moment. While there is none, handshakes fail.
+/// Gives each handshake the current certificate. Without one handshakes fail.
 #[derive(Debug, Default)]
 pub struct Resolver(ArcSwapOption<CertifiedKey>);
 
 impl Resolver {
-    /// Begins with that certificate.
+    /// Creates a resolver with a first certificate.
     pub fn new(certificate: Certificate, metrics: &Metrics) -> Self {
         let resolver = Self::default();
         resolver.swap(certificate, metrics);
         resolver
     }
 
-    /// Serves that certificate from now on.
+    /// Replaces the certificate.
     pub(crate) fn swap(&self, certificate: Certificate, metrics: &Metrics) {
         metrics.certificate_is_valid(certificate.begins, certificate.ends);
         if self.0.swap(Some(certificate.serving)).is_some() {
@@ -156,13 +156,14 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// TLS 1.2 and 1.3, HTTP/1.1, for anybody or for those who may call.
+/// Returns the configuration of TLS 1.2 and 1.3, for HTTP/1.1, and for any client or permitted
+/// ones.
 ///
-/// Sessions are not resumed: API servers do not request it, clients' certificates are verified in every handshake, and
-/// nothing has to be remembered.
+/// Sessions are not resumed: API servers do not request it, and a resumed session would not verify
+/// the client's certificate.
 ///
 /// # Errors
-/// [`rustls::Error`] where the crypto provider lacks what TLS needs.
+/// [`rustls::Error`] if the crypto provider does not suffice.
 pub fn server_config(
     resolver: Arc<Resolver>,
     callers: Option<Arc<Callers>>,
@@ -180,8 +181,8 @@ pub fn server_config(
     Ok(config)
 }
 
-/// Loads new certificates as they appear in the directory, until the shutdown. The two small files are read in
-/// place: they lie in memory wherever a Secret is mounted.
+/// Loads changed certificates of a directory until the shutdown. It reads the two small files in
+/// place, without a blocking thread: a mounted Secret is in memory.
 pub async fn follow(
     dir: PathBuf,
     resolver: Arc<Resolver>,

@@ -10,7 +10,7 @@ use kube::runtime::watcher::{Error, Event};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Pause of a watch after its first error in a row; each further one doubles it.
+/// Pause after the first error in a row; each further error doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -19,15 +19,15 @@ pub(crate) trait Apply<K> {
     /// Applies an event, and returns whether the initial list is complete.
     fn apply(&mut self, event: Event<K>) -> bool;
 
-    /// Learns that the API server answered 404 to the list; returns whether it serves no such kind, and
-    /// that counts as an initial list.
+    /// Handles a list that was answered by 404. Returns whether the API server serves no such kind,
+    /// which counts as an initial list.
     fn not_served(&mut self) -> impl Future<Output = bool> + Send {
         std::future::ready(false)
     }
 }
 
-/// Applies the watch of `what` to a cache until the shutdown. The awaited thing is ready once the initial list is complete,
-/// or the kind is not served.
+/// Applies the watch of `what` to a cache until the shutdown. `listed` is ready once the initial
+/// list is complete, or the kind is not served.
 pub(crate) async fn follow<K>(
     what: &'static str,
     events: impl Stream<Item = Result<Event<K>, Error>>,

@@ -1,4 +1,4 @@
-//! The flags of self-managed certificates.
+//! Flags of self-managed certificates.
 
 use std::net::IpAddr;
 
@@ -9,15 +9,15 @@ use causeway_certs::{Lifetimes, Names};
 const FLAG: &str = "--self-managed-certs";
 const CLUSTER_DOMAIN: &str = "svc.cluster.local";
 const SERVICE: &str = "causeway-webhook";
-/// Secret of the authority, where no flag names another.
+/// Default Secret of the authority.
 const CA_SECRET: &str = "causeway-webhook-ca";
 const NAME_MAX: usize = 253;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Serving")]
 pub(crate) struct CertificateArgs {
-    /// Issue and renew the serving certificate, keep it in this Secret of the hub, shared by all replicas, and keep
-    /// the caBundle of causeway's webhook configurations
+    /// Secret of the hub in which the replicas issue and renew their serving certificate. They also
+    /// write the caBundle of causeway's webhook configurations
     #[arg(
         long,
         env = "CAUSEWAY_SELF_MANAGED_CERTS",
@@ -25,7 +25,7 @@ pub(crate) struct CertificateArgs {
         conflicts_with = "tls_dir"
     )]
     pub(crate) self_managed_certs: Option<String>,
-    /// Secret of the certificate authority and its key, in the namespace of the serving certificate's Secret
+    /// Secret of the certificate authority and its key, in the namespace of the serving Secret
     #[arg(
         long,
         env = "CAUSEWAY_CA_SECRET",
@@ -33,7 +33,7 @@ pub(crate) struct CertificateArgs {
         default_value = CA_SECRET
     )]
     ca_secret: String,
-    /// A name or an IP address that the hub calls the webhook by, where it manages its certificates. Repeatable. Without it
+    /// Name or IP address of the webhook in a self-managed certificate. Repeatable. If not given:
     /// causeway-webhook.NAMESPACE.svc and causeway-webhook.NAMESPACE.svc.cluster.local
     #[arg(
         long,
@@ -42,7 +42,7 @@ pub(crate) struct CertificateArgs {
         value_delimiter = ','
     )]
     certificate_name: Vec<String>,
-    /// How long a self-managed certificate authority is valid; it is replaced in time
+    /// Validity of the self-managed certificate authority; it is replaced in time
     #[arg(
         long,
         env = "CAUSEWAY_CA_VALIDITY",
@@ -50,7 +50,7 @@ pub(crate) struct CertificateArgs {
         default_value = "87600h"
     )]
     ca_validity: String,
-    /// How long a self-managed serving certificate is valid; it is renewed when two thirds of that are over
+    /// Validity of a self-managed serving certificate; it is renewed after two thirds
     #[arg(
         long,
         env = "CAUSEWAY_LEAF_VALIDITY",
@@ -76,7 +76,7 @@ pub struct SelfManaged {
 }
 
 impl CertificateArgs {
-    /// Checks the flags, where the first is given.
+    /// Checks the flags, given the value of the first.
     pub(crate) fn check(&self, secret: &str, checks: &mut Checks) -> Option<SelfManaged> {
         let secret = read_secret(secret, checks);
         let names = self.names(secret.as_ref().map(|(namespace, _)| namespace), checks);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_certificate_is_for_the_service_of_the_namespace_unless_names_are_given() {
+    fn certificate_is_for_the_service_unless_names_are_given() {
         let managed = check(&["--self-managed-certs=ns/tls"]).expect("good flags");
         assert_eq!(
             (managed.namespace.as_str(), managed.secret.as_str()),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_what_would_be_right() {
+    fn invalid_flags_are_refused_with_a_remedy() {
         for (args, why) in [
             (
                 &["--self-managed-certs=tls"][..],

@@ -1,4 +1,4 @@
-//! The Secrets and the webhook configurations as last observed.
+//! Cache of the Secrets and of the webhook configurations.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::snapshot::{Snapshot, StoredSecrets};
 use crate::watch::Apply;
 
-/// The objects that certificates rest on. Clones are the same cache.
+/// Cached objects. Clones share the cache.
 #[derive(Clone, Default)]
 pub(super) struct Cache {
     pub(super) serving: Slot<Secret>,
@@ -39,12 +39,12 @@ impl Cache {
         ))
     }
 
-    /// Waits until something has changed since the last call.
+    /// Waits for a change since the last call.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Fills one of the slots from a watch of one object.
+    /// Returns the receiver of a watch that fills a slot.
     pub(super) fn updater<K>(&self, slot: &Slot<K>) -> SlotUpdater<K> {
         SlotUpdater {
             slot: slot.clone(),
@@ -54,7 +54,7 @@ impl Cache {
     }
 }
 
-/// One object that may be there or not; `None` while neither is known.
+/// Cached object, or its absence; `None` before the first list.
 pub(super) struct Slot<K>(Arc<Mutex<Option<Option<Arc<K>>>>>);
 
 impl<K> Slot<K> {

@@ -30,7 +30,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const TLS_SECRET: &str = "kubernetes.io/tls";
 const OPAQUE: &str = "Opaque";
 
-/// A request to the hub did not succeed.
+/// Error of a request to the hub.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HubError {
     #[error("no answer from the hub within {DEADLINE:?} to: {0}")]
@@ -50,7 +50,7 @@ type Configurations = (
     Option<ValidatingWebhookConfiguration>,
 );
 
-/// The API of the hub.
+/// Client of the hub for Secrets and webhook configurations.
 pub(super) struct Hub {
     secrets: Api<Secret>,
     mutating: Api<MutatingWebhookConfiguration>,
@@ -72,7 +72,7 @@ impl Hub {
         }
     }
 
-    /// Begins to fill the cache; the process is ready once it is.
+    /// Spawns the watches that fill the cache. The process is ready once it is filled.
     pub(super) fn watch(&self, cache: &Cache, tasks: &Tasks, readiness: &Readiness) {
         let named =
             |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -114,14 +114,14 @@ impl Hub {
         }
     }
 
-    /// Name of a Secret in messages.
+    /// Returns the name of a Secret for messages.
     pub(super) fn secret(&self, which: Which) -> String {
         format!("Secret {}/{}", self.namespace, self.name(which))
     }
 
     /// Reads all of it from the hub in the order that [`causeway_certs::decide`] needs: the
-    /// configurations, the serving Secret, the Secret of the authority. Where nothing can sign, it
-    /// reads the configurations once more: they know whoever was served by the lost contents.
+    /// configurations, the serving Secret, the Secret of the authority. If nothing can sign, it
+    /// reads the configurations again: they have every authority that signed a served leaf.
     pub(super) async fn read(&self) -> Result<Snapshot, HubError> {
         let before = self.configurations().await?;
         let secrets = self.secrets().await?;
@@ -139,8 +139,8 @@ impl Hub {
         ))
     }
 
-    /// Reads the two Secrets. While the serving one can sign, it is the same before and after the
-    /// other is read: else another replica may have moved the authority meanwhile.
+    /// Reads the two Secrets. A serving Secret that can sign must be unchanged after the other one
+    /// is read: another replica may have moved the authority meanwhile.
     async fn secrets(&self) -> Result<StoredSecrets, HubError> {
         let serving = self.get(Which::Serving).await?;
         let authority = self.get(Which::Authority).await?;
@@ -164,7 +164,7 @@ impl Hub {
         in_time("read the webhook configurations", both).await
     }
 
-    /// Has a configuration hold these authorities.
+    /// Writes these authorities into the caBundle of a configuration.
     pub(super) async fn publish(
         &self,
         registration: &Registration,
@@ -191,8 +191,8 @@ impl Hub {
         conflict_or(registration.kind, in_time(&what, sent).await)
     }
 
-    /// Stores the contents in a Secret, provided that it is as it was read; where that fulfils a
-    /// request, without its annotation.
+    /// Writes the contents into a Secret, on the condition that it is unchanged. Removes the
+    /// annotation of a fulfilled request.
     pub(super) async fn store(
         &self,
         which: Which,
@@ -252,8 +252,8 @@ impl Hub {
     }
 }
 
-/// Sets causeway's part of a Secret's data, and nothing else. The type for TLS demands the keys of a
-/// leaf, if only empty ones.
+/// Sets causeway's part of the data of a Secret. The type for TLS requires the keys of a leaf,
+/// which may be empty.
 fn put(secret: &mut Secret, contents: &Contents) {
     let needs_leaf = secret.type_.as_deref() == Some(TLS_SECRET);
     let data = secret.data.get_or_insert_with(BTreeMap::new);
@@ -285,7 +285,7 @@ async fn in_time<T>(
         })
 }
 
-/// A write that came too late: the object is there already, is another now, or is gone.
+/// Distinguishes a write conflict: the object was created, changed or deleted meanwhile.
 fn conflict_or(object: impl fmt::Display, outcome: Result<(), HubError>) -> Result<(), HubError> {
     match outcome {
         Err(HubError::Failed { what, source }) => {
@@ -300,8 +300,9 @@ fn conflict_or(object: impl fmt::Display, outcome: Result<(), HubError>) -> Resu
     }
 }
 
-/// A conflict, or a JSON Patch that does not apply to what the object has become. The API server answers the latter with a
-/// 422 that names no field, unlike that of an object which is wrong (k8s.io/apiserver/pkg/endpoints/handlers, patch.go).
+/// Whether the status is a conflict, or of a JSON Patch that does not apply to the changed object.
+/// The API server answers the latter with a 422 that names no field, unlike that of an invalid
+/// object (k8s.io/apiserver/pkg/endpoints/handlers, patch.go).
 fn is_conflict(status: &Status) -> bool {
     let names_fields = |details: &StatusDetails| !details.causes.is_empty();
     let unpatched = status.code == 422 && !status.details.as_ref().is_some_and(names_fields);
@@ -315,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_came_too_late_is_distinguished_from_one_that_is_wrong() {
+    fn write_conflict_is_distinguished_from_an_invalid_write() {
         let status = |value| serde_json::from_value::<Status>(value).expect("a Status");
         // As API servers of Kubernetes 1.36 answer.
         let conflict = json!({"status": "Failure", "reason": "AlreadyExists", "code": 409});

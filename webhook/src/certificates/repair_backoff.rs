@@ -1,15 +1,15 @@
-//! Back-off of repairs. The first are made at once; where somebody, or a replica with another clock,
-//! undoes each of them, they become rarer.
+//! Back-off of repairs. The first five are immediate. If somebody undoes each of them, such as a
+//! replica with another clock, they become rarer.
 
 use std::time::{Duration, Instant};
 
 const AT_ONCE: u32 = 5;
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
-/// After this time without a repair the next one is the first again.
+/// Time without a repair after which the back-off begins again.
 const RESET_AFTER: Duration = Duration::from_secs(120);
 
-/// The repairs of late.
+/// Number and time of the last repairs.
 #[derive(Debug, Default)]
 pub(super) struct RepairBackoff {
     last: Option<Instant>,
@@ -35,7 +35,7 @@ impl RepairBackoff {
             .saturating_sub(since)
     }
 
-    /// A repair was made at that moment.
+    /// Records a repair.
     pub(super) fn repaired(&mut self, now: Instant) {
         let is_reset = self
             .last
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repairs_that_somebody_undoes_become_rarer_until_none_was_made_for_long() {
+    fn repairs_in_a_row_become_rarer() {
         let mut backoff = RepairBackoff::default();
         let mut now = Instant::now();
         let mut waits = Vec::new();

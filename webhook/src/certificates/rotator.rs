@@ -22,7 +22,7 @@ use super::{ROTATE, SelfManaged};
 use crate::metrics::Metrics;
 use crate::tls::{Certificate, Resolver, TlsError};
 
-/// The clock may be set at any time, so it is read at least this often.
+/// Maximum interval of reading the clock, which may be set at any time.
 const MAX_INTERVAL: Duration = Duration::from_secs(15);
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const MAX_RETRY: Duration = Duration::from_secs(10);
@@ -80,7 +80,7 @@ pub(super) struct Rotator {
     hub: Hub,
     cache: Cache,
     serving: Serving,
-    /// Contents of the Secrets when a leaf of them was last served.
+    /// Contents of the Secrets at the last replacement of the served leaf.
     last_good: Option<Arc<Stored>>,
     decoded: Option<(StoredSecrets, Arc<Stored>)>,
     /// Time at which the key of the authority was first seen in the serving Secret.
@@ -92,7 +92,7 @@ pub(super) struct Rotator {
     warned: HashSet<String>,
 }
 
-/// A decision and what it was made on.
+/// Decision and its inputs.
 struct Evaluation {
     snapshot: Snapshot,
     stored: Arc<Stored>,
@@ -150,7 +150,7 @@ impl Rotator {
         }
     }
 
-    /// Does what is to be done now; returns how long to rest if nothing changes.
+    /// Takes the next step. Returns the time until the next turn if nothing changes.
     async fn turn(&mut self) -> Result<Duration, RotationError> {
         let Some(cached) = self.cache.snapshot() else {
             return Ok(MAX_INTERVAL);
@@ -175,7 +175,7 @@ impl Rotator {
         Ok(rest(&evaluation.decision))
     }
 
-    /// Serves the stored leaf where it should; returns whether that changed anything.
+    /// Serves the stored leaf if it is servable; true if anything changed.
     fn serve(&mut self, evaluation: &Evaluation) -> bool {
         let Some(leaf) = self.situation(evaluation).servable().cloned() else {
             return false;
@@ -198,7 +198,7 @@ impl Rotator {
         true
     }
 
-    /// Decodes the Secrets, once.
+    /// Decodes the Secrets, and caches the last ones.
     fn decode(&mut self, secrets: &StoredSecrets) -> Arc<Stored> {
         if let Some((known, stored)) = &self.decoded
             && known == secrets
@@ -262,8 +262,8 @@ impl Rotator {
         }
     }
 
-    /// Records which configurations hold all that they should: when one does no longer, that is
-    /// repaired.
+    /// Records the configurations that hold exactly the trusted authorities. If one of them later
+    /// does not, writing it counts as a repair.
     fn note_complete(&mut self, evaluation: &Evaluation) {
         for registration in evaluation
             .snapshot
@@ -272,8 +272,8 @@ impl Rotator {
             .filter(|one| one.injected)
         {
             self.warn_once(format!(
-                "{} has cert-manager's annotation, so cert-manager manages its caBundle; serve its certificate with \
-                 --tls-dir, or remove the annotation",
+                "{} has cert-manager's annotation, so cert-manager manages its caBundle; serve its \
+                 certificate with --tls-dir, or remove the annotation",
                 registration.kind
             ));
         }
@@ -305,7 +305,7 @@ impl Rotator {
             .filter(move |one| trust.is_some_and(|trust| !one.is_just(trust)))
     }
 
-    /// Whether anything that is to be done repairs what was right before.
+    /// Whether the next step repairs a fault.
     fn repairs(&self, evaluation: &Evaluation) -> bool {
         evaluation.decision.repairs.is_some()
             || self

@@ -1,4 +1,5 @@
-//! The Secrets and the webhook configurations at one moment, as far as they concern certificates.
+//! The Secrets and the parts of the webhook configurations that concern certificates, at one
+//! moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,14 +15,14 @@ use serde_json::json;
 
 use super::REGISTRATION;
 
-/// cert-manager manages the caBundle of a configuration that bears this (its "CA Injector" documentation).
+/// Annotations by which cert-manager manages a caBundle (its "CA Injector" documentation).
 const INJECTED: [&str; 3] = [
     "cert-manager.io/inject-ca-from",
     "cert-manager.io/inject-ca-from-secret",
     "cert-manager.io/inject-apiserver-ca",
 ];
 
-/// One of the two kinds of webhook configuration.
+/// Kind of a webhook configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Mutating,
@@ -38,7 +39,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A webhook configuration, as far as it concerns certificates.
+/// Part of a webhook configuration that concerns certificates.
 #[derive(Clone, Debug)]
 pub(super) struct Registration {
     pub(super) kind: Kind,
@@ -82,12 +83,13 @@ impl Registration {
         Self::new(Kind::Validating, &object.metadata, clients)
     }
 
-    /// Whether every bundle of it holds these authorities and nothing else.
+    /// Whether every caBundle holds exactly these authorities.
     pub(super) fn is_just(&self, trust: &[Trusted]) -> bool {
         self.bundles.iter().all(|bundle| bundle.is_just(trust))
     }
 
-    /// Sets those bundles that differ, provided that the configuration is as it was read.
+    /// Returns the patch of the stale bundles, on the condition that the configuration is
+    /// unchanged.
     pub(super) fn patch(&self, trust: &[Trusted]) -> Option<json_patch::Patch> {
         let text = ByteString(bundle_pem(trust).into_bytes());
         let stale = self.bundles.iter().enumerate();
@@ -110,7 +112,7 @@ pub(super) enum Which {
     Serving,
 }
 
-/// The two Secrets as the hub has them.
+/// The two Secrets, as stored on the hub.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct StoredSecrets {
     pub(super) serving: Option<Arc<Secret>>,
@@ -125,7 +127,7 @@ impl StoredSecrets {
         }
     }
 
-    /// causeway's part of their data.
+    /// Returns causeway's part of their data.
     pub(super) fn contents(&self) -> Secrets {
         let contents = |which| self.get(which).map(contents);
         Secrets {
@@ -156,7 +158,7 @@ impl Snapshot {
         }
     }
 
-    /// The configurations whose caBundle causeway manages.
+    /// Returns the configurations whose caBundle causeway manages.
     pub(super) fn managed(&self) -> impl Iterator<Item = &Registration> {
         self.registrations.iter().filter(|one| !one.injected)
     }

@@ -6,20 +6,20 @@ use causeway::domain::ServicePort;
 /// Observations of the hub that concern one change.
 #[derive(Clone, Debug, Default)]
 pub struct HubView {
-    /// The Service of the name, or that there is none. `None` where it was not observed.
+    /// Service of the object's name, or its absence; `None` before an observation.
     pub service: Option<Observed<Option<Arc<ServiceFacts>>>>,
-    /// Services of the namespace, where the Service of the name is missing.
+    /// Services of the namespace, if the Service is missing.
     pub neighbors: Neighbors,
-    /// The clusters. `None` where they were not observed.
+    /// Clusters; `None` before an observation.
     pub clusters: Option<Observed<Clusters>>,
 }
 
-/// Services of a namespace, named for a person who misspelled one.
+/// Names of Services of a namespace, for a person who misspelled one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Neighbors {
-    /// The first [`Neighbors::MAX`] names, in order.
+    /// First [`Neighbors::MAX`] names, in order.
     pub names: BTreeSet<Box<str>>,
-    /// Number of Services that are not named.
+    /// Number of further Services.
     pub more: usize,
 }
 
@@ -43,39 +43,39 @@ impl Neighbors {
     }
 }
 
-/// Observation, from a cache or from the API server just now.
+/// Observation from the cache, or from a live request.
 #[derive(Clone, Debug)]
 pub struct Observed<T> {
     /// Observed value.
     pub value: T,
-    /// Whether it is so now, not a moment ago.
+    /// Whether it is from a live request.
     pub live: bool,
 }
 
 /// Facts about a Service that the rules need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceFacts {
-    /// Its type, as far as it matters.
+    /// Kind.
     pub kind: ServiceKind,
-    /// Its ports.
+    /// Ports.
     pub ports: Box<[ServicePort]>,
 }
 
-/// The type of a Service.
+/// Kind of a Service, by which the rules distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceKind {
     /// An alias without endpoints.
     ExternalName,
-    /// Without an address of its own: clients choose among its endpoints, no proxy does.
+    /// No address of its own: clients choose among its endpoints, no proxy does.
     Headless,
-    /// With an address from a load balancer.
+    /// Address from a load balancer.
     LoadBalancer,
     /// Any other.
     Other,
 }
 
 impl ServiceKind {
-    /// The kind of a Service whose spec gives that `type` and that `clusterIP`.
+    /// Returns the kind of a Service by `type` and `clusterIP` of its spec.
     pub fn read(type_: Option<&str>, cluster_ip: Option<&str>) -> Self {
         match (type_, cluster_ip) {
             (Some("ExternalName"), _) => Self::ExternalName,
@@ -86,16 +86,16 @@ impl ServiceKind {
     }
 }
 
-/// The clusters of the hub.
+/// Clusters of the hub.
 #[derive(Clone, Debug)]
 pub enum Clusters {
-    /// The hub serves no Cluster objects, so nothing is known of clusters.
+    /// Unknown: the hub serves no Cluster objects.
     NotServed,
-    /// The requested names that a Cluster has; may hold more.
+    /// Existing Clusters, at least of the requested names.
     Named(Arc<HashMap<Box<str>, Locality>>),
 }
 
-/// Region and zones of a cluster, as its Cluster has them.
+/// Region and zones of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Locality {
     /// `spec.region`.

@@ -8,14 +8,14 @@ use serde_json::json;
 
 use super::{Change, Metadata, Stored};
 
-/// The id of a new object that another may have: a copied manifest brings the id along. A text that is no label
-/// value is borne by nothing.
+/// Returns the id of a new object that another object may have: a copied manifest contains the id.
+/// No object has an id that is no label value.
 pub(super) fn contested(change: &Change) -> Option<&str> {
     let id = change.object.metadata.permanent_id()?;
     (matches!(change.stored, Stored::Nothing) && is_label_value(id)).then_some(id)
 }
 
-/// M1: the operation that gives the object its id, where it has none of its own.
+/// Returns the operation that sets the id of an object without an id of its own (M1).
 pub(super) fn set_id(change: &Change, id_taken: bool) -> Option<PatchOperation> {
     let metadata = &change.object.metadata;
     let taken = id_taken && contested(change).is_some();
@@ -38,18 +38,19 @@ pub(super) fn set_id(change: &Change, id_taken: bool) -> Option<PatchOperation> 
     }))
 }
 
-/// Returns a warning of an id that was replaced because another object has it: the manifest that
-/// holds it would be refused when it is applied again (V7).
+/// Returns the warning of an id that was replaced because another object has it. Applying the same
+/// manifest again would be refused (V7).
 pub(super) fn replaced_id(change: &Change, id_taken: bool) -> Option<String> {
     let id = contested(change).filter(|_| id_taken)?;
     Some(format!(
-        "{}: another MultiClusterService has the permanent-id {id:?}, so this one was given its own; remove the label from \
+        "{}: another MultiClusterService has the permanent-id {id:?}, so this one was given its \
+         own; remove the label from \
          the manifest, or it is refused when it is applied again",
         path()
     ))
 }
 
-/// V7: the id that was there and is another one, or gone.
+/// Returns the error of an id that was changed or removed (V7).
 pub(super) fn changed_id(metadata: &Metadata, stored: &Metadata) -> Option<FieldError> {
     let before = stored.permanent_id()?;
     let after = metadata.permanent_id();

@@ -9,7 +9,7 @@ use super::{HubView, Impact, Policy, PreparedChange, Strictness};
 
 const PATH: &str = "metadata.name";
 
-/// The characters of the suffix that makes a name of a prefix (k8s.io/apimachinery/pkg/util/rand), and how many there are.
+/// Characters and length of the suffix of a generated name (k8s.io/apimachinery/pkg/util/rand).
 const GENERATED: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const GENERATED_SUFFIX: usize = 5;
 const GENERATED_PREFIX_MAX: usize = 58;
@@ -57,7 +57,7 @@ fn protected(namespace: &str, name: &str, checked: &Result<(), Protected>) -> Op
     })
 }
 
-/// Validates a name that a Service may have by the Service that has it.
+/// Validates the Service of the name.
 fn validate_service(
     change: &PreparedChange,
     view: &HubView,
@@ -89,7 +89,8 @@ fn missing(change: &PreparedChange, severity: Severity, neighbors: &Neighbors) -
     }
     let consequence = match severity {
         Severity::Denied | Severity::DryRun => {
-            "; create the Service first, under the name and in the namespace of the MultiClusterService"
+            "; create the Service first, under the name and in the namespace of the \
+             MultiClusterService"
         }
         Severity::Warned => " yet; nothing is exposed until there is",
     };
@@ -98,7 +99,7 @@ fn missing(change: &PreparedChange, severity: Severity, neighbors: &Neighbors) -
     FieldError::invalid(PATH, name, detail)
 }
 
-/// The Services that a misspelled name may stand for.
+/// Names the Services that a person may have meant.
 fn others(namespace: &str, neighbors: &Neighbors) -> String {
     let names = neighbors.names.iter().map(AsRef::as_ref);
     let names = names.collect::<Vec<_>>().join(", ");
@@ -109,15 +110,15 @@ fn others(namespace: &str, neighbors: &Neighbors) -> String {
     }
 }
 
-/// A name that is not the Service's, for the API server makes it up.
+/// Returns the error of a generated name, which is not that of a Service.
 fn generated(name: &str) -> FieldError {
-    let detail = "a MultiClusterService is named like the Service that it exposes: set metadata.name to the Service's name, \
-                  and leave out metadata.generateName";
+    let detail = "a MultiClusterService is named like the Service that it exposes: set \
+                  metadata.name to the Service's name, and leave out metadata.generateName";
     FieldError::invalid(PATH, name, detail)
 }
 
-/// Whether an API server may have made up a name from that prefix (k8s.io/apiserver/pkg/storage/names): validation sees
-/// the name that comes of it, beside the prefix.
+/// Whether an API server may have generated the name from the prefix
+/// (k8s.io/apiserver/pkg/storage/names). A validating webhook receives both.
 fn is_made_up(name: &str, prefix: &str) -> bool {
     let prefix = &prefix[..prefix.floor_char_boundary(GENERATED_PREFIX_MAX)];
     !prefix.is_empty()
@@ -129,7 +130,8 @@ fn is_made_up(name: &str, prefix: &str) -> bool {
 fn external(change: &PreparedChange) -> FieldError {
     let (namespace, name) = change.service();
     let detail = format!(
-        "Service {namespace}/{name} is of type ExternalName, an alias without endpoints; only a Service of another \
+        "Service {namespace}/{name} is of type ExternalName, an alias without endpoints; only a \
+         Service of another \
          type can be exposed to other clusters"
     );
     FieldError::invalid(PATH, name, detail)

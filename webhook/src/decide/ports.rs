@@ -1,4 +1,4 @@
-//! V5: the ports are those of the Service. What is wrong in the list itself (V3) the parser says.
+//! V5: the ports are ports of the Service. The parser reports errors of the list itself (V3).
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -38,7 +38,7 @@ pub(super) fn validate(
             continue;
         };
         let (error, severity) = match &port_index {
-            // A new object without a usable Service is V4's to refuse.
+            // V4 refuses a new object without a usable Service.
             None if is_new => continue,
             Some(ports) if ports.kind == ServiceKind::ExternalName && is_new => continue,
             None => without_service(change, policy, &path, port),
@@ -63,7 +63,7 @@ fn external(change: &PreparedChange) -> String {
     format!("Service {namespace}/{name} is of type ExternalName, an alias without endpoints")
 }
 
-/// A port that is added or changed while there is no Service to have it.
+/// Returns the error of a port that is added or changed while the Service is missing.
 fn without_service(
     change: &PreparedChange,
     policy: &Policy,
@@ -99,7 +99,7 @@ fn invalid(path: &str, port: &ExposurePort, detail: String) -> FieldError {
     }
 }
 
-/// A Service, indexed by the numbers and the names of its ports.
+/// Service, indexed by the numbers and the names of its ports.
 struct PortIndex<'a> {
     kind: ServiceKind,
     numbers: HashSet<u16>,
@@ -109,7 +109,7 @@ struct PortIndex<'a> {
     description: OnceCell<Description>,
 }
 
-/// A Service as an error describes it.
+/// Description of a Service in errors.
 struct Description {
     whole: String,
     has: String,
@@ -128,7 +128,7 @@ impl<'a> PortIndex<'a> {
         }
     }
 
-    /// Found when they are needed, and once for all errors.
+    /// Description, made once for the first error.
     fn description(&self) -> &Description {
         self.description.get_or_init(|| {
             let (namespace, name) = self.key;
@@ -139,8 +139,7 @@ impl<'a> PortIndex<'a> {
         })
     }
 
-    /// Returns the error of a port; the parser reports names and numbers that are wrong in
-    /// themselves.
+    /// Returns the error of a port. The parser reports invalid names and numbers.
     fn mismatch(&self, path: &str, port: &ExposurePort) -> Option<FieldError> {
         let number = u16::try_from(port.port).ok().filter(|number| *number > 0)?;
         let Some(name) = name_of(port) else {

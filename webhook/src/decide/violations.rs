@@ -5,52 +5,52 @@ use super::{Decision, Denial};
 /// Consequence of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Severity {
-    /// The object is denied.
+    /// Denial.
     Denied,
-    /// It would be denied, were this no dry run: what is missing may be part of the same dry run.
+    /// Warning in place of a denial: the missing object may be part of the same dry run.
     DryRun,
-    /// The object is accepted with a warning.
+    /// Warning.
     Warned,
 }
 
-/// Effect of an unconfirmed observation on the decision.
+/// Effect of an unconfirmed observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Impact {
-    /// A warning: not worth an error.
+    /// A warning, for which a failed request is no error.
     Warning,
-    /// A denial, or any answer at all.
+    /// A denial, or any decision at all.
     Denial,
 }
 
-/// Observations behind a decision that may be out of date, which a live request must confirm.
+/// Cached observations behind a decision, which a live request must confirm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unconfirmed {
-    /// The Service of the name.
+    /// The Service.
     pub service: Option<Impact>,
     /// The clusters.
     pub clusters: Option<Impact>,
 }
 
 impl Unconfirmed {
-    /// The most that rests on anything unconfirmed; `None` where all is confirmed.
+    /// Returns the greatest effect of an unconfirmed observation; `None` without any.
     pub fn impact(&self) -> Option<Impact> {
         self.service.max(self.clusters)
     }
 }
 
-/// A decision, and what of it is unconfirmed.
+/// Decision with its unconfirmed observations.
 #[derive(Clone, Debug)]
 pub struct Validation {
-    /// The decision.
+    /// Decision.
     pub decision: Decision,
-    /// Observations behind it that may be out of date.
+    /// Unconfirmed observations.
     pub unconfirmed: Unconfirmed,
 }
 
 /// Maximum number of warnings in an answer.
 const WARNINGS_MAX: usize = 10;
 
-/// The first warnings, and how many more there are.
+/// First warnings, and the number of further ones.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     shown: Vec<String>,
@@ -72,7 +72,7 @@ impl Warnings {
     }
 }
 
-/// Violations that the rules find.
+/// Violations of the rules.
 #[derive(Debug, Default)]
 pub(super) struct Violations {
     pub(super) errors: FieldErrors,
@@ -81,7 +81,7 @@ pub(super) struct Violations {
 }
 
 impl Violations {
-    /// Adds a violation, as severe as it is, and returns what it decides.
+    /// Adds a violation, and returns its effect.
     pub(super) fn add(&mut self, error: FieldError, severity: Severity) -> Impact {
         match severity {
             Severity::Denied => {

@@ -150,7 +150,7 @@ async fn new_authorities_are_loaded_and_rubbish_is_not() {
     webhook.until("it complains", |webhook| {
         webhook
             .log()
-            .contains("client CA not reloaded, last valid one stays in use error=\"it holds no PEM certificate\"")
+            .contains("client CA not reloaded, last valid one stays in use error=\"no PEM certificate found\"")
     });
     assert!(is_accepted(&webhook, files.path(), Some(&with_new)).await);
 }

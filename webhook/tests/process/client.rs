@@ -179,7 +179,8 @@ pub(crate) fn post_bytes(path: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// A review of a creation, which the mutation allows and the validation refuses, both without sending the hub.
+/// A review of a creation, which the mutation allows and the validation refuses, both without
+/// sending the hub.
 pub(crate) fn fine() -> Value {
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",

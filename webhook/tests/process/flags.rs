@@ -26,11 +26,11 @@ fn all_that_is_wrong_with_the_flags_is_said_at_once_with_exit_code_2() {
     assert_eq!(output.status.code(), Some(2), "{text}");
     for part in [
         "error: 11 flags are wrong:",
-        "--tls-dir /no/such/dir: /no/such/dir/tls.crt cannot be read: ",
+        "--tls-dir /no/such/dir: cannot read /no/such/dir/tls.crt: ",
         "--bind \"here\": ",
         "--missing-service \"maybe\": must be deny or warn",
         "--unknown-cluster \"perhaps\": must be deny or warn",
-        "--client-ca /no/such/ca.crt: /no/such/ca.crt cannot be read: ",
+        "--client-ca /no/such/ca.crt: cannot read /no/such/ca.crt: ",
         "--max-connections 3: must be at least 16",
         "--max-in-flight \"none\": invalid digit",
         "--max-body-mib 1: must be at least 7",

@@ -1,4 +1,5 @@
-//! Connections without number, and such that take their time: everybody else is answered all the while.
+//! Connections without number, and such that take their time: everybody else is answered all the
+//! while.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

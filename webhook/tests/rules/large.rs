@@ -1,4 +1,5 @@
-//! Objects as large as an API server takes: the answer stays small, and the work grows with the object, not with its square.
+//! Objects as large as an API server takes: the answer stays small, and the work grows with the
+//! object, not with its square.
 
 use causeway::api::labels::PREFER;
 use causeway_webhook::decide::{ENTRIES_MAX, ServiceKind, Strictness};
@@ -6,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::request::{Request, create, spec, update};
 
-/// Entries of a list. Under CAUSEWAY_SOAK as many as fit into 3 MiB: were each compared with each, that would not end.
+/// Entries of a list. Under CAUSEWAY_SOAK as many as fit into 3 MiB: were each compared with each,
+/// that would not end.
 fn entries() -> usize {
     match std::env::var_os("CAUSEWAY_SOAK") {
         Some(_) => 200_000,
@@ -18,7 +20,8 @@ fn many(entry: impl Fn(usize) -> Value) -> Value {
     (0..entries()).map(entry).collect()
 }
 
-/// An answer to each object, as it is made and as it replaces one that is like it but for one entry.
+/// An answer to each object, as it is made and as it replaces one that is like it but for one
+/// entry.
 fn answers(fields: &Value) -> Vec<Request> {
     let mut before = fields.clone();
     for (_, list) in before.as_object_mut().expect("fields") {

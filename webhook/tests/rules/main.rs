@@ -1,4 +1,5 @@
-//! The rules, as tables: what is accepted, what is refused, in which words, and what a mutation makes of it.
+//! The rules, as tables: what is accepted, what is refused, in which words, and what a mutation
+//! makes of it.
 
 #![allow(
     clippy::expect_used,

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 pub(crate) const UID: &str = "11111111-2222-3333-4444-555555555555";
 pub(crate) const ID: &str = "multiclusterservice.karmada.io/permanent-id";
 
-/// A request about shop/foo, whose Service has the ports http 80 and metrics 9090; clusters a, b and c are known.
+/// A request about shop/foo, whose Service has the ports http 80 and metrics 9090; clusters a, b
+/// and c are known.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) object: Value,

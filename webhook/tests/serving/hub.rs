@@ -1,4 +1,5 @@
-//! A hub of a few objects, over plain HTTP, that can be made to fail in ways that a real one does not on demand.
+//! A hub of a few objects, over plain HTTP, that can be made to fail in ways that a real one does
+//! not on demand.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -24,7 +25,8 @@ pub(crate) struct FakeHub {
 }
 
 impl FakeHub {
-    /// Answers requests for that path (and query) so; to others as an API server that lacks the object or the kind.
+    /// Answers requests for that path (and query) so; to others as an API server that lacks the
+    /// object or the kind.
     pub(crate) fn answers(&self, path: &str, code: StatusCode, body: Value) {
         let mut answers = self.answers.lock().expect("no panic");
         answers.insert(path.to_owned(), (code, body));

@@ -1,4 +1,5 @@
-//! What the webhook requests of the hub, and what becomes of a request when the hub does not answer.
+//! What the webhook requests of the hub, and what becomes of a request when the hub does not
+//! answer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

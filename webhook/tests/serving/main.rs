@@ -1,4 +1,5 @@
-//! The webhook as its callers meet it: HTTP, AdmissionReview, TLS, and a hub that answers or does not.
+//! The webhook as its callers meet it: HTTP, AdmissionReview, TLS, and a hub that answers or does
+//! not.
 
 #![allow(
     clippy::expect_used,

@@ -39,7 +39,8 @@ impl Ended {
     }
 }
 
-/// A webhook before a hub that does not answer, with traces that its callers decide about, or do not.
+/// A webhook before a hub that does not answer, with traces that its callers decide about, or do
+/// not.
 async fn traced_if(callers_decide: bool) -> (Called, Ended) {
     let ended = Ended::default();
     let sampler = match callers_decide {

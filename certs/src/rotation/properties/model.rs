@@ -335,7 +335,8 @@ impl Model {
             writes.extend(self.writes_of(version, &changed, fulfilled));
         }
         self.replicas[replica].writes = writes;
-        // That somebody makes a Secret, publishes, serves and deletes it between these two requests is left out.
+        // That somebody makes a Secret, publishes, serves and deletes it between these two requests
+        // is left out.
         if self.serving.is_none() && self.authority.is_none() {
             self.step(replica);
         }

@@ -52,7 +52,8 @@ fn key_is_not_removed_before_it_is_copied() {
     let mut case = case(combined(&contents), ours.pem());
     case.combined_for = LEAF;
     let written = case.written();
-    // The authority is written first. Whoever stops after that leaves what the next replica completes.
+    // The authority is written first. Whoever stops after that leaves what the next replica
+    // completes.
     case.stored.authority = written.authority.clone();
     assert_eq!(case.next_change(), (Some(Change::Normalize), None));
     assert_eq!(case.written(), written);

@@ -1,4 +1,5 @@
-//! What nobody means well, each with the answer that it gets: over TLS, all from one server, which does not grow by it.
+//! What nobody means well, each with the answer that it gets: over TLS, all from one server, which
+//! does not grow by it.
 
 mod envelope;
 mod http;
