@@ -99,8 +99,48 @@ impl ClusterField {
         }
     }
 
-    /// The fields that say who this field's clusters are: the field itself, else the first deprecated one that is not empty.
-    pub(super) fn effective(self, spec: &MultiClusterServiceSpec) -> Self {
+    /// Whether a deprecated field is present. Its successor always is.
+    pub(super) fn is_present(self, spec: &MultiClusterServiceSpec) -> bool {
+        match self {
+            Self::Providers | Self::Consumers => true,
+            Self::Range => spec.range.is_some(),
+            Self::ServiceProvision => spec.service_provision_clusters.is_some(),
+            Self::ServiceConsumption => spec.service_consumption_clusters.is_some(),
+        }
+    }
+
+    /// Removes the field.
+    pub(super) fn clear(self, spec: &mut MultiClusterServiceSpec) {
+        match self {
+            Self::Providers => spec.provider_clusters.clear(),
+            Self::Consumers => spec.consumer_clusters.clear(),
+            Self::Range => spec.range = None,
+            Self::ServiceProvision => spec.service_provision_clusters = None,
+            Self::ServiceConsumption => spec.service_consumption_clusters = None,
+        }
+    }
+
+    /// Returns the list of the field's successor.
+    pub fn selectors(self, spec: &MultiClusterServiceSpec) -> &[ClusterSelector] {
+        match self.successor() {
+            Self::Providers => &spec.provider_clusters,
+            _ => &spec.consumer_clusters,
+        }
+    }
+
+    pub(super) fn selectors_mut(
+        self,
+        spec: &mut MultiClusterServiceSpec,
+    ) -> &mut Vec<ClusterSelector> {
+        match self.successor() {
+            Self::Providers => &mut spec.provider_clusters,
+            _ => &mut spec.consumer_clusters,
+        }
+    }
+
+    /// Returns the field that names the clusters of this one's role: the field itself, or else the
+    /// first deprecated one that is not empty.
+    pub fn effective(self, spec: &MultiClusterServiceSpec) -> Self {
         let filled = |field: &Self| field.name(spec, 0).is_some();
         self.with_deprecated().find(filled).unwrap_or(self)
     }

@@ -4,6 +4,7 @@
 //! that admission cannot accept what the controller cannot read.
 
 mod consumers;
+mod conversion;
 mod deprecated;
 mod duration;
 mod failover;
@@ -19,6 +20,7 @@ mod ranges;
 mod unresolved;
 
 pub use consumers::{ConsumerSelector, Consumers};
+pub use conversion::{Conversion, convert_deprecated};
 pub use deprecated::{ClusterField, same_clusters};
 pub use duration::{MalformedDuration, parse_duration};
 pub use failover::{Failover, MalformedAnswer, Percentage, Preference, Tier, Unreachable};
@@ -26,7 +28,9 @@ pub use field::{FieldError, FieldErrors, Problem, quoted};
 pub use imported_slice::{KARMADA, imported_by};
 pub use kubernetes_version::KubernetesVersion;
 pub use misplaced::{ClustersetKind, misplaced};
-pub use multi_cluster_service::{ClusterSelection, ExposureType, MultiClusterService};
+pub use multi_cluster_service::{
+    ClusterSelection, ExposureType, MultiClusterService, only_cluster,
+};
 pub use name::{ClusterName, NameError, ServiceKey, dns1123_label, is_label_value, short_hash};
 pub use port::{
     ExposedPort, ExposedPorts, PortId, Protocol, ServicePort, UnknownProtocol, describe_ports,

@@ -19,7 +19,14 @@ pub enum ExposureType {
 }
 
 impl ExposureType {
-    /// The type that is called so, where there is one.
+    /// Returns the type of a spec that has exactly one valid type.
+    pub fn of(spec: &MultiClusterServiceSpec) -> Option<Self> {
+        let (first, others) = spec.types.split_first()?;
+        let is_one = others.iter().all(|other| other == first);
+        is_one.then(|| Self::named(first)).flatten()
+    }
+
+    /// Returns the type of that name.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "CrossCluster" => Some(Self::CrossCluster),
@@ -114,6 +121,19 @@ impl MultiClusterService {
     }
 }
 
+/// Returns the cluster that is the only provider and the only consumer of a CrossCluster service:
+/// its own Service serves it already.
+pub fn only_cluster(spec: &MultiClusterServiceSpec) -> Option<&str> {
+    if ExposureType::of(spec) != Some(ExposureType::CrossCluster) {
+        return None;
+    }
+    let roles = [ClusterField::Providers, ClusterField::Consumers];
+    let [providers, consumers] = roles.map(|role| role.effective(spec).names(spec));
+    let only = *providers.first()?;
+    let is_only = |names: &[&str]| !names.is_empty() && names.iter().all(|name| *name == only);
+    (is_only(&providers) && is_only(&consumers)).then_some(only)
+}
+
 fn exposure(
     spec: &MultiClusterServiceSpec,
     report: &mut dyn FnMut(FieldError),
@@ -199,7 +219,8 @@ struct Numbered<'a> {
 }
 
 impl<'a> Earlier<'a> {
-    /// An entry that repeats an earlier one: the same name, or a number that an entry without a name already covers.
+    /// An entry that repeats an earlier one: the same name, or a number that an entry without a
+    /// name already covers.
     fn repetition(&mut self, name: Option<&'a str>, number: u16, path: &str) -> Option<FieldError> {
         let is_new_name = name.is_none_or(|name| self.names.insert(name));
         let numbered = self.numbers.entry(number);

@@ -1,8 +1,10 @@
-//! The rules: what a MultiClusterService becomes, and whether it is accepted. Pure: no client, no clock, no lock.
+//! The rules of admission. Pure: no client, no clock, no lock.
 //!
-//! [`mutate`] answers from the request alone. [`PreparedChange::validate`] also needs a [`HubView`], which may be a cached one;
-//! where the decision would be different had the cache been stale, the [`Validation`] names what is unconfirmed, and the
-//! caller confirms it by a live request and validates again.
+//! [`mutate`] decides by the request alone. [`PreparedChange::validate`] also needs a [`HubView`],
+//! which may come from the cache. If a decision rests on the cache, the [`Validation`] names the
+//! unconfirmed observations. The caller then confirms them by live requests and validates again.
+//!
+//! Rules about the spec alone are in [`causeway::domain`], which the controller shares.
 
 mod clusters;
 mod counts;
@@ -17,8 +19,8 @@ mod types;
 mod violations;
 
 use causeway::api::{MultiClusterServiceSpec, labels};
-use causeway::domain::FieldErrors;
 use causeway::domain::protected::Protection;
+use causeway::domain::{Conversion, FieldErrors, convert_deprecated};
 use json_patch::PatchOperation;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -31,49 +33,49 @@ pub use hub_view::{Clusters, HubView, Locality, Neighbors, Observed, ServiceFact
 pub use prepared_change::PreparedChange;
 pub use violations::{Impact, Unconfirmed, Validation};
 
-/// Choices of the person who starts the webhook.
+/// Options of the rules, which the flags set.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// A Service that is missing (V4), or lacks a port (V5).
+    /// Treatment of a Service that is missing (V4), or lacks a port (V5).
     pub missing_service: Strictness,
-    /// A cluster name that no Cluster has (V6, V11).
+    /// Treatment of a cluster name without a Cluster (V6, V11).
     pub unknown_cluster: Strictness,
-    /// Namespaces that are out of bounds (V10).
+    /// Namespaces in which no MultiClusterService is permitted (V10).
     pub protection: Protection,
 }
 
-/// Treatment of a violation that may be corrected later.
+/// Treatment of a violation that a person may correct later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// Warn of it.
+    /// Accept the object with a warning.
     Warn,
     /// Deny the request.
     Deny,
 }
 
-/// A create or update of a MultiClusterService itself, not of a subresource.
+/// Create or update of a MultiClusterService itself, not of a subresource.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The uid of the admission request.
+    /// UID of the admission request.
     pub uid: String,
-    /// The namespace of the request.
+    /// Namespace of the request.
     pub namespace: String,
-    /// Whether the request is not to be stored.
+    /// Whether the request is a dry run.
     pub dry_run: bool,
-    /// The object as it is to be stored.
+    /// New object.
     pub object: Object,
     /// Stored object.
     pub stored: Stored,
 }
 
-/// The object that a change starts from.
+/// Stored object of a change.
 #[derive(Clone, Debug)]
 pub enum Stored {
-    /// There is none, or one that does not decode.
+    /// No object, or one that does not decode.
     Nothing,
-    /// An object that stays.
+    /// An object that is not being deleted.
     Present(Object),
-    /// An object that is being deleted, which is not held up.
+    /// An object that is being deleted: it is not validated.
     Deleting(Object),
     /// An object that is being deleted and does not decode.
     DeletingUnreadable,
@@ -95,10 +97,10 @@ impl Stored {
 /// Validated part of a MultiClusterService.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Object {
-    /// Its name, labels and annotations.
+    /// Name, labels and annotations.
     #[serde(deserialize_with = "fields")]
     pub metadata: Metadata,
-    /// Its spec. A list with more than [`ENTRIES_MAX`] entries ends after one more.
+    /// Spec. A list with more than [`ENTRIES_MAX`] entries ends after one more.
     #[serde(deserialize_with = "bounded_spec")]
     pub spec: MultiClusterServiceSpec,
 }
@@ -114,24 +116,24 @@ where
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
-    /// The name; empty where the API server is to make one up.
+    /// Name; empty if the API server is to make one up.
     #[serde(default)]
     pub name: String,
-    /// The prefix of a name that the API server makes up.
+    /// Prefix of a name that the API server makes up.
     #[serde(default)]
     pub generate_name: String,
-    /// The label that is validated; `None` where there are no labels at all.
+    /// Validated label; `None` without any label.
     #[serde(default, deserialize_with = "optional_fields")]
     pub labels: Option<Labels>,
-    /// The annotations that are validated; `None` where there are none at all.
+    /// Validated annotations; `None` without any annotation.
     #[serde(default, deserialize_with = "optional_fields")]
     pub annotations: Option<Annotations>,
-    /// Present while the object is being deleted.
+    /// Time of the deletion, while the object is being deleted.
     #[serde(default)]
     pub deletion_timestamp: Option<IgnoredAny>,
 }
 
-/// The label that is validated.
+/// Validated label.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Labels {
     /// [`causeway::api::labels::PERMANENT_ID`].
@@ -139,7 +141,7 @@ pub struct Labels {
     pub permanent_id: Option<String>,
 }
 
-/// The annotations that are validated: those of [`causeway::domain::Failover`].
+/// Validated annotations: those of [`causeway::domain::Failover`].
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Annotations {
     /// [`causeway::api::labels::PREFER`].
@@ -154,7 +156,7 @@ pub struct Annotations {
 }
 
 impl Metadata {
-    /// The value of an annotation that is validated.
+    /// Returns the value of a validated annotation.
     pub fn annotation(&self, name: &str) -> Option<&str> {
         let annotations = self.annotations.as_ref()?;
         match name {
@@ -165,29 +167,29 @@ impl Metadata {
         }
     }
 
-    /// The permanent-id, where it is set and not empty.
+    /// Returns the permanent-id, unless it is empty.
     pub fn permanent_id(&self) -> Option<&str> {
         let id = self.labels.as_ref()?.permanent_id.as_deref()?;
         Some(id).filter(|id| !id.is_empty())
     }
 }
 
-/// The answer to a request.
+/// Answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// As it is.
+    /// Accept the object unchanged.
     Allow {
         /// Warnings for the person who applies the object.
         warnings: Vec<String>,
     },
-    /// With these changes.
+    /// Accept the object with changes.
     Patch {
-        /// The fewest operations that do it.
+        /// Operations, as few as possible.
         operations: Vec<PatchOperation>,
         /// Warnings for the person who applies the object.
         warnings: Vec<String>,
     },
-    /// Not at all.
+    /// Deny the object.
     Deny {
         /// Reason.
         denial: Denial,
@@ -199,26 +201,25 @@ pub enum Decision {
 /// Reason why a request is denied.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Denial {
-    /// These fields are wrong; never empty.
+    /// Invalid fields; never empty.
     Fields {
         /// Name of the object, for the answer.
         name: String,
-        /// All that is wrong.
+        /// Errors of the fields.
         errors: FieldErrors,
     },
-    /// The request should not have come here, or cannot be read.
+    /// A request that the webhook does not handle, or an object that does not decode.
     Request(String),
 }
 
-/// Returns the permanent-id for which the mutation must look for another MultiClusterService;
-/// `None` if it needs no other object.
+/// Returns the permanent-id that another MultiClusterService may have; `None` if the mutation needs
+/// no other object.
 pub fn contested_id(change: &Change) -> Option<&str> {
     identity::contested(change)
 }
 
-/// Mutates a change (M1, M2). `id_taken`: whether another object has the [`contested_id`].
-///
-/// Applied to its own outcome it changes nothing.
+/// Mutates a change (M1, M2), given whether another object has the [`contested_id`]. Applied to its
+/// own outcome it changes nothing.
 pub fn mutate(mut change: Change, id_taken: bool) -> Decision {
     let mut operations: Vec<_> = identity::set_id(&change, id_taken).into_iter().collect();
     let mut warnings: Vec<_> = identity::replaced_id(&change, id_taken)
@@ -227,9 +228,9 @@ pub fn mutate(mut change: Change, id_taken: bool) -> Decision {
     let is_too_long = too_many(&change.object.spec, None).next().is_some();
     if !change.stored.is_deleting() && !is_too_long {
         let stored = change.stored.object().map(|object| &object.spec);
-        let conversions = deprecated::convert(&mut change.object.spec, stored);
+        let conversions = convert_deprecated(&mut change.object.spec, stored);
         deprecated::patch(&change.object.spec, &conversions, &mut operations);
-        warnings.extend(conversions.iter().filter_map(deprecated::warning));
+        warnings.extend(conversions.iter().filter_map(Conversion::warning));
     }
     if operations.is_empty() {
         Decision::Allow { warnings }
@@ -246,14 +247,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_label_that_is_read_is_the_permanent_id() {
+    fn decoded_label_is_the_permanent_id() {
         let text = format!("{{\"{}\": \"x\"}}", labels::PERMANENT_ID);
         let labels: Labels = serde_json::from_str(&text).expect("it decodes");
         assert_eq!(labels.permanent_id.as_deref(), Some("x"));
     }
 
     #[test]
-    fn the_annotations_that_are_read_are_those_of_failover() {
+    fn decoded_annotations_are_those_of_failover() {
         for name in causeway::domain::Failover::ANNOTATIONS {
             let text = format!("{{\"annotations\": {{\"{name}\": \"x\"}}}}");
             let metadata: Metadata = serde_json::from_str(&text).expect("it decodes");

@@ -1,20 +1,19 @@
-//! V6: unknown clusters, also those that are preferred (V11); V9: clusters listed twice, and a service that never leaves its
-//! cluster.
+//! V6: unknown clusters, also preferred ones (V11). V9: repeated clusters, and a service that never
+//! leaves its cluster.
 
 use std::collections::HashSet;
 
 use causeway::api::labels::PREFER;
-use causeway::domain::{ClusterField, ClusterName, ExposureType, Failover, FieldError, quoted};
+use causeway::domain::{ClusterField, ClusterName, Failover, FieldError, only_cluster, quoted};
 
-use super::counts::{take, times};
+use super::counts::{has_repetition, repeated};
 use super::hub_view::Clusters;
-use super::types::type_of;
 use super::violations::{Severity, Violations};
 use super::{HubView, Impact, Policy, PreparedChange, Strictness};
 
 const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consumers];
 
-/// A cluster that is named and was not before.
+/// Newly named cluster.
 pub(super) struct Entry<'a> {
     place: Place,
     pub(super) name: &'a str,
@@ -57,12 +56,12 @@ pub(super) fn validate(
     }
 }
 
-/// The valid cluster names that were not there before.
+/// Returns the valid cluster names that are new in the lists or in the preference.
 pub(super) fn new_names(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
     listed(change).chain(preferred(change))
 }
 
-/// Those that are preferred.
+/// Returns the newly preferred clusters.
 pub(super) fn preferred(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
     change.failover.new_clusters().map(|name| Entry {
         place: Place::Preferred,
@@ -70,10 +69,10 @@ pub(super) fn preferred(change: &PreparedChange) -> impl Iterator<Item = Entry<'
     })
 }
 
-/// Those in the lists, each once a role.
+/// Returns the new clusters in the lists, each once a role.
 fn listed(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
     ROLES.into_iter().flat_map(move |role| {
-        let field = effective(change, role);
+        let field = role.effective(&change.spec);
         let before = change.named_before(role);
         let names = field.names(&change.spec);
         let mut seen = has_repetition(&names).then(HashSet::new);
@@ -91,7 +90,7 @@ fn listed(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
     })
 }
 
-/// Validates that there are the clusters that are named.
+/// Validates that named clusters exist.
 pub(super) fn validate_known<'a>(
     mut entries: impl Iterator<Item = Entry<'a>>,
     view: &HubView,
@@ -119,7 +118,7 @@ pub(super) fn validate_known<'a>(
         let detail = match &observed.value {
             Clusters::Named(names) if names.contains_key(entry.name) => continue,
             Clusters::Named(_) => format!("no Cluster is named {:?}", entry.name),
-            // Without Cluster objects a mere warning would be about every name, and say nothing.
+            // Without Cluster objects the hub would warn of every name.
             Clusters::NotServed if !refuse => continue,
             Clusters::NotServed => {
                 "the hub serves no Cluster objects, by which clusters are known".to_owned()
@@ -133,52 +132,22 @@ pub(super) fn validate_known<'a>(
     }
 }
 
-/// The field that says who a role's clusters are.
-pub(super) fn effective(change: &PreparedChange, role: ClusterField) -> ClusterField {
-    role.with_deprecated()
-        .find(|field| field.name(&change.spec, 0).is_some())
-        .unwrap_or(role)
-}
-
-/// Whether a list names something twice, which it hardly ever does.
-fn has_repetition(names: &[&str]) -> bool {
-    let mut sorted = names.to_vec();
-    sorted.sort_unstable();
-    sorted.windows(2).any(|pair| pair[0] == pair[1])
-}
-
 fn warn_of_repeated(change: &PreparedChange, role: ClusterField, violations: &mut Violations) {
-    let field = effective(change, role);
-    let stored = change.before.spec().into_iter();
-    let mut stored = times(stored.flat_map(|spec| role.names(spec)));
-    let names = field.names(&change.spec);
-    if !has_repetition(&names) {
-        return;
-    }
-    let mut seen = HashSet::with_capacity(names.len());
-    for (index, name) in names.into_iter().enumerate() {
-        let is_stored = take(&mut stored, name);
-        if !seen.insert(name) && !is_stored {
-            let (path, name) = (field.entry_path(index), quoted(name));
-            violations
-                .warnings
-                .push(format!("{path}: cluster {name:?} is listed already"));
-        }
+    let field = role.effective(&change.spec);
+    let stored = change.before.spec().map(|stored| role.names(stored));
+    for (index, name) in repeated(&field.names(&change.spec), &stored.unwrap_or_default()) {
+        let (path, name) = (field.entry_path(index), quoted(name));
+        let warning = format!("{path}: cluster {name:?} is listed already");
+        violations.warnings.push(warning);
     }
 }
 
-/// CrossCluster from a cluster to itself.
+/// Returns the warning about a service from a cluster to itself alone.
 fn one_cluster_only(change: &PreparedChange) -> Option<String> {
     let changed = change.types_changed() || ROLES.iter().any(|role| change.role_changed(*role));
-    if !changed || type_of(&change.spec) != Some(ExposureType::CrossCluster) {
-        return None;
-    }
-    let [providers, consumers] = ROLES.map(|role| effective(change, role).names(&change.spec));
-    let only = providers.first()?;
-    let is_only = |names: &[&str]| !names.is_empty() && names.iter().all(|name| name == only);
-    (is_only(&providers) && is_only(&consumers)).then(|| {
-        format!(
-            "spec: cluster {only:?} is the only provider and the only consumer, so there is nothing to do; its own Service serves it already"
-        )
-    })
+    let only = only_cluster(&change.spec).filter(|_| changed)?;
+    Some(format!(
+        "spec: cluster {only:?} is the only provider and the only consumer, so there is nothing to \
+         do; its own Service serves it already"
+    ))
 }

@@ -1,4 +1,4 @@
-//! V11: the annotations that say which providers are used first, and what becomes of those that cannot be reached.
+//! V11: the annotations about the order of providers and about unreachable ones.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,19 +10,18 @@ use causeway::domain::{
 
 use super::hub_view::{Clusters, Locality, ServiceKind};
 use super::prepared_change::Before;
-use super::types::type_of;
 use super::violations::{Severity, Violations};
 use super::{HubView, Impact, Metadata, Policy, PreparedChange, clusters};
 
-/// The annotations of a change, read.
+/// Parsed annotations of a change.
 #[derive(Debug, Default)]
 pub(super) struct ReadFailover {
     failover: Failover,
-    /// Errors in the annotations that have changed.
+    /// Errors of changed annotations.
     wrong: FieldErrors,
-    /// Whether there is a preference that cannot be read.
+    /// Whether the preference is invalid.
     is_preference_wrong: bool,
-    /// The clusters that were preferred before.
+    /// Clusters that the stored object prefers.
     preferred_before: HashSet<ClusterName>,
 }
 
@@ -56,7 +55,7 @@ impl ReadFailover {
         }
     }
 
-    /// The clusters that are preferred and were not before.
+    /// Returns the newly preferred clusters.
     pub(super) fn new_clusters(&self) -> impl Iterator<Item = &ClusterName> {
         named(self.failover.preference.as_ref())
             .filter(|name| !self.preferred_before.contains(*name))
@@ -67,7 +66,7 @@ fn read(metadata: &Metadata, report: &mut dyn FnMut(FieldError)) -> Failover {
     Failover::read(|name| metadata.annotation(name), report)
 }
 
-/// The clusters that a preference names.
+/// Returns the clusters of a preference.
 fn named(preference: Option<&Preference>) -> impl Iterator<Item = &ClusterName> {
     let tiers = preference.map(Preference::tiers).unwrap_or_default();
     tiers.iter().filter_map(|tier| match tier {
@@ -83,7 +82,7 @@ pub(super) fn validate(
     violations: &mut Violations,
 ) {
     violations.errors.append(&change.failover.wrong);
-    if type_of(&change.spec) == Some(ExposureType::LoadBalancer) {
+    if ExposureType::of(&change.spec) == Some(ExposureType::LoadBalancer) {
         return warn_of_load_balancer(change, violations);
     }
     validate_service(change, view, violations);
@@ -96,7 +95,7 @@ pub(super) fn validate(
     }
 }
 
-/// A LoadBalancer type gathers addresses, and sends no traffic anywhere.
+/// Warns of annotations without effect: type LoadBalancer routes no traffic.
 fn warn_of_load_balancer(change: &PreparedChange, violations: &mut Violations) {
     for name in Failover::ANNOTATIONS {
         let changed = change.annotation_changed(name) || change.types_changed();
@@ -109,7 +108,7 @@ fn warn_of_load_balancer(change: &PreparedChange, violations: &mut Violations) {
     }
 }
 
-/// Refuses values that need a proxy to choose endpoints, for a headless Service has none.
+/// Refuses values that need a proxy: no proxy chooses endpoints of a headless Service.
 fn validate_service(change: &PreparedChange, view: &HubView, violations: &mut Violations) {
     let read = &change.failover;
     let has_preference = read.failover.preference.is_some() || read.is_preference_wrong;
@@ -123,7 +122,8 @@ fn validate_service(change: &PreparedChange, view: &HubView, violations: &mut Vi
         (
             UNREACHABLE,
             has_standby,
-            "has no proxy that chooses, and DNS leaves standby endpoints out; write keep, or withdraw-after=DURATION",
+            "has no proxy that chooses, and DNS leaves standby endpoints out; write keep, or \
+             withdraw-after=DURATION",
         ),
     ];
     let needs = needs.iter();
@@ -166,7 +166,7 @@ fn warn_of_threshold(change: &PreparedChange, violations: &mut Violations) {
     }
 }
 
-/// A tier `local` that comes too late, or that nobody is in.
+/// Warns of a tier `local` that comes too late, or that no consumer is in.
 fn warn_of_local(change: &PreparedChange, preference: &Preference, violations: &mut Violations) {
     let role_changed = |role| change.role_changed(role);
     if !change.annotation_changed(PREFER) && !ROLES.into_iter().any(role_changed) {
@@ -188,13 +188,13 @@ fn warn_of_local(change: &PreparedChange, preference: &Preference, violations: &
     };
     if is_late {
         violations.warnings.push(format!(
-            "{path}: a consumer that is also a provider always uses its own pods, which are in its own EndpointSlices; write \
-             local first"
+            "{path}: a consumer that is also a provider always uses its own pods, which are in its \
+             own EndpointSlices; write local first"
         ));
     }
 }
 
-/// A cluster that is preferred and provides nothing.
+/// Warns of a preferred cluster that is no provider.
 fn warn_of_no_providers(
     change: &PreparedChange,
     preference: &Preference,
@@ -205,7 +205,7 @@ fn warn_of_no_providers(
     };
     let before = change.named_before(ClusterField::Providers);
     let read = &change.failover;
-    // Preferred already, and no provider then either.
+    // The stored object prefers it, and it is no provider there either.
     let is_old = |name: &ClusterName| {
         read.preferred_before.contains(name)
             && !before.is_empty()
@@ -214,15 +214,15 @@ fn warn_of_no_providers(
     let no_providers = named(Some(preference)).filter(|name| !providers.contains(name.as_str()));
     for name in no_providers.filter(|name| !is_old(name)) {
         violations.warnings.push(format!(
-            "{}: cluster {:?} is no provider, so nobody is in tier cluster/{name}; add it to spec.providerClusters, or remove \
-             the tier",
+            "{}: cluster {:?} is no provider, so nobody is in tier cluster/{name}; add it to \
+             spec.providerClusters, or remove the tier",
             Failover::path(PREFER),
             name.as_str(),
         ));
     }
 }
 
-/// Warns of a tier `zone` or `region` that no provider is in for any consumer.
+/// Warns of a tier `zone` or `region` that has no provider for any consumer.
 fn warn_of_places(
     change: &PreparedChange,
     preference: &Preference,
@@ -258,20 +258,21 @@ fn warn_of_places(
         let has_own = !has_local && both_roles(change, None);
         if !has_own && !is_shared(&providers, &consumers, places) {
             violations.warnings.push(format!(
-                "{}: no consumer {shares} another provider, so nobody is in tier {tier}; set {field} of \
-                 the Clusters, or remove the tier",
+                "{}: no consumer {shares} another provider, so nobody is in tier {tier}; set \
+                 {field} of the Clusters, or remove the tier",
                 Failover::path(PREFER)
             ));
         }
     }
 }
 
-/// The places of a cluster by which a tier is decided.
+/// Accessor of the places that decide a tier: zones or regions.
 type Places = fn(&Locality) -> &[Box<str>];
 
 type Located<'a> = Vec<(&'a str, &'a Locality)>;
 
-/// The clusters of a role with their localities; `None` where one is unknown, or there is none.
+/// Returns the clusters of a role with their localities; `None` if one is unknown, or there is
+/// none.
 fn located<'a>(
     change: &'a PreparedChange,
     role: ClusterField,
@@ -289,7 +290,7 @@ fn located<'a>(
 
 /// Whether a consumer shares a place with a provider other than itself.
 fn is_shared(providers: &Located<'_>, consumers: &Located<'_>, places: Places) -> bool {
-    // For each place one provider, and whether it has another.
+    // One provider of each place, and whether the place has another one.
     let mut by_place: HashMap<&str, (&str, bool)> = HashMap::new();
     for (name, locality) in providers {
         for place in places(locality) {
@@ -307,13 +308,13 @@ fn is_shared(providers: &Located<'_>, consumers: &Located<'_>, places: Places) -
 
 const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consumers];
 
-/// The clusters of a role; `None` for all.
+/// Returns the clusters of a role; `None` for all.
 fn members(change: &PreparedChange, role: ClusterField) -> Option<HashSet<&str>> {
-    let names = clusters::effective(change, role).names(&change.spec);
+    let names = role.effective(&change.spec).names(&change.spec);
     (!names.is_empty()).then(|| names.into_iter().collect())
 }
 
-/// Whether a cluster may be both provider and consumer, other than that one.
+/// Whether a cluster other than `other_than` may be both provider and consumer.
 fn both_roles(change: &PreparedChange, other_than: Option<&ClusterName>) -> bool {
     let other_than = other_than.map(ClusterName::as_str);
     let is_another = |name: &&str| Some(*name) != other_than;

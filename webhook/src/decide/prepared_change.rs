@@ -1,47 +1,47 @@
-//! A change, prepared for validation: converted, compared with what is stored, and parsed by the one parser.
+//! A change, prepared for validation: converted, compared with the stored object, and parsed.
 
 use std::collections::{BTreeSet, HashSet};
 
 use causeway::api::{ExposurePort, MultiClusterServiceSpec};
-use causeway::domain::{ClusterField, FieldError, FieldErrors, MultiClusterService, same_clusters};
+use causeway::domain::{
+    ClusterField, FieldError, FieldErrors, MultiClusterService, convert_deprecated, same_clusters,
+};
 
 use super::counts::{take, times};
 use super::failover::{self, ReadFailover};
 use super::violations::{Validation, Violations};
-use super::{
-    Change, HubView, Metadata, Policy, clusters, deprecated, identity, name, ports, types,
-};
+use super::{Change, HubView, Metadata, Policy, clusters, identity, name, ports, types};
 use crate::entries::too_many;
 
-/// A change that is validated against one view of the hub or several.
+/// Change that is validated against one or two views of the hub.
 #[derive(Debug)]
 pub struct PreparedChange {
     pub(super) namespace: String,
     pub(super) dry_run: bool,
     pub(super) metadata: Metadata,
-    /// The spec after M2; the ports that are as stored come first.
+    /// Spec after M2, with stored ports first.
     pub(super) spec: MultiClusterServiceSpec,
     pub(super) before: Before,
-    /// For each port of `spec` its index in the request.
+    /// Index in the request of each port of `spec`.
     pub(super) port_origins: Vec<usize>,
-    /// Number of ports that are as stored.
+    /// Number of stored ports in `spec`.
     pub(super) ports_kept: usize,
-    /// Whether the spec is not as stored.
+    /// Whether the spec differs from the stored one.
     is_spec_validated: bool,
-    /// Errors of the parser in the parts that have changed.
+    /// Errors of the parser in changed parts.
     wrong: FieldErrors,
-    /// Lists that are too long, which are all that is validated where there are any.
+    /// Errors of lists that are too long. If there are any, nothing else is validated.
     too_long: FieldErrors,
-    /// The annotations.
+    /// Parsed annotations.
     pub(super) failover: ReadFailover,
 }
 
 /// Object that a change is compared with.
 #[derive(Debug)]
 pub(super) enum Before {
-    /// Nothing: everything is validated.
+    /// No object: everything is validated.
     Nothing,
-    /// An object, its spec after M2: only what differs is validated.
+    /// An object, with its spec after M2: differences are validated.
     Object(Metadata, Box<MultiClusterServiceSpec>),
     /// A terminating object: nothing is validated.
     Deleting,
@@ -66,13 +66,13 @@ impl From<Change> for PreparedChange {
         }
         let before = match change.stored {
             super::Stored::Nothing => {
-                deprecated::convert(&mut spec, None);
+                convert_deprecated(&mut spec, None);
                 Before::Nothing
             }
             super::Stored::Present(mut stored) => {
                 if spec != stored.spec {
-                    deprecated::convert(&mut spec, Some(&stored.spec));
-                    deprecated::convert(&mut stored.spec, None);
+                    convert_deprecated(&mut spec, Some(&stored.spec));
+                    convert_deprecated(&mut stored.spec, None);
                 }
                 Before::Object(stored.metadata, Box::new(stored.spec))
             }
@@ -109,17 +109,17 @@ impl From<Change> for PreparedChange {
 }
 
 impl PreparedChange {
-    /// The namespace and the name of the Service that the object is about.
+    /// Returns namespace and name of the Service.
     pub fn service(&self) -> (&str, &str) {
         (&self.namespace, &self.metadata.name)
     }
 
-    /// The clusters that are named and were not before.
+    /// Returns the newly named clusters.
     pub fn new_cluster_names(&self) -> BTreeSet<&str> {
         clusters::new_names(self).map(|entry| entry.name).collect()
     }
 
-    /// Validates the change against what is observed of the hub (V1-V11).
+    /// Validates the change against observations of the hub (V1-V11).
     pub fn validate(&self, view: &HubView, policy: &Policy) -> Validation {
         let mut violations = Violations::default();
         if !self.too_long.is_empty() {
@@ -155,7 +155,7 @@ impl PreparedChange {
         types::validate_service(self, view, violations);
     }
 
-    /// Whether an annotation is not as it is stored.
+    /// Whether an annotation differs from the stored one.
     pub(super) fn annotation_changed(&self, name: &str) -> bool {
         let stored = match &self.before {
             Before::Nothing => None,
@@ -165,7 +165,7 @@ impl PreparedChange {
         self.metadata.annotation(name) != stored
     }
 
-    /// Whether `types` differs from what is stored, as a set.
+    /// Whether `types` differs from the stored list, as a set.
     pub(super) fn types_changed(&self) -> bool {
         let set = |spec: &MultiClusterServiceSpec| -> BTreeSet<String> {
             spec.types.iter().cloned().collect()
@@ -175,7 +175,8 @@ impl PreparedChange {
             .is_none_or(|stored| set(stored) != set(&self.spec))
     }
 
-    /// Whether the clusters of a role, under its name or a deprecated one, differ from those stored.
+    /// Whether the clusters of a role differ from the stored ones, in the role's field or a
+    /// deprecated one.
     pub(super) fn role_changed(&self, role: ClusterField) -> bool {
         self.before.spec().is_none_or(|stored| {
             role.with_deprecated().any(|field| {
@@ -185,7 +186,8 @@ impl PreparedChange {
         })
     }
 
-    /// The clusters that the object stored names in that role, under its name or a deprecated one.
+    /// Returns the clusters of a role in the stored object, in the role's field or a deprecated
+    /// one.
     pub(super) fn named_before(&self, role: ClusterField) -> HashSet<&str> {
         let stored = self.before.spec().into_iter();
         stored
@@ -193,7 +195,7 @@ impl PreparedChange {
             .collect()
     }
 
-    /// Sorts the ports: first those that are as stored, each stored one counting once.
+    /// Sorts stored ports first. Each stored port counts once.
     fn put_kept_ports_first(&mut self) {
         let ports = std::mem::take(&mut self.spec.ports);
         let stored = self.before.spec().into_iter();
@@ -208,7 +210,7 @@ impl PreparedChange {
         (self.port_origins, self.spec.ports) = kept.into_iter().chain(changed).unzip();
     }
 
-    /// Returns the errors of the parser in the parts of the spec that have changed.
+    /// Returns the errors of the parser in changed parts of the spec.
     fn parse(&self) -> FieldErrors {
         let stored_entries = StoredEntries {
             types: self
@@ -225,7 +227,7 @@ impl PreparedChange {
         errors
     }
 
-    /// The error with the path that it has in the request; `None` where it is about what has not changed.
+    /// Returns the error with its path in the request; `None` if the part has not changed.
     fn relevant(
         &self,
         stored_entries: &StoredEntries<'_>,
@@ -256,7 +258,7 @@ impl PreparedChange {
         changed.then_some(error)
     }
 
-    /// The path of a port of `spec` in the request.
+    /// Returns the path in the request of a port of `spec`.
     pub(super) fn port_path(&self, index: usize) -> Option<String> {
         let origin = self.port_origins.get(index)?;
         Some(format!("spec.ports[{origin}]"))
@@ -269,7 +271,7 @@ fn fields() -> impl Iterator<Item = ClusterField> {
         .flat_map(ClusterField::with_deprecated)
 }
 
-/// Entries of the stored object, to find those that have changed.
+/// Entries of the stored object, to which changed ones are compared.
 struct StoredEntries<'a> {
     types: Option<HashSet<&'a str>>,
     providers: HashSet<&'a str>,
@@ -289,7 +291,7 @@ fn identity_of(port: &ExposurePort) -> (&str, i32) {
     (port.name.as_deref().unwrap_or_default(), port.port)
 }
 
-/// The index in a path such as `spec.ports[3].name`, where it is one of that list.
+/// Returns the index in a path such as `spec.ports[3].name`, if it is of that list.
 fn entry_index(path: &str, list: &str) -> Option<usize> {
     let (index, _) = path
         .strip_prefix(list)?
