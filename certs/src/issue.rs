@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_says_who_it_is_for_and_for_how_long() {
+    fn leaf_holds_its_subject_names_and_validity() {
         let authority = Authority::new("ours", 10 * DAY, now()).unwrap();
         let leaf = der(&authority.issue(&webhook(), now()).unwrap().certificate);
         let (_, leaf) = X509Certificate::from_der(&leaf).unwrap();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_issued_is_an_error() {
+    fn invalid_name_or_time_is_an_error() {
         let authority = Authority::new("ours", DAY, now()).unwrap();
         let odd = Leaf {
             names: vec!["gr\u{fc}n.example".to_owned()],

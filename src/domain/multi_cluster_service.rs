@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_path_value_and_remedy() {
+    fn errors_hold_path_value_and_remedy() {
         let cases = [
             (
                 json!({}),

@@ -110,7 +110,7 @@ mod tests {
     const KIB: usize = 1024;
 
     #[test]
-    fn a_body_that_has_waited_for_too_long_is_refused_though_room_comes_in_that_moment() {
+    fn body_that_waited_too_long_is_refused_despite_late_room() {
         let limiter = Limiter::new(&Limits {
             connections: 2,
             in_flight: 2,

@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
-    fn replicas_agree_whatever_happens_and_nobody_loses_trust_on_the_way(
+    fn replicas_converge_without_loss_of_trust(
         events in proptest::collection::vec(event(), 1..120),
     ) {
         let mut model = Model::new();

@@ -165,7 +165,7 @@ impl Case {
 }
 
 #[test]
-fn leaves_are_renewed_at_two_thirds_of_their_life_and_authorities_while_they_outlive_two_leaves() {
+fn leaves_and_authorities_are_renewed_in_time() {
     let ours = authority(begin());
     let stored = good(&ours, begin());
     for (days, expected) in [
@@ -200,7 +200,7 @@ fn leaves_are_renewed_at_two_thirds_of_their_life_and_authorities_while_they_out
 }
 
 #[test]
-fn what_is_wrong_is_repaired_for_its_reason() {
+fn each_fault_is_repaired_with_its_reason() {
     let ours = authority(begin());
     let other = authority(begin());
     let good_contents = good(&ours, begin());
@@ -344,7 +344,7 @@ fn what_is_wrong_is_repaired_for_its_reason() {
 }
 
 #[test]
-fn whoever_knows_it_writes_back_what_was_stored() {
+fn process_with_last_good_contents_restores_them() {
     let good_contents = good(&authority(begin()), begin());
     let now = begin() + DAY;
     let spoil = |keys: &[&'static str]| {
@@ -384,7 +384,7 @@ fn whoever_knows_it_writes_back_what_was_stored() {
 }
 
 #[test]
-fn what_is_found_in_ca_bundles_stays_beside_a_new_authority() {
+fn authorities_of_ca_bundles_stay_beside_a_new_one() {
     let (known, over) = (
         authority(begin()),
         Authority::new("over", DAY, begin() - DAY * 9).unwrap(),
@@ -409,7 +409,7 @@ fn what_is_found_in_ca_bundles_stays_beside_a_new_authority() {
 }
 
 #[test]
-fn an_older_secret_that_was_put_back_learns_of_the_authority_that_is_served() {
+fn restored_old_secret_regains_the_served_authority() {
     let (older, ours) = (good(&authority(begin()), begin()), authority(begin()));
     let now = begin() + DAY;
     let case = Case::new(older, now).knowing(&good(&ours, begin()));
@@ -498,7 +498,7 @@ fn lifetimes_that_cannot_be_kept_are_refused() {
 }
 
 #[test]
-fn the_next_look_is_when_time_alone_changes_something() {
+fn next_decision_is_due_once_time_alone_changes_it() {
     let ours = authority(begin());
     let stored = good(&ours, begin());
     let again = |case: &Case| case.with(|situation| decide(situation).again);

@@ -95,7 +95,7 @@ fn any_body_is_answered_by_the_protocol() {
 }
 
 #[test]
-fn a_mutation_is_idempotent_widens_nothing_and_is_what_was_validated() {
+fn mutation_is_idempotent_and_validates_as_before() {
     hold("admission", admission::holds);
 }
 

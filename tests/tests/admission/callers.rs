@@ -56,7 +56,7 @@ fn write_files(directory: &Path) {
 }
 
 #[tokio::test]
-async fn an_api_server_that_is_set_up_as_documented_is_let_in_and_no_other() {
+async fn only_an_api_server_set_up_as_documented_is_let_in() {
     let files = tempfile::tempdir().expect("a directory");
     write_files(files.path());
     let file = |name: &str| files.path().join(name);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::hub::{Shop, holds, hub, mcs};
 
 #[tokio::test]
-async fn what_is_right_is_accepted_and_applied_again_without_a_change() {
+async fn valid_manifest_is_accepted_and_applied_again_unchanged() {
     let shop = hub().await.shop().await;
     let manifest = mcs("foo", json!({"ports": [{"name": "http", "port": 80}]}));
     let applied = shop.apply(&manifest).await;
@@ -42,7 +42,7 @@ async fn a_wrong_port_is_refused_with_field_value_and_remedy() {
 }
 
 #[tokio::test]
-async fn all_that_is_wrong_is_said_at_once() {
+async fn all_errors_are_reported_at_once() {
     let shop = hub().await.shop().await;
     let refused = shop
         .apply(&mcs(
@@ -171,7 +171,7 @@ async fn a_copied_manifest_gets_an_identity_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_manifest_with_a_copied_identity_is_warned_of_and_fixed_by_removing_the_label() {
+async fn copied_identity_is_warned_of_and_fixed_without_the_label() {
     let shop = hub().await.shop().await;
     shop.apply(&mcs("foo", json!({}))).await.ok();
     let original = shop.permanent_id("foo").await;
@@ -243,7 +243,7 @@ async fn protected_places_are_refused() {
 }
 
 #[tokio::test]
-async fn what_the_schema_refuses_the_api_server_words_itself() {
+async fn schema_errors_are_those_of_the_api_server() {
     let shop = hub().await.shop().await;
     let mut without_types = mcs("foo", json!({}));
     without_types["spec"] = json!({});
@@ -280,7 +280,7 @@ spec:
 ";
 
 #[tokio::test]
-async fn the_manifest_of_the_guide_is_refused_as_printed_and_accepted_in_lower_case() {
+async fn manifest_of_the_guide_is_refused_unless_in_lower_case() {
     let hub = hub().await;
     let default = Shop::existing(hub, "default");
     default.add_service("foo").await;

@@ -25,7 +25,7 @@ async fn disturbed() -> (&'static Hub, MutexGuard<'static, ()>) {
 }
 
 #[tokio::test]
-async fn without_the_webhook_nothing_is_created_and_nothing_is_held_up() {
+async fn missing_webhook_refuses_creates_and_holds_up_nothing_else() {
     let (hub, _turn) = disturbed().await;
     let shop = hub.shop().await;
     let mut manifest = mcs("foo", json!({}));
@@ -166,7 +166,7 @@ async fn certificates_are_swapped_while_objects_are_written() {
 }
 
 #[tokio::test]
-async fn a_hub_without_cluster_objects_is_served_and_their_arrival_noticed() {
+async fn hub_without_clusters_is_served_and_their_arrival_noticed() {
     let (hub, _turn) = disturbed().await;
     let shop = hub.shop().await;
     let crd = "clusters.cluster.karmada.io";

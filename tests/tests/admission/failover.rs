@@ -13,7 +13,7 @@ fn preferring(name: &str, preference: &str, fields: Value) -> Value {
 }
 
 #[tokio::test]
-async fn annotations_are_validated_as_fields_are_also_where_nothing_else_changes() {
+async fn annotations_alone_are_validated_like_fields() {
     let shop = hub().await.shop().await;
     let mut wrong = preferring("foo", "near, any", json!({"ports": [{"port": 81}]}));
     wrong["metadata"]["annotations"][MIN_READY] = json!("50");
@@ -87,7 +87,7 @@ async fn a_preference_on_a_headless_service_is_refused() {
 }
 
 #[tokio::test]
-async fn a_preferred_cluster_that_nobody_joined_is_warned_of_or_refused() {
+async fn unjoined_preferred_cluster_is_warned_of_or_refused() {
     let cluster = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "near"},
         "spec": {"syncMode": "Push"}});
     let hub = Hub::start_with(&["--unknown-cluster=deny"], async |fleet| {

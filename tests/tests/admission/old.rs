@@ -75,7 +75,7 @@ async fn an_old_object_may_be_touched_everywhere_but_in_its_spec() {
 }
 
 #[tokio::test]
-async fn one_entry_of_an_old_object_may_be_repaired_while_others_stay_wrong() {
+async fn one_stored_error_may_be_repaired_while_others_stay() {
     let old = Shop::existing(hub().await, NAMESPACE);
     let ports = |first: Value| json!({"spec": {"ports": [first, {"name": "http", "port": 80}, {"name": "http", "port": 81}]}});
     let refused = old
@@ -116,7 +116,7 @@ async fn one_entry_of_an_old_object_may_be_repaired_while_others_stay_wrong() {
 }
 
 #[tokio::test]
-async fn one_annotation_of_an_old_object_may_be_repaired_while_another_stays_wrong() {
+async fn one_stored_annotation_may_be_repaired_while_others_stay() {
     let old = Shop::existing(hub().await, NAMESPACE);
     let annotate = async |name: &str, value: &str| {
         let patch = json!({"metadata": {"annotations": {name: value}}});

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::hub::{Hub, holds, mcs};
 
 #[tokio::test]
-async fn where_a_missing_service_is_only_warned_of_objects_come_and_change_in_any_order() {
+async fn lenient_webhook_accepts_objects_in_any_order() {
     let hub = Hub::start_with(&["--missing-service=warn"], async |_| ()).await;
     let shop = hub.empty_shop().await;
     let namespace = shop.space.name();

@@ -123,8 +123,7 @@ async fn server_side_apply_converts_too_and_comes_to_rest() {
 }
 
 #[tokio::test]
-async fn a_deprecated_field_that_is_applied_server_side_replaces_what_another_manager_set_and_says_so()
- {
+async fn applied_deprecated_field_replaces_another_managers_field() {
     let shop = hub().await.shop().await;
     let theirs = mcs("foo", json!({"consumerClusters": [{"name": "a"}]}));
     let apply = |manager: &'static str| ["apply", "--server-side", "--field-manager", manager];
@@ -148,7 +147,7 @@ async fn a_deprecated_field_that_is_applied_server_side_replaces_what_another_ma
 }
 
 #[tokio::test]
-async fn replacing_keeps_the_identity_and_replacing_by_force_gives_a_new_one() {
+async fn replace_keeps_the_identity_and_force_gives_a_new_one() {
     let shop = hub().await.shop().await;
     let manifest = mcs("foo", json!({"ports": [{"name": "http", "port": 80}]}));
     shop.apply(&manifest).await.ok();
@@ -167,7 +166,7 @@ async fn replacing_keeps_the_identity_and_replacing_by_force_gives_a_new_one() {
 }
 
 #[tokio::test]
-async fn an_edit_is_decided_by_what_it_changes() {
+async fn edit_is_validated_by_its_changes() {
     let shop = hub().await.shop().await;
     shop.apply(&mcs(
         "foo",
@@ -202,7 +201,7 @@ async fn an_edit_is_decided_by_what_it_changes() {
 }
 
 #[tokio::test]
-async fn the_identity_cannot_be_changed_and_is_put_back_when_dropped() {
+async fn identity_cannot_change_and_is_restored_after_removal() {
     let shop = hub().await.shop().await;
     shop.apply(&mcs("foo", json!({}))).await.ok();
     let id = shop.permanent_id("foo").await;

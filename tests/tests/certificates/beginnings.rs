@@ -43,7 +43,7 @@ async fn agree(stage: &Stage, replicas: Vec<Running>) {
 }
 
 #[tokio::test]
-async fn replicas_started_before_the_secret_fill_it_when_it_is_created() {
+async fn replicas_started_before_the_secret_fill_it_later() {
     let (stage, _turn) = stage().await;
     stage.delete_secrets().await;
     let replicas = three(stage);
@@ -63,7 +63,7 @@ async fn replicas_started_before_the_secret_fill_it_when_it_is_created() {
 }
 
 #[tokio::test]
-async fn replicas_that_are_started_at_once_on_an_empty_secret_agree_on_one_authority() {
+async fn replicas_on_an_empty_secret_agree_on_one_authority() {
     let (stage, _turn) = stage().await;
     let replicas = three(stage);
     let logs: Vec<_> = replicas
@@ -91,8 +91,7 @@ async fn applying_the_manifests_again_keeps_the_certificates() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_there_before_its_configurations_is_ready_and_fills_them_in_when_they_come()
- {
+async fn webhook_before_its_configurations_is_ready_and_fills_them() {
     let (stage, _turn) = stage().await;
     let webhook = stage.launch().start().await;
     assert!(stage.bundles().await.is_empty());
@@ -105,7 +104,7 @@ async fn a_webhook_that_is_there_before_its_configurations_is_ready_and_fills_th
 }
 
 #[tokio::test]
-async fn a_secret_that_a_crashed_process_left_half_written_is_completed() {
+async fn half_written_secret_of_a_crashed_process_is_completed() {
     let (stage, _turn) = stage().await;
     let webhook = stage.short_lived(36000, 40).start().await;
     stage.register(&webhook).await;

@@ -40,7 +40,7 @@ fn mount(directory: &Path, name: &str, authority: &Authority, leaf: &Credentials
 }
 
 #[tokio::test]
-async fn what_cert_manager_mounts_is_served_and_every_renewal_of_it() {
+async fn mounted_certificates_of_cert_manager_are_served() {
     let (stage, _turn) = stage().await;
     let directory = stage.fleet.directory().join("mounted");
     std::fs::create_dir_all(&directory).expect("a directory");

@@ -111,7 +111,7 @@ fn mischief() -> Vec<Mischief> {
 }
 
 #[tokio::test]
-async fn a_secret_that_is_deleted_emptied_or_spoilt_is_written_back_without_a_rotation() {
+async fn damaged_secret_is_restored_without_a_rotation() {
     let (stage, _turn) = stage().await;
     let webhooks = two(stage).await;
     let before = stage.stored().await;
@@ -163,7 +163,7 @@ async fn a_secret_that_is_deleted_emptied_or_spoilt_is_written_back_without_a_ro
 }
 
 #[tokio::test]
-async fn a_process_that_begins_on_rubbish_keeps_known_whoever_still_serves() {
+async fn process_on_rubbish_keeps_served_authorities_trusted() {
     let (stage, _turn) = stage().await;
     let webhooks = two_of(stage, || soon_settled(stage)).await;
     let [old, gone] = webhooks;
@@ -221,7 +221,7 @@ async fn an_older_secret_that_is_put_back_takes_nobody_trust_away() {
 }
 
 #[tokio::test]
-async fn at_rest_nothing_is_asked_but_the_watches() {
+async fn rest_costs_watches_and_no_request() {
     let (stage, _turn) = stage().await;
     let webhooks = two(stage).await;
     let log = |webhook: &Running| {

@@ -63,7 +63,7 @@ async fn all_are_known(stage: &Stage, webhooks: &[Running]) {
 }
 
 #[tokio::test]
-async fn leaves_and_authorities_are_renewed_in_order_while_no_request_fails() {
+async fn leaves_and_authorities_are_renewed_without_a_failure() {
     let (stage, _turn) = stage().await;
     let webhooks = [
         stage.short_lived(30, 10).start().await,
@@ -112,7 +112,7 @@ async fn leaves_and_authorities_are_renewed_in_order_while_no_request_fails() {
 }
 
 #[tokio::test]
-async fn a_rotation_is_made_when_somebody_asks_for_it() {
+async fn requested_rotation_is_made() {
     let (stage, _turn) = stage().await;
     let webhooks = [
         stage.short_lived(360_000, 50).start().await,

@@ -35,7 +35,7 @@ impl Extent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_request_is_lost_while_webhooks_and_their_certificates_are_replaced() {
+async fn no_request_is_lost_while_webhooks_and_certificates_change() {
     let extent = Extent::asked_for();
     let fleet = Fleet::builder().start().await;
     let address = match fleet.endpoint_address() {

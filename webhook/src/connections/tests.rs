@@ -14,7 +14,7 @@ fn let_pass(connections: &Connections, seconds: u64) {
 }
 
 #[test]
-fn a_connection_may_be_in_each_phase_for_as_long_as_an_honest_client_needs() {
+fn each_phase_ends_after_its_time_limit() {
     let cases = [
         (Phase::Handshake, 0, Some(10)),
         (Phase::Unused, 0, Some(150)),
@@ -52,7 +52,7 @@ fn a_connection_may_be_in_each_phase_for_as_long_as_an_honest_client_needs() {
 }
 
 #[test]
-fn the_least_recently_active_connection_is_evicted_and_never_one_that_is_answered() {
+fn least_recently_active_connection_is_evicted_first() {
     let connections = connections(9);
     let slot = |phase: Phase, ticks: u64| {
         let slot = connections.slot().expect("a slot");
@@ -86,7 +86,7 @@ fn the_least_recently_active_connection_is_evicted_and_never_one_that_is_answere
 }
 
 #[test]
-fn a_body_that_has_just_begun_is_not_evicted_for_another() {
+fn body_that_has_just_begun_is_not_evicted() {
     let connections = connections(9);
     let slow = connections.slot().expect("a slot");
     slow.progress().request_begins(true);
@@ -99,7 +99,7 @@ fn a_body_that_has_just_begun_is_not_evicted_for_another() {
 }
 
 #[test]
-fn a_large_body_that_holds_up_others_is_cut_and_a_small_one_is_not() {
+fn slow_large_body_is_cut_while_another_waits() {
     let connections = connections(9);
     let slots = [FREE, FREE + 1].map(|received| {
         let slot = connections.slot().expect("a slot");

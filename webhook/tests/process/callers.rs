@@ -41,7 +41,7 @@ async fn is_accepted(webhook: &Webhook, files: &Path, shown: Option<&Credentials
 }
 
 #[tokio::test]
-async fn only_a_certificate_of_the_authority_and_of_a_name_is_accepted() {
+async fn client_certificate_needs_the_authority_and_a_name() {
     let files = files(nobody());
     let ours = authority("callers");
     let other = authority("callers");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::running::{Webhook, command, files, nobody};
 
 #[test]
-fn all_that_is_wrong_with_the_flags_is_said_at_once_with_exit_code_2() {
+fn invalid_flags_are_reported_at_once_with_exit_code_2() {
     let output = command()
         .args([
             "--tls-dir=/no/such/dir",
@@ -65,7 +65,7 @@ fn help_groups_every_flag_and_names_its_variable() {
 }
 
 #[test]
-fn what_is_awaited_is_named_and_a_signal_ends_it_in_order() {
+fn readyz_names_awaited_things_and_a_signal_ends_the_wait() {
     let files = files(nobody());
     let mut webhook = Webhook::start(files.path(), &[]);
     assert!(webhook.get("/livez").starts_with("HTTP/1.1 200"));
@@ -88,7 +88,7 @@ fn what_is_awaited_is_named_and_a_signal_ends_it_in_order() {
 }
 
 #[test]
-fn a_second_signal_does_not_wait() {
+fn second_signal_ends_the_process_at_once() {
     // It takes connections without ever answering.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let files = files(silent.local_addr().expect("an address"));
@@ -110,7 +110,7 @@ fn a_second_signal_does_not_wait() {
 }
 
 #[test]
-fn an_address_in_use_is_a_failure_that_names_it() {
+fn address_in_use_is_an_error_with_the_address() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let files = files(nobody());
     let address = taken.local_addr().expect("an address");

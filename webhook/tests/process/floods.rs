@@ -85,7 +85,7 @@ async fn having_said(client: &Client, number: usize, words: &[u8]) -> Vec<TlsStr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_thousand_idle_connections_cost_a_bounded_memory_and_nobody_an_answer() {
+async fn flood_of_idle_connections_costs_bounded_memory() {
     assert!(
         raise_open_files() > 4096,
         "ulimit -n is too low for this test"
@@ -123,7 +123,7 @@ async fn two_thousand_idle_connections_cost_a_bounded_memory_and_nobody_an_answe
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beyond_the_limit_slow_and_idle_connections_are_evicted_for_others() {
+async fn new_connection_evicts_a_slow_or_idle_one_at_the_limit() {
     let files = files(nobody());
     let args = ["--max-connections=1000"];
     let mut webhook = Webhook::start(files.path(), &args);
@@ -158,7 +158,7 @@ async fn beyond_the_limit_slow_and_idle_connections_are_evicted_for_others() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_its_answers_is_closed() {
+async fn client_that_reads_no_answer_is_closed() {
     let files = files(nobody());
     let mut webhook = Webhook::start(files.path(), &[]);
     let client = Client::new(&webhook, files.path());
@@ -183,7 +183,7 @@ async fn a_client_that_never_reads_its_answers_is_closed() {
 }
 
 #[tokio::test]
-async fn a_client_that_closes_one_half_gets_its_answer() {
+async fn client_that_closes_one_half_gets_its_answer() {
     let files = files(nobody());
     let webhook = Webhook::start(files.path(), &[]);
     let client = Client::new(&webhook, files.path());
@@ -207,7 +207,7 @@ async fn a_client_that_closes_one_half_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn plain_http_is_refused_with_a_word_and_what_is_neither_is_closed() {
+async fn plain_http_gets_an_answer_and_other_bytes_an_alert() {
     let files = files(nobody());
     let mut webhook = Webhook::start(files.path(), &[]);
     let client = Client::new(&webhook, files.path());

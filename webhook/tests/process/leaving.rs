@@ -9,7 +9,7 @@ use crate::client::{Client, closed, fine, post, read_answer, send};
 use crate::running::{Webhook, files, nobody};
 
 #[tokio::test]
-async fn a_webhook_that_terminates_answers_everybody_and_sends_them_elsewhere() {
+async fn terminating_webhook_answers_and_closes_connections() {
     let files = files(nobody());
     let mut webhook = Webhook::start(files.path(), &[]);
     let client = Client::new(&webhook, files.path());

@@ -9,7 +9,7 @@ use crate::client::{Client, fine, post, read_answer};
 use crate::running::{LONG, Webhook, files, nobody};
 
 #[tokio::test]
-async fn beyond_the_limit_requests_are_refused_unread_until_slow_ones_have_had_their_time() {
+async fn request_beyond_the_limit_is_refused_unread() {
     let files = files(nobody());
     let mut webhook = Webhook::start(files.path(), &["--max-in-flight=2"]);
     let client = Client::new(&webhook, files.path());
@@ -54,7 +54,7 @@ async fn beyond_the_limit_requests_are_refused_unread_until_slow_ones_have_had_t
 }
 
 #[tokio::test]
-async fn large_bodies_are_held_up_to_a_limit_and_small_ones_do_not_wait_for_them() {
+async fn large_bodies_share_a_budget_and_small_ones_never_wait() {
     let files = files(nobody());
     let webhook = Webhook::start(files.path(), &["--max-body-mib=14"]);
     let client = Client::new(&webhook, files.path());

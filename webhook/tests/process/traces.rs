@@ -7,7 +7,7 @@ const LOGGED: &str = "traces not sent, spans are dropped";
 const CANARY: &str = "s3cret-of-the-collector";
 
 #[tokio::test]
-async fn that_the_collector_is_gone_is_logged_once_without_what_authenticates() {
+async fn missing_collector_is_logged_once_without_credentials() {
     let files = files(nobody());
     let endpoint = format!("http://{}/v1/traces", nobody());
     let headers = format!("authorization=Bearer%20{CANARY}");

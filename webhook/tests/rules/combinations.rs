@@ -64,7 +64,7 @@ fn every_request() -> impl Iterator<Item = Request> {
 }
 
 #[test]
-fn a_mutation_of_its_own_outcome_changes_nothing() {
+fn mutation_is_idempotent() {
     for request in every_request() {
         let once = mutated(&request);
         let (twice, warnings) = once.mutate(false);
@@ -74,7 +74,7 @@ fn a_mutation_of_its_own_outcome_changes_nothing() {
 }
 
 #[test]
-fn the_decision_is_the_same_whether_the_mutation_ran_or_not() {
+fn decision_is_the_same_with_and_without_the_mutation() {
     for request in every_request() {
         let (raw, after) = (request.validate(), mutated(&request).validate());
         assert_eq!(raw.errors, after.errors, "of {:#}", request.object);
@@ -83,7 +83,7 @@ fn the_decision_is_the_same_whether_the_mutation_ran_or_not() {
 }
 
 #[test]
-fn what_is_accepted_can_be_read_and_a_changed_spec_holds_nothing_deprecated() {
+fn accepted_object_parses_and_holds_no_changed_deprecation() {
     let mut accepted = 0;
     for request in every_request() {
         let after = mutated(&request);

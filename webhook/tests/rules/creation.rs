@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::request::{create, spec};
 
 #[test]
-fn what_is_right_passes_without_a_word() {
+fn valid_object_is_accepted_without_a_warning() {
     for fields in [
         json!({}),
         json!({"ports": [{"name": "http", "port": 80}, {"name": "metrics", "port": 9090}]}),
@@ -24,7 +24,7 @@ fn what_is_right_passes_without_a_word() {
 }
 
 #[test]
-fn the_name_is_what_a_service_may_be_called() {
+fn name_is_a_valid_service_name() {
     let label = |name: &str| {
         format!(
             "metadata.name: Invalid value: {name:?}: a lowercase RFC 1123 label must consist of lower case alphanumeric \
@@ -70,7 +70,7 @@ fn awaited(name: &str) -> String {
 }
 
 #[test]
-fn a_missing_service_is_refused_or_warned_of() {
+fn missing_service_is_refused_or_warned_of() {
     let request = create(spec(json!({"ports": [{"name": "http", "port": 80}]}))).no_service();
     request.is_refused(&[&missing("foo")]);
     request.clone().dry_run().warns(&[&tried("foo")]);
@@ -97,7 +97,7 @@ fn missing_service_names_those_of_its_namespace() {
 }
 
 #[test]
-fn a_generated_name_is_denied_since_it_must_be_the_services() {
+fn generated_name_is_denied() {
     let remedy = "a MultiClusterService is named like the Service that it exposes: set metadata.name to the Service's name, \
                   and leave out metadata.generateName";
     let refused = |name: &str| format!("metadata.name: Invalid value: {name:?}: {remedy}");
@@ -124,7 +124,7 @@ fn a_generated_name_is_denied_since_it_must_be_the_services() {
 }
 
 #[test]
-fn an_external_name_is_refused_whatever_the_flags() {
+fn external_name_is_refused_under_all_flags() {
     let error = "metadata.name: Invalid value: \"foo\": Service shop/foo is of type ExternalName, an alias without endpoints; \
                  only a Service of another type can be exposed to other clusters";
     let request =
@@ -298,7 +298,7 @@ fn unknown_clusters_are_warned_of_or_refused() {
 }
 
 #[test]
-fn without_cluster_objects_no_name_is_warned_of_and_a_strict_webhook_refuses() {
+fn unserved_clusters_cause_no_warning_but_a_strict_denial() {
     let request = create(spec(json!({"providerClusters": [{"name": "a"}]}))).no_clusters_served();
     request.passes();
     request.unknown_cluster(Strictness::Deny).is_refused(&[
@@ -333,7 +333,7 @@ fn deprecated_fields_that_disagree_are_refused() {
 }
 
 #[test]
-fn what_is_wrong_in_a_deprecated_field_is_said_of_that_field() {
+fn error_in_a_deprecated_field_names_that_field() {
     create(spec(
         json!({"serviceProvisionClusters": ["clusterB"], "range": {"clusterNames": ["a", "zz"]}}),
     ))
@@ -343,7 +343,7 @@ fn what_is_wrong_in_a_deprecated_field_is_said_of_that_field() {
 }
 
 #[test]
-fn a_deprecated_field_beside_its_successor_is_validated_by_its_own_names() {
+fn deprecated_field_is_validated_beside_its_successor() {
     create(spec(
         json!({"consumerClusters": [{"name": "a"}], "range": {"clusterNames": ["a", "clusterB"]}}),
     ))
@@ -354,7 +354,7 @@ fn a_deprecated_field_beside_its_successor_is_validated_by_its_own_names() {
 }
 
 #[test]
-fn what_is_odd_but_harmless_is_warned_of() {
+fn harmless_oddities_cause_warnings() {
     create(spec(json!({
         "providerClusters": [{"name": "a"}, {"name": "b"}, {"name": "a"}],
         "consumerClusters": [{"name": "c"}, {"name": "c"}],

@@ -42,7 +42,7 @@ fn placed(providers: &[&str], consumers: &[&str]) -> Value {
 }
 
 #[test]
-fn what_is_right_passes_without_a_word() {
+fn valid_annotations_are_accepted_without_a_warning() {
     for annotations in [
         prefer("local, region, any"),
         prefer("zone, any"),
@@ -64,7 +64,7 @@ fn what_is_right_passes_without_a_word() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_annotation_value_and_remedy() {
+fn invalid_annotation_is_refused_with_value_and_remedy() {
     let long = "x".repeat(49);
     let cases = [
         (
@@ -160,7 +160,7 @@ fn early_withdrawal_that_is_stored_does_not_block_updates() {
 }
 
 #[test]
-fn what_was_wrong_before_stays_until_it_is_touched() {
+fn stored_error_stays_until_the_annotation_changes() {
     let wrong = json!({PREFER: "near, any", MIN_READY: "0%", UNREACHABLE: "drop"});
     let fields = || placed(&["a"], &["b"]);
     reannotated(&wrong, &wrong, fields()).passes();
@@ -219,7 +219,7 @@ fn an_object_that_is_being_deleted_is_not_held_up() {
 }
 
 #[test]
-fn what_needs_a_proxy_is_refused_of_a_headless_service() {
+fn value_that_needs_a_proxy_is_refused_for_headless_services() {
     let refused = |annotation: &str, value: &str, rest: &str| {
         at(
             annotation,
@@ -341,7 +341,7 @@ fn annotations_without_an_effect_are_warned_of() {
 }
 
 #[test]
-fn a_tier_local_that_cannot_do_what_it_says_is_warned_of() {
+fn tier_local_without_effect_is_warned_of() {
     let late = at(
         PREFER,
         "a consumer that is also a provider always uses its own pods, which are in its own EndpointSlices; write local first",

@@ -236,7 +236,7 @@ fn a_conversion_is_the_fewest_operations() {
 }
 
 #[test]
-fn what_names_no_cluster_stays_for_the_validation_to_refuse_where_it_stands() {
+fn invalid_cluster_name_is_not_converted() {
     for fields in [
         json!({"range": {"clusterNames": ["a", "clusterB"]}}),
         json!({"serviceProvisionClusters": [""]}),
@@ -277,7 +277,7 @@ fn a_null_list_or_object_is_as_if_it_were_absent() {
 }
 
 #[test]
-fn what_disagrees_stays_for_the_validation_to_refuse() {
+fn disagreeing_fields_are_not_converted() {
     for fields in [
         json!({"consumerClusters": list(&["a"]), "range": {"clusterNames": ["b"]}}),
         json!({"range": {"clusterNames": ["a"]}, "serviceConsumptionClusters": ["b"]}),
@@ -360,7 +360,7 @@ fn an_object_that_is_being_deleted_is_not_converted() {
 }
 
 #[test]
-fn what_does_not_decode_is_no_change() {
+fn undecodable_object_is_not_mutated() {
     let request = create(json!({"types": "CrossCluster"}));
     assert!(matches!(request.subject(), Subject::Unreadable(_)));
 }

@@ -20,7 +20,7 @@ fn clusters(stake: Impact) -> Unconfirmed {
 }
 
 #[test]
-fn what_rests_on_the_cache_is_unconfirmed_until_it_is_observed_live() {
+fn decision_by_the_cache_is_unconfirmed_until_a_live_request() {
     let port = || create(spec(json!({"ports": [{"port": 81}]})));
     let unknown = || create(spec(json!({"providerClusters": [{"name": "zz"}]})));
     let balanced = || create(json!({"types": ["LoadBalancer"]}));
@@ -81,7 +81,7 @@ fn what_rests_on_the_cache_is_unconfirmed_until_it_is_observed_live() {
 }
 
 #[test]
-fn what_is_accepted_or_denied_for_itself_needs_no_confirmation() {
+fn decision_without_the_cache_needs_no_confirmation() {
     for request in [
         create(spec(
             json!({"ports": [{"name": "http", "port": 80}], "providerClusters": [{"name": "a"}]}),
@@ -99,7 +99,7 @@ fn what_is_accepted_or_denied_for_itself_needs_no_confirmation() {
 }
 
 #[test]
-fn without_a_cache_only_what_needs_the_hub_is_unconfirmed() {
+fn empty_cache_leaves_rules_about_the_hub_unconfirmed() {
     let unconfirmed = |request: Request| request.unobserved().validate().unconfirmed;
     assert_eq!(
         unconfirmed(create(spec(json!({})))),

@@ -22,7 +22,7 @@ fn changed(stored: &Value, change: impl FnOnce(&mut Value)) -> Request {
 }
 
 #[test]
-fn an_old_object_may_have_everything_edited_but_what_is_wrong() {
+fn stored_errors_stay_while_other_fields_change() {
     let stored = wrong_in_every_way();
     let same = update(stored.clone(), stored.clone())
         .no_service()
@@ -71,7 +71,7 @@ fn one_entry_may_be_fixed_while_another_stays_wrong() {
 }
 
 #[test]
-fn what_is_new_is_validated() {
+fn new_entries_are_validated() {
     let stored = wrong_in_every_way();
     let push = |list: &'static str, value: Value| {
         changed(&stored, move |spec| {
@@ -148,7 +148,7 @@ fn the_type_does_not_change_but_may_become_valid() {
 }
 
 #[test]
-fn where_the_service_is_gone_clusters_change_and_ports_only_go() {
+fn missing_service_allows_changed_clusters_and_removed_ports() {
     let stored =
         spec(json!({"ports": [{"name": "http", "port": 80}, {"name": "metrics", "port": 9090}]}));
     changed(&stored, |spec| {
@@ -186,7 +186,7 @@ fn where_the_service_is_gone_clusters_change_and_ports_only_go() {
 }
 
 #[test]
-fn where_no_service_can_bear_the_name_ports_only_go_whatever_the_flags() {
+fn impossible_service_name_allows_only_removed_ports() {
     let stored = spec(json!({"ports": [{"name": "http", "port": 80}, {"port": 81}]}));
     let impossible = |request: Request| request.named("shop", "foo.bar").no_service();
     let added = impossible(changed(&stored, |spec| {
@@ -335,7 +335,7 @@ fn an_old_object_that_does_not_decode_makes_it_a_creation() {
 }
 
 #[test]
-fn deprecated_fields_are_compared_as_what_they_become() {
+fn deprecated_fields_are_compared_after_conversion() {
     let stored = spec(json!({"range": {"clusterNames": ["clusterB", "a"]}}));
     changed(&stored, |spec| {
         *spec = crate::request::spec(

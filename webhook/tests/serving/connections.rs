@@ -214,7 +214,7 @@ async fn closed_after(mut stream: impl AsyncReadExt + Unpin) -> (Duration, Strin
 }
 
 #[tokio::test]
-async fn what_does_not_arrive_in_time_is_closed_and_an_idle_connection_is_not() {
+async fn slow_request_is_closed_and_an_idle_connection_is_not() {
     let serving = serving().await;
     let no_handshake = TcpStream::connect(serving.address)
         .await
@@ -290,7 +290,7 @@ async fn until(what: &str, mut met: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn a_swapped_certificate_is_loaded_again_and_again_while_connections_go_on() {
+async fn swapped_certificates_are_loaded_while_connections_go_on() {
     let mut serving = serving().await;
     let mut kept = serving.connect().await;
     for turn in 1..=3 {

@@ -112,7 +112,7 @@ async fn only_a_post_of_plain_json_to_a_path_that_is_served_is_read() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_admission_review_v1_with_a_uid_is_a_bad_request() {
+async fn body_other_than_an_admission_review_v1_is_a_bad_request() {
     let called = called().await;
     let with = |change: &dyn Fn(&mut Value)| {
         let mut review = kube_system(json!({"types": []}));
@@ -231,7 +231,7 @@ async fn an_answer_bears_the_uid_and_a_patch_as_base64() {
 }
 
 #[tokio::test]
-async fn a_refusal_has_the_details_by_which_kubectl_words_it() {
+async fn denial_has_the_details_that_kubectl_reads() {
     let called = called().await;
     let (code, answer) = called
         .review("/validate", &kube_system(json!({"types": []})))
@@ -272,7 +272,7 @@ fn kube_system(spec: Value) -> Value {
 }
 
 #[tokio::test]
-async fn twenty_errors_and_ten_warnings_are_shown_and_the_rest_counted() {
+async fn first_20_errors_and_10_warnings_are_shown() {
     let called = called().await;
     let bad: Vec<_> = (0..25)
         .map(|index| json!({"name": format!("B{index}")}))
@@ -301,7 +301,7 @@ async fn twenty_errors_and_ten_warnings_are_shown_and_the_rest_counted() {
 }
 
 #[tokio::test]
-async fn what_is_not_validated_is_allowed_unread_and_what_is_misdirected_is_refused() {
+async fn unvalidated_requests_are_allowed_and_other_kinds_denied() {
     let called = called().await;
     let with = |change: &dyn Fn(&mut Value)| {
         let mut review = create(json!("unreadable"));

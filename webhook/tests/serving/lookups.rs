@@ -147,7 +147,7 @@ async fn a_service_that_the_cache_does_not_know_yet_is_found() {
 }
 
 #[tokio::test]
-async fn clusters_are_looked_up_by_a_list_where_nothing_is_known_of_them() {
+async fn unknown_clusters_are_requested_by_one_list() {
     let hub = FakeHub::default();
     hub.answers(SERVICE, StatusCode::OK, service(80));
     let called = Called::new(hub.client().await).await;
@@ -181,7 +181,7 @@ async fn clusters_are_looked_up_by_a_list_where_nothing_is_known_of_them() {
 }
 
 #[tokio::test]
-async fn front_end_that_answers_404_is_no_proof_that_clusters_are_not_served() {
+async fn answer_404_does_not_prove_that_clusters_are_not_served() {
     let hub = FakeHub::default();
     hub.answers(SERVICE, StatusCode::OK, service(80));
     hub.answers(SERVICES, StatusCode::OK, list(&json!([])));
@@ -309,7 +309,7 @@ async fn a_failed_request_to_the_hub_is_an_error_and_no_decision() {
 }
 
 #[tokio::test]
-async fn what_needs_no_hub_is_answered_without_one() {
+async fn request_without_need_of_the_hub_is_answered_without_it() {
     let called = Called::new(hub::unreachable().await).await;
     let mut update = exposing(80);
     update["request"]["operation"] = json!("UPDATE");

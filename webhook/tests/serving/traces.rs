@@ -111,7 +111,7 @@ async fn the_span_of_a_request_is_within_its_callers() {
 }
 
 #[tokio::test]
-async fn where_callers_do_not_decide_a_request_that_they_do_not_sample_has_a_span_too() {
+async fn own_sampler_records_requests_that_callers_do_not_sample() {
     let (called, ended) = traced_if(false).await;
     let unsampled = post("/mutate").header("traceparent", format!("{PARENT}-00"));
     assert_eq!(send(&called, unsampled, review()).await, StatusCode::OK);
@@ -140,7 +140,7 @@ async fn a_request_that_is_not_decided_is_an_error_of_its_span() {
 }
 
 #[tokio::test]
-async fn what_a_caller_sends_makes_no_span_large() {
+async fn span_of_a_large_request_is_bounded() {
     let (called, ended) = traced().await;
     let long = "x".repeat(1024 * 1024);
     let body = review().replace("\"foo\"", &format!("\"{long}\""));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_successor_signs_only_once_it_is_known_everywhere_and_for_long_enough() {
+fn successor_signs_only_after_publication_has_settled() {
     let (ours, next) = (authority(begin()), authority(begin()));
     let now = begin() + DAY;
     let mut stored = good(&ours, begin());
@@ -58,7 +58,7 @@ fn a_successor_signs_only_once_it_is_known_everywhere_and_for_long_enough() {
 }
 
 #[test]
-fn an_authority_that_was_replaced_is_trusted_until_its_last_leaf_has_expired() {
+fn replaced_authority_is_trusted_until_its_last_leaf_expires() {
     let (ours, next) = (authority(begin()), authority(begin()));
     let now = begin() + DAY * 10;
     let mut stored = good(&ours, begin());

@@ -60,7 +60,7 @@ fn fine_with(from: &str, to: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_hostile_request_gets_the_right_answer_and_the_server_does_not_grow() {
+async fn hostile_requests_get_exact_answers_and_bounded_memory() {
     let files = files(nobody());
     let webhook = Webhook::start(files.path(), &[]);
     let client = Client::new(&webhook, files.path());
