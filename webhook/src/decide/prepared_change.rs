@@ -247,7 +247,9 @@ impl PreparedChange {
         if error.path == "spec.types" {
             return self.types_changed().then_some(error);
         }
-        let field = fields().find(|field| error.path.starts_with(field.path()))?;
+        let Some(field) = fields().find(|field| error.path.starts_with(field.path())) else {
+            return Some(error);
+        };
         let role = field.successor();
         let changed = match entry_index(&error.path, field.path()) {
             Some(index) => !stored_entries
