@@ -145,10 +145,8 @@ impl Hub {
         let service = unconfirmed.service.map(|impact| {
             let lookup = in_time("the Service", self.live_service(namespace, name));
             confirmed(impact, async {
-                let may_send = self.lookups.lock().may_send();
-                if !may_send {
-                    let recent = self.lookups.lock().recent(namespace, name);
-                    return recent.ok_or(HubError::Busy);
+                if let Err(busy) = self.take_request() {
+                    return self.lookups.lock().recent(namespace, name).ok_or(busy);
                 }
                 let found = lookup.await?;
                 self.lookups.lock().record(namespace, name, found.clone());
@@ -159,10 +157,7 @@ impl Hub {
         let clusters = unconfirmed.clusters.map(|impact| {
             let lookup = in_time("its Clusters", self.live_clusters(names, served));
             confirmed(impact, async {
-                let may_send = self.lookups.lock().may_send();
-                if !may_send {
-                    return Err(HubError::Busy);
-                }
+                self.take_request()?;
                 lookup.await
             })
         });
@@ -177,16 +172,17 @@ impl Hub {
         Ok(view)
     }
 
-    /// Whether a MultiClusterService has the permanent-id, other than the one of namespace and name
-    /// `own`.
+    /// Whether a MultiClusterService other than `namespace`/`name` has the permanent-id.
     ///
     /// # Errors
     /// [`HubError`] if the request fails.
-    pub async fn is_id_taken(&self, id: &str, own: (&str, &str)) -> Result<bool, HubError> {
-        let may_send = self.lookups.lock().may_send();
-        if !may_send {
-            return Err(HubError::Busy);
-        }
+    pub async fn is_id_taken(
+        &self,
+        id: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<bool, HubError> {
+        self.take_request()?;
         let api = Api::<PartialObjectMeta<MultiClusterService>>::all(self.client.clone());
         let selector = format!("{}={id}", labels::PERMANENT_ID);
         // One of two is another one.
@@ -194,9 +190,14 @@ impl Hub {
         let listing = async { api.list(&params).await };
         let bearers = in_time("MultiClusterServices of the same permanent-id", listing).await?;
         Ok(bearers.iter().any(|bearer| {
-            let namespace = bearer.metadata.namespace.as_deref().unwrap_or_default();
-            (namespace, bearer.name_any().as_str()) != own
+            bearer.metadata.namespace.as_deref() != Some(namespace) || bearer.name_any() != name
         }))
+    }
+
+    /// Takes a request from the rate of requests to the hub.
+    fn take_request(&self) -> Result<(), HubError> {
+        let may_send = self.lookups.lock().may_send();
+        may_send.then_some(()).ok_or(HubError::Busy)
     }
 
     async fn live_service(

@@ -309,7 +309,7 @@ impl Webhook {
         let id_taken = match decide::contested_id(&change) {
             Some(id) => {
                 let name = &change.object.metadata.name;
-                Box::pin(self.hub.is_id_taken(id, (&change.namespace, name))).await?
+                Box::pin(self.hub.is_id_taken(id, &change.namespace, name)).await?
             }
             None => false,
         };
