@@ -9,7 +9,7 @@ use causeway::api::{self, SecretReference};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
 use causeway::target::Target;
-use causeway_engine::model::{Failure, Generation, Signal};
+use causeway_engine::model::{ConfigurationError, Failure, FailureKind, Generation, Signal};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
@@ -29,9 +29,9 @@ pub enum Outcome {
     /// It is engaged, in this generation.
     Engaged(Generation),
     /// It stays engaged as it was, because its Cluster or its Secret is invalid now.
-    Kept(String),
+    Kept(ConfigurationError),
     /// It cannot be engaged until a person acts.
-    Refused(String),
+    Refused(ConfigurationError),
     /// It takes no part.
     Disengaged,
 }
@@ -205,50 +205,48 @@ impl Fleet {
             }
             Ok(Some(target)) => Connector::new(&target, CONNECT_DEADLINE, &self.settings.agent)
                 .and_then(|connector| Ok((target, connector.client()?, connector)))
-                .map_err(|failure| format!("no client can be made for it: {failure}")),
-            Err(why) => Err(why),
+                .map_err(ConfigurationError::NoClient),
+            Err(error) => Err(error),
         };
         match wanted {
             Ok((target, client, connector)) => {
                 Outcome::Engaged(self.engage(name, target, client, connector))
             }
-            Err(why) if engaged.is_some() => Outcome::Kept(why),
-            Err(why) => Outcome::Refused(why),
+            Err(error) if engaged.is_some() => Outcome::Kept(error),
+            Err(error) => Outcome::Refused(error),
         }
     }
 
     /// Returns the connection data of the member; `None` while its Secret is being listed.
-    fn target(&self, cluster: &api::Cluster) -> Result<Option<Target>, String> {
+    fn target(&self, cluster: &api::Cluster) -> Result<Option<Target>, ConfigurationError> {
         let Some(reference) = &cluster.spec.secret_ref else {
-            return Err(
-                "its Cluster names no secretRef; join it again with kubectl mcs join".to_owned(),
-            );
+            return Err(ConfigurationError::NoSecretRef);
         };
         let namespace = &reference.namespace;
         match self.namespaces.get(namespace) {
             Some(Secrets::Awaited) => return Ok(None),
             Some(Secrets::Listed) => {}
             Some(Secrets::Unreadable(failure)) => {
-                return Err(format!(
-                    "Secrets in namespace {namespace} cannot be read ({failure}); let causeway-controller list and watch them there, \
-                     as manifests/hub/rbac.yaml and options/karmada.yaml do"
-                ));
+                return Err(ConfigurationError::SecretsUnreadable {
+                    namespace: namespace.clone(),
+                    failure: failure.clone(),
+                });
             }
             None => {
-                return Err(format!(
-                    "its Secret is in namespace {namespace}, where causeway-controller does not look for any; join it again with \
-                     kubectl mcs join, or start causeway-controller with --secret-namespace={namespace}"
-                ));
+                return Err(ConfigurationError::NamespaceNotWatched(namespace.clone()));
             }
         }
         let Some(secret) = self.secrets.get(reference) else {
-            return Err(format!(
-                "there is no Secret {namespace}/{}; join it again with kubectl mcs join",
-                reference.name
-            ));
+            return Err(ConfigurationError::SecretNotFound {
+                namespace: namespace.clone(),
+                name: reference.name.clone(),
+            });
         };
         let target = Target::new(cluster, secret, self.allow_insecure);
-        target.map(Some).map_err(|error| error.to_string())
+        target.map(Some).map_err(|error| {
+            let failure = Failure::new(FailureKind::Invalid, error.to_string());
+            ConfigurationError::Invalid(failure)
+        })
     }
 
     fn engage(

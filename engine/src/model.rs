@@ -21,7 +21,9 @@ pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Signal};
 pub use self::failure::{Failure, FailureKind, absent_object};
 pub use self::hub_objects::{HubExport, HubImport};
 pub use self::item::Item;
-pub use self::member_state::MemberState;
+pub use self::member_state::{
+    Configuration, ConfigurationError, LeftOut, MemberState, Refusal, RequiredKind,
+};
 pub use self::priority::Priority;
 pub use self::propagation::Propagation;
 pub use self::time_point::TimePoint;

@@ -34,15 +34,15 @@ use self::dirty_keys::DirtyKeys;
 use self::gaps::Gap;
 use self::holders::Holders;
 use self::hub::{ClusterView, Hub};
-use self::member::{Configuration, DerivedRefusal, Member};
+use self::member::{DerivedRefusal, Member};
 use self::since::Since;
 use self::tiers::{TierCount, TierNotes, TiersOfService};
 use self::unready::{ReasonCount, UnreadyNotes, not_ready};
 use crate::evidence::initial_list::CompleteList;
 use crate::model::map::{HashMap, HashSet};
 use crate::model::{
-    Ack, Failure, FailureKind, Generation, HubEvent, Item, MemberEvent, MemberState, Operation,
-    Priority, Signal, TargetCluster, TimePoint, Write,
+    Ack, Configuration, Failure, FailureKind, Generation, HubEvent, Item, LeftOut, MemberEvent,
+    MemberState, Operation, Priority, Signal, TargetCluster, TimePoint, Write,
 };
 
 /// Observed state of the hub and of all members.
@@ -394,10 +394,10 @@ impl Index {
         match &configuration {
             Configuration::Valid => tracing::info!(cluster = %name, "cluster configuration valid"),
             Configuration::Outdated(error) => {
-                tracing::warn!(cluster = %name, error, "cluster configuration invalid, last connection kept");
+                tracing::warn!(cluster = %name, %error, "cluster configuration invalid, last connection kept");
             }
             Configuration::Refused(error) => {
-                tracing::warn!(cluster = %name, error, "cluster configuration invalid");
+                tracing::warn!(cluster = %name, %error, "cluster configuration invalid");
             }
         }
         member.configuration = configuration;
@@ -506,11 +506,9 @@ impl Index {
                 },
             };
             let elder = elders.entry(uid).or_insert_with(|| name.clone());
-            let duplicate = (*elder != name).then(|| {
-                format!("is the same cluster as {elder} (one kube-system UID); unjoin one of them")
-            });
-            if member.refusals.duplicate != duplicate {
-                member.refusals.duplicate = duplicate;
+            let duplicate_of = (*elder != name).then(|| elder.clone());
+            if member.refusals.duplicate_of != duplicate_of {
+                member.refusals.duplicate_of = duplicate_of;
                 self.mark(Item::Cluster(name));
                 changed = true;
             }
@@ -558,7 +556,7 @@ impl Index {
             return MemberState::NotJoined;
         };
         if !cluster.takes_part {
-            return MemberState::LeftOut("pull mode".to_owned());
+            return MemberState::LeftOut(LeftOut::PullMode);
         }
         match self.members.get(name) {
             Some(member) => member

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
+use crate::messages;
 use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
 use crate::plan::clusterset::conditions::has_unreported_removal;
@@ -30,7 +31,7 @@ pub struct Leftovers {
     /// Services of which causeway observed objects that are left.
     pub services: Vec<ServiceKey>,
     /// Reason why the member could not be checked, if any: more objects may be left.
-    pub unseen: Option<String>,
+    pub unchecked: Option<String>,
 }
 
 /// Returns the progress of the removal of a member, which began at `since`. The member has time to
@@ -55,22 +56,8 @@ pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoi
         Some(until) => Removal::UnderWay(until),
         None => Removal::Over(Leftovers {
             services: own.into_iter().collect(),
-            unseen: unseen(state),
+            unchecked: messages::member::unchecked(&state),
         }),
-    }
-}
-
-fn unseen(state: MemberState) -> Option<String> {
-    match state {
-        MemberState::Syncing => Some("it did not answer in time".to_owned()),
-        MemberState::Unreachable { since, why, .. } => {
-            Some(format!("unreachable since {since:.0}: {why}"))
-        }
-        MemberState::Unwatched { since, why } => {
-            Some(format!("not watched since {since:.0}: {why}"))
-        }
-        MemberState::Refused(why) => Some(why),
-        MemberState::Synced | MemberState::LeftOut(_) | MemberState::NotJoined => None,
     }
 }
 
@@ -87,12 +74,12 @@ impl Leftovers {
         if more > 0 {
             what.push(format!("{more} more"));
         }
-        let what = match (what.as_slice(), &self.unseen) {
+        let what = match (what.as_slice(), &self.unchecked) {
             ([], None) => return None,
             ([], Some(_)) => "what causeway wrote there".to_owned(),
             (names, _) => format!("what causeway wrote there for {}", names.join(", ")),
         };
-        let why = self.unseen.as_ref().map(|why| format!(" ({why})"));
+        let why = self.unchecked.as_ref().map(|why| format!(" ({why})"));
         Some(format!(
             "{name} left before it was cleaned{}; {what} is left in it: join it and unjoin it again, or run there: kubectl delete \
              services,endpointslices -A -l {}={hub}, and the same of serviceexports,serviceimports if it serves them",

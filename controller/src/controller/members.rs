@@ -4,10 +4,9 @@ use causeway::api;
 use causeway::domain::{ClusterName, Failover, ServiceKey};
 use causeway_engine::model::slice::SliceRole;
 use causeway_engine::model::{
-    Generation, HubEvent, Item, MemberEvent, MemberState, ObjectEvent, Signal, TargetCluster,
-    TimePoint,
+    Configuration, Generation, HubEvent, Item, MemberEvent, MemberState, ObjectEvent, Signal,
+    TargetCluster, TimePoint,
 };
-use causeway_engine::observed::member::Configuration;
 use causeway_engine::reconcile::{ClusterOutcome, follow_removal};
 use causeway_engine::removal::Leftovers;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -87,8 +86,8 @@ impl Controller {
                 self.parts.index.engage(name, generation, recorded_uid);
                 Configuration::Valid
             }
-            Outcome::Kept(why) => Configuration::Outdated(why),
-            Outcome::Refused(why) => Configuration::Refused(why),
+            Outcome::Kept(error) => Configuration::Outdated(error),
+            Outcome::Refused(error) => Configuration::Refused(error),
             Outcome::Disengaged => {
                 self.parts.index.stop_watching(name);
                 self.show_state(name);

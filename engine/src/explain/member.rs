@@ -5,7 +5,7 @@ use causeway::domain::ClusterName;
 
 use super::reported::quoted;
 use super::{Diagnosis, Facts, Reason};
-use crate::model::MemberState;
+use crate::model::{MemberState, Refusal};
 use crate::observed::hub::ClusterView;
 use crate::observed::member::NamespaceState;
 use crate::plan::provider_use::Unused;
@@ -72,14 +72,14 @@ impl Facts<'_> {
     /// itself shows it.
     fn refused(&self, name: &ClusterName) -> Option<Diagnosis> {
         let refusals = self.index.member(name)?.refusals();
-        if let Some(identity) = &refusals.identity {
-            let message = format!("{name} cannot be used: {identity}");
+        if refusals.is_another_cluster {
+            let message = format!("{name} cannot be used: {}", Refusal::AnotherCluster);
             let refused = Diagnosis::new(Reason::MemberRefused, message);
             return Some(refused.fix(format!(
                 "kubectl mcs unjoin {name}; then kubectl mcs join {name} --member-kubeconfig FILE"
             )));
         }
-        let duplicate = refusals.duplicate.as_ref()?;
+        let duplicate = Refusal::DuplicateOf(refusals.duplicate_of.clone()?);
         let twice = Diagnosis::new(Reason::DuplicateMember, format!("{name} {duplicate}"));
         Some(twice.fix(format!("kubectl mcs unjoin {name}")))
     }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use causeway::domain::Unreachable;
+use causeway::domain::{ClusterName, Unreachable};
 
+use super::failure::Failure;
 use super::time_point::TimePoint;
 
 /// State of a member, as far as planning needs it.
@@ -15,27 +16,97 @@ pub enum MemberState {
     Syncing,
     /// The member does not answer: its probe or the watch of its EndpointSlices fails.
     Unreachable {
+        /// Failure of the probe or the watch.
+        failure: Failure,
         /// Start of the outage: an earlier process may have recorded it in the Cluster's status.
         since: TimePoint,
         /// Time since which this process has observed the outage.
         observed: TimePoint,
-        /// Reason, in short.
-        why: String,
     },
     /// The member answers, and another of its watches fails. Nothing is written to it; its
     /// endpoints are used.
     Unwatched {
+        /// Kind whose watch fails.
+        kind: RequiredKind,
+        /// Failure of the watch.
+        failure: Failure,
         /// Start of the failure.
         since: TimePoint,
-        /// Kind whose watch fails, and the reason.
-        why: String,
     },
     /// The member cannot be used until a person changes something.
-    Refused(String),
+    Refused(Refusal),
     /// The member takes no part, and nothing waits for it.
-    LeftOut(String),
+    LeftOut(LeftOut),
     /// No Cluster object has the name.
     NotJoined,
+}
+
+/// Kind that causeway watches in every member before it writes there, besides EndpointSlices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequiredKind {
+    /// Services.
+    Services,
+    /// Namespaces.
+    Namespaces,
+}
+
+/// Reason why a member cannot be used until a person changes something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its Cluster or its Secret is invalid.
+    Configuration(ConfigurationError),
+    /// The API server at its address is another cluster's: the UID of kube-system changed.
+    AnotherCluster,
+    /// It is the same cluster as that member, which was joined first.
+    DuplicateOf(ClusterName),
+}
+
+/// Reason why a member takes no part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// Its Cluster is in Pull mode.
+    PullMode,
+    /// Its Kubernetes version, which is given, is too old for EndpointSlices.
+    TooOld(String),
+}
+
+/// Validity of the Cluster object and the Secret of a member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Configuration {
+    /// They are valid, and the member is engaged accordingly.
+    #[default]
+    Valid,
+    /// They are invalid now. The member stays engaged with their last valid state.
+    Outdated(ConfigurationError),
+    /// They are invalid, and the member is not engaged.
+    Refused(ConfigurationError),
+}
+
+/// Error in the Cluster object or the Secret of a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigurationError {
+    /// The Cluster names no Secret.
+    NoSecretRef,
+    /// The controller does not watch Secrets in the namespace of the Secret.
+    NamespaceNotWatched(String),
+    /// The Secrets of the namespace cannot be read.
+    SecretsUnreadable {
+        /// Namespace of the Secret.
+        namespace: String,
+        /// Failure of the list.
+        failure: Failure,
+    },
+    /// The Secret does not exist.
+    SecretNotFound {
+        /// Namespace of the Secret.
+        namespace: String,
+        /// Name of the Secret.
+        name: String,
+    },
+    /// The Cluster or the Secret has an invalid value.
+    Invalid(Failure),
+    /// No client can be made of the Cluster and the Secret.
+    NoClient(Failure),
 }
 
 impl MemberState {

@@ -13,7 +13,7 @@ mod written;
 use std::sync::Arc;
 
 use causeway::api::multicluster::Version;
-use causeway::domain::{KubernetesVersion, ServiceKey};
+use causeway::domain::{ClusterName, KubernetesVersion, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::jiff::Timestamp;
 
@@ -41,7 +41,8 @@ use crate::model::slice::{
     Uid,
 };
 use crate::model::{
-    Ack, DeletedObject, Failure, Generation, Identity, MemberEvent, MemberState, Signal, TimePoint,
+    Ack, Configuration, DeletedObject, Failure, Generation, Identity, LeftOut, MemberEvent,
+    MemberState, Refusal, RequiredKind, Signal, TimePoint,
 };
 
 /// Observed state of a member.
@@ -91,31 +92,13 @@ struct Failing {
     is_unreachable: bool,
 }
 
-/// Validity of the Cluster object and the Secret of a member.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Configuration {
-    /// They are valid, and the member is engaged accordingly.
-    #[default]
-    Valid,
-    /// They are invalid now. The member stays engaged with their last valid state.
-    Outdated(String),
-    /// They are invalid, and the member is not engaged.
-    Refused(String),
-}
-
 /// Reasons in the member itself for which it cannot be used until a person acts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refusals {
-    /// The cluster at its address is another than before.
-    pub identity: Option<String>,
-    /// The cluster is the same as another member.
-    pub duplicate: Option<String>,
-}
-
-impl Refusals {
-    fn first(&self) -> Option<&String> {
-        self.identity.as_ref().or(self.duplicate.as_ref())
-    }
+pub(crate) struct Refusals {
+    /// Whether the cluster at its address is another than before.
+    pub(crate) is_another_cluster: bool,
+    /// Member that is the same cluster and was joined first.
+    pub(crate) duplicate_of: Option<ClusterName>,
 }
 
 impl Member {
@@ -181,24 +164,31 @@ impl Member {
 
     /// Returns the state of the member.
     pub fn member_state(&self) -> MemberState {
-        if let Configuration::Refused(why) = &self.configuration {
-            return MemberState::Refused(why.clone());
-        }
-        if let Some(why) = self.refusals.first() {
-            return MemberState::Refused(why.clone());
+        if let Some(refusal) = self.refusal() {
+            return MemberState::Refused(refusal);
         }
         match (self.unreachable(), self.unwatched(), self.failing) {
-            (Some(why), _, Some(failing)) => MemberState::Unreachable {
+            (Some(failure), _, Some(failing)) => MemberState::Unreachable {
+                failure: failure.clone(),
                 since: failing.since,
                 observed: failing.observed,
-                why: why.to_string(),
             },
-            (None, Some((kind, why)), Some(failing)) => MemberState::Unwatched {
+            (None, Some((kind, failure)), Some(failing)) => MemberState::Unwatched {
+                kind,
+                failure: failure.clone(),
                 since: failing.since,
-                why: format!("{kind}: {why}"),
             },
             _ if self.is_synced() => MemberState::Synced,
             _ => MemberState::Syncing,
+        }
+    }
+
+    /// Returns the reason why the member cannot be used until a person acts.
+    fn refusal(&self) -> Option<Refusal> {
+        match (&self.configuration, &self.refusals) {
+            (Configuration::Refused(error), _) => Some(Refusal::Configuration(error.clone())),
+            (_, refusals) if refusals.is_another_cluster => Some(Refusal::AnotherCluster),
+            (_, refusals) => refusals.duplicate_of.clone().map(Refusal::DuplicateOf),
         }
     }
 
@@ -219,10 +209,10 @@ impl Member {
     }
 
     /// Returns the failure of another watch that is needed to write to the member.
-    fn unwatched(&self) -> Option<(&'static str, &Failure)> {
+    fn unwatched(&self) -> Option<(RequiredKind, &Failure)> {
         let lists = [
-            ("Services", &self.evidence.services),
-            ("Namespaces", &self.evidence.namespaces),
+            (RequiredKind::Services, &self.evidence.services),
+            (RequiredKind::Namespaces, &self.evidence.namespaces),
         ];
         let mut failures = lists.into_iter();
         failures.find_map(|(kind, list)| Some((kind, list.failure.as_ref()?)))
@@ -238,10 +228,10 @@ impl Member {
 
     /// Returns the reason why the member takes no part if its version is too old for
     /// EndpointSlices.
-    pub fn too_old(&self) -> Option<String> {
+    pub(super) fn too_old(&self) -> Option<LeftOut> {
         let identity = self.identity.as_ref()?;
         (identity.release < KubernetesVersion::OLDEST_MEMBER)
-            .then(|| format!("Kubernetes {} is older than 1.21", identity.version))
+            .then(|| LeftOut::TooOld(identity.version.clone()))
     }
 
     /// Whether the slices that the member provides are known, now or from before it became
@@ -515,7 +505,7 @@ impl Member {
         let mut changed = Changed::default();
         // Whether the address answers is so whoever answers there.
         let of_anybody = matches!(event, MemberEvent::Identified(_) | MemberEvent::Probed(_));
-        if self.refusals.identity.is_some() && !of_anybody {
+        if self.refusals.is_another_cluster && !of_anybody {
             return changed;
         }
         if matches!(
@@ -624,7 +614,7 @@ impl Member {
     /// observed first, unless that was refused as another member's.
     fn identify(&mut self, identity: Identity) {
         let observed = self.identity.as_ref().map(|identity| &identity.uid);
-        let meant = observed.filter(|_| self.refusals.duplicate.is_none());
+        let meant = observed.filter(|_| self.refusals.duplicate_of.is_none());
         let meant = self.recorded_uid.as_ref().or(meant);
         let is_another = meant.is_some_and(|uid| *uid != identity.uid);
         if !is_another && observed.is_some_and(|uid| *uid != identity.uid) {
@@ -635,11 +625,7 @@ impl Member {
                 ..Self::new(self.generation)
             };
         }
-        self.refusals.identity = is_another.then(|| {
-            "its API server is another cluster's now (the UID of kube-system changed); unjoin it and join it again \
-             if that is meant"
-                .to_owned()
-        });
+        self.refusals.is_another_cluster = is_another;
         self.is_identified = !is_another;
         if !is_another {
             self.identity = Some(identity);

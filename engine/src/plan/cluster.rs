@@ -10,9 +10,9 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::condition_state::{ConditionState, set};
 use super::status::TTL_EXPIRED;
-use crate::model::{MemberState, TimePoint};
+use crate::model::{Configuration, MemberState, TimePoint};
 use crate::observed::Index;
-use crate::observed::member::{Configuration, Member, Membership};
+use crate::observed::member::{Member, Membership};
 
 /// Desired status of a Cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,8 +96,8 @@ fn note_transition(conditions: &mut [Condition], type_: &str, since: Timestamp) 
 /// connection.
 fn outdated(index: &Index, name: &ClusterName) -> Option<String> {
     match index.member(name)?.configuration() {
-        Configuration::Outdated(why) => {
-            Some(format!("{why}; until then its last connection is kept"))
+        Configuration::Outdated(error) => {
+            Some(format!("{error}; until then its last connection is kept"))
         }
         Configuration::Valid | Configuration::Refused(_) => None,
     }
@@ -116,19 +116,22 @@ fn in_words(
             let message = "the initial lists are not complete";
             (FALSE, reason::SYNCING, message.to_owned())
         }
-        MemberState::Unreachable { why, .. } => {
+        MemberState::Unreachable { failure, .. } => {
             let message = match index.has_ttl_expired(name) {
-                true => format!("{why}; {TTL_EXPIRED}: its endpoints are not used"),
-                false => why,
+                true => format!("{failure}; {TTL_EXPIRED}: its endpoints are not used"),
+                false => failure.to_string(),
             };
             (FALSE, reason::UNREACHABLE, message)
         }
-        MemberState::Unwatched { why, .. } => {
-            let message = format!("cannot be watched ({why})");
+        MemberState::Unwatched { kind, failure, .. } => {
+            let message = format!("cannot be watched ({kind}: {failure})");
             (FALSE, reason::REFUSED, message)
         }
-        MemberState::Refused(why) => (FALSE, reason::REFUSED, why),
-        MemberState::LeftOut(why) => (FALSE, reason::REFUSED, format!("takes no part: {why}")),
+        MemberState::Refused(refusal) => (FALSE, reason::REFUSED, refusal.to_string()),
+        MemberState::LeftOut(left_out) => {
+            let message = format!("takes no part: {left_out}");
+            (FALSE, reason::REFUSED, message)
+        }
         MemberState::NotJoined => return None,
     };
     Some(words)

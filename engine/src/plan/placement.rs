@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::domain::{ClusterName, ClusterSelection, MultiClusterService};
 
-use crate::model::MemberState;
+use crate::model::{LeftOut, MemberState};
 use crate::observed::Index;
 
 /// Members that take part in a service, with their roles.
@@ -13,7 +13,7 @@ pub struct Placement {
     /// Members that take part, including those that are named and not joined.
     pub targets: BTreeMap<ClusterName, Roles>,
     /// Members that are requested and take no part, with the reason. Nothing waits for them.
-    pub left_out: BTreeMap<ClusterName, String>,
+    pub left_out: BTreeMap<ClusterName, LeftOut>,
 }
 
 /// Roles of a member in a service.
@@ -59,8 +59,8 @@ pub fn place(index: &Index, spec: &MultiClusterService) -> Placement {
             continue;
         }
         match index.member_state(name) {
-            MemberState::LeftOut(why) => {
-                placement.left_out.insert(name.clone(), why);
+            MemberState::LeftOut(left_out) => {
+                placement.left_out.insert(name.clone(), left_out);
             }
             _ => {
                 placement.targets.insert(name.clone(), roles);

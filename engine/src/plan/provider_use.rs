@@ -52,7 +52,7 @@ impl Unused {
         let Some(cluster) = index.cluster(name) else {
             return Some(Self::NotJoined);
         };
-        let is_duplicate = |member: &Member| member.refusals().duplicate.is_some();
+        let is_duplicate = |member: &Member| member.refusals().duplicate_of.is_some();
         match () {
             () if cluster.withdrawn => Some(Self::Drained),
             () if index.member(name).is_some_and(is_duplicate) => Some(Self::Duplicate),

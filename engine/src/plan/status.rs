@@ -18,6 +18,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::condition_state::{ConditionState, State, Text, set, settled, summarize, tally};
 use super::provider_use::Unused;
 use super::{Desired, DesiredMember, Members};
+use crate::messages;
 use crate::model::map::HashMap;
 use crate::model::{MemberState, ObjectEvent, TimePoint};
 use crate::observed::Index;
@@ -288,14 +289,8 @@ impl View<'_> {
     fn reachable(&self, name: &ClusterName) -> State {
         match self.index.reported_state(name, self.now).0 {
             MemberState::Synced => State::Done,
-            MemberState::Syncing => State::InProgress,
-            MemberState::NotJoined => State::FailedWrite("is not joined".to_owned()),
-            MemberState::Refused(why) | MemberState::LeftOut(why) => State::FailedWrite(why),
-            MemberState::Unreachable { since, why, .. } => {
-                State::FailedWrite(format!("unreachable since {since:.0} ({why})"))
-            }
-            MemberState::Unwatched { since, why } => {
-                State::FailedWrite(format!("not watched since {since:.0} ({why})"))
+            state => {
+                messages::member::unusable(&state).map_or(State::InProgress, State::FailedWrite)
             }
         }
     }

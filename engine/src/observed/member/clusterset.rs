@@ -78,14 +78,14 @@ pub enum Membership {
         imports: Option<ServedImports>,
     },
     /// It serves the API, or may serve it, and causeway cannot list its objects.
-    Failing(String),
+    Failing(Failure),
 }
 
 impl Clusterset {
     pub(super) fn membership(&self, evidence: &MemberEvidence) -> Membership {
         let Some(served) = &self.served else {
             return match &self.not_discovered {
-                Some(failure) => Membership::Failing(failure.to_string()),
+                Some(failure) => Membership::Failing(failure.clone()),
                 None => Membership::Unknown,
             };
         };
@@ -96,7 +96,7 @@ impl Clusterset {
         let used = lists.iter().filter(|(used, _)| *used);
         for (_, list) in used {
             if let Some(failure) = &list.failure {
-                return Membership::Failing(failure.to_string());
+                return Membership::Failing(failure.clone());
             }
             if !list.is_listed() {
                 return Membership::Unknown;

@@ -119,12 +119,13 @@ impl Outage<Membership> {
 mod tests {
     use super::*;
     use crate::fixtures::now;
+    use crate::model::Failure;
 
     fn failing(since: TimePoint) -> MemberState {
         MemberState::Unreachable {
+            failure: Failure::timeout(),
             since,
             observed: since,
-            why: "lost".to_owned(),
         }
     }
 

@@ -375,7 +375,7 @@ fn a_cluster_that_is_joined_twice_counts_once() {
     let refused = "is the same cluster as member1 (one kube-system UID); unjoin one of them";
     assert_eq!(
         env.index.member_state(&name("again")),
-        MemberState::Refused(refused.to_owned())
+        MemberState::Refused(Refusal::DuplicateOf(name("member1")))
     );
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"]);
     assert!(

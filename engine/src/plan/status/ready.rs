@@ -132,13 +132,10 @@ impl View<'_> {
     fn left_out(&self) -> Vec<String> {
         let placement = &self.desired.placement;
         let providers = placement.providers();
-        let unused = providers.filter_map(|name| Some((name, self.unused(name)?)));
+        let unused = providers.filter_map(|name| Some(format!("{name} ({})", self.unused(name)?)));
         let left_out = placement.left_out.iter();
-        left_out
-            .map(|(name, why)| (name, why.as_str()))
-            .chain(unused)
-            .map(|(name, why)| format!("{name} ({why})"))
-            .collect()
+        let left_out = left_out.map(|(name, reason)| format!("{name} ({reason})"));
+        left_out.chain(unused).collect()
     }
 
     pub(super) fn ready_message(&self) -> String {

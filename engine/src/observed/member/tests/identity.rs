@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::objects::cluster;
-use crate::model::{Failure, FailureKind, Item};
+use crate::model::{Configuration, ConfigurationError, Failure, FailureKind, Item, Refusal};
 use crate::plan::provider_use::Unused;
 
 fn member_state(env: &Environment, cluster: &str) -> MemberState {
@@ -120,8 +120,14 @@ fn what_is_wrong_with_a_cluster_or_its_secret_is_forgotten_when_it_is_put_right(
     let mut env = provided();
     let member1 = name("member1");
     for (configuration, refused) in [
-        (Configuration::Outdated("no Secret".to_owned()), false),
-        (Configuration::Refused("no Secret".to_owned()), true),
+        (
+            Configuration::Outdated(ConfigurationError::NoSecretRef),
+            false,
+        ),
+        (
+            Configuration::Refused(ConfigurationError::NoSecretRef),
+            true,
+        ),
     ] {
         env.index.take_marked();
         assert!(
@@ -131,7 +137,7 @@ fn what_is_wrong_with_a_cluster_or_its_secret_is_forgotten_when_it_is_put_right(
         assert!(!env.index.note_configuration(&member1, configuration));
         let stands = member_state(&env, "member1");
         assert_eq!(
-            stands == MemberState::Refused("no Secret".to_owned()),
+            matches!(stands, MemberState::Refused(Refusal::Configuration(_))),
             refused
         );
         assert_eq!(stands == MemberState::Synced, !refused);

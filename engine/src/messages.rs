@@ -1,0 +1,3 @@
+//! Sentences that a person reads in conditions, Events and explanations.
+
+pub(crate) mod member;

@@ -1,0 +1,105 @@
+//! Sentences about the state of a member.
+
+use std::fmt;
+
+use crate::model::{ConfigurationError, LeftOut, MemberState, Refusal, RequiredKind};
+
+/// Returns the problem of a member that cannot be written to, to follow its name; `None` if it can
+/// be written to, or soon can.
+pub(crate) fn unusable(state: &MemberState) -> Option<String> {
+    let text = match state {
+        MemberState::Synced | MemberState::Syncing => return None,
+        MemberState::NotJoined => "is not joined".to_owned(),
+        MemberState::Refused(refusal) => refusal.to_string(),
+        MemberState::LeftOut(left_out) => left_out.to_string(),
+        MemberState::Unreachable { failure, since, .. } => {
+            format!("unreachable since {since:.0} ({failure})")
+        }
+        MemberState::Unwatched {
+            kind,
+            failure,
+            since,
+        } => format!("not watched since {since:.0} ({kind}: {failure})"),
+    };
+    Some(text)
+}
+
+/// Returns the reason why the objects in a removed member are unknown; `None` if they are known.
+pub(crate) fn unchecked(state: &MemberState) -> Option<String> {
+    let text = match state {
+        MemberState::Synced | MemberState::LeftOut(_) | MemberState::NotJoined => return None,
+        MemberState::Syncing => "it did not answer in time".to_owned(),
+        MemberState::Refused(refusal) => refusal.to_string(),
+        MemberState::Unreachable { failure, since, .. } => {
+            format!("unreachable since {since:.0}: {failure}")
+        }
+        MemberState::Unwatched {
+            kind,
+            failure,
+            since,
+        } => format!("not watched since {since:.0}: {kind}: {failure}"),
+    };
+    Some(text)
+}
+
+impl fmt::Display for RequiredKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Services => "Services",
+            Self::Namespaces => "Namespaces",
+        })
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configuration(error) => error.fmt(out),
+            Self::AnotherCluster => out.write_str(
+                "its API server is another cluster's now (the UID of kube-system changed); \
+                 unjoin it and join it again if that is meant",
+            ),
+            Self::DuplicateOf(elder) => write!(
+                out,
+                "is the same cluster as {elder} (one kube-system UID); unjoin one of them"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PullMode => out.write_str("pull mode"),
+            Self::TooOld(version) => write!(out, "Kubernetes {version} is older than 1.21"),
+        }
+    }
+}
+
+impl fmt::Display for ConfigurationError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSecretRef => {
+                out.write_str("its Cluster names no secretRef; join it again with kubectl mcs join")
+            }
+            Self::NamespaceNotWatched(namespace) => write!(
+                out,
+                "its Secret is in namespace {namespace}, where causeway-controller does not look \
+                 for any; join it again with kubectl mcs join, or start causeway-controller with \
+                 --secret-namespace={namespace}"
+            ),
+            Self::SecretsUnreadable { namespace, failure } => write!(
+                out,
+                "Secrets in namespace {namespace} cannot be read ({failure}); let \
+                 causeway-controller list and watch them there, as manifests/hub/rbac.yaml and \
+                 options/karmada.yaml do"
+            ),
+            Self::SecretNotFound { namespace, name } => write!(
+                out,
+                "there is no Secret {namespace}/{name}; join it again with kubectl mcs join"
+            ),
+            Self::Invalid(failure) => failure.fmt(out),
+            Self::NoClient(failure) => write!(out, "no client can be made for it: {failure}"),
+        }
+    }
+}
