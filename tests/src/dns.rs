@@ -71,22 +71,37 @@ pub struct Nameserver {
     port: u16,
 }
 
+/// Ports of a Corefile.
+#[derive(Clone, Copy, Debug)]
+pub struct NameserverPorts {
+    /// Port of the names.
+    pub names: u16,
+    /// Port of plugin ready.
+    pub ready: u16,
+}
+
+impl NameserverPorts {
+    /// Returns two unused ports.
+    pub fn fresh() -> Self {
+        Self {
+            names: ports::fresh(),
+            ready: ports::fresh(),
+        }
+    }
+}
+
 impl Nameserver {
     /// Starts it and waits until it is ready.
     pub(crate) async fn start(cluster: &Cluster) -> Self {
         allow(cluster).await;
-        let (port, ready) = Self::ports();
+        let NameserverPorts { names: port, ready } = NameserverPorts::fresh();
         let program = program(cluster, port, Some("127.0.0.1"), ready);
         Self::run(cluster, program, port, ready).await
     }
 
-    /// Ports for a Corefile: that of names, and that of plugin ready.
-    pub fn ports() -> (u16, u16) {
-        (ports::fresh(), ports::fresh())
-    }
-
     /// Starts one with a Corefile that has these ports on 127.0.0.1, and waits until it is ready.
-    pub async fn with(cluster: &Cluster, corefile: &str, (port, ready): (u16, u16)) -> Self {
+    pub async fn with(cluster: &Cluster, corefile: &str, ports: NameserverPorts) -> Self {
+        let NameserverPorts { names: port, ready } = ports;
         let file = cluster.directory().join(format!("Corefile-{port}"));
         std::fs::write(&file, corefile).expect("a Corefile");
         let log = cluster.directory().join(format!("coredns-{port}.log"));

@@ -1,6 +1,6 @@
 //! `kubectl mcs dns` against a real API server, and a real CoreDNS with the Corefile that comes of it.
 
-use causeway_tests::dns::{Answer, Nameserver};
+use causeway_tests::dns::{Answer, Nameserver, NameserverPorts};
 use causeway_tests::kubectl::Output;
 use causeway_tests::{
     Cluster, Fleet, Installation, SOON, eventually, network, service, service_export,
@@ -80,7 +80,10 @@ impl Site<'_> {
     }
 
     /// Puts a CoreDNS there whose account is the one that distributions make.
-    async fn bring_coredns(&self, (port, ready): (u16, u16)) -> String {
+    async fn bring_coredns(
+        &self,
+        NameserverPorts { names: port, ready }: NameserverPorts,
+    ) -> String {
         self.member.apply(COREDNS).await.ok();
         let token = self.kubectl(["create", "token", "coredns"]).await;
         let kubeconfig = self
@@ -171,7 +174,7 @@ async fn a_members_coredns_is_checked_and_set_up_and_then_answers_for_the_cluste
     ends(&site.dns(&[]).await, 1, none);
     ends(&site.dns(&["--fix", "--yes"]).await, 1, none);
 
-    let ports = Nameserver::ports();
+    let ports = NameserverPorts::fresh();
     let before = site.bring_coredns(ports).await;
     site.run_pods("2020-01-01T00:00:00Z").await;
     ends(
@@ -194,7 +197,7 @@ async fn a_members_coredns_is_checked_and_set_up_and_then_answers_for_the_cluste
     );
     let shown = format!(
         "+clusterset.local:{} {{ | configmap/coredns configured (server dry run)",
-        ports.0
+        ports.names
     );
     ends(&site.dns(&["--fix", "--dry-run"]).await, 0, &shown);
     assert_eq!(site.corefile().await, before);
@@ -259,9 +262,9 @@ async fn a_members_coredns_is_checked_and_set_up_and_then_answers_for_the_cluste
         }
     })
     .await;
-    let again = Nameserver::ports();
-    let corefile = after.replace(&ports.0.to_string(), &again.0.to_string());
-    let corefile = corefile.replace(&ports.1.to_string(), &again.1.to_string());
+    let again = NameserverPorts::fresh();
+    let corefile = after.replace(&ports.names.to_string(), &again.names.to_string());
+    let corefile = corefile.replace(&ports.ready.to_string(), &again.ready.to_string());
     let nameserver = Nameserver::with(member, &corefile, again).await;
     let fails = |answer: &Answer| answer.status == "SERVFAIL";
     answers(&nameserver, member, &name, fails).await;

@@ -13,6 +13,13 @@ on_two_and_three_clusters!(
     the_names_of_a_headless_import_are_those_of_its_ready_endpoints,
 );
 
+/// Name and type of a record.
+#[derive(Clone, Copy)]
+struct Question<'a> {
+    name: &'a str,
+    type_: &'a str,
+}
+
 impl Stage {
     fn name(&self, zone: &str) -> String {
         format!("foo.{}.svc.{zone}", self.space.name())
@@ -21,20 +28,19 @@ impl Stage {
     /// Waits until a member's DNS gives exactly these records.
     async fn resolves(&self, member: &str, name: &str, type_: &str, expected: &[&str]) {
         let what = format!("{type_} of {name} in {member} is {expected:?}");
-        self.answered(member, name, type_, &what, |answer| {
-            answer.records == expected
-        })
-        .await;
+        let question = Question { name, type_ };
+        self.answered(member, question, &what, |answer| answer.records == expected)
+            .await;
     }
 
     async fn answered(
         &self,
         member: &str,
-        name: &str,
-        type_: &str,
+        question: Question<'_>,
         what: &str,
         holds: impl Fn(&Answer) -> bool,
     ) {
+        let Question { name, type_ } = question;
         eventually(what, SOON, async || {
             let answer = self.member(member).dig(name, type_).await;
             if holds(&answer) {
@@ -49,7 +55,7 @@ impl Stage {
     /// Waits until a member's DNS knows no such name.
     async fn unknown(&self, member: &str, name: &str, type_: &str) {
         let what = format!("{member} knows no {type_} of {name}");
-        self.answered(member, name, type_, &what, |answer| {
+        self.answered(member, Question { name, type_ }, &what, |answer| {
             answer.status == "NXDOMAIN" && answer.records.is_empty()
         })
         .await;
@@ -86,10 +92,13 @@ async fn every_named_port_of_an_import_has_a_srv_record(stage: Stage) {
     stage.export("member1").await;
     let name = stage.name("clusterset.local");
     for (port, number) in [("http", 80), ("metrics", 9090)] {
-        let question = format!("_{port}._tcp.{name}");
-        let what = format!("SRV of {question}");
+        let question = Question {
+            name: &format!("_{port}._tcp.{name}"),
+            type_: "SRV",
+        };
+        let what = format!("SRV of {}", question.name);
         stage
-            .answered("member2", &question, "SRV", &what, |answer| {
+            .answered("member2", question, &what, |answer| {
                 answer.targets() == [format!("{number} {name}.")]
             })
             .await;
@@ -133,15 +142,18 @@ async fn the_names_of_a_headless_import_are_those_of_its_ready_endpoints(stage: 
             let name = format!("{host}.{cluster}.{name}");
             stage.resolves(member, &name, "A", &[pod.ip()]).await;
         }
-        let question = format!("_peer._tcp.{name}");
+        let question = Question {
+            name: &format!("_peer._tcp.{name}"),
+            type_: "SRV",
+        };
         let targets = [
             format!("80 db-0.member1.{name}."),
             format!("80 db-0.member2.{name}."),
             format!("80 db-1.member1.{name}."),
         ];
-        let what = format!("SRV of {question} in {member}");
+        let what = format!("SRV of {} in {member}", question.name);
         stage
-            .answered(member, &question, "SRV", &what, |answer| {
+            .answered(member, question, &what, |answer| {
                 answer.targets() == targets
             })
             .await;

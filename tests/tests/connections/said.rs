@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use causeway::domain::{ClusterName, KubernetesVersion};
 use causeway_controller::event::Event;
-use causeway_controller::member::{self, Settings};
+use causeway_controller::member::{Member, Settings};
 use causeway_controller::watch::RelistRequests;
 use causeway_engine::model::served::Served;
 use causeway_engine::model::slice::ObservedSlice;
@@ -137,16 +137,16 @@ impl Reported {
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
         let (_, relist_requests) = tokio::sync::watch::channel(RelistRequests::default());
-        let watches = member::run(
+        let member = Member {
             name,
             client,
             connect,
-            GENERATION,
-            tell,
+            generation: GENERATION,
+            events: tell,
             relist_requests,
             settings,
-        );
-        let task = tokio::spawn(watches);
+        };
+        let task = tokio::spawn(member.run());
         Self {
             events,
             said: Said::default(),

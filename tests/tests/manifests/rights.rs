@@ -11,15 +11,23 @@ use crate::{fleet, manifest};
 /// Whether an account of causeway's may do that to `group:resource`, `group:resource/subresource` or `group:resource=name`,
 /// in a namespace or, where that is empty, everywhere.
 async fn may(cluster: &Cluster, account: &str, verb: &str, what: &str, namespace: &str) -> bool {
-    let user = format!("system:serviceaccount:{NAMESPACE}:{account}");
-    let groups = ["system:serviceaccounts", "system:authenticated"];
-    is_allowed(cluster, (&user, &groups), verb, what, namespace).await
+    let user = User {
+        name: &format!("system:serviceaccount:{NAMESPACE}:{account}"),
+        groups: &["system:serviceaccounts", "system:authenticated"],
+    };
+    is_allowed(cluster, user, verb, what, namespace).await
 }
 
-/// Whether a user of those groups may do that.
+/// A user of the API server.
+struct User<'a> {
+    name: &'a str,
+    groups: &'a [&'a str],
+}
+
+/// Whether a user may do that.
 async fn is_allowed(
     cluster: &Cluster,
-    (user, groups): (&str, &[&str]),
+    user: User<'_>,
     verb: &str,
     what: &str,
     namespace: &str,
@@ -30,8 +38,8 @@ async fn is_allowed(
     let review: SubjectAccessReview = serde_json::from_value(json!({
         "metadata": {},
         "spec": {
-            "user": user,
-            "groups": groups,
+            "user": user.name,
+            "groups": user.groups,
             "resourceAttributes": {
                 "verb": verb, "group": group, "resource": resource, "subresource": subresource,
                 "name": name, "namespace": namespace,
@@ -532,16 +540,13 @@ async fn the_account_in_a_member_writes_only_labelled_objects() {
     }
 }
 
-/// Whether who has the role of Kubernetes in the namespace `shop` may do that there.
+/// Whether a user with a role of Kubernetes in the namespace `shop` may do that there.
 async fn people_may(cluster: &Cluster, role: &str, verb: &str, what: &str) -> bool {
-    is_allowed(
-        cluster,
-        (role, &["system:authenticated"]),
-        verb,
-        what,
-        "shop",
-    )
-    .await
+    let user = User {
+        name: role,
+        groups: &["system:authenticated"],
+    };
+    is_allowed(cluster, user, verb, what, "shop").await
 }
 
 /// Gives a user of the role's name that role in the namespace `shop`, and waits until it holds what is aggregated into it.

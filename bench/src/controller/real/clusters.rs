@@ -1,6 +1,6 @@
 //! A hub and three members, on real API servers. causeway is installed on the hub; its controller runs while it is measured.
 
-use std::ops::{AddAssign, Sub};
+use std::ops::{AddAssign, Div, Sub};
 use std::time::Duration;
 
 use causeway_tests::{Cluster, Fleet, Installation, Running};
@@ -152,13 +152,8 @@ impl<'a> Clusters<'a> {
 }
 
 impl Spent {
-    /// A row for each who spent, beside the floor where that spent something too; both are divided by so much.
-    pub(super) fn rows(
-        &self,
-        floor: Option<&Self>,
-        (own, other): (f64, f64),
-        name: impl Fn(&str) -> String,
-    ) -> Vec<Row> {
+    /// Returns a row for each program, beside the floor if that used CPU time too.
+    pub(super) fn rows(&self, floor: Option<&Self>, name: impl Fn(&str) -> String) -> Vec<Row> {
         const WHO: [&str; 4] = [
             "controller",
             "hub's API server",
@@ -170,8 +165,8 @@ impl Spent {
             .zip(self.0)
             .enumerate()
             .map(|(place, (who, spent))| {
-                let row = Row::new(name(who), spent / own, "s");
-                match floor.map(|floor| floor.0[place] / other) {
+                let row = Row::new(name(who), spent, "s");
+                match floor.map(|floor| floor.0[place]) {
                     Some(floor) if floor > 0.0 => row.beside(floor),
                     _ => row,
                 }
@@ -185,6 +180,14 @@ impl Sub for Spent {
 
     fn sub(self, before: Self) -> Self {
         Self(std::array::from_fn(|place| self.0[place] - before.0[place]))
+    }
+}
+
+impl Div<f64> for Spent {
+    type Output = Self;
+
+    fn div(self, by: f64) -> Self {
+        Self(self.0.map(|spent| spent / by))
     }
 }
 

@@ -147,11 +147,11 @@ impl Case {
                 .beside(floor.outcome.percentile(part))
         };
         let mut rows = vec![percentile("p50", 0.5), percentile("p99", 0.99)];
-        rows.extend(controller.spent.rows(
-            Some(&floor.spent),
-            (controller.thousands(), floor.thousands()),
-            |who| name(&format!("CPU of {CHANGES} changes, {who}")),
-        ));
+        let spent = controller.spent / controller.thousands();
+        let floor_spent = floor.spent / floor.thousands();
+        rows.extend(spent.rows(Some(&floor_spent), |who| {
+            name(&format!("CPU of {CHANGES} changes, {who}"))
+        }));
         let lost = controller.outcome.lost as f64;
         rows.push(Row::new(name("changes that did not arrive"), lost, "").at_most(0.0));
         rows

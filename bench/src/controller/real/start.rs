@@ -103,8 +103,6 @@ fn rows(starts: &[Started], lists: &[Listed], slices: usize) -> Vec<Row> {
     starts.iter().for_each(|started| own += started.spent);
     lists.iter().for_each(|listed| other += listed.spent);
     let count = starts.len() as f64;
-    rows.extend(own.rows(Some(&other), (count, count), |who| {
-        name(&format!("CPU, {who}"))
-    }));
+    rows.extend((own / count).rows(Some(&(other / count)), |who| name(&format!("CPU, {who}"))));
     rows
 }

@@ -103,15 +103,15 @@ fn tell_copies(snapshot: &Snapshot, name: &str, member: &Member, lines: &mut Lin
         }
         ports.sort();
         for address in &slice.endpoints {
-            let address = endpoint(address);
-            lines.tell(native::copied(
-                name,
+            let copied = native::Copied {
+                consumer: name,
                 way,
-                (&key.0, service),
+                service: (&key.0, service),
                 from,
-                &address,
-                &ports,
-            ));
+                endpoint: &endpoint(address),
+                ports: &ports,
+            };
+            lines.tell(copied.to_string());
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::multicluster::{HEADLESS, ServiceExport, ServiceImport};
 
-use super::native::{Source, has_namespace, service};
+use super::native::{Consumer, Source, has_namespace, service};
 use super::ports::{self, Port, is_headless};
 use super::tiers::{Standing, Tiers, readiness};
 use super::{Lines, listed};
@@ -58,9 +58,15 @@ pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
                     name: exporter.name,
                     member: exporter.member,
                     standing,
+                    ports: &exporter.ports,
                 };
-                let ports = (exporter.ports.as_slice(), shape.1.as_slice());
-                source.copies(consumer, key, "imported", ports, lines);
+                let consumer = Consumer {
+                    name: consumer,
+                    key,
+                    way: "imported",
+                    ports: &shape.1,
+                };
+                source.copies(&consumer, lines);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What MultiClusterServices should have brought about.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use causeway::api::{ClusterSelector, MultiClusterService, condition, labels};
 use k8s_openapi::api::core::v1::Service;
@@ -152,13 +153,19 @@ impl Reported<'_> {
                 let standing = tiers.as_ref().map_or(Standing::Ready, |tiers| {
                     tiers.standing(consumer, provider, &all)
                 });
-                let own = self.ports_in(member);
                 let source = Source {
                     name: provider,
                     member,
                     standing,
+                    ports: &self.ports_in(member),
                 };
-                source.copies(consumer, self.key, "native", (&own, &offered), lines);
+                let consumer = Consumer {
+                    name: consumer,
+                    key: self.key,
+                    way: "native",
+                    ports: &offered,
+                };
+                source.copies(&consumer, lines);
             }
         }
     }
@@ -169,36 +176,42 @@ pub(super) struct Source<'a> {
     pub(super) name: &'a str,
     pub(super) member: &'a Member,
     pub(super) standing: Standing,
+    /// Ports of the provider's Service.
+    pub(super) ports: &'a [Port],
+}
+
+/// A consumer of a service.
+pub(super) struct Consumer<'a> {
+    pub(super) name: &'a str,
+    pub(super) key: &'a Key,
+    /// `native` or `imported`.
+    pub(super) way: &'a str,
+    /// Ports of the consumer's Service.
+    pub(super) ports: &'a [Port],
 }
 
 impl Source<'_> {
-    /// The endpoints that a consumer should have of it; `ports` are those of the provider's Service and of the consumer's.
-    pub(super) fn copies(
-        &self,
-        consumer: &str,
-        (namespace, name): &Key,
-        way: &str,
-        (own, offered): (&[Port], &[Port]),
-        lines: &mut Lines,
-    ) {
+    /// Adds the endpoints that a consumer should have of it.
+    pub(super) fn copies(&self, consumer: &Consumer<'_>, lines: &mut Lines) {
+        let (namespace, name) = consumer.key;
         for slice in self.member.slices.values() {
             let is_of = label(slice, labels::SERVICE_NAME) == name
                 && slice.metadata.namespace.as_ref() == Some(namespace);
-            let ports = translated(slice, own, offered);
+            let ports = translated(slice, self.ports, consumer.ports);
             let is_absent = self.standing == Standing::Absent;
             if is_copy(slice) || !is_of || ports.is_empty() || is_absent {
                 continue;
             }
             for address in &slice.endpoints {
-                let (from, address) = (self.name, standing_endpoint(address, self.standing));
-                lines.tell(copied(
-                    consumer,
-                    way,
-                    (namespace, name),
-                    from,
-                    &address,
-                    &ports,
-                ));
+                let copied = Copied {
+                    consumer: consumer.name,
+                    way: consumer.way,
+                    service: (namespace, name),
+                    from: self.name,
+                    endpoint: &standing_endpoint(address, self.standing),
+                    ports: &ports,
+                };
+                lines.tell(copied.to_string());
             }
         }
     }
@@ -222,16 +235,25 @@ pub(super) fn service(
 }
 
 /// An endpoint in a copy.
-pub(super) fn copied(
-    consumer: &str,
-    way: &str,
-    (namespace, name): (&str, &str),
-    from: &str,
-    endpoint: &str,
-    ports: &[String],
-) -> String {
-    let ports = ports.join(",");
-    format!(
-        "{consumer}: {way} endpoint of {namespace}/{name} from {from}: {endpoint}, ports {ports}"
-    )
+pub(super) struct Copied<'a> {
+    pub(super) consumer: &'a str,
+    /// `native` or `imported`.
+    pub(super) way: &'a str,
+    /// Namespace and name.
+    pub(super) service: (&'a str, &'a str),
+    pub(super) from: &'a str,
+    pub(super) endpoint: &'a str,
+    pub(super) ports: &'a [String],
+}
+
+impl fmt::Display for Copied<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (consumer, way, from) = (self.consumer, self.way, self.from);
+        let (namespace, name) = self.service;
+        let (endpoint, ports) = (self.endpoint, self.ports.join(","));
+        write!(
+            out,
+            "{consumer}: {way} endpoint of {namespace}/{name} from {from}: {endpoint}, ports {ports}"
+        )
+    }
 }
