@@ -36,6 +36,25 @@ pub struct EventRecorder {
     writers: HashMap<TargetCluster, Writer>,
 }
 
+/// Client through which Events about a cluster are written.
+#[derive(Clone, Copy)]
+pub struct EventClient<'a> {
+    /// The client.
+    pub client: &'a Client,
+    /// Generation of the engagement that the client belongs to; 0 on the hub.
+    pub generation: Generation,
+}
+
+impl<'a> EventClient<'a> {
+    /// Returns the client of the hub.
+    pub fn of_hub(client: &'a Client) -> Self {
+        Self {
+            client,
+            generation: 0,
+        }
+    }
+}
+
 struct Writer {
     generation: Generation,
     waiting: mpsc::Sender<(ObjectReference, ObjectEvent)>,
@@ -56,12 +75,12 @@ impl EventRecorder {
         }
     }
 
-    /// Hands in an event about an object of a cluster, which `client` reaches since `generation`. Where the API server does not
-    /// take it, it is tried again for half a minute. Where too many wait it is dropped, which is logged: events are news, not state.
+    /// Queues an event about an object of a cluster. A failed write is retried for half a minute; an
+    /// event that meets a full queue is logged and dropped, because events are no state.
     pub fn record(
         &mut self,
         target: &TargetCluster,
-        (client, generation): (&Client, Generation),
+        through: EventClient<'_>,
         about: ObjectReference,
         event: ObjectEvent,
     ) {
@@ -74,14 +93,15 @@ impl EventRecorder {
             note = event.note,
             "event recorded"
         );
-        let is_current =
-            |writer: &Writer| writer.generation == generation && !writer.waiting.is_closed();
+        let is_current = |writer: &Writer| {
+            writer.generation == through.generation && !writer.waiting.is_closed()
+        };
         let (tasks, reporter) = (&self.tasks, &self.reporter);
         if !self.writers.get(target).is_some_and(is_current) {
             self.writers.retain(|_, writer| !writer.waiting.is_closed());
-            let recorders = Recorders::new(client.clone(), reporter.clone());
+            let recorders = Recorders::new(through.client.clone(), reporter.clone());
             let leadership = self.leadership.clone();
-            let writer = Writer::start(tasks, recorders, generation, leadership);
+            let writer = Writer::start(tasks, recorders, through.generation, leadership);
             if let Some(former) = self.writers.insert(target.clone(), writer) {
                 // What still waits is for a client that is not used any more.
                 former.task.abort();

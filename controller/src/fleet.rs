@@ -16,7 +16,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use crate::event::Event;
-use crate::member::{self, Connector};
+use crate::event_recorder::EventClient;
+use crate::member::{self, Connector, Member};
 use crate::watch::RelistRequests;
 
 /// Outcome of a change of a member's Cluster or Secret.
@@ -259,16 +260,16 @@ impl Fleet {
         self.generation += 1;
         let connect = Arc::new(move || connector.client());
         let (relist_requests, requests) = watch::channel(RelistRequests::default());
-        let watches = member::run(
-            name.clone(),
-            client.clone(),
+        let member = Member {
+            name: name.clone(),
+            client: client.clone(),
             connect,
-            self.generation,
-            self.events.clone(),
-            requests,
-            self.settings.clone(),
-        );
-        let task = self.tasks.spawn("member", watches);
+            generation: self.generation,
+            events: self.events.clone(),
+            relist_requests: requests,
+            settings: self.settings.clone(),
+        };
+        let task = self.tasks.spawn("member", member.run());
         let engagement = Engagement {
             target,
             recorded_uid: self.recorded_uid(name),
@@ -304,11 +305,12 @@ impl Fleet {
         self.clusters.remove(name);
     }
 
-    /// The client of a member and the generation of its engagement.
-    pub fn client(&self, name: &ClusterName) -> Option<(&Client, Generation)> {
-        self.engagements
-            .get(name)
-            .map(|engagement| (&engagement.client, engagement.generation))
+    /// Returns the client of a member with the generation of its engagement.
+    pub fn client(&self, name: &ClusterName) -> Option<EventClient<'_>> {
+        self.engagements.get(name).map(|engagement| EventClient {
+            client: &engagement.client,
+            generation: engagement.generation,
+        })
     }
 }
 

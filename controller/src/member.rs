@@ -73,56 +73,48 @@ const VERSION_EVERY: u32 = 3;
 /// After how long a schema that is about to be published is looked for again.
 const SCHEMA_AGAIN: Duration = Duration::from_secs(1);
 
-/// Tells what the member says, for as long as somebody listens; its watches list when `relist_requests` change. Dropping the future ends everything.
-///
-/// First it is asked who it is, until it answers; then its Services, EndpointSlices and Namespaces are watched, and its
-/// ServiceExports and ServiceImports for as long as it serves them. All the while small requests are made every few
-/// seconds, for a watch alone does not show a server that hangs, nor one that serves more than it did. Where another cluster
-/// answers in its place, all begins again.
-pub async fn run(
-    name: ClusterName,
-    client: Client,
-    connect: Connect,
-    generation: Generation,
-    events: mpsc::Sender<Event>,
-    relist_requests: watch::Receiver<RelistRequests>,
-    settings: Settings,
-) {
-    let member = Member {
-        name,
-        client,
-        connect,
-        generation,
-        events,
-        relist_requests,
-        settings,
-    };
-    let mut health = Health::default();
-    let mut identified = member.identify(&mut health).await;
-    while let Some(identity) = identified {
-        let (reconnect, reconnections) = watch::channel(0);
-        identified = tokio::select! {
-            () = member.watch(reconnections.clone()) => None,
-            () = member.follow_clusterset(&identity.uid, reconnections) => None,
-            another = member.probe(&mut health, identity.clone(), reconnect) => match another {
-                Some(identity) => member.tell_identity(identity).await,
-                None => None,
-            },
-        };
-    }
-}
-
-struct Member {
-    name: ClusterName,
-    client: Client,
-    connect: Connect,
-    generation: Generation,
-    events: mpsc::Sender<Event>,
-    relist_requests: watch::Receiver<RelistRequests>,
-    settings: Settings,
+/// A member whose watches report to the controller.
+pub struct Member {
+    /// Name of its Cluster.
+    pub name: ClusterName,
+    /// Client of its API server.
+    pub client: Client,
+    /// Makes another client for it, for a thread of its own.
+    pub connect: Connect,
+    /// Generation of its engagement, which every event carries.
+    pub generation: Generation,
+    /// Receiver of what is observed.
+    pub events: mpsc::Sender<Event>,
+    /// Requests to list again.
+    pub relist_requests: watch::Receiver<RelistRequests>,
+    /// Settings of all members.
+    pub settings: Settings,
 }
 
 impl Member {
+    /// Reports the state of the member until the receiver is gone or the future is dropped. Its
+    /// watches list when `relist_requests` change.
+    ///
+    /// The member's identity is read first. Then its Services, EndpointSlices and Namespaces are
+    /// watched, and its ServiceExports and ServiceImports as long as it serves them. A small request
+    /// every few seconds detects a server that hangs or serves more than before, which a watch alone
+    /// does not show. If another cluster answers, everything begins again.
+    pub async fn run(self) {
+        let mut health = Health::default();
+        let mut identified = self.identify(&mut health).await;
+        while let Some(identity) = identified {
+            let (reconnect, reconnections) = watch::channel(0);
+            identified = tokio::select! {
+                () = self.watch(reconnections.clone()) => None,
+                () = self.follow_clusterset(&identity.uid, reconnections) => None,
+                another = self.probe(&mut health, identity.clone(), reconnect) => match another {
+                    Some(identity) => self.tell_identity(identity).await,
+                    None => None,
+                },
+            };
+        }
+    }
+
     /// Asks until it is known who the member is, and tells it; `None` when nobody listens any more.
     async fn identify(&self, health: &mut Health) -> Option<Identity> {
         let mut backoff = Backoff::new(

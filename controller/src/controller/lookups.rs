@@ -9,6 +9,7 @@ use causeway_engine::model::propagation::{Propagation, advice};
 use causeway_engine::model::{Failure, Item, ObjectEvent, ObjectId, TargetCluster};
 
 use super::{Controller, Parts};
+use crate::event_recorder::EventClient;
 use crate::lookup;
 
 impl Controller {
@@ -65,7 +66,7 @@ impl Controller {
         } = &mut self.parts;
         for (target, slice) in write_queue.take_writer_lookups(&Item::Service(key.clone())) {
             if let TargetCluster::Member(cluster) = target
-                && let Some((client, _)) = fleet.client(&cluster)
+                && let Some(EventClient { client, .. }) = fleet.client(&cluster)
             {
                 let (client, events) = (client.clone(), self.events.clone());
                 let job = lookup::writer(client, cluster, key.clone(), slice, events);

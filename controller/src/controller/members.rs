@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource as _;
 
 use super::{Controller, Parts, SourceChange};
+use crate::event_recorder::EventClient;
 use crate::fleet::Outcome;
 use crate::metrics::Connectivity;
 use crate::traces::{Kind, Source};
@@ -217,7 +218,7 @@ impl Controller {
             reason: "LeftoversRemain".to_owned(),
             note,
         };
-        event_recorder.record(&TargetCluster::Hub, (&*hub, 0), about, event);
+        event_recorder.record(&TargetCluster::Hub, EventClient::of_hub(hub), about, event);
     }
 }
 

@@ -7,6 +7,7 @@ use causeway_engine::model::{ObjectEvent, TargetCluster};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{Controller, Parts};
+use crate::event_recorder::EventClient;
 
 impl Controller {
     /// Tells of the ServiceExports on the hub that do nothing there, while this process leads.
@@ -35,7 +36,7 @@ impl Controller {
                 reason: reason::NOT_A_MEMBER.to_owned(),
                 note: format!("{why}; {remedy}"),
             };
-            event_recorder.record(&TargetCluster::Hub, (&*hub, 0), about, event);
+            event_recorder.record(&TargetCluster::Hub, EventClient::of_hub(hub), about, event);
         }
     }
 }

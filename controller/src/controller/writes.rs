@@ -7,7 +7,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use causeway_engine::model::slice::Exposure;
 use causeway_engine::model::{
     Dispatch, Failure, Item, MemberState, ObjectEvent, ObjectId, Priority, SliceId, TargetCluster,
-    Write, WriteResult,
+    WriteResult,
 };
 use causeway_engine::observed::member::Member;
 use causeway_engine::reconcile::exposure_of;
@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use super::{Controller, Parts, Written};
 use crate::apply::apply;
 use crate::clock;
+use crate::event_recorder::EventClient;
 use crate::lease::while_leading;
 
 impl Controller {
@@ -37,14 +38,16 @@ impl Controller {
         let open = |target: &TargetCluster| match target {
             TargetCluster::Hub => Some(0),
             TargetCluster::Member(name) if index.member_state(name) == MemberState::Synced => {
-                fleet.client(name).map(|(_, generation)| generation)
+                fleet.client(name).map(|through| through.generation)
             }
             TargetCluster::Member(_) => None,
         };
         for dispatch in write_queue.ready(now, open) {
             let client = match &dispatch.target {
                 TargetCluster::Hub => Some(hub.clone()),
-                TargetCluster::Member(name) => fleet.client(name).map(|(client, _)| client.clone()),
+                TargetCluster::Member(name) => {
+                    fleet.client(name).map(|through| through.client.clone())
+                }
             };
             if let Some(client) = client {
                 let span = self.traces.write(&dispatch, now);
@@ -96,58 +99,55 @@ impl Controller {
     fn written(&mut self, Written { result, span, .. }: Written) {
         let now = clock::now();
         let finished = self.parts.write_queue.finished(&result, now.instant);
-        let WriteResult {
-            dispatch:
-                Dispatch {
-                    target,
-                    generation,
-                    item,
-                    write,
-                },
-            answer,
-        } = result;
+        let WriteResult { dispatch, answer } = result;
+        let Dispatch {
+            target,
+            generation,
+            item,
+            write,
+        } = &dispatch;
         let cluster = target.name();
         let (kind, verb) = (write.object().kind(), write.operation().verb());
         let (namespace, name) = (write.object().namespace(), write.object().name());
         self.parts
             .metrics
             .wrote(cluster, kind, verb, answer.as_ref().err());
-        self.traces.written(&item, span, answer.as_ref().err(), now);
+        self.traces.written(item, span, answer.as_ref().err(), now);
         let is_copy = matches!(write.object(), ObjectId::Slice(_));
         let may_wait = is_copy && answer.is_ok() && finished == Finished::default();
         match answer {
             Ok(ack) => {
                 tracing::debug!(cluster, namespace, name, kind, verb, "written");
-                if let (Item::Service(key), TargetCluster::Member(_)) = (&item, &target)
+                if let (Item::Service(key), TargetCluster::Member(_)) = (item, target)
                     && let Some(change) = self.sources_changed.get_mut(key)
                 {
                     change.written = Some(now.instant);
                 }
-                let current = match &target {
+                let current = match target {
                     TargetCluster::Hub => true,
                     TargetCluster::Member(name) => {
                         let member = self.parts.index.member(name);
-                        member.is_some_and(|member| member.generation() == generation)
+                        member.is_some_and(|member| member.generation() == *generation)
                     }
                 };
                 if current {
-                    self.parts.index.apply_ack(&target, ack, now);
+                    self.parts.index.apply_ack(target, ack, now);
                 }
-                self.record(&target, &item, write.object(), write.events().to_vec());
+                self.record(target, item, write.object(), write.events().to_vec());
                 if let Some(write_conflict) = finished.write_conflict {
-                    self.note_write_conflict(&target, &item, write.object(), write_conflict);
+                    self.note_write_conflict(target, item, write.object(), write_conflict);
                 }
             }
             Err(failure) => {
                 tracing::warn!(cluster, namespace, name, kind, verb, error = %failure, "write failed");
-                self.failed(&target, &item, &write, &failure, finished);
+                self.failed(&dispatch, &failure, finished);
             }
         }
         let priority = match may_wait {
             true => Priority::Debounced,
             false => Priority::High,
         };
-        self.queue.push(item, priority, now.instant);
+        self.queue.push(dispatch.item, priority, now.instant);
     }
 
     /// Somebody changes an object back as often as it is written. Exports tell of their imports themselves.
@@ -219,16 +219,10 @@ impl Controller {
         }
     }
 
-    fn failed(
-        &mut self,
-        target: &TargetCluster,
-        item: &Item,
-        write: &Write,
-        failure: &Failure,
-        finished: Finished,
-    ) {
+    fn failed(&mut self, dispatch: &Dispatch, failure: &Failure, finished: Finished) {
+        let Dispatch { item, write, .. } = dispatch;
         self.parts.metrics.retried();
-        if let TargetCluster::Member(name) = target {
+        if let TargetCluster::Member(name) = &dispatch.target {
             let attempts = finished.lasting_attempts();
             self.parts
                 .index
@@ -239,7 +233,7 @@ impl Controller {
         }
     }
 
-    /// Tells of what a write brought about, where the object is that it is about.
+    /// Records events about the object of a write in the cluster that holds it.
     pub(super) fn record(
         &mut self,
         target: &TargetCluster,
@@ -263,14 +257,14 @@ impl Controller {
             uid: uid.map(ToOwned::to_owned),
             ..ObjectReference::default()
         };
-        let (target, client, about) = match (object, target) {
+        let (target, through, about) = match (object, target) {
             (ObjectId::ServiceExportStatus(version, _), TargetCluster::Member(name)) => {
                 let member = index.member(name);
                 let export = member.and_then(|member| member.export(key));
                 let uid = export.map(|export| &*export.uid);
                 let about = about(version.api_version(), "ServiceExport", uid);
                 match fleet.client(name) {
-                    Some(client) => (target.clone(), client, about),
+                    Some(through) => (target.clone(), through, about),
                     None => return,
                 }
             }
@@ -286,7 +280,7 @@ impl Controller {
                 let version = served.version.api_version();
                 let about = about(version, "ServiceImport", Some(&*import.uid));
                 match fleet.client(name) {
-                    Some(client) => (target.clone(), client, about),
+                    Some(through) => (target.clone(), through, about),
                     None => return,
                 }
             }
@@ -295,11 +289,11 @@ impl Controller {
                 let uid = mcs.map(|mcs| &*mcs.uid);
                 let version = "networking.karmada.io/v1alpha1".to_owned();
                 let about = about(version, "MultiClusterService", uid);
-                (TargetCluster::Hub, (&*hub, 0), about)
+                (TargetCluster::Hub, EventClient::of_hub(hub), about)
             }
         };
         for event in news {
-            event_recorder.record(&target, client, about.clone(), event);
+            event_recorder.record(&target, through, about.clone(), event);
         }
     }
 }

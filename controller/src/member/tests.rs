@@ -66,15 +66,16 @@ impl Server {
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
         let (requests, relist_requests) = watch::channel(RelistRequests::default());
-        let running = tokio::spawn(run(
+        let member = Member {
             name,
             client,
             connect,
-            1,
-            tell,
+            generation: 1,
+            events: tell,
             relist_requests,
             settings,
-        ));
+        };
+        let running = tokio::spawn(member.run());
         Self {
             answers,
             events,

@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::decoder::Decoder;
 use super::relist_requests::Connect;
-use super::source::{Read, Source, kind};
+use super::source::{PageRequest, Read, Source, kind};
 
 /// Objects of the first page, whose size nobody knows.
 const FIRST_PAGE: u32 = 50;
@@ -161,8 +161,12 @@ where
             let most = cursor.limit.map_or(left, |_| left.min(shortest));
             let mut objects = Vec::with_capacity(cursor.limit.unwrap_or_default() as usize);
             let take = |object, bytes| objects.push((object, bytes));
-            let token = cursor.token.as_deref();
-            let page = self.page(cursor.limit, token, most, &mut cursor.held, take);
+            let request = PageRequest {
+                limit: cursor.limit,
+                token: cursor.token.as_deref(),
+                most,
+            };
+            let page = self.page(request, &mut cursor.held, take);
             match page.await {
                 Ok(Some((page, count))) => {
                     cursor.pages += 1;

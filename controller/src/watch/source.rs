@@ -65,6 +65,16 @@ impl<K, D: Clone> Clone for Source<K, D> {
     }
 }
 
+/// Page of a list to request.
+pub(super) struct PageRequest<'a> {
+    /// Maximum number of objects.
+    pub limit: Option<u32>,
+    /// Continue token of the page before.
+    pub token: Option<&'a str>,
+    /// Maximum number of bytes.
+    pub most: usize,
+}
+
 impl<K, D> Source<K, D>
 where
     K: Resource<DynamicType: Default>,
@@ -91,12 +101,11 @@ where
         Ok(page.metadata.resource_version.unwrap_or_default())
     }
 
-    /// A page of the list, and how many objects it has; `None` where it is longer than `most` bytes. `held` is where its text goes, so that pages need not ask for memory again.
+    /// Reads a page of the list and returns it with the number of its objects; `None` if it is longer
+    /// than `most` bytes. `held` is the buffer of its text, which all pages share.
     pub(super) async fn page(
         &mut self,
-        limit: Option<u32>,
-        token: Option<&str>,
-        most: usize,
+        PageRequest { limit, token, most }: PageRequest<'_>,
         held: &mut Vec<u8>,
         mut take: impl FnMut(Read<K>, usize),
     ) -> Result<Option<(Page, usize)>, Failure> {
