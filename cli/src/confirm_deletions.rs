@@ -1,8 +1,9 @@
 //! `kubectl mcs confirm-deletions`: a person confirms the suspended deletions of a cluster.
 
-use causeway::api::condition::{self, DELETIONS_SUSPENDED, TRUE, reason};
+use causeway::api::condition::{self, DELETIONS_SUSPENDED, TRUE};
 use causeway::api::{Cluster, labels};
 use causeway::domain::ClusterName;
+use causeway_engine::reasons::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
@@ -87,13 +88,10 @@ impl<'a> Deletions<'a> {
 
 /// Whether causeway keeps the Cluster's status: Karmada has other reasons.
 fn by_causeway(ready: &Condition) -> bool {
-    let reasons = [
-        reason::SYNCED,
-        reason::SYNCING,
-        reason::UNREACHABLE,
-        reason::REFUSED,
-    ];
-    reasons.contains(&&*ready.reason)
+    matches!(
+        Reason::of(&ready.reason),
+        Some(Reason::Synced | Reason::Syncing | Reason::Unreachable | Reason::Refused)
+    )
 }
 
 /// Confirms the suspended deletions.

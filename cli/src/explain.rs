@@ -9,10 +9,10 @@ pub(crate) mod text;
 
 use causeway::domain::ServiceKey;
 use causeway_engine::explain::{
-    ConsumerReport, Diagnosis, EndpointReport, EndpointState, Explanation, ExposureReport, Reason,
-    explain,
+    ConsumerReport, Diagnosis, EndpointReport, EndpointState, Explanation, ExposureReport, explain,
 };
 use causeway_engine::plan::Settings;
+use causeway_engine::reasons::Reason;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 

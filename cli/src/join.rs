@@ -4,6 +4,7 @@ mod dry_run;
 
 use causeway::api::{Cluster, condition};
 use causeway::domain::{ClusterName, NameError};
+use causeway_engine::reasons::Reason;
 use kube::Api;
 use tokio::time::Instant;
 
@@ -315,7 +316,7 @@ impl Waiting {
     fn remedy(&self, name: &ClusterName, endpoint: &str) -> String {
         match self {
             Self::Unseen => "check that causeway-controller is running for this hub, e.g. kubectl -n causeway-system get pods".to_owned(),
-            Self::Not { reason, .. } if reason == condition::reason::UNREACHABLE => format!(
+            Self::Not { reason, .. } if *reason == Reason::Unreachable => format!(
                 "the controller must reach {endpoint} from where it runs; if it needs another address, join again with --api-endpoint"
             ),
             Self::Done | Self::Gone | Self::Not { .. } => format!("see kubectl get cluster {name} -o wide"),

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use causeway::api::condition::{self, reason};
+use causeway::api::condition;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
 use causeway::domain::{ClusterName, ServiceKey, imported_by};
 use causeway_engine::lists::{HubLists, MemberLists, Members};
 use causeway_engine::model::served::Served;
 use causeway_engine::model::{Failure, FailureKind, Identity, ServiceWork, TimePoint};
+use causeway_engine::reasons::Reason;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::jiff::Timestamp;
@@ -108,7 +109,7 @@ impl Snapshot {
     fn reported_work(&self) -> Option<ServiceWork> {
         let reported = self.reported()?;
         reported
-            .starts_with(reason::MANAGED_BY_KARMADA)
+            .starts_with(Reason::ManagedByKarmada.as_str())
             .then(|| ServiceWork {
                 id: "which you may not list".into(),
                 service: Some(self.key.clone()),

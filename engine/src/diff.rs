@@ -33,6 +33,7 @@ use crate::plan::clusterset::{Clusterset, Imports};
 use crate::plan::copies::{DesiredCopies, Request, Withdraw};
 use crate::plan::service::{DesiredService, OwnService};
 use crate::plan::{Desired, DesiredMember, Members, publish};
+use crate::reasons::Reason;
 
 /// Time after which a name that another object had is checked again: the removal of that object may
 /// mark no service.
@@ -303,7 +304,7 @@ fn replace_service(
     );
     let event = ObjectEvent {
         warning: true,
-        reason: "ServiceRecreated".to_owned(),
+        reason: Reason::ServiceRecreated.into(),
         note,
     };
     delete_service(key, observed).with_events(own.derived.is_none().then_some(event))

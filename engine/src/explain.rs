@@ -8,6 +8,7 @@
 //! report the obstacle. This module decides nothing.
 
 mod clusterset;
+mod diagnosis;
 mod endpoint;
 mod exposure;
 mod karmada;
@@ -16,13 +17,12 @@ mod member;
 mod native;
 mod observed;
 mod providers;
-mod reason;
 mod report;
 mod reported;
 
 use causeway::domain::ServiceKey;
 
-pub use self::reason::{Diagnosis, Reason};
+pub use self::diagnosis::Diagnosis;
 pub use self::report::{
     ConsumerReport, ConsumerState, EndpointReport, EndpointState, Explanation, ExposureReport,
     ProviderReport, TierReport, TiersReport,
@@ -31,6 +31,7 @@ use crate::lists::{HubLists, Members};
 use crate::model::TimePoint;
 use crate::observed::Index;
 use crate::plan::{CopyCache, Desired, Settings, plan};
+use crate::reasons::Reason;
 
 /// Inputs of an explanation.
 struct Facts<'a> {

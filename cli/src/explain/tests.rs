@@ -1,3 +1,4 @@
+use causeway_engine::reasons::Reason;
 use serde_json::json;
 
 use super::*;

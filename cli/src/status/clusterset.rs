@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, ServicePort};
 use causeway::api::{condition, labels, ownership};
+use causeway_engine::reasons::Reason;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
@@ -169,7 +170,7 @@ fn report(
             let message = "no member exports it; make a ServiceExport where its pods run";
             (false, NO_EXPORT.to_owned(), message.to_owned())
         }
-        None => (true, condition::reason::EXPORTED.to_owned(), String::new()),
+        None => (true, Reason::Exported.into(), String::new()),
     };
     let shape = imports().next().map(|(_, import)| import);
     ExportedReport {
@@ -226,7 +227,7 @@ fn export_report(export: &ServiceExport) -> ExportReport {
         .filter(|valid| valid.status == condition::FALSE && !ready.ready);
     let (reason, message) = match invalid {
         _ if deleting => (
-            "Deleting".to_owned(),
+            Reason::Deleting.into(),
             "the MultiClusterService is being deleted".to_owned(),
         ),
         Some(valid) => (valid.reason.clone(), valid.message.clone()),

@@ -1,6 +1,7 @@
 //! What conditions say.
 
 use causeway::api::{Cluster, condition};
+use causeway_engine::reasons::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
@@ -29,8 +30,6 @@ impl From<Condition> for ConditionReport {
     }
 }
 
-const PENDING: &str = "Pending";
-
 /// What the condition Ready says, if it says it of the object as it is.
 pub(crate) struct Readiness {
     pub ready: bool,
@@ -44,27 +43,27 @@ pub(crate) fn readiness(
     generation: Option<i64>,
     deleting: bool,
 ) -> Readiness {
-    let not_yet = |reason: &str, message: &str| Readiness {
+    let not_yet = |reason: Reason, message: &str| Readiness {
         ready: false,
-        reason: reason.to_owned(),
+        reason: reason.into(),
         message: message.to_owned(),
         since: None,
     };
     if deleting {
         return not_yet(
-            "Deleting",
+            Reason::Deleting,
             "being deleted; the controller cleans up the members first",
         );
     }
     let Some(ready) = condition::find(conditions, condition::READY) else {
         return not_yet(
-            PENDING,
+            Reason::Pending,
             "not processed by the controller yet; check that causeway-controller is running",
         );
     };
     // Karmada writes no observedGeneration into the conditions of a Cluster.
     if ready.observed_generation.is_some() && ready.observed_generation < generation {
-        return not_yet(PENDING, "the last change is not applied yet");
+        return not_yet(Reason::Pending, "the last change is not applied yet");
     }
     Readiness {
         ready: ready.status == condition::TRUE,

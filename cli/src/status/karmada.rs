@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use causeway::api::MultiClusterService;
-use causeway::api::condition::{self, reason};
+use causeway::api::condition;
 use causeway::domain::ServiceKey;
+use causeway_engine::reasons::Reason;
 use futures::StreamExt as _;
 use kube::ResourceExt as _;
 
@@ -61,5 +62,5 @@ pub(crate) fn is_karmadas(service: &MultiClusterService) -> bool {
     let conditions = status.and_then(|status| status.conditions.as_deref());
     let ready = condition::find(conditions.unwrap_or_default(), condition::READY);
     service.metadata.deletion_timestamp.is_none()
-        && ready.is_some_and(|ready| ready.reason == reason::MANAGED_BY_KARMADA)
+        && ready.is_some_and(|ready| ready.reason == Reason::ManagedByKarmada)
 }

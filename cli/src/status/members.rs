@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, condition, labels};
+use causeway_engine::reasons::Reason;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
@@ -43,7 +44,7 @@ pub(crate) fn takes_part(cluster: &Cluster) -> bool {
     let conditions = cluster.status.as_ref().map(|status| &status.conditions);
     let serves_neither = conditions
         .and_then(|conditions| condition::find(conditions, condition::CLUSTERSET_API))
-        .filter(|served| served.reason == condition::reason::NOT_SERVED)
+        .filter(|served| served.reason == Reason::NotServed)
         .is_some_and(|served| {
             ["ServiceExport", "ServiceImport"]
                 .iter()

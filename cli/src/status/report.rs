@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::{Cluster, MultiClusterService, SyncMode, condition};
 use causeway::domain::{self, ClusterName, ClusterSelection};
+use causeway_engine::reasons::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -490,9 +491,9 @@ fn presence(
         .message
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '-')
         .any(|word| word == name.as_str());
-    match applied.reason.as_str() {
-        condition::reason::SERVICE_APPLIED_FAILED if is_named => Presence::No,
-        condition::reason::SERVICE_APPLIED_FAILED if names_all(&applied.message) => Presence::Yes,
+    match Reason::of(&applied.reason) {
+        Some(Reason::ServiceAppliedFailed) if is_named => Presence::No,
+        Some(Reason::ServiceAppliedFailed) if names_all(&applied.message) => Presence::Yes,
         _ => Presence::Unknown,
     }
 }

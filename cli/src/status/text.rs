@@ -4,7 +4,7 @@ pub(crate) mod clusterset;
 
 use std::collections::BTreeMap;
 
-use causeway::api::condition::reason;
+use causeway_engine::reasons::Reason;
 use k8s_openapi::jiff::Timestamp;
 
 use super::condition::ConditionReport;
@@ -120,7 +120,7 @@ pub(crate) fn member_table<'a>(
 pub(crate) fn member_row(member: &MemberReport, now: Timestamp) -> Row {
     let clusterset = member.clusterset.as_ref();
     let plain = |text: &str| Cell::new(text, Tone::Plain);
-    let refused = clusterset.filter(|one| one.reason != reason::NOT_SERVED);
+    let refused = clusterset.filter(|one| one.reason != Reason::NotServed);
     let clusterset = clusterset.map_or(plain(""), |one| {
         let tone = if refused.is_some_and(|one| !one.ready) {
             Tone::Bad
@@ -160,8 +160,8 @@ pub(crate) fn tone(ready: bool, reason: &str) -> Tone {
 
 /// With what is so beside, as kubectl shows a node that is cordoned.
 fn state(state: &str, drained: bool, suspended: bool) -> String {
-    let drained = drained.then_some("Drained");
-    let suspended = suspended.then_some(reason::DELETIONS_SUSPENDED);
+    let drained = drained.then_some(Reason::Drained.as_str());
+    let suspended = suspended.then_some(Reason::DeletionsSuspended.as_str());
     let beside = drained.into_iter().chain(suspended);
     let words: Vec<_> = std::iter::once(state).chain(beside).collect();
     words.join(",")

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::domain::ServiceKey;
-use causeway_engine::explain::{Diagnosis, Explanation, Reason};
+use causeway_engine::explain::{Diagnosis, Explanation};
 use causeway_engine::model::slice::Exposure;
+use causeway_engine::reasons::Reason;
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use causeway::api::Cluster;
 use causeway_engine::explain::{
-    ConsumerReport, Diagnosis, EndpointState, Explanation, ExposureReport, ProviderReport, Reason,
+    ConsumerReport, Diagnosis, EndpointState, Explanation, ExposureReport, ProviderReport,
     TierReport,
 };
 use causeway_engine::model::slice::Exposure;
+use causeway_engine::reasons::Reason;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde::Serialize;
@@ -83,11 +84,11 @@ pub(super) enum State {
 
 impl State {
     fn of(ready: bool, reason: &str) -> Self {
-        match (ready, reason) {
-            (true, _) => Self::Ready,
-            (false, "Pending") => Self::Pending,
-            (false, "Deleting") => Self::Deleting,
-            (false, _) => Self::NotReady,
+        match Reason::of(reason) {
+            _ if ready => Self::Ready,
+            Some(Reason::Pending) => Self::Pending,
+            Some(Reason::Deleting) => Self::Deleting,
+            _ => Self::NotReady,
         }
     }
 }

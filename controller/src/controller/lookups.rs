@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use causeway::api::condition::reason;
 use causeway::domain::ServiceKey;
 use causeway_engine::model::propagation::{Propagation, advice};
 use causeway_engine::model::{Failure, Item, ObjectEvent, ObjectId, TargetCluster};
+use causeway_engine::reasons::Reason;
 
 use super::{Controller, Parts};
 use crate::event_recorder::EventClient;
@@ -99,7 +99,7 @@ impl Controller {
         }
         let news = ObjectEvent {
             warning: true,
-            reason: reason::POLICY_CONFLICT.to_owned(),
+            reason: Reason::PolicyConflict.into(),
             note: advice(key, &clusters),
         };
         let object = ObjectId::MultiClusterService(key.clone());

@@ -7,6 +7,7 @@ use causeway_engine::model::{
     Configuration, Generation, HubEvent, Item, MemberEvent, MemberState, ObjectEvent, Signal,
     TargetCluster, TimePoint,
 };
+use causeway_engine::reasons::Reason;
 use causeway_engine::reconcile::{ClusterOutcome, follow_removal};
 use causeway_engine::removal::Leftovers;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -215,7 +216,7 @@ impl Controller {
         };
         let event = ObjectEvent {
             warning: true,
-            reason: "LeftoversRemain".to_owned(),
+            reason: Reason::LeftoversRemain.into(),
             note,
         };
         event_recorder.record(&TargetCluster::Hub, EventClient::of_hub(hub), about, event);

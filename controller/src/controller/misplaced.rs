@@ -1,9 +1,9 @@
 //! ServiceExports that somebody made on the hub are reported once each.
 
-use causeway::api::condition::reason;
 use causeway::api::multicluster::Version;
 use causeway::domain::{ClustersetKind, misplaced};
 use causeway_engine::model::{ObjectEvent, TargetCluster};
+use causeway_engine::reasons::Reason;
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{Controller, Parts};
@@ -33,7 +33,7 @@ impl Controller {
             let (why, remedy) = misplaced(ClustersetKind::ServiceExport, &key);
             let event = ObjectEvent {
                 warning: true,
-                reason: reason::NOT_A_MEMBER.to_owned(),
+                reason: Reason::NotAMember.into(),
                 note: format!("{why}; {remedy}"),
             };
             event_recorder.record(&TargetCluster::Hub, EventClient::of_hub(hub), about, event);

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use causeway::api::condition::reason;
 use causeway::domain::{ClusterName, ServiceKey};
 use causeway_engine::model::slice::Exposure;
 use causeway_engine::model::{
@@ -10,6 +9,7 @@ use causeway_engine::model::{
     WriteResult,
 };
 use causeway_engine::observed::member::Member;
+use causeway_engine::reasons::Reason;
 use causeway_engine::reconcile::exposure_of;
 use causeway_engine::write_conflict::{WriteConflict, conflict_text};
 use causeway_engine::write_queue::Finished;
@@ -212,7 +212,7 @@ impl Controller {
             let cluster = target.name();
             let event = ObjectEvent {
                 warning: true,
-                reason: reason::WRITE_CONFLICT.to_owned(),
+                reason: Reason::WriteConflict.into(),
                 note: format!("{cluster}: {text}"),
             };
             self.record(target, item, object, vec![event]);

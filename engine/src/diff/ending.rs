@@ -9,6 +9,7 @@ use super::comparison::{Diff, Moment, hub_write};
 use crate::model::{MemberState, ObjectEvent, TargetCluster};
 use crate::observed::Index;
 use crate::observed::hub::McsView;
+use crate::reasons::Reason;
 
 /// Maximum time for which the clean-up may hold a MultiClusterService. Obstacles in a member
 /// (permissions, a webhook of its own) may last longer; they do not prevent the deletion of an
@@ -90,7 +91,7 @@ fn leftovers(index: &Index, key: &ServiceKey) -> Option<ObjectEvent> {
     let left: Vec<_> = left.map(ClusterName::as_str).collect();
     (!left.is_empty()).then(|| ObjectEvent {
         warning: true,
-        reason: "LeftoversRemain".to_owned(),
+        reason: Reason::LeftoversRemain.into(),
         note: format!(
             "{key} is deleted, and objects of it are left in {}: they are collected as soon as causeway can delete them there",
             left.join(", ")

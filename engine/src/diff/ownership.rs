@@ -10,6 +10,7 @@ use super::copies::slice_id;
 use super::{Target, observed};
 use crate::model::slice::Exposure;
 use crate::model::{ObjectEvent, Operation, Write};
+use crate::reasons::Reason;
 
 impl Target<'_> {
     /// Returns the patch that removes the marks of this hub's causeway from that version of an
@@ -42,7 +43,7 @@ impl Target<'_> {
         );
         let event = ObjectEvent {
             warning: true,
-            reason: "ServiceTakenOver".to_owned(),
+            reason: Reason::ServiceTakenOver.into(),
             note,
         };
         Some(Write::new(Operation::PatchService(key.clone(), removal)).with_events([event]))

@@ -2,19 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::api::condition::{self, reason};
+use causeway::api::condition;
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 
 use super::exposure::ExposedService;
 use super::reported::quoted;
-use super::{Diagnosis, Facts, Reason};
+use super::{Diagnosis, Facts};
 use crate::model::slice::Exposure;
 use crate::observed::member::Member;
 use crate::plan::clusterset::NotImporting;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::merge::conflict_text;
+use crate::reasons::Reason;
 
 /// Returns the exposure by the name of the clusterset, if a user exports the service, or if an
 /// export of an unknown member is recorded.
@@ -163,7 +164,7 @@ impl Facts<'_> {
     fn beyond_quota(&self, name: &ClusterName) -> Option<Diagnosis> {
         let export = self.index.member(name)?.export(self.key)?;
         let ready = condition::find(&export.conditions, condition::READY)?;
-        (ready.reason == reason::QUOTA_EXCEEDED).then(|| {
+        (ready.reason == Reason::QuotaExceeded).then(|| {
             let message = format!(
                 "the ServiceExport {} of {name} is not served: {}",
                 self.key,

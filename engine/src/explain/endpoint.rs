@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::api::condition::reason;
 use causeway::api::labels;
 use causeway::domain::{AddressRefusal, ClusterName, describe_ports};
 
 use super::exposure::{ExposedService, skipped, stop_writer};
 use super::observed::HeldSlice;
 use super::reported::quoted;
-use super::{ConsumerState, Diagnosis, EndpointState, Reason};
+use super::{ConsumerState, Diagnosis, EndpointState};
 use crate::model::slice::{Exposure, SourceEndpoint, SourceSlice};
 use crate::plan::copies::{
     CopyState, DesiredCopies, EndpointRole, MissingPort, MissingPorts, Skipped, WantedCopy,
@@ -19,6 +18,7 @@ use crate::plan::copies::{
 };
 use crate::plan::service::ServiceProblem;
 use crate::plan::tiers::TierState;
+use crate::reasons::Reason;
 
 /// Endpoint of a provider's slice, with a consumer.
 #[derive(Clone, Copy)]
@@ -508,7 +508,7 @@ impl<'a> Place<'a> {
         let mut held = self.exposure.copies.get(consumer).into_iter().flatten();
         let is_held = held.any(|held| self.is_copy_of(held));
         if let Some(ready) = self.exposure.reported(provider)
-            && ready.reason == reason::WRITE_CONFLICT
+            && ready.reason == Reason::WriteConflict
         {
             let has = match is_held {
                 true => "has a copy that lacks it",

@@ -6,13 +6,14 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, describe_ports};
 
 use super::observed::HeldSlice;
-use super::{Diagnosis, Facts, Reason};
+use super::{Diagnosis, Facts};
 use crate::model::slice::Exposure;
 use crate::plan::Members;
 use crate::plan::copies::{CopyDecision, DesiredCopies, Skipped};
 use crate::plan::disagreement;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::service::ServiceProblem;
+use crate::reasons::Reason;
 
 /// Name under which a service reaches other clusters.
 pub(super) struct ExposedService<'a> {

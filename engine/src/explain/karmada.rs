@@ -3,8 +3,9 @@
 use causeway::domain::ClusterName;
 
 use super::exposure::ExposedService;
-use super::{Diagnosis, Facts, Reason};
+use super::{Diagnosis, Facts};
 use crate::model::slice::Exposure;
+use crate::reasons::Reason;
 
 impl Facts<'_> {
     /// Returns the command by which a user has causeway manage the service.

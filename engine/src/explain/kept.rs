@@ -2,11 +2,12 @@
 
 use causeway::domain::ClusterName;
 
-use super::{Diagnosis, ExposureReport, Facts, Reason};
+use super::{Diagnosis, ExposureReport, Facts};
 use crate::model::slice::Exposure;
 use crate::observed::member::Member;
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{DesiredImport, Imports};
+use crate::reasons::Reason;
 
 impl Facts<'_> {
     /// Reports objects that the plan retains for a ServiceImport that somebody made, those that it

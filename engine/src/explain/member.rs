@@ -1,14 +1,15 @@
 //! Reasons why a whole member takes no part, or cannot.
 
-use causeway::api::condition::{self, reason};
+use causeway::api::condition;
 use causeway::domain::ClusterName;
 
 use super::reported::quoted;
-use super::{Diagnosis, Facts, Reason};
+use super::{Diagnosis, Facts};
 use crate::model::{MemberState, Refusal};
 use crate::observed::hub::ClusterView;
 use crate::observed::member::NamespaceState;
 use crate::plan::provider_use::Unused;
+use crate::reasons::Reason;
 
 /// Remedy for a controller that does not seem to work.
 const LOOK: &str = "kubectl -n causeway-system get pods; the log of causeway-controller, and its /readyz, say more";
@@ -167,12 +168,12 @@ fn reported(name: &ClusterName, cluster: &ClusterView) -> Option<Diagnosis> {
     };
     let since = ready.last_transition_time.0;
     // By its last connection it takes part as before.
-    if ready.status == condition::TRUE || ready.reason == reason::INVALID_CONFIGURATION {
+    if ready.status == condition::TRUE || ready.reason == Reason::InvalidConfiguration {
         return None;
     }
     let quoted = format!("{} since {since:.0}", quoted(ready));
-    Some(match ready.reason.as_str() {
-        reason::UNREACHABLE => {
+    Some(match Reason::of(&ready.reason) {
+        Some(Reason::Unreachable) => {
             let message = format!(
                 "{name} is unreachable for the controller since {since:.0} ({}); what it last gave, and what it has, is kept",
                 ready.message
@@ -183,7 +184,7 @@ fn reported(name: &ClusterName, cluster: &ClusterView) -> Option<Diagnosis> {
                 restore(name)
             ))
         }
-        reason::REFUSED => {
+        Some(Reason::Refused) => {
             let message = format!("{name} cannot be used: {quoted}");
             let refused = Diagnosis::new(Reason::MemberRefused, message);
             refused.fix(format!("kubectl mcs join {name} --member-kubeconfig FILE"))

@@ -10,12 +10,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::exposure::ExposedService;
 use super::providers;
 use super::report::ExposureReport;
-use super::{Diagnosis, Facts, Reason};
+use super::{Diagnosis, Facts};
 use crate::model::slice::Exposure;
 use crate::observed::hub::McsView;
 use crate::plan::hostnames;
 use crate::plan::placement::place;
 use crate::plan::{Members, ProblemKind};
+use crate::reasons::Reason;
 
 /// Returns the exposure by the service's own name, if the hub has a MultiClusterService for it.
 pub(super) fn report(facts: &Facts<'_>) -> Option<ExposureReport> {

@@ -8,8 +8,9 @@ use causeway::domain::ClusterName;
 use super::endpoint::{Place, kept};
 use super::exposure::ExposedService;
 use super::report::{ConsumerReport, EndpointReport, ExposureReport, ProviderReport, TiersReport};
-use super::{ConsumerState, Diagnosis, EndpointState, Reason};
+use super::{ConsumerState, Diagnosis, EndpointState};
 use crate::model::slice::{SourceEndpoint, SourceSlice};
+use crate::reasons::Reason;
 
 /// Returns the report of an exposure: its providers, its consumers, and the state of each endpoint.
 pub(super) fn report(mut exposure: ExposedService<'_>) -> ExposureReport {

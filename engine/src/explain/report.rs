@@ -6,9 +6,10 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
-use super::reason::{Diagnosis, Reason};
+use super::diagnosis::Diagnosis;
 use crate::model::slice::Exposure;
 use crate::plan::tiers::{TierState, Tiers};
+use crate::reasons::Reason;
 
 /// Locations of the endpoints of a service.
 #[derive(Debug, Serialize)]

@@ -1,6 +1,6 @@
 //! Facts that only the controller has, as the conditions that it writes report them.
 
-use causeway::api::condition::{self, reason};
+use causeway::api::condition;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -10,6 +10,7 @@ use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::observed::clusterset::{ExportView, ImportView};
 use crate::plan::{Settings, TTL_EXPIRED};
+use crate::reasons::Reason;
 
 impl Index {
     /// Whether the controller reports that the endpoints of a member are not used because the
@@ -56,7 +57,7 @@ fn serves_nevertheless(hub: &HubLists, lists: &[&MemberLists], protected: &str) 
     let mut ready = services
         .chain(exports)
         .filter_map(|all| condition::find(all, condition::READY));
-    ready.any(|one| !one.message.contains(protected) && one.reason != reason::PENDING)
+    ready.any(|one| !one.message.contains(protected) && one.reason != Reason::Pending)
 }
 
 /// Whether a member holds an export or an import that represents a MultiClusterService.

@@ -10,11 +10,12 @@ use causeway::domain::ServiceKey;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use serde_json::json;
 
-use super::{Diagnosis, EndpointState, Explanation, Reason, explain};
+use super::{Diagnosis, EndpointState, Explanation, explain};
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, namespace, service, slice};
 use crate::fixtures::{Environment, env, key};
 use crate::lists::HubLists;
 use crate::plan::Settings;
+use crate::reasons::Reason;
 
 fn foo() -> Object {
     service("foo").port("http", 80)

@@ -2,24 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::condition::{self, TRUE, reason};
+use causeway::api::condition::{self, TRUE};
 use causeway::domain::ServiceKey;
 
 use super::hub::McsView;
 use crate::model::map::HashMap;
+use crate::reasons::Reason;
 
 /// Reasons of a Ready condition that is not true. A status may hold a reason that somebody else
 /// wrote: it counts as [`OTHER`], which bounds the number of reasons.
-const REASONS: [&str; 9] = [
-    reason::PENDING,
-    reason::SERVICE_NOT_FOUND,
-    reason::PORT_NOT_FOUND,
-    reason::SERVICE_APPLIED_FAILED,
-    reason::DISPATCHED_FAILED,
-    reason::APPLIED_FAILED,
-    reason::NO_PROVIDERS,
-    reason::WRITE_CONFLICT,
-    reason::MANAGED_BY_KARMADA,
+const REASONS: [Reason; 9] = [
+    Reason::Pending,
+    Reason::ServiceNotFound,
+    Reason::PortNotFound,
+    Reason::ServiceAppliedFailed,
+    Reason::EndpointSliceDispatchedFailed,
+    Reason::EndpointSliceAppliedFailed,
+    Reason::NoProviders,
+    Reason::WriteConflict,
+    Reason::ManagedByKarmada,
 ];
 
 /// Reason in place of all that causeway does not write.
@@ -72,10 +73,10 @@ pub fn not_ready(mcs: &McsView) -> Option<&'static str> {
         return None;
     }
     let Some(ready) = condition::find(&mcs.conditions, condition::READY) else {
-        return Some(reason::PENDING);
+        return Some(Reason::Pending.as_str());
     };
-    let known = || REASONS.into_iter().find(|known| *known == ready.reason);
-    (ready.status != TRUE).then(|| known().unwrap_or(OTHER))
+    let known = Reason::of(&ready.reason).filter(|reason| REASONS.contains(reason));
+    (ready.status != TRUE).then(|| known.map_or(OTHER, Reason::as_str))
 }
 
 #[cfg(test)]
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn services_that_are_not_ready_are_counted_by_reason() {
         let mut notes = UnreadyNotes::default();
-        let (none, missing) = (reason::NO_PROVIDERS, reason::SERVICE_NOT_FOUND);
+        let (none, missing) = ("NoProviders", "ServiceNotFound");
         assert_eq!(notes.note(&key("foo"), None), []);
         assert_eq!(notes.note(&key("foo"), Some(none)), [(none, 1)]);
         assert_eq!(notes.note(&key("foo"), Some(none)), []);

@@ -1,8 +1,6 @@
 //! Desired status of a Cluster, on hubs where causeway maintains the Cluster objects.
 
-use causeway::api::condition::{
-    CLUSTERSET_API, DELETIONS_SUSPENDED, FALSE, READY, TRUE, find, reason,
-};
+use causeway::api::condition::{CLUSTERSET_API, DELETIONS_SUSPENDED, FALSE, READY, TRUE, find};
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -13,6 +11,7 @@ use super::status::TTL_EXPIRED;
 use crate::model::{Configuration, MemberState, TimePoint};
 use crate::observed::Index;
 use crate::observed::member::{Member, Membership};
+use crate::reasons::Reason;
 
 /// Desired status of a Cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +41,7 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
         _ => None,
     };
     let words = match outdated(index, name) {
-        Some(message) => Some((FALSE, reason::INVALID_CONFIGURATION, message)),
+        Some(message) => Some((FALSE, Reason::InvalidConfiguration, message)),
         None => in_words(index, name, state),
     };
     let (status, reason, message) = words?;
@@ -58,18 +57,18 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
     let mut put = |type_, text: (&str, &str), state: &ConditionState| {
         set(&mut conditions, type_, text, state, cluster.generation, now);
     };
-    put(READY, (reason, &message), &ready);
+    put(READY, (reason.as_str(), &message), &ready);
     let member = index.member(name);
     if let Some((text, state)) = member.and_then(|member| clusterset_api(member, now)) {
-        put(CLUSTERSET_API, (reason::SERVED, &text), &state);
+        put(CLUSTERSET_API, (Reason::Served.as_str(), &text), &state);
     }
     let suspended = member.map_or(0, suspended);
     if suspended > 0 || find(&cluster.conditions, DELETIONS_SUSPENDED).is_some() {
         let message = deletions_suspended(name, suspended);
-        let text = (reason::DELETIONS_SUSPENDED, &*message);
+        let text = (Reason::DeletionsSuspended.as_str(), &*message);
         put(DELETIONS_SUSPENDED, text, &suspension(suspended));
     }
-    if let Some(since) = lost_since.filter(|_| reason == reason::UNREACHABLE)
+    if let Some(since) = lost_since.filter(|_| reason == Reason::Unreachable)
         && cluster.recorded_outage().is_none()
     {
         note_transition(&mut conditions, READY, since);
@@ -109,28 +108,28 @@ fn in_words(
     index: &Index,
     name: &ClusterName,
     state: MemberState,
-) -> Option<(&'static str, &'static str, String)> {
+) -> Option<(&'static str, Reason, String)> {
     let words = match state {
-        MemberState::Synced => (TRUE, reason::SYNCED, watched(index, name)),
+        MemberState::Synced => (TRUE, Reason::Synced, watched(index, name)),
         MemberState::Syncing => {
             let message = "the initial lists are not complete";
-            (FALSE, reason::SYNCING, message.to_owned())
+            (FALSE, Reason::Syncing, message.to_owned())
         }
         MemberState::Unreachable { failure, .. } => {
             let message = match index.has_ttl_expired(name) {
                 true => format!("{failure}; {TTL_EXPIRED}: its endpoints are not used"),
                 false => failure.to_string(),
             };
-            (FALSE, reason::UNREACHABLE, message)
+            (FALSE, Reason::Unreachable, message)
         }
         MemberState::Unwatched { kind, failure, .. } => {
             let message = format!("cannot be watched ({kind}: {failure})");
-            (FALSE, reason::REFUSED, message)
+            (FALSE, Reason::Refused, message)
         }
-        MemberState::Refused(refusal) => (FALSE, reason::REFUSED, refusal.to_string()),
+        MemberState::Refused(refusal) => (FALSE, Reason::Refused, refusal.to_string()),
         MemberState::LeftOut(left_out) => {
             let message = format!("takes no part: {left_out}");
-            (FALSE, reason::REFUSED, message)
+            (FALSE, Reason::Refused, message)
         }
         MemberState::NotJoined => return None,
     };
@@ -171,7 +170,7 @@ fn deletions_suspended(name: &ClusterName, count: usize) -> String {
 fn suspension(count: usize) -> ConditionState {
     match count {
         0 => ConditionState::False {
-            reason: reason::NO_DELETIONS_SUSPENDED.into(),
+            reason: Reason::NoDeletionsSuspended.into(),
             message: "its last lists lack nothing that is kept".to_owned(),
         },
         _ => ConditionState::True,
@@ -181,7 +180,7 @@ fn suspension(count: usize) -> ConditionState {
 /// Returns the message and state of the condition that reports whether the member takes part in the
 /// clusterset; `None` while that is unknown.
 fn clusterset_api(member: &Member, now: TimePoint) -> Option<(String, ConditionState)> {
-    let not = |reason: &'static str, message| {
+    let not = |reason: Reason, message| {
         let state = ConditionState::False {
             reason: reason.into(),
             message,
@@ -191,7 +190,7 @@ fn clusterset_api(member: &Member, now: TimePoint) -> Option<(String, ConditionS
     Some(match member.reported_membership(now).0 {
         Membership::Unknown => return None,
         Membership::Failing(why) => not(
-            reason::REFUSED,
+            Reason::Refused,
             format!("ServiceExports and ServiceImports cannot be watched ({why})"),
         ),
         Membership::Part {
@@ -219,7 +218,7 @@ fn clusterset_api(member: &Member, now: TimePoint) -> Option<(String, ConditionS
                 missing.join(" and ")
             );
             not(
-                reason::NOT_SERVED,
+                Reason::NotServed,
                 text.replace(" and ServiceImport is", " and ServiceImport are"),
             )
         }

@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::Problem;
 use crate::model::{ObjectEvent, TimePoint};
+use crate::reasons::Reason;
 
 /// Progress of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +91,7 @@ pub fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> T
 
 /// Returns a condition that holds once all clusters are done. Its message names the failing ones;
 /// without a failure the condition stays as it was while any cluster is in progress.
-pub fn summarize<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) -> ConditionState {
+pub fn summarize<const N: usize>(reason: Reason, tallies: [Tally<'_>; N]) -> ConditionState {
     let failed: Vec<_> = tallies
         .iter()
         .filter(|tally| !tally.problems.is_empty())

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::api::condition::reason;
 use causeway::domain::{ClusterName, ServicePort};
 
 use super::clusterset::{Clusterset, Imports};
@@ -15,6 +14,7 @@ use crate::model::TimePoint;
 use crate::model::slice::Exposure;
 use crate::observed::gaps::Gap;
 use crate::observed::tiers::{NotedTiers, TiersOfService};
+use crate::reasons::Reason;
 
 /// Desired state of one service.
 #[derive(Clone, Debug, Default)]
@@ -91,13 +91,13 @@ pub enum ProblemKind {
 
 impl Problem {
     /// Returns the reason of ServiceApplied.
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self.kind {
-            ProblemKind::ServiceNotFound => reason::SERVICE_NOT_FOUND,
-            ProblemKind::PortNotFound => reason::PORT_NOT_FOUND,
-            ProblemKind::ManagedByKarmada => reason::MANAGED_BY_KARMADA,
+            ProblemKind::ServiceNotFound => Reason::ServiceNotFound,
+            ProblemKind::PortNotFound => Reason::PortNotFound,
+            ProblemKind::ManagedByKarmada => Reason::ManagedByKarmada,
             ProblemKind::ExternalName | ProblemKind::Protected | ProblemKind::Invalid => {
-                reason::SERVICE_APPLIED_FAILED
+                Reason::ServiceAppliedFailed
             }
         }
     }

@@ -9,7 +9,7 @@ pub use self::ready::TTL_EXPIRED;
 
 use std::time::Duration;
 
-use causeway::api::condition::{self as names, reason};
+use causeway::api::condition as names;
 use causeway::domain::{ClusterName, ExposureType, ServiceKey};
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -24,6 +24,7 @@ use crate::model::{MemberState, ObjectEvent, TimePoint};
 use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::member::Member;
+use crate::reasons::Reason;
 
 /// Desired status, and the time at which it changes without an event.
 #[derive(Debug)]
@@ -111,7 +112,7 @@ pub fn status(
     }
     let ready = view.ready(&conditions, &states);
     let message = view.ready_message();
-    let true_text = (reason::READY, message.as_str());
+    let true_text = (Reason::Ready.as_str(), message.as_str());
     let said = set(
         &mut conditions,
         names::READY,
@@ -120,10 +121,10 @@ pub fn status(
         mcs.generation,
         now,
     );
-    let by_itself = |said: &ObjectEvent| states.is_empty() || said.reason == reason::NO_PROVIDERS;
+    let by_itself = |said: &ObjectEvent| states.is_empty() || said.reason == Reason::NoProviders;
     events.extend(said.filter(by_itself));
     // Whoever notices a write_conflict tells of it, once.
-    events.retain(|said| said.reason != reason::WRITE_CONFLICT);
+    events.retain(|said| said.reason != Reason::WriteConflict);
     DesiredStatus {
         conditions,
         ingress: view.ingress(),
@@ -133,15 +134,15 @@ pub fn status(
 }
 
 const SERVICE_TEXT: Text<'static> = (
-    reason::SERVICE_APPLIED_SUCCEED,
+    Reason::ServiceAppliedSucceed.as_str(),
     "Service is propagated to target clusters.",
 );
 const DISPATCHED_TEXT: Text<'static> = (
-    reason::DISPATCHED_SUCCEED,
+    Reason::EndpointSliceDispatchedSucceed.as_str(),
     "EndpointSlice are dispatched successfully",
 );
 const APPLIED_TEXT: Text<'static> = (
-    reason::APPLIED_SUCCESS,
+    Reason::EndpointSliceAppliedSuccess.as_str(),
     "EndpointSlices are propagated to target clusters.",
 );
 
@@ -199,7 +200,7 @@ impl View<'_> {
         if self.desired.placement.targets.is_empty() {
             let message = "no cluster takes part; join some with kubectl mcs join".to_owned();
             return ConditionState::False {
-                reason: reason::SERVICE_APPLIED_FAILED.into(),
+                reason: Reason::ServiceAppliedFailed.into(),
                 message,
             };
         }
@@ -215,21 +216,21 @@ impl View<'_> {
                 };
                 (name, state)
             });
-        let failed = self.reason(reason::SERVICE_APPLIED_FAILED, |one| one.service_fought);
+        let failed = self.reason(Reason::ServiceAppliedFailed, |one| one.service_fought);
         summarize(failed, [tally("clusters", states.collect())])
     }
 
     /// Returns the reason of a condition that does not hold: a write conflict in any member, or
     /// else `usual`.
-    fn reason(&self, usual: &'static str, is_fought: fn(&Progress) -> bool) -> &'static str {
+    fn reason(&self, usual: Reason, is_fought: fn(&Progress) -> bool) -> Reason {
         match self.progress.values().any(is_fought) {
-            true => reason::WRITE_CONFLICT,
+            true => Reason::WriteConflict,
             false => usual,
         }
     }
 
     fn dispatched(&self) -> ConditionState {
-        if let Some(state) = self.without_members(reason::DISPATCHED_FAILED) {
+        if let Some(state) = self.without_members(Reason::EndpointSliceDispatchedFailed) {
             return state;
         }
         let placement = &self.desired.placement;
@@ -242,13 +243,15 @@ impl View<'_> {
             .map(|name| (name, self.dispatched_to(name)))
             .collect();
         summarize(
-            self.reason(reason::DISPATCHED_FAILED, |one| one.copies_fought),
+            self.reason(Reason::EndpointSliceDispatchedFailed, |one| {
+                one.copies_fought
+            }),
             [tally("providers", providers), tally("consumers", consumers)],
         )
     }
 
     fn applied(&self) -> ConditionState {
-        if let Some(state) = self.without_members(reason::APPLIED_FAILED) {
+        if let Some(state) = self.without_members(Reason::EndpointSliceAppliedFailed) {
             return state;
         }
         let consumers = self
@@ -257,12 +260,12 @@ impl View<'_> {
             .consumers()
             .map(|name| (name, self.applied_in(name)))
             .collect();
-        let failed = self.reason(reason::APPLIED_FAILED, |one| one.copies_fought);
+        let failed = self.reason(Reason::EndpointSliceAppliedFailed, |one| one.copies_fought);
         summarize(failed, [tally("consumers", consumers)])
     }
 
     /// Returns the state of the conditions about slices where no member is planned.
-    fn without_members(&self, reason: &'static str) -> Option<ConditionState> {
+    fn without_members(&self, reason: Reason) -> Option<ConditionState> {
         if let Some(message) = self.withdrawn() {
             return Some(ConditionState::False {
                 reason: reason.into(),

@@ -15,7 +15,6 @@ use std::time::Duration;
 use causeway::domain::{ClusterName, Percentage, Preference, Ranges, ServiceKey, Tier};
 
 pub use self::readiness::{Frontend, Readiness};
-pub use self::words::{DEMOTED, PROMOTED};
 use super::capabilities::Capabilities;
 use super::copies::{EndpointRole, Provider};
 use crate::model::TimePoint;

@@ -1,6 +1,6 @@
 //! What tools for GitOps make of each condition that causeway writes.
 
-use causeway::api::condition::reason;
+use causeway_engine::reasons::Reason;
 use causeway_tests::health::{in_argo_cd, in_kstatus};
 use serde_json::{Value, json};
 
@@ -43,37 +43,42 @@ fn object(kind: &str, conditions: &[Written<'_>]) -> Value {
 #[test]
 fn argo_cd_and_kstatus_say_of_an_object_what_its_conditions_say() {
     let ready = |status: &'static str, reason: &'static str| [("Ready", status, reason, Some(2))];
-    let old = [("Ready", "True", reason::READY, Some(1))];
+    let old = [("Ready", "True", Reason::Ready.as_str(), Some(1))];
     let suspended = [
-        ("Ready", "True", reason::SYNCED, Some(2)),
+        ("Ready", "True", Reason::Synced.as_str(), Some(2)),
         (
             "DeletionsSuspended",
             "True",
-            reason::DELETIONS_SUSPENDED,
+            Reason::DeletionsSuspended.as_str(),
             Some(2),
         ),
     ];
     let of_karmada = [("Ready", "True", "ClusterReady", None)];
     let invalid = [
-        ("Valid", "False", reason::NO_SERVICE, Some(2)),
-        ("Ready", "False", reason::FAILED, Some(2)),
+        ("Valid", "False", Reason::NoService.as_str(), Some(2)),
+        ("Ready", "False", Reason::Failed.as_str(), Some(2)),
     ];
     let disagreeing = [
-        ("Valid", "True", reason::VALID, Some(2)),
-        ("Ready", "True", reason::EXPORTED, Some(2)),
+        ("Valid", "True", Reason::Valid.as_str(), Some(2)),
+        ("Ready", "True", Reason::Exported.as_str(), Some(2)),
         ("Conflict", "True", "PortConflict", Some(2)),
     ];
     let table: [(&str, &[Written<'_>], &str, &str); 19] = [
-        (SERVICE, &ready("True", reason::READY), "Healthy", "Current"),
         (
             SERVICE,
-            &ready("False", reason::SERVICE_NOT_FOUND),
+            &ready("True", Reason::Ready.as_str()),
+            "Healthy",
+            "Current",
+        ),
+        (
+            SERVICE,
+            &ready("False", Reason::ServiceNotFound.as_str()),
             "Degraded",
             "InProgress",
         ),
         (
             SERVICE,
-            &ready("False", reason::MANAGED_BY_KARMADA),
+            &ready("False", Reason::ManagedByKarmada.as_str()),
             "Healthy",
             "InProgress",
         ),
@@ -82,20 +87,20 @@ fn argo_cd_and_kstatus_say_of_an_object_what_its_conditions_say() {
         (SERVICE, &[], "Progressing", "Current"),
         (
             CLUSTER,
-            &ready("True", reason::SYNCED),
+            &ready("True", Reason::Synced.as_str()),
             "Healthy",
             "Current",
         ),
         (CLUSTER, &of_karmada, "Healthy", "Current"),
         (
             CLUSTER,
-            &ready("False", reason::SYNCING),
+            &ready("False", Reason::Syncing.as_str()),
             "Progressing",
             "InProgress",
         ),
         (
             CLUSTER,
-            &ready("False", reason::UNREACHABLE),
+            &ready("False", Reason::Unreachable.as_str()),
             "Degraded",
             "InProgress",
         ),
@@ -104,13 +109,13 @@ fn argo_cd_and_kstatus_say_of_an_object_what_its_conditions_say() {
         (EXPORT, &disagreeing, "Healthy", "Current"),
         (
             EXPORT,
-            &ready("False", reason::PENDING),
+            &ready("False", Reason::Pending.as_str()),
             "Progressing",
             "InProgress",
         ),
         (
             EXPORT,
-            &ready("False", reason::MANAGED_BY_KARMADA),
+            &ready("False", Reason::ManagedByKarmada.as_str()),
             "Healthy",
             "InProgress",
         ),
@@ -119,7 +124,7 @@ fn argo_cd_and_kstatus_say_of_an_object_what_its_conditions_say() {
         (EXPORT, &[], "Progressing", "Current"),
         (
             IMPORT,
-            &ready("False", reason::SERVICE_CONFLICT),
+            &ready("False", Reason::ServiceConflict.as_str()),
             "Degraded",
             "InProgress",
         ),

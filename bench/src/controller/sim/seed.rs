@@ -8,11 +8,11 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use causeway::api::condition::{
     CLUSTERSET_API, ENDPOINT_SLICE_APPLIED, ENDPOINT_SLICE_DISPATCHED, READY, SERVICE_APPLIED,
-    reason,
 };
 use causeway::api::labels;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway_certs::{Authority, Leaf};
+use causeway_engine::reasons::Reason;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -269,10 +269,10 @@ fn multi_cluster_service(service: u32, spec: &ServiceSpec) -> Value {
         },
         "spec": {"types": ["CrossCluster"], "providerClusters": [named(spec.provider)], "consumerClusters": consumers},
         "status": {"conditions": [
-            condition(SERVICE_APPLIED, reason::SERVICE_APPLIED_SUCCEED, "Service is propagated to target clusters."),
-            condition(ENDPOINT_SLICE_DISPATCHED, reason::DISPATCHED_SUCCEED, "EndpointSlice are dispatched successfully"),
-            condition(ENDPOINT_SLICE_APPLIED, reason::APPLIED_SUCCESS, applied),
-            condition(READY, reason::READY, &ready),
+            condition(SERVICE_APPLIED, Reason::ServiceAppliedSucceed, "Service is propagated to target clusters."),
+            condition(ENDPOINT_SLICE_DISPATCHED, Reason::EndpointSliceDispatchedSucceed, "EndpointSlice are dispatched successfully"),
+            condition(ENDPOINT_SLICE_APPLIED, Reason::EndpointSliceAppliedSuccess, applied),
+            condition(READY, Reason::Ready, &ready),
         ]},
     })
 }
@@ -286,13 +286,13 @@ fn cluster(number: u32, name: &str, url: &str) -> Value {
             "secretRef": {"namespace": MEMBERS_NAMESPACE, "name": name},
         },
         "status": {"kubernetesVersion": "v1.34.0", "conditions": [
-            condition(READY, reason::SYNCED, "Services and EndpointSlices are watched"),
-            condition(CLUSTERSET_API, reason::SERVED, served),
+            condition(READY, Reason::Synced, "Services and EndpointSlices are watched"),
+            condition(CLUSTERSET_API, Reason::Served, served),
         ]},
     })
 }
 
-fn condition(type_: &str, reason: &str, message: &str) -> Value {
+fn condition(type_: &str, reason: Reason, message: &str) -> Value {
     json!({
         "type": type_, "status": "True", "reason": reason, "message": message,
         "observedGeneration": 1, "lastTransitionTime": CREATED,

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::super::{EndpointState, Explanation, ExposureReport, Reason, explain};
+use super::super::{EndpointState, Explanation, ExposureReport, explain};
 use crate::fixtures::{Environment, key};
 use crate::model::slice::Exposure;
 use crate::plan::copies::DesiredCopies;
 use crate::plan::{Desired, Members};
+use crate::reasons::Reason;
 
 /// Asserts that each ready endpoint is present in a consumer exactly where the controller's plan
 /// puts a copy, and that a missing one has a reason.

@@ -2,10 +2,11 @@ use causeway::api::labels;
 use serde_json::json;
 
 use super::{annotate, assert_said, backed, explained, foo, hold, source, terminate_namespace};
-use crate::explain::{Diagnosis, Reason, explain};
+use crate::explain::{Diagnosis, explain};
 use crate::fixtures::objects::{Kind, Object, export, import, mcs, service};
 use crate::fixtures::{Environment, key};
 use crate::model::served::Served;
+use crate::reasons::Reason;
 
 /// Returns `shop/foo`, which a exports and both members import.
 fn exported() -> Environment {

@@ -2,9 +2,9 @@ use causeway::api::labels;
 use serde_json::json;
 
 use super::{annotate, assert_said, foo, healthy, hold, source, terminate_namespace};
-use crate::explain::Reason;
 use crate::fixtures::Environment;
 use crate::fixtures::objects::{Kind, cluster, mcs, service, slice, work};
+use crate::reasons::Reason;
 
 fn exposed(env: &mut Environment) {
     env.on_hub(mcs("foo").providers(&["a"]).consumers(&["b"]))

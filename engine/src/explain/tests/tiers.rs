@@ -4,10 +4,11 @@ use causeway::api::labels;
 use serde_json::json;
 
 use super::{all, backed, explained, foo};
-use crate::explain::{EndpointState, Explanation, Reason};
+use crate::explain::{EndpointState, Explanation};
 use crate::fixtures::Environment;
 use crate::fixtures::objects::{Object, mcs, slice};
 use crate::plan::tiers::HOLD;
+use crate::reasons::Reason;
 
 fn own(ready: &[bool]) -> Object {
     let source = slice("foo-def", "foo").port("http", 8080);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use causeway::api::condition::{FALSE, READY, find, reason};
+use causeway::api::condition::{FALSE, READY, find};
 use causeway::api::{self, labels};
 use causeway::domain::Declared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -10,6 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::model::TimePoint;
 use crate::observed::finalizers::Finalizers;
+use crate::reasons::Reason;
 
 /// A Cluster as it is stored.
 #[derive(Clone, Debug)]
@@ -99,7 +100,7 @@ impl ClusterView {
     /// other reasons.
     pub fn recorded_outage(&self) -> Option<Timestamp> {
         let ready = find(&self.conditions, READY)?;
-        let is_lost = ready.status == FALSE && ready.reason == reason::UNREACHABLE;
+        let is_lost = ready.status == FALSE && ready.reason == Reason::Unreachable;
         is_lost.then_some(ready.last_transition_time.0)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::condition::{self as names, reason};
+use causeway::api::condition as names;
 use causeway::api::labels;
 use causeway::api::multicluster::{ExportingCluster, ServiceImportStatus};
 use causeway::domain::{ClusterName, ServiceKey};
@@ -25,6 +25,7 @@ use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::status::Progress;
+use crate::reasons::Reason;
 
 /// An exported service, as the statuses of its exports and imports report it.
 pub struct View<'a> {
@@ -41,10 +42,10 @@ pub struct View<'a> {
 }
 
 const EXPORTED: (&str, &str) = (
-    reason::EXPORTED,
+    Reason::Exported.as_str(),
     "the service is exported to the clusterset",
 );
-const IMPORTED: (&str, &str) = (reason::READY, "the service is imported");
+const IMPORTED: (&str, &str) = (Reason::Ready.as_str(), "the service is imported");
 const PRESENT: &str = "Present";
 /// Maximum number of members without an import that a message names.
 const NAMED_AT_MOST: usize = 5;
@@ -122,7 +123,7 @@ impl View<'_> {
             sentence.push_str(&format!("; not followed: {what}"));
         }
         let valid = self.valid(name, validity);
-        let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
+        let of_valid = put(names::VALID, (Reason::Valid.as_str(), &sentence), &valid);
         let (text, state) = self.conflict(export, validity);
         let text = (text.0.as_str(), text.1.as_str());
         let of_conflict = put(names::CONFLICT, text, &state);
@@ -136,7 +137,7 @@ impl View<'_> {
         let ready = self.ready(export, validity);
         let text = self.exported_text(name, export);
         let of_ready = put(names::READY, (EXPORTED.0, &text), &ready);
-        let of_ready = of_ready.filter(|event| event.reason != reason::PENDING);
+        let of_ready = of_ready.filter(|event| event.reason != Reason::Pending);
         let events = of_valid.into_iter().chain(of_conflict).chain(of_ready);
         let hub = self.index.hub_uid();
         match self.clusterset.precedences.get(name) {
@@ -268,13 +269,13 @@ impl View<'_> {
             | Validity::BeyondQuota(_) => ConditionState::True,
             Validity::Leaving => ConditionState::Unchanged,
             Validity::NoService => ConditionState::False {
-                reason: reason::NO_SERVICE.into(),
+                reason: Reason::NoService.into(),
                 message: format!(
                     "{name} has no Service {key}; make it, or delete the ServiceExport"
                 ),
             },
             Validity::InvalidServiceType => ConditionState::False {
-                reason: reason::INVALID_SERVICE_TYPE.into(),
+                reason: Reason::InvalidServiceType.into(),
                 message: format!(
                     "Service {key} is an ExternalName and has no endpoints; export a Service with a selector"
                 ),
@@ -303,7 +304,7 @@ impl View<'_> {
                     _ => "all exports of the service agree",
                 };
                 let agreed = ConditionState::False {
-                    reason: reason::NO_CONFLICTS.into(),
+                    reason: Reason::NoConflicts.into(),
                     message: message.to_owned(),
                 };
                 (Default::default(), agreed)
@@ -312,36 +313,36 @@ impl View<'_> {
     }
 
     fn ready(&self, export: &ExportView, validity: Validity) -> ConditionState {
-        let not_ready = |reason: &'static str, message: String| ConditionState::False {
+        let not_ready = |reason: Reason, message: String| ConditionState::False {
             reason: reason.into(),
             message,
         };
         if validity == Validity::Leaving {
             let message =
                 "this cluster is taken out of the clusterset, and with it what it exports";
-            return not_ready(reason::NOT_JOINED, message.to_owned());
+            return not_ready(Reason::NotJoined, message.to_owned());
         }
         if let Some(problem) = &self.clusterset.problem {
-            return not_ready(reason::FAILED, problem.to_string());
+            return not_ready(Reason::Failed, problem.to_string());
         }
         if let Some((reason, message)) = self.not_exported(validity) {
             return not_ready(reason, message);
         }
         if let Some(karmadas) = &self.clusterset.karmadas {
-            return not_ready(reason::MANAGED_BY_KARMADA, karmadas.clone());
+            return not_ready(Reason::ManagedByKarmada, karmadas.clone());
         }
         let names = self.index.member_names();
         let states = names.filter_map(|name| Some((name, self.imported_in(name)?)));
         let failed = match self.progress.values().any(Progress::is_fought) {
-            true => reason::WRITE_CONFLICT,
-            false => reason::FAILED,
+            true => Reason::WriteConflict,
+            false => Reason::Failed,
         };
         let state = summarize(failed, [tally("clusters", states.collect())]);
         let is_new = names::find(&export.conditions, names::READY)
-            .is_none_or(|ready| ready.reason != reason::EXPORTED);
+            .is_none_or(|ready| ready.reason != Reason::Exported);
         match state {
             ConditionState::Unchanged if is_new => {
-                not_ready(reason::PENDING, "the service is being exported".to_owned())
+                not_ready(Reason::Pending, "the service is being exported".to_owned())
             }
             other => other,
         }
@@ -349,11 +350,11 @@ impl View<'_> {
 
     /// Returns the reason and the message for an export that no member imports; `None` if members
     /// may import it.
-    fn not_exported(&self, validity: Validity) -> Option<(&'static str, String)> {
+    fn not_exported(&self, validity: Validity) -> Option<(Reason, String)> {
         match validity {
             Validity::Valid | Validity::Leaving => None,
             Validity::NoService => {
-                Some((reason::PENDING, format!("waits for Service {}", self.key)))
+                Some((Reason::Pending, format!("waits for Service {}", self.key)))
             }
             Validity::Forbidden => {
                 let message = format!(
@@ -361,24 +362,24 @@ impl View<'_> {
                     self.key.namespace,
                     labels::EXPORT_NAMESPACES
                 );
-                Some((reason::FAILED, message))
+                Some((Reason::Failed, message))
             }
             Validity::Withdrawn => {
                 let message = format!(
                     "nothing that this cluster provides is used (annotation {} of its Cluster)",
                     labels::WITHDRAW
                 );
-                Some((reason::FAILED, message))
+                Some((Reason::Failed, message))
             }
             Validity::BeyondQuota(beyond) => {
                 let message = format!(
                     "{beyond}; the oldest are served: delete ServiceExports that are not needed, or raise the flag"
                 );
-                Some((reason::QUOTA_EXCEEDED, message))
+                Some((Reason::QuotaExceeded, message))
             }
             Validity::InvalidServiceType => {
                 let message = format!("Service {} cannot be exported", self.key);
-                Some((reason::FAILED, message))
+                Some((Reason::Failed, message))
             }
         }
     }
@@ -496,7 +497,7 @@ pub fn has_unreported_removal(index: &Index, name: &ClusterName) -> bool {
     let mut exports = exports.filter(|export| is_by_person(export, index.hub_uid()));
     exports.any(|export| {
         let ready = names::find(&export.conditions, names::READY);
-        ready.is_none_or(|ready| ready.reason != reason::NOT_JOINED)
+        ready.is_none_or(|ready| ready.reason != Reason::NotJoined)
     })
 }
 

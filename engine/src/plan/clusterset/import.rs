@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::condition::reason;
 use causeway::api::labels;
 use causeway::api::multicluster::{
     CLUSTER_SET_IP, HEADLESS, ServiceImport, ServiceImportSpec, ServicePort as WirePort, Version,
@@ -20,6 +19,7 @@ use crate::observed::selector::Selector;
 use crate::observed::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 use crate::plan::capabilities::Capabilities;
 use crate::plan::service::{Derived, OwnService, ServiceProblem};
+use crate::reasons::Reason;
 
 /// Plan for a member's ServiceImport.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub struct OwnImport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unready {
     /// Reason, in CamelCase.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// Message for a person.
     pub message: String,
 }
@@ -66,7 +66,7 @@ impl Unready {
     /// Reports that the member has none of the service's address families.
     pub fn unsupported(families: &[Box<str>]) -> Self {
         Self {
-            reason: reason::IP_FAMILY_NOT_SUPPORTED,
+            reason: Reason::IPFamilyNotSupported,
             message: format!(
                 "the service has {}, which this cluster has not",
                 families.join(" and ")
@@ -78,7 +78,7 @@ impl Unready {
     /// represents another service.
     pub fn conflict(why: &ServiceProblem) -> Self {
         Self {
-            reason: reason::SERVICE_CONFLICT,
+            reason: Reason::ServiceConflict,
             message: format!("this cluster {why}"),
         }
     }

@@ -15,6 +15,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::observed::clusterset::ExportView;
+use crate::reasons::Reason;
 use crate::seal::Seal;
 
 /// Maximum time between the creation of an export and its first observation for the creation to
@@ -74,7 +75,7 @@ impl<'a> Claim<'a> {
         Condition {
             type_: format!("{hub}{}", condition::PRECEDENCE_SUFFIX),
             status: condition::TRUE.to_owned(),
-            reason: condition::reason::FIRST_SEEN.to_owned(),
+            reason: Reason::FirstSeen.into(),
             message: format!(
                 "where exports disagree, the one with the earliest lastTransitionTime of this condition decides, then the oldest{SEAL}{sealed}"
             ),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::condition::{self as names, TRUE, reason};
+use causeway::api::condition::{self as names, TRUE};
 use causeway::api::labels;
 use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, ExposureType, Preference, Tier};
@@ -21,6 +21,7 @@ use crate::plan::not_followed::not_followed;
 use crate::plan::provider_use::Unused;
 use crate::plan::tiers::Tiers;
 use crate::plan::{Members, Problem};
+use crate::reasons::Reason;
 
 /// Description of a provider whose endpoints are not used since `--provider-ttl` expired.
 pub const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
@@ -38,12 +39,12 @@ impl View<'_> {
         conditions: &[Condition],
         states: &[(&'static str, Text<'static>, ConditionState)],
     ) -> ConditionState {
-        let not_ready = |reason: &'static str, message: String| ConditionState::False {
+        let not_ready = |reason: Reason, message: String| ConditionState::False {
             reason: reason.into(),
             message,
         };
         if let Some(conflict) = &self.conflict {
-            return not_ready(reason::WRITE_CONFLICT, conflict.clone());
+            return not_ready(Reason::WriteConflict, conflict.clone());
         }
         if let Some(problem) = self.desired.karmadas_problem() {
             return self.karmada_managed(problem);
@@ -70,7 +71,7 @@ impl View<'_> {
         let was_ready = names::is_true(&self.mcs.conditions, names::READY);
         if settled || (current && !was_ready) {
             match self.without_providers() {
-                Some(message) => not_ready(reason::NO_PROVIDERS, message),
+                Some(message) => not_ready(Reason::NoProviders, message),
                 None => ConditionState::True,
             }
         } else {

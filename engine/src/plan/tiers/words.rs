@@ -8,11 +8,7 @@ use causeway::domain::ClusterName;
 use super::{Readiness, TierState, Tiers};
 use crate::model::ObjectEvent;
 use crate::plan::copies::EndpointRole;
-
-/// Reason of the Event that reports the promotion of a farther tier.
-pub const PROMOTED: &str = "Promoted";
-/// Reason of the Event that reports that endpoints are standby endpoints again.
-pub const DEMOTED: &str = "Demoted";
+use crate::reasons::Reason;
 
 impl Tiers {
     /// Returns the Event of a promotion or demotion of the endpoints of `provider` in a consumer;
@@ -28,18 +24,18 @@ impl Tiers {
             (true, false) => {
                 let tier = self.tier_of(provider)?;
                 (
-                    PROMOTED,
+                    Reason::Promoted,
                     format!("{consumer} uses {tier}: {}", self.why_promoted()),
                 )
             }
             (false, true) if self.unreachable.contains(provider) => (
-                DEMOTED,
+                Reason::Demoted,
                 format!("{consumer}: {}", self.why_unreachable(provider)),
             ),
             (false, true) => {
                 let tier = self.tier_of(provider)?;
                 (
-                    DEMOTED,
+                    Reason::Demoted,
                     format!("{consumer} has {tier} as standby: {}", self.why_standby()),
                 )
             }
@@ -47,7 +43,7 @@ impl Tiers {
         };
         Some(ObjectEvent {
             warning: false,
-            reason: reason.to_owned(),
+            reason: reason.into(),
             note,
         })
     }

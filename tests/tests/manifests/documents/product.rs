@@ -137,55 +137,6 @@ fn literal(text: &str) -> Option<&str> {
     Some(text.trim_start().strip_prefix('"')?.split_once('"')?.0)
 }
 
-/// The reasons of conditions that causeway writes.
-pub(super) fn condition_reasons() -> BTreeSet<String> {
-    let sources = sources();
-    let modules = sources
-        .values()
-        .filter_map(|text| text.split("pub mod reason {").nth(1));
-    let module = modules.flat_map(|text| text.split("\n}").next());
-    let mut reasons: BTreeSet<_> = module
-        .flat_map(|text| text.split("&str =").skip(1).filter_map(literal))
-        .map(str::to_owned)
-        .collect();
-    reasons.extend(
-        literals()
-            .into_iter()
-            .filter(|word| word.ends_with("Conflict") && has_humps(word)),
-    );
-    reasons
-}
-
-/// The reasons that only Events have.
-pub(super) fn event_reasons() -> BTreeSet<String> {
-    let sources = sources();
-    let after = sources
-        .values()
-        .flat_map(|text| text.split("reason: \"").skip(1));
-    let reasons = after.filter_map(|text| text.split_once("\".to_owned()"));
-    reasons
-        .map(|(reason, _)| reason.to_owned())
-        .filter(|reason| is_camel_case(reason))
-        .collect()
-}
-
-/// The states that `kubectl mcs explain` knows.
-pub(super) fn states() -> BTreeSet<String> {
-    let sources = sources();
-    let mut enums = sources
-        .values()
-        .filter_map(|text| text.split("enum Reason {").nth(1));
-    let body = enums.next().expect("explain has an enum of reasons");
-    let body = body.split("\n}").next().unwrap_or_default();
-    let variants = body
-        .lines()
-        .filter_map(|line| line.trim().strip_suffix(','));
-    variants
-        .filter(|word| is_camel_case(word))
-        .map(str::to_owned)
-        .collect()
-}
-
 /// All string literals of one word in CamelCase.
 pub(super) fn literals() -> BTreeSet<String> {
     let sources = sources();

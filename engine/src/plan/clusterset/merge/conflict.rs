@@ -8,12 +8,13 @@ use causeway::api::{bounds, labels};
 use super::export::Export;
 use super::shape::ImportPort;
 use crate::plan::capabilities::meant_by;
+use crate::reasons::Reason;
 
 /// Field on which the exports of a service disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// Reason as KEP-1645 words it.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// One sentence: the value that is used, its cluster, and the clusters with other values.
     pub message: String,
 }
@@ -37,7 +38,10 @@ pub fn conflict_text(conflicts: &[Conflict]) -> Option<(String, String)> {
     if conflicts.is_empty() {
         return None;
     }
-    let reasons: Vec<_> = conflicts.iter().map(|conflict| conflict.reason).collect();
+    let reasons: Vec<_> = conflicts
+        .iter()
+        .map(|conflict| conflict.reason.as_str())
+        .collect();
     let join = |most: usize| {
         let sentences = conflicts
             .iter()
@@ -67,8 +71,10 @@ pub(super) fn find(exports: &[Export<'_>], ports: &[ImportPort]) -> Vec<Conflict
         exports.internal_traffic_policy(),
         exports.traffic_distribution(),
         exports.ip_families(),
-        exports.words("LabelsConflict", "labels", |export| &export.exported.labels),
-        exports.words("AnnotationsConflict", "annotations", |export| {
+        exports.words(Reason::LabelsConflict, "labels", |export| {
+            &export.exported.labels
+        }),
+        exports.words(Reason::AnnotationsConflict, "annotations", |export| {
             &export.exported.annotations
         }),
         exports.preference(),
@@ -88,7 +94,7 @@ struct Exports<'e, 'a> {
 impl<'e, 'a> Exports<'e, 'a> {
     fn type_(&self) -> Option<Conflict> {
         let differs = |other: &Export<'_>| other.is_headless() != self.oldest.is_headless();
-        self.conflict("TypeConflict", "type", differs, |export| {
+        self.conflict(Reason::TypeConflict, "type", differs, |export| {
             match export.is_headless() {
                 true => HEADLESS,
                 false => CLUSTER_SET_IP,
@@ -115,15 +121,24 @@ impl<'e, 'a> Exports<'e, 'a> {
             true => String::new(),
             false => cut(&format!(", and adding {}", describe(added)), VALUE_MAX),
         };
-        self.conflict_and(&addition, "PortConflict", "ports", differs, |export| {
-            describe(&of(export))
-        })
+        self.conflict_and(
+            &addition,
+            Reason::PortConflict,
+            "ports",
+            differs,
+            |export| describe(&of(export)),
+        )
     }
 
     fn session_affinity(&self) -> Option<Conflict> {
         let of = |export: &Export<'_>| export.service().shape.session_affinity.clone();
         let differs = |other: &Export<'_>| of(other) != of(self.oldest);
-        self.conflict("SessionAffinityConflict", "sessionAffinity", differs, of)
+        self.conflict(
+            Reason::SessionAffinityConflict,
+            "sessionAffinity",
+            differs,
+            of,
+        )
     }
 
     /// Compares the seconds only if both exports have them: a missing affinity is another conflict.
@@ -139,7 +154,7 @@ impl<'e, 'a> Exports<'e, 'a> {
             seconds.map_or_else(String::new, |seconds| format!("{seconds} s"))
         };
         self.conflict(
-            "SessionAffinityConfigConflict",
+            Reason::SessionAffinityConfigConflict,
             "sessionAffinityConfig",
             differs,
             show,
@@ -153,7 +168,7 @@ impl<'e, 'a> Exports<'e, 'a> {
         };
         let differs = |other: &Export<'a>| of(other) != of(self.oldest);
         self.conflict(
-            "InternalTrafficPolicyConflict",
+            Reason::InternalTrafficPolicyConflict,
             "internalTrafficPolicy",
             differs,
             |export| of(export).to_owned(),
@@ -165,7 +180,7 @@ impl<'e, 'a> Exports<'e, 'a> {
         let meant = |export: &Export<'a>| of(export).map(meant_by);
         let differs = |other: &Export<'a>| meant(other) != meant(self.oldest);
         self.conflict(
-            "TrafficDistributionConflict",
+            Reason::TrafficDistributionConflict,
             "trafficDistribution",
             differs,
             |export| of(export).unwrap_or("no preference").to_owned(),
@@ -175,7 +190,7 @@ impl<'e, 'a> Exports<'e, 'a> {
     fn preference(&self) -> Option<Conflict> {
         let of = |export: &Export<'a>| export.failover().preference;
         let differs = |other: &Export<'a>| of(other) != of(self.oldest);
-        self.conflict("PreferConflict", labels::PREFER, differs, |export| {
+        self.conflict(Reason::PreferConflict, labels::PREFER, differs, |export| {
             let Some(preference) = of(export) else {
                 return "no preference".to_owned();
             };
@@ -190,7 +205,7 @@ impl<'e, 'a> Exports<'e, 'a> {
         let of = |export: &Export<'a>| export.export.failover.unreachable;
         let differs = |other: &Export<'a>| of(other) != of(self.oldest);
         self.conflict(
-            "UnreachableConflict",
+            Reason::UnreachableConflict,
             labels::UNREACHABLE,
             differs,
             |export| of(export).map_or_else(|| "nothing".to_owned(), |answer| answer.to_string()),
@@ -200,9 +215,12 @@ impl<'e, 'a> Exports<'e, 'a> {
     fn consumers(&self) -> Option<Conflict> {
         let of = |export: &Export<'a>| export.export.consumers;
         let differs = |other: &Export<'a>| of(other) != of(self.oldest);
-        self.conflict("ConsumersConflict", labels::CONSUMERS, differs, |export| {
-            of(export).to_string()
-        })
+        self.conflict(
+            Reason::ConsumersConflict,
+            labels::CONSUMERS,
+            differs,
+            |export| of(export).to_string(),
+        )
     }
 
     fn ip_families(&self) -> Option<Conflict> {
@@ -212,7 +230,7 @@ impl<'e, 'a> Exports<'e, 'a> {
             let other = of(other);
             own.len() != other.len() || own.iter().any(|family| !other.contains(family))
         };
-        self.conflict("IPFamilyConflict", "ipFamilies", differs, |export| {
+        self.conflict(Reason::IPFamilyConflict, "ipFamilies", differs, |export| {
             some_or(of(export).join(" and "), "no families")
         })
     }
@@ -221,7 +239,7 @@ impl<'e, 'a> Exports<'e, 'a> {
     /// share.
     fn words(
         &self,
-        reason: &'static str,
+        reason: Reason,
         what: &str,
         of: impl for<'x> Fn(&'x Export<'a>) -> &'x Words,
     ) -> Option<Conflict> {
@@ -244,7 +262,7 @@ impl<'e, 'a> Exports<'e, 'a> {
 
     fn conflict(
         &self,
-        reason: &'static str,
+        reason: Reason,
         what: &str,
         differs: impl Fn(&Export<'a>) -> bool,
         show: impl Fn(&Export<'a>) -> String,
@@ -255,7 +273,7 @@ impl<'e, 'a> Exports<'e, 'a> {
     fn conflict_and(
         &self,
         addition: &str,
-        reason: &'static str,
+        reason: Reason,
         what: &str,
         differs: impl Fn(&Export<'a>) -> bool,
         show: impl Fn(&Export<'a>) -> String,

@@ -5,8 +5,8 @@ mod picture;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use causeway::api::labels;
 use causeway::api::multicluster::Version;
-use causeway::api::{condition, labels};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ use crate::fixtures::objects::{Kind, NAMESPACE, Object, export, import, mcs, ser
 use crate::fixtures::{Environment, GRACE, env, key};
 use crate::model::served::{ImportFields, ServedImports};
 use crate::model::{Item, ObjectId, Operation, Write};
+use crate::reasons::Reason;
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 
@@ -549,7 +550,7 @@ fn age(object: &Value) -> [String; 2] {
         .as_array()
         .into_iter()
         .flatten();
-    let written = conditions.find(|one| one["reason"] == condition::reason::FIRST_SEEN);
+    let written = conditions.find(|one| one["reason"] == Reason::FirstSeen.as_str());
     let since = written.map(|one| one["lastTransitionTime"].to_string());
     [since.unwrap_or_else(|| created.clone()), created]
 }
