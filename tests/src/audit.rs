@@ -1,4 +1,4 @@
-//! Who wrote what: the audit log of an API server.
+//! Audit log of an API server: the writer of each write.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,13 +36,13 @@ pub struct AuditedWrite {
     pub name: String,
     /// For instance `system:serviceaccount:causeway-system:causeway-controller`.
     pub user: String,
-    /// What the client says that it is.
+    /// Name that the client reports.
     pub user_agent: String,
     /// The HTTP status of the answer.
     pub code: u16,
     /// Whether nothing was to be stored.
     pub dry_run: bool,
-    /// When the API server received the request, by the clock of this machine.
+    /// Time at which the API server received the request, by the clock of this machine.
     pub received: Timestamp,
 }
 

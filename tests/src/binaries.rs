@@ -17,13 +17,13 @@ const KUBERNETES: &str = "v1.36.3";
 
 /// A Go module, built once for each state of its sources.
 struct Module {
-    /// Where it is in the repository.
+    /// Its path in the repository.
     path: &'static str,
-    /// What its programs depend on, within it.
+    /// Files that its programs depend on, within it.
     sources: &'static [&'static str],
     /// The directory below Cargo's target directory that its programs are built into.
     name: &'static str,
-    /// What it is, for messages.
+    /// Its description, for messages.
     title: &'static str,
     packages: &'static [&'static str],
     /// Further names of the program that is called as the directory is.
@@ -52,7 +52,7 @@ const TESTBED: Module = Module {
     ],
 };
 
-/// Of its own, for few tests need it.
+/// Separate module, because few tests need it.
 const NODE: Module = Module {
     path: "tests/testbed/node",
     sources: &["main.go", "go.mod", "go.sum"],
@@ -62,7 +62,7 @@ const NODE: Module = Module {
     roles: &["kubelet", "kube-scheduler", "registry"],
 };
 
-/// Of its own, so that what it shares with the control plane moves neither.
+/// Separate module: its dependencies are not those of the control plane.
 const HELM: Module = Module {
     path: "tests/testbed/helm",
     sources: &["go.mod", "go.sum"],
@@ -72,7 +72,7 @@ const HELM: Module = Module {
     roles: &[],
 };
 
-/// Where the control plane's programs are.
+/// Directory of the control plane's programs.
 #[derive(Clone, Debug)]
 pub struct Testbed {
     directory: PathBuf,

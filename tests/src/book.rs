@@ -1,4 +1,4 @@
-//! What the book prints, for tests that do it.
+//! Sessions and files that the documents print, for tests that type them.
 
 use crate::paths::repository;
 

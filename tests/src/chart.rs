@@ -24,7 +24,7 @@ const PEM: &str = "-----BEGIN CERTIFICATE-----";
 /// A file of `manifests/`.
 struct Manifest {
     path: &'static str,
-    /// What it is, for who reads it.
+    /// Its description.
     about: &'static [&'static str],
     templates: &'static [&'static str],
     /// As `--set` takes them.
@@ -142,7 +142,7 @@ pub fn description() -> String {
     lines.collect()
 }
 
-/// What keeps Helm from the settings of the person who runs it.
+/// Returns variables that separate Helm from the settings of the user who runs it.
 pub fn environment() -> impl Iterator<Item = (&'static str, String)> {
     let home = paths::target().join("helm/home");
     let kinds = ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"];

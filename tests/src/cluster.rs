@@ -28,7 +28,7 @@ use crate::{kubeconfig, node, ports};
 
 pub(crate) use launch::{Plan, pod_cidr, service_cidr};
 
-/// What a cluster is for.
+/// Purpose of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Holds MultiClusterService, Service and Cluster objects; runs no workloads.
@@ -37,8 +37,8 @@ pub enum Role {
     Member,
 }
 
-/// How many start at one time. An API server gives up where its own first requests take it more than half a minute, which
-/// they do where thirty begin together on two cores.
+/// Limits concurrent starts. An API server exits if its own first requests take more than half a
+/// minute, as they do if thirty start together on two cores.
 static STARTS: Semaphore = Semaphore::const_new(4);
 
 /// A cluster that runs.
@@ -158,7 +158,7 @@ impl Cluster {
         &self.name
     }
 
-    /// What it is for.
+    /// Returns the purpose of the cluster.
     pub fn role(&self) -> Role {
         self.role
     }
@@ -176,7 +176,7 @@ impl Cluster {
         Client::try_from(config).expect("a client")
     }
 
-    /// What a client with all rights is made of, in whatever runtime.
+    /// Returns the configuration of a client with all rights, for any runtime.
     pub(crate) fn config(&self) -> Config {
         client_config(&self.url, &self.authority, &self.admin_token)
     }
@@ -217,7 +217,7 @@ impl Cluster {
         &self.authority
     }
 
-    /// What the administrator's kubeconfig holds.
+    /// Returns the content of the administrator's kubeconfig.
     pub(crate) fn admin_access(&self) -> Access<'_> {
         self.access(&self.admin_token)
     }
@@ -296,7 +296,7 @@ impl Cluster {
         self.ready().await;
     }
 
-    /// What its store holds now. Only for a cluster with a store of its own.
+    /// Returns a snapshot of its store. Only for a cluster with its own store.
     pub fn snapshot(&self) -> Snapshot {
         self.own_store().snapshot()
     }

@@ -7,7 +7,7 @@ use crate::kubectl::Command;
 use crate::reaper::{Process, Program};
 use crate::{http, ports};
 
-/// What CoreDNS may read.
+/// Rights of CoreDNS.
 const ROLE: &str = "apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: coredns}
@@ -127,7 +127,7 @@ impl Nameserver {
         &self.process
     }
 
-    /// What it answers for a name and a type.
+    /// Returns the answer to a query of that name and type.
     pub async fn dig(&self, cluster: &Cluster, name: &str, type_: &str) -> Answer {
         let server = ["@127.0.0.1".to_owned(), format!("-p{}", self.port)];
         let output = Command::new(cluster.reaper(), cluster.directory(), "dig")
@@ -144,12 +144,12 @@ fn question<'a>(name: &'a str, type_: &'a str) -> impl Iterator<Item = &'a str> 
     how.into_iter().chain([type_, name])
 }
 
-/// What a nameserver answered.
+/// Answer of a nameserver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// For instance NOERROR, NXDOMAIN or SERVFAIL.
     pub status: String,
-    /// What the records of the answer section say, sorted: addresses, or for SRV `priority weight port target`.
+    /// Records of the answer section, sorted: addresses, or for SRV `priority weight port target`.
     pub records: Vec<String>,
 }
 
@@ -188,8 +188,8 @@ impl Answer {
 }
 
 impl Cluster {
-    /// What the cluster's DNS answers for a name and a type, SRV say. Only where [`crate::network::dig`] says that there is a
-    /// `dig`, and in a fleet with packets or with a clusterset.
+    /// Returns the answer of the cluster's DNS to a query of that name and type, such as SRV.
+    /// Requires `dig` ([`crate::network::dig`]) and a fleet with packets or with a clusterset.
     pub async fn dig(&self, name: &str, type_: &str) -> Answer {
         match self.nameserver() {
             Some(nameserver) => nameserver.dig(self, name, type_).await,

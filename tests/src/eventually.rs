@@ -10,9 +10,9 @@ pub const SOON: Duration = Duration::from_secs(30);
 /// A deadline for the start of a program of the env.
 pub(crate) const START: Duration = Duration::from_secs(90);
 
-/// What a probe of [`eventually`] may answer: held, with a value, or not yet, with what was seen.
+/// Result of a probe of [`eventually`]: a value, or the observation that does not hold yet.
 pub trait Probed {
-    /// What is returned when it holds.
+    /// Value of a probe that holds.
     type Value;
     /// The value, or what was seen instead.
     fn held(self) -> Result<Self::Value, String>;

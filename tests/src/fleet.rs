@@ -39,7 +39,7 @@ pub struct Fleet {
 
 const HUB: &str = "hub";
 
-/// What a fleet is to be.
+/// Configuration of a fleet.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     members: Vec<String>,
@@ -218,7 +218,7 @@ impl Fleet {
         std::iter::once(&self.hub).chain(&self.members)
     }
 
-    /// What its real nodes pull from. Only in a fleet with real nodes.
+    /// Returns the registry of its real nodes. Only in a fleet with real nodes.
     pub fn registry(&self) -> &Registry {
         let registry = self.registry.as_ref();
         registry.expect("a fleet with real nodes has a registry")
@@ -253,7 +253,7 @@ impl Fleet {
         &self.directory
     }
 
-    /// What starts processes that end with the fleet.
+    /// Returns the reaper, whose processes end with the fleet.
     pub fn reaper(&self) -> &Arc<Reaper> {
         &self.reaper
     }

@@ -1,5 +1,5 @@
-//! How tools for GitOps see an object: Argo CD by the health checks in `manifests/argocd`, run by the Lua of Argo CD, and
-//! Flux by kstatus, which is the library itself.
+//! Health of an object for tools of GitOps: Argo CD by the health checks in `manifests/argocd`, run
+//! by the Lua of Argo CD, and Flux by the library kstatus.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -10,16 +10,16 @@ use serde_json::Value;
 use crate::causeway::manifest;
 use crate::{Cluster, binaries};
 
-/// What a tool says of an object.
+/// Health of an object, as a tool reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Health {
-    /// In one word.
+    /// Its state, as one word.
     pub status: String,
-    /// Why.
+    /// Its reason.
     pub message: String,
 }
 
-/// What Argo CD says, once it has the health checks.
+/// Returns the health that Argo CD reports with causeway's health checks.
 pub fn in_argo_cd(object: &Value) -> Health {
     let patch = std::fs::read_to_string(manifest("argocd/argocd-cm.patch.yaml"));
     let patch: Value = serde_saphyr::from_str(&patch.expect("the health checks")).expect("YAML");
@@ -31,7 +31,7 @@ pub fn in_argo_cd(object: &Value) -> Health {
     run(&["argocd", script.expect(&key)], object)
 }
 
-/// What kstatus says.
+/// Returns the status that kstatus reports.
 pub fn in_kstatus(object: &Value) -> Health {
     run(&["kstatus"], object)
 }

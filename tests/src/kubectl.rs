@@ -11,12 +11,12 @@ use crate::reaper::{Exit, Program, Reaper};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a command printed, and how it ended.
+/// Result of a command: its output and its exit.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The command, for messages.
     pub command: String,
-    /// How it ended.
+    /// Its exit.
     pub exit: Exit,
     /// Its standard output.
     pub stdout: String,

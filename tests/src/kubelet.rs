@@ -1,5 +1,5 @@
-//! What a scheduler and a kubelet would do, without containers: pods that a Deployment makes are put on the member's
-//! node, run, become ready, and end when they are deleted.
+//! Imitation of a scheduler and a kubelet, without containers: pods of a Deployment are assigned to
+//! the member's node, run, become ready, and end when they are deleted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl<'a> Kubelet<'a> {
         Ok(())
     }
 
-    /// What the pod needs now. Doing it again changes nothing.
+    /// Does the next step for a pod. Repeating it changes nothing.
     async fn attend(&mut self, pod: &Pod) -> Result<(), Error> {
         let uid = pod.uid().unwrap_or_default();
         let placed = pod
@@ -141,7 +141,7 @@ enum Error {
     Watch(#[from] watcher::Error),
 }
 
-/// What the pod answers requests with: the arguments of its container.
+/// Returns the pod's answer to requests: the arguments of its container.
 fn said_by(pod: &Pod) -> String {
     let container = pod.spec.iter().flat_map(|spec| &spec.containers).next();
     let args = container.and_then(|container| container.args.as_ref());

@@ -49,9 +49,9 @@ enum Answer {
 /// A span as it arrived. Ids are in lower-case hexadecimal, as in `traceparent`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedSpan {
-    /// Who sent it: `service.name`.
+    /// Its sender: `service.name`.
     pub service: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its trace.
     pub trace: String,
@@ -59,7 +59,7 @@ pub struct ReceivedSpan {
     pub id: String,
     /// The id of the span that it is within; empty for the first of a trace.
     pub parent: String,
-    /// When it began and ended, in nanoseconds since 1970.
+    /// Its begin and end, in nanoseconds since 1970.
     pub time: (u64, u64),
     /// Whether its status is an error.
     pub is_error: bool,
@@ -116,12 +116,12 @@ impl Collector {
         }
     }
 
-    /// What `--otlp-endpoint` is to say.
+    /// Returns the value of `--otlp-endpoint`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// How many connections there have been.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         lock(&self.kept).connections
     }

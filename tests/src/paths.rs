@@ -1,4 +1,4 @@
-//! Where things are, found at run time: nothing of the machine that compiled is remembered.
+//! Paths, found at run time: the programs contain no path of the machine that compiled them.
 
 use std::path::{Path, PathBuf};
 

@@ -142,7 +142,7 @@ impl Prometheus {
         found.alerts
     }
 
-    /// How many series a query has had since then, with a number among their values.
+    /// Returns the number of series of a query since that time, with a number among their values.
     pub async fn series(&self, query: &str, since: f64) -> usize {
         let found = self.range(query, since).await;
         let has_number = |series: &&Series| {
@@ -167,7 +167,7 @@ impl Prometheus {
         fired
     }
 
-    /// What its clock shows, in seconds of Unix time.
+    /// Returns the time of its clock, in seconds of Unix time.
     pub async fn time(&self) -> f64 {
         let time: Value = self.instant("time()").await;
         time["result"][0].as_f64().expect("a time")

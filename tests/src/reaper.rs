@@ -126,7 +126,7 @@ impl Program {
     }
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// It exited with this code.
@@ -167,7 +167,7 @@ enum What<'a> {
     Forget(u64),
 }
 
-/// What the reaper does when all programs have ended.
+/// Action of the reaper after the end of all programs.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undo {
@@ -375,7 +375,7 @@ impl Process {
         self.exit().is_none()
     }
 
-    /// How it ended, if it did.
+    /// Returns the end of the process, if it has ended.
     pub fn exit(&self) -> Option<Exit> {
         self.reaper.exit(self.current().0)
     }
@@ -435,7 +435,7 @@ impl Process {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = self.reaper.begin(&program);
     }
 
-    /// Where its output goes.
+    /// Returns the file of its output.
     pub fn log(&self) -> &Path {
         &self.program.stdout
     }

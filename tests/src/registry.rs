@@ -38,7 +38,7 @@ impl Registry {
         Self { address, process }
     }
 
-    /// Where it listens: what is pushed goes there.
+    /// Returns the address of the registry.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

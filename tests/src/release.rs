@@ -1,4 +1,5 @@
-//! Which version of causeway runs: that of the sources, or the one released before, built from its commit.
+//! Version of causeway that runs: that of the sources, or the previous release, built from its
+//! commit.
 
 use std::fs;
 use std::io;
@@ -75,11 +76,11 @@ pub enum NoBase {
          git fetch --unshallow"
     )]
     NotFetched {
-        /// Of the version before.
+        /// Previous version.
         version: String,
-        /// Of the version before.
+        /// Its commit.
         commit: String,
-        /// What git says.
+        /// Output of git.
         why: String,
     },
     /// git does not run.
@@ -234,7 +235,7 @@ impl Base {
     }
 }
 
-/// What is only needed to build again, some 2 GB: these sources never change.
+/// Removes the files that only another build needs, some 2 GB: these sources never change.
 fn remove_intermediate(programs: &Path) {
     for name in ["deps", "build", "examples", "incremental", ".fingerprint"] {
         let directory = programs.join(name);

@@ -1,4 +1,4 @@
-//! How many requests an API server answered, as its own metrics count them.
+//! Number of requests that an API server answered, by its own metrics.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const WRITES: [&str; 6] = [
     "DELETECOLLECTION",
 ];
 
-/// What is counted together.
+/// Kind of requests that are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
     /// POST, PUT, PATCH, APPLY (server-side), DELETE, DELETECOLLECTION, GET, LIST, WATCH, ...
@@ -64,7 +64,7 @@ impl RequestCounts {
         self.only(|kind| kind.resource != resource)
     }
 
-    /// How many requests these are together.
+    /// Returns the sum of all kinds.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }

@@ -1,4 +1,4 @@
-//! What somebody saw who sent requests all the time.
+//! Observations of a client that sent requests all the time.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The requests of one who sends them, and those that went wrong.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// How long each request took.
+    /// Duration of each request.
     pub took: Vec<Duration>,
     /// Requests that failed, and why.
     pub errors: Vec<String>,

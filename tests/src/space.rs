@@ -121,7 +121,7 @@ impl<'a> Space<'a> {
         addresses
     }
 
-    /// What a person needs who looks for the reason of a failure.
+    /// Describes the state of the namespace, for the reader of a failure.
     fn report(&self) -> String {
         let mut report = format!("---- the objects of namespace {}\n", self.name);
         for cluster in self.fleet.clusters() {

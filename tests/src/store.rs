@@ -18,7 +18,7 @@ pub(crate) struct Store {
     snapshots: AtomicU32,
 }
 
-/// What a store held at one moment.
+/// Content of a store at one moment.
 pub struct Snapshot(PathBuf);
 
 impl Store {

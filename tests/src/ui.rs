@@ -205,16 +205,16 @@ fn parse(event: &str) -> Option<(String, Value)> {
     Some((name.to_owned(), data))
 }
 
-/// What the page shows, kept up by its events.
+/// Content of the page, updated by its events.
 pub struct Page {
     events: Events,
-    /// What is said of the server.
+    /// State of the server.
     pub server: Value,
     /// The clusters, by name.
     pub clusters: BTreeMap<String, Value>,
     /// The services, by key.
     pub services: BTreeMap<String, Value>,
-    /// How many snapshots came.
+    /// Number of snapshots.
     pub snapshots: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Who leads: candidates for one Lease of a real API server.
+//! Leader election: candidates for one Lease of a real API server.
 
 #![allow(
     clippy::expect_used,

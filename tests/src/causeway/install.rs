@@ -1,4 +1,4 @@
-//! What a person does to install causeway on a hub and to join members.
+//! Steps of a user who installs causeway on a hub and joins members.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ impl Installation {
         Self::applied(fleet).await
     }
 
-    /// Where somebody applied the manifests already: takes the tokens of the accounts that they make.
+    /// Uses manifests that are applied already: reads the tokens of their accounts.
     pub async fn applied(fleet: &Fleet) -> Self {
         let hub = fleet.hub();
         for account in ["causeway-webhook", "causeway-controller"] {
@@ -334,7 +334,7 @@ fn serving(launch: Launch, address: IpAddr, tls: &Path) -> Launch {
     launch.arg(format!("--bind={bind}")).serving(&bind, tls)
 }
 
-/// How many requests the webhook answered.
+/// Returns the number of requests that the webhook answered.
 async fn requests(webhook: &Running) -> f64 {
     let metrics = webhook.metrics().await;
     metrics

@@ -20,7 +20,7 @@ pub struct Environment {
     pub controller: Running,
     /// Registered with the hub's API server.
     pub webhook: Running,
-    /// What is installed on the hub.
+    /// Objects that are installed on the hub.
     pub installation: Installation,
     /// The clusters.
     pub fleet: Fleet,

@@ -23,7 +23,8 @@ use crate::{Cluster, http};
 const NAME: &str = "causeway-webhook";
 const ENDED: Duration = Duration::from_secs(60);
 
-/// How long it takes until everybody knows that an endpoint is no longer ready, as in a large or busy cluster.
+/// Time until all proxies observe that an endpoint is no longer ready, as in a large or busy
+/// cluster.
 const LAG: Duration = Duration::from_secs(2);
 
 /// Webhooks that the hub's API server reaches through their Service: it sends new connections to those that were ready
@@ -133,7 +134,7 @@ impl Drop for Replica {
     }
 }
 
-/// How a kubelet asks whether a container is ready.
+/// Readiness probe of a kubelet.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     period: Duration,

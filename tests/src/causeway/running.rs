@@ -151,7 +151,7 @@ impl Running {
         http::get(&self.admin, path).await
     }
 
-    /// What `/metrics` says to who asks for OpenMetrics, as Prometheus does: with exemplars.
+    /// Returns `/metrics` as OpenMetrics, with exemplars, as Prometheus requests it.
     pub async fn openmetrics(&self) -> String {
         let accept = "application/openmetrics-text; version=1.0.0";
         let answer = http::get_accepting(&self.admin, "/metrics", accept).await;
@@ -160,7 +160,7 @@ impl Running {
         text
     }
 
-    /// What `/metrics` says.
+    /// Returns `/metrics`.
     pub async fn metrics(&self) -> Metrics {
         let (status, text) = self.get("/metrics").await.expect("an answer of /metrics");
         assert_eq!(status, 200, "{text}");

@@ -1,4 +1,4 @@
-//! How a cluster is started: its credentials and the flags of its programs.
+//! Start of a cluster: its credentials and the flags of its programs.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -24,11 +24,11 @@ const MEMBER_CONTROLLERS: &str = "deployment-controller,replicaset-controller,en
 const HUB_CONTROLLERS: &str = "namespace-controller,garbage-collector-controller,serviceaccount-controller,\
     serviceaccount-token-controller,clusterrole-aggregation-controller";
 
-/// What a cluster is started with.
+/// Inputs of a cluster's start.
 pub(crate) struct Plan {
     pub(crate) name: String,
     pub(crate) role: Role,
-    /// Of its API server, beside those that every one has.
+    /// Additional flags of its API server.
     pub(crate) flags: Vec<String>,
     /// Distinguishes the address ranges of the clusters of a fleet; below 60.
     pub(crate) number: u8,

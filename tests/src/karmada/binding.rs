@@ -1,4 +1,5 @@
-//! How a Service of the hub gets its Works: the detector, the scheduler, the binding controller, and its status.
+//! Works of a Service of the hub: the detector, the scheduler, the binding controller, and its
+//! status.
 //!
 //! | here | there |
 //! | --- | --- |
@@ -77,7 +78,8 @@ fn binding_of_work(work: &Work) -> Key {
     }
 }
 
-/// What a PropagationPolicy does for the Service that it selects (`pkg/detector`, ApplyPolicy and AddPPClaimMetadata).
+/// Applies a PropagationPolicy to the Service that it selects (`pkg/detector`, ApplyPolicy and
+/// AddPPClaimMetadata).
 pub(super) async fn propagate(
     plane: &Plane,
     service: &Key,

@@ -125,7 +125,8 @@ impl Karmada {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a PropagationPolicy does for a Service of the hub. Panics where a MultiClusterService claimed it: no policy propagates it then.
+    /// Applies a PropagationPolicy to a Service of the hub. Panics if a MultiClusterService claimed
+    /// it: no policy propagates it then.
     pub async fn propagate(
         &self,
         space: &Space<'_>,

@@ -45,7 +45,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 ";
 
-/// What Karmada keeps in one member (`pkg/apis/work/v1alpha1/work_types.go`).
+/// Objects that Karmada maintains in one member (`pkg/apis/work/v1alpha1/work_types.go`).
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "work.karmada.io",
@@ -74,7 +74,7 @@ pub struct Workload {
     pub manifests: Vec<Value>,
 }
 
-/// What became of a Work.
+/// Result of a Work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkStatus {
     /// Dispatching and Applied.
@@ -82,7 +82,7 @@ pub struct WorkStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// Where a resource of the hub goes (`pkg/apis/work/v1alpha2/binding_types.go`).
+/// Destination of a resource of the hub (`pkg/apis/work/v1alpha2/binding_types.go`).
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "work.karmada.io",
@@ -98,13 +98,13 @@ pub struct WorkStatus {
 pub struct ResourceBindingSpec {
     /// The resource.
     pub resource: ObjectReference,
-    /// Where it may go.
+    /// Permitted destinations.
     #[serde(default)]
     pub placement: Placement,
-    /// Where the scheduler put it.
+    /// Destinations that the scheduler chose.
     #[serde(default)]
     pub clusters: Vec<TargetCluster>,
-    /// What happens where a member has such an object that is not Karmada's.
+    /// Treatment of an object of another writer in a member.
     #[serde(default)]
     pub conflict_resolution: ConflictResolution,
 }
@@ -124,7 +124,7 @@ pub struct ObjectReference {
     pub resource_version: String,
 }
 
-/// Where a resource may go.
+/// Permitted destinations of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Placement {
@@ -149,7 +149,7 @@ pub struct TargetCluster {
     pub name: String,
 }
 
-/// What happens where a member has an object of that name that is not Karmada's.
+/// Treatment of an object of that name in a member that is not Karmada's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConflictResolution {
     /// It stays, and the Work is not applied. What a PropagationPolicy does by default.
@@ -159,7 +159,7 @@ pub enum ConflictResolution {
     Overwrite,
 }
 
-/// What became of a binding's Works.
+/// Result of a binding's Works.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingStatus {
@@ -171,7 +171,7 @@ pub struct BindingStatus {
     pub aggregated_status: Vec<ClusterResult>,
 }
 
-/// What became of the Work in one cluster.
+/// Result of the Work in one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "as Karmada names them")]
@@ -405,7 +405,7 @@ pub(super) fn set_condition(conditions: &mut Vec<Condition>, new: Condition) -> 
     changed
 }
 
-/// How objects of this kind are reached in a cluster.
+/// Returns the API of this kind of objects in a cluster.
 pub(super) fn api_of(client: &Client, object: &DynamicObject) -> Api<DynamicObject> {
     let types = object.types.clone().unwrap_or_default();
     let (group, version) = types

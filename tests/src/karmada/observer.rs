@@ -26,7 +26,7 @@ struct Seen {
     moments: Vec<Moment>,
     /// By cluster: UID and address of each Service that was there.
     services: BTreeMap<String, BTreeSet<(String, String)>>,
-    /// What must not be.
+    /// Forbidden deletions.
     deleted: Vec<String>,
     /// By cluster: the UIDs of the slices that Kubernetes keeps.
     own: BTreeMap<String, BTreeSet<String>>,
@@ -36,7 +36,7 @@ struct Seen {
 struct Moment {
     cluster: String,
     ready: BTreeSet<String>,
-    /// What brought it about.
+    /// Step that caused it.
     after: String,
 }
 
@@ -61,7 +61,7 @@ impl Observer {
         Self { seen, tasks }
     }
 
-    /// Until each of so many clusters was seen.
+    /// Waits until each of so many clusters was observed.
     pub async fn sees(&self, clusters: usize) {
         eventually("the observer sees", SOON, async || {
             let seen = self.seen.lock().expect("nobody panics with it");

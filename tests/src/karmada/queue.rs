@@ -1,4 +1,5 @@
-//! What stands for controller-runtime and client-go's informers: watches that tell old from new, and a queue of keys that are tried again.
+//! Imitation of controller-runtime and client-go's informers: watches with the old object of a
+//! change, and a queue of keys with retries.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -28,7 +29,7 @@ impl Key {
     }
 }
 
-/// Why a key is tried again.
+/// Reason for another try of a key.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error(transparent)]
@@ -105,7 +106,7 @@ impl Queue {
     }
 }
 
-/// What an informer tells its handlers.
+/// Event that an informer sends to its handlers.
 pub(super) enum Change<K> {
     Added(K),
     Updated(K, K),

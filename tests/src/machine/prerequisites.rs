@@ -1,4 +1,4 @@
-//! What real nodes need of the machine.
+//! Requirements of real nodes on the machine.
 
 use crate::network;
 

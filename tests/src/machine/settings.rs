@@ -11,10 +11,10 @@ use crate::cluster::Cluster;
 use crate::network::NodeNetwork;
 use crate::registry::{self, POD_IMAGE};
 
-/// Where Debian's containernetworking-plugins are.
+/// Directory of Debian's containernetworking-plugins.
 const PLUGINS: &str = "/usr/lib/cni";
 
-/// Where containerd of a node listens.
+/// Returns the socket of a node's containerd.
 pub(super) fn socket(directory: &Path) -> PathBuf {
     directory.join("containerd.sock")
 }

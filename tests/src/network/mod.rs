@@ -31,7 +31,7 @@ use crate::reaper::{Reaper, Undo, Undone};
 /// A fleet has fewer clusters than that.
 pub(crate) const CLUSTERS: u8 = 60;
 
-/// Where a node is in the network of its fleet.
+/// Place of a node in the network of its fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Site {
     /// The number of its cluster, below [`CLUSTERS`].

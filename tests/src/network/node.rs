@@ -15,7 +15,7 @@ use crate::reaper::{Process, Program, Reaper, Undo, Undone};
 /// The ports that every pod listens on.
 const POD_PORTS: [u16; 2] = [80, 8080];
 
-/// What a pod takes for its router; it is no address of anything.
+/// Router of the pods; no device has that address.
 const ROUTER: &str = "169.254.1.1";
 const ROUTER_MAC: &str = "02:00:00:00:00:01";
 
@@ -71,7 +71,7 @@ impl NodeNetwork {
         }
     }
 
-    /// Where it is.
+    /// Returns its place in the network.
     pub(crate) fn site(&self) -> &Site {
         &self.site
     }

@@ -1,4 +1,4 @@
-//! What real packets need of the machine.
+//! Requirements of real packets on the machine.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

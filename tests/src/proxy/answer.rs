@@ -1,4 +1,4 @@
-//! What a proxy answers: what the API server says, or something worse.
+//! Answers of a proxy: those of the API server, or faults.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which MultiClusterServices were asked for by their names, and how many at a time.
+//! MultiClusterServices that were requested by name, and the number of concurrent requests.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use http::{Method, Request};
 pub struct Lookup {
     /// Its name.
     pub name: String,
-    /// How many such requests were under way when it came, itself included.
+    /// Number of such requests that were under way on its arrival, including itself.
     pub under_way: usize,
 }
 

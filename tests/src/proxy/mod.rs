@@ -24,7 +24,7 @@ use self::answer::Upstream;
 pub use self::lookups::Lookup;
 use crate::cluster::Cluster;
 
-/// What the proxy does.
+/// Behaviour of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It forwards.
@@ -60,7 +60,8 @@ pub enum Fault {
     Kubernetes121,
     /// ServiceExports are said to have been made a quarter of a century ago.
     Backdates,
-    /// What is asked about these kinds of objects, by their plurals, is answered when this is over.
+    /// Requests about these kinds of objects, by their plurals, are answered after the end of the
+    /// fault.
     Withholds(&'static [&'static str]),
 }
 
@@ -118,7 +119,7 @@ impl Proxy {
         }
     }
 
-    /// Where it is, as an API server.
+    /// Returns its URL, as that of an API server.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }

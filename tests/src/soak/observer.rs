@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use crate::Cluster;
 use crate::soak::snapshot::{Key, Snapshot, is_copy, key, label};
 
-/// What was seen of an endpoint in a consumer that is not to be while nothing was changed about its service.
+/// Forbidden observation of an endpoint in a consumer, of a service that nobody changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sight {
     /// The consumer.
@@ -55,7 +55,7 @@ impl Observer {
         }
     }
 
-    /// What was noted since the last time.
+    /// Returns the observations since the last call.
     pub fn noted(&self) -> Vec<Sight> {
         assert!(!self.task.is_finished(), "a observer has left");
         std::mem::take(&mut lock(&self.seen).sights)

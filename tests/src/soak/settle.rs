@@ -1,4 +1,4 @@
-//! How a round ends: every cluster holds exactly what it should.
+//! End of a round: every cluster holds exactly the desired objects.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What the API servers hold now: the objects from which the oracle says what should be, and those that causeway made.
+//! Objects of the API servers at one time: the inputs of the oracle, and causeway's objects.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -30,7 +30,7 @@ pub(super) struct Snapshot {
     pub(super) members: BTreeMap<String, Member>,
 }
 
-/// What one member holds.
+/// Objects of one member.
 pub(super) struct Member {
     pub(super) namespaces: Vec<String>,
     pub(super) services: BTreeMap<Key, Service>,

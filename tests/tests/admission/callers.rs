@@ -13,7 +13,7 @@ use crate::hub::{Hub, holds, mcs};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Where the page keeps the API server's files.
+/// Directory of the API server's files, as the page names it.
 const DIRECTORY: &str = "/etc/kubernetes/admission";
 
 /// The YAML of the page that begins so, for another directory and every webhook.

@@ -8,7 +8,7 @@ use crate::hub::{Shop, holds, hub, mcs};
 
 const NAMESPACE: &str = "old";
 
-/// What no rule of today would let in.
+/// Returns an object that the current rules refuse.
 fn wrong() -> Value {
     json!({
         "ports": [{"name": "Old", "port": 0}, {"name": "http", "port": 80}, {"name": "http", "port": 81}],

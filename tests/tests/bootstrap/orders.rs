@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{documents, mcs};
 
-/// What `kubectl apply -f manifests/crds/hub -f manifests/hub` applies.
+/// Files that `kubectl apply -f manifests/crds/hub -f manifests/hub` applies.
 const DEFINITIONS: [&str; 2] = [
     "crds/hub/clusters.cluster.karmada.io.yaml",
     "crds/hub/multiclusterservices.networking.karmada.io.yaml",
@@ -53,7 +53,7 @@ async fn applied(cluster: &Cluster, directory: &Path) -> usize {
     panic!("not accepted in the end: {directory}");
 }
 
-/// In an order of the moment.
+/// Returns the documents in a random order.
 fn shuffled(mut documents: Vec<Value>) -> Vec<Value> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let mut random = since.expect("a clock after 1970").as_nanos() as u64 | 1;

@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 /// Takes connections on the loopback and passes them on, while it is not cut.
 pub(crate) struct Relay {
     address: SocketAddr,
-    /// How often it was cut and fixed: odd while it is cut.
+    /// Number of cuts and repairs: odd while it is cut.
     turns: watch::Sender<u64>,
     task: AbortHandle,
 }

@@ -1,4 +1,4 @@
-//! What a webhook waits for, and that it says so.
+//! Conditions that a webhook waits for, and its reports about them.
 
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::causeway::replicas::register_by_service;

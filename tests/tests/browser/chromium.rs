@@ -1,14 +1,14 @@
-//! What the browser tests need of the machine: node, Chromium, and the packages of `cli/ui`.
+//! Requirements of the browser tests on the machine: node, Chromium, and the packages of `cli/ui`.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use causeway_tests::repository;
 
-/// What Chromium is called; Debian's name first.
+/// Names of Chromium; Debian's name first.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Where the page and its tests are.
+/// Returns the directory of the page and its tests.
 pub(crate) fn directory() -> PathBuf {
     repository().join("cli/ui")
 }
@@ -22,7 +22,7 @@ pub(crate) fn is_there() -> bool {
     missing.is_none()
 }
 
-/// What is missing first, and how to get it.
+/// Returns the first missing requirement, with the remedy.
 fn missing() -> Option<String> {
     if !has(&["node"]) {
         return Some("node is missing; on Debian: apt-get install nodejs npm".to_owned());

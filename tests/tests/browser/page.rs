@@ -1,4 +1,5 @@
-//! What the page promises whatever it shows: against made-up data, from a server that speaks as `kubectl mcs ui` does.
+//! Promises of the page for any content: made-up data, from a server that speaks as `kubectl mcs
+//! ui`.
 
 use std::process::Stdio;
 use std::time::Duration;

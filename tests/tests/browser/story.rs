@@ -12,7 +12,8 @@ use kube::api::DeleteParams;
 use crate::chromium;
 use crate::watcher::{Wanted, Watcher};
 
-/// How long a change may take to the page on a busy machine; on an idle one it is well under a second.
+/// Maximum time of a change to the page on a busy machine; on an idle machine it is well under a
+/// second.
 const LATE: Duration = Duration::from_secs(60);
 
 /// A provider that can be cut off, and a consumer.
@@ -41,7 +42,7 @@ impl Environment {
     }
 }
 
-/// What is to be on the page.
+/// Returns the expected content of the page.
 fn says<'a>(hash: &'a str, selector: &'a str, text: &'a str, picture: &'a str) -> Wanted<'a> {
     Wanted {
         hash,

@@ -14,17 +14,17 @@ use crate::chromium;
 /// The longest that a page takes to open, or to say what it should, beside other programs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What is looked for on the page.
+/// Expected content of the page.
 pub(crate) struct Wanted<'a> {
     /// The place of the page.
     pub hash: &'a str,
     /// Within which element.
     pub selector: &'a str,
-    /// Which text.
+    /// Its text.
     pub text: &'a str,
     /// Whether it is to go instead.
     pub absent: bool,
-    /// What a picture of it is called.
+    /// Name of its picture.
     pub picture: &'a str,
 }
 

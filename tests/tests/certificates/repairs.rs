@@ -58,10 +58,10 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// What it is, what it is called when it is fixed, and how it is done.
+/// Description, reason of the repair, and the damage.
 type Mischief = (&'static str, &'static str, Box<dyn Fn(&mut Data)>);
 
-/// What somebody may do to the Secret.
+/// Lists possible damages of the Secret.
 fn mischief() -> Vec<Mischief> {
     let spoilt = |key: &'static str| {
         move |data: &mut Data| {

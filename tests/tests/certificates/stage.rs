@@ -135,7 +135,7 @@ impl Stage {
         Stored::read(Secrets::split(&gather(data), false))
     }
 
-    /// What the configurations hold: the mutating one's first.
+    /// Returns the bundles of the configurations: the mutating one's first.
     pub(crate) async fn bundles(&self) -> Vec<Bundle> {
         let client = self.hub().client();
         let mutating = Api::<MutatingWebhookConfiguration>::all(client.clone());
@@ -254,13 +254,13 @@ pub(crate) fn issuer(stored: &Stored) -> Trusted {
     leaf.expect("a good leaf").issuer.clone()
 }
 
-/// What a webhook counted.
+/// Returns a counter of a webhook.
 pub(crate) async fn count(webhook: &Running, metric: &str, labels: &[(&str, &str)]) -> f64 {
     let metrics = webhook.metrics().await;
     metrics.get(metric, labels).unwrap_or_default()
 }
 
-/// How often these put right what was wrong for that reason.
+/// Returns the number of repairs of these webhooks for that reason.
 pub(crate) async fn repairs(webhooks: &[Running], reason: &str) -> f64 {
     let mut all = 0.0;
     for webhook in webhooks {
@@ -274,7 +274,7 @@ pub(crate) async fn repairs(webhooks: &[Running], reason: &str) -> f64 {
     all
 }
 
-/// How often these took up another leaf.
+/// Returns the number of leaves that these webhooks loaded.
 pub(crate) async fn rotations(webhook: &Running) -> f64 {
     count(webhook, "causeway_certificate_rotations_total", &[]).await
 }

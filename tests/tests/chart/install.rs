@@ -83,7 +83,7 @@ const OTHERS: [&str; 10] = [
     "--help",
 ];
 
-/// What `kubectl mcs install` would apply.
+/// Returns the objects that `kubectl mcs install` applies.
 fn installed<'a>(options: impl Iterator<Item = &'a str>) -> BTreeMap<String, Value> {
     let output = Command::new(binaries::causeway("kubectl-mcs"))
         .args(["install", "--dry-run=client"])
@@ -95,7 +95,7 @@ fn installed<'a>(options: impl Iterator<Item = &'a str>) -> BTreeMap<String, Val
     objects(&String::from_utf8(output.stdout).expect("YAML"))
 }
 
-/// What Helm alone needs on the definitions, that they stay, is not compared.
+/// Removes the annotation by which Helm retains the definitions.
 fn without_policy(mut objects: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     for (title, object) in &mut objects {
         if let Some(metadata) = object["metadata"].as_object_mut()

@@ -35,7 +35,8 @@ fn objects(documents: &str) -> BTreeMap<String, Value> {
     named.collect()
 }
 
-/// What the chart renders with these values, given as `--set` takes them, without the objects of `helm test`.
+/// Returns the chart's objects for these values, in the form of `--set`, without those of `helm
+/// test`.
 fn rendered(values: &[&str]) -> BTreeMap<String, Value> {
     let values = values.iter().map(|value| format!("--set={value}"));
     let args = values.chain(["--no-hooks".to_owned()]);

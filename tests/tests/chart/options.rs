@@ -1,4 +1,4 @@
-//! What the chart has beyond `kubectl mcs install`.
+//! Options of the chart beyond `kubectl mcs install`.
 
 use causeway_tests::repository;
 use serde_json::{Value, json};

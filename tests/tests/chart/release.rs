@@ -33,7 +33,7 @@ async fn mcs(fleet: &Fleet, line: &str) -> Output {
         .await
 }
 
-/// What a command printed has these words, parted by bars.
+/// Asserts that the output of a command has these words, separated by bars.
 fn says(text: &str, words: &str) {
     for words in words.split('|').map(str::trim) {
         assert!(text.contains(words), "nothing of {words:?}:\n{text}");

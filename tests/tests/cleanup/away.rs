@@ -1,4 +1,4 @@
-//! What is deleted while a member is away.
+//! Deletions while a member is away.
 
 use causeway_tests::{Fault, service, service_export};
 

@@ -1,10 +1,10 @@
-//! What belongs to another hub, or to a person by now.
+//! Objects of another hub, or of a user.
 
 use causeway_tests::{Cluster, Space, eventually};
 
 use super::{LONG, back, end, env, expose, is_clean, kubectl, mcs_says, reaches, says};
 
-/// What a controller of another hub wrote for `foo` of the same namespace, from the same provider.
+/// Returns objects of another hub's controller for `foo` of the same namespace and provider.
 fn of_another_hub(space: &Space<'_>) -> String {
     let meta = |name: &str, labels: &str| {
         format!(

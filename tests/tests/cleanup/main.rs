@@ -184,7 +184,7 @@ async fn end<const N: usize>(space: &Space<'_>, names: [&str; N]) {
     space.fleet().hub().kubectl(delete).await.ok();
 }
 
-/// What causeway wrote into a namespace of a member, by kind and name.
+/// Lists causeway's objects in a namespace of a member, by kind and name.
 async fn written(space: &Space<'_>, member: &str) -> Vec<String> {
     let kinds = "services,endpointslices,serviceexports,serviceimports";
     let own = "--selector=app.kubernetes.io/managed-by=causeway,endpointslice.kubernetes.io/managed-by!=endpointslice-controller.k8s.io";

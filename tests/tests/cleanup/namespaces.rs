@@ -8,7 +8,7 @@ use causeway_tests::{Cluster, Space, eventually, service, service_export};
 
 use super::{LONG, back, end, env, expose, holds, is_clean, kubectl, mcs_says, reaches, written};
 
-/// How long nothing is to be written.
+/// Time without any write.
 const REST: Duration = Duration::from_secs(3);
 
 /// Deletes the namespace of a test in a cluster in which something holds it.

@@ -1,4 +1,4 @@
-//! What is deleted while nobody is there to see it.
+//! Deletions that no process observes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{
     reaches, written,
 };
 
-/// How long nothing is to go that is not known to be wanted no more.
+/// Time during which nothing is deleted without confirmation.
 const UNCONFIRMED: Duration = Duration::from_secs(4);
 
 const NO_FINALIZERS: &str = r#"{"metadata":{"finalizers":null}}"#;
@@ -120,7 +120,7 @@ async fn exposed_and_exported(space: &Space<'_>, env: &Environment) -> String {
     stays
 }
 
-/// What a person deletes while no controller runs, and what an earlier one left.
+/// Deletes objects as a user while no controller runs, and creates leftovers of an earlier one.
 async fn delete_all(space: &Space<'_>, env: &Environment) {
     kubectl(
         space,

@@ -52,7 +52,7 @@ impl Environment {
         api.get("foo").await.expect("it").finalizers().to_vec()
     }
 
-    /// What is the provider's own, or came into a consumer from elsewhere.
+    /// Lists the provider's own slices, and those in a consumer from other clusters.
     async fn slices(&self, space: &Space<'_>, member: &str) -> Vec<EndpointSlice> {
         let mut slices = space.slices(self.fleet.member(member), "foo").await;
         slices.retain(|slice| member == "a" || karmada::is_from_elsewhere(slice));

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::pods::Pods;
 use crate::{ends, join_all, reader};
 
-/// In every secret of this test, and in nothing else.
+/// Text in every secret of this test, and nowhere else.
 const CANARY: &str = "c4narysings";
 const JWT: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJzdWIiOiJjNG5hcnlzaW5ncyJ9.c2lnbmF0dXJl";
 
@@ -73,7 +73,7 @@ async fn unready(hub: &Cluster, installation: &Installation, space: &Space<'_>) 
     .await;
 }
 
-/// Where a canary can be read, also in base64.
+/// Lists the places of a canary, also in base64.
 fn leaks(files: &BTreeMap<String, String>, secrets: &[String]) -> Vec<String> {
     let hides =
         |text: &str| text.contains(CANARY) || secrets.iter().any(|secret| text.contains(secret));
@@ -250,7 +250,7 @@ async fn a_list_that_is_cut_is_named(
     ends(&report, 3, &said);
 }
 
-/// What somebody needs who looks for the cause: words of each file.
+/// Words that each file must have for an analysis.
 const NEEDED: [(&str, &str); 23] = [
     ("versions.txt", "kubectl-mcs: v | hub: v1"),
     (

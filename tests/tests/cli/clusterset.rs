@@ -1,4 +1,4 @@
-//! What `kubectl mcs status` shows of exports and imports, on a fleet of its own.
+//! Exports and imports in `kubectl mcs status`, on a separate fleet.
 
 use causeway_tests::kubectl::Output;
 use causeway_tests::{

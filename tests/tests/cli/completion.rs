@@ -20,7 +20,7 @@ fn path(fleet: &Fleet) -> PathBuf {
     directory
 }
 
-/// What a shell gets from kubectl for this line: candidates, and the directive.
+/// Returns kubectl's completion of this line: candidates, and the directive.
 async fn completed(fleet: &Fleet, words: &[&str]) -> Vec<String> {
     let kubectl = Testbed::get().program("kubectl");
     let path = fleet.directory().join("path").display().to_string();

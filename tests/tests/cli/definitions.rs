@@ -6,7 +6,7 @@ use crate::{Environment, ends, env, join};
 
 const DEFINITION: &str = "crd/serviceexports.multicluster.x-k8s.io";
 
-/// What Karmada installs: v1alpha1 alone, with nothing of causeway's.
+/// Returns the definitions that Karmada installs: v1alpha1 only, without causeway's fields.
 fn of_karmada(kind: &str) -> String {
     let lower = kind.to_lowercase();
     format!(

@@ -1,4 +1,5 @@
-//! What `kubectl mcs diff` says is what `kubectl apply` then does, in the hub and in every member.
+//! Comparison of `kubectl mcs diff` with the effect of `kubectl apply`, on the hub and in every
+//! member.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +55,7 @@ impl Environment {
         self.installation.kubectl_mcs(args).await
     }
 
-    /// What it says of a member, for programs.
+    /// Returns the report about a member, as JSON.
     async fn changes(&self, space: &Space<'_>, spec: &Value, member: &str) -> Changes {
         let output = self.diff(space, spec, &["-o", "json"]).await;
         ends(&output, 1, "");
@@ -97,7 +98,7 @@ fn mcs(space: &Space<'_>, spec: &Value) -> String {
     object.to_string()
 }
 
-/// What a report says of a member.
+/// Report about a member.
 #[derive(Debug, PartialEq)]
 struct Changes {
     /// The objects, as `created EndpointSlice a-foo-1`.

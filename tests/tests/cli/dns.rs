@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{ends, join};
 
-/// What every distribution brings of CoreDNS, but for its pods: nothing runs them here.
+/// CoreDNS's objects in every distribution, without pods: none run here.
 const COREDNS: &str = "apiVersion: v1
 kind: ServiceAccount
 metadata: {name: coredns, namespace: kube-system}

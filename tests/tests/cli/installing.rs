@@ -49,14 +49,14 @@ async fn at_a_terminal(fleet: &Fleet, hub: &Cluster, line: &str, answer: &str) -
         .await
 }
 
-/// What a command said of each object, the object's kind first.
+/// Returns the lines of a command about each object, with the object's kind first.
 fn said<'a>(output: &'a Output, word: &str) -> Vec<&'a str> {
     let lines = output.stdout.lines();
     let objects = lines.filter_map(|line| line.strip_prefix("hub: ")?.strip_suffix(word));
     objects.map(str::trim_end).collect()
 }
 
-/// What `kubectl mcs install` makes.
+/// Number of objects that `kubectl mcs install` creates.
 const OBJECTS: usize = 37;
 
 #[tokio::test]

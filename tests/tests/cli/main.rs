@@ -107,7 +107,7 @@ async fn reader(hub: &Cluster, namespace: &str) -> String {
     kubeconfig.display().to_string()
 }
 
-/// How a command ended, and what it said: each of these texts, parted by `|` or by lines.
+/// Asserts the exit code and the texts of a command, separated by `|` or by lines.
 #[track_caller]
 fn ends(output: &Output, code: i32, said: &str) {
     let text = format!("{}{}", output.stdout, output.stderr);

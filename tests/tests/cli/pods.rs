@@ -107,7 +107,7 @@ impl<'a> Pods<'a> {
         patched.expect("a pod");
     }
 
-    /// What the container of a pod logged; `previous` is of the one before.
+    /// Sets the log of a pod's container; `previous` is that of the previous container.
     pub(crate) fn log(&self, pod: &str, component: &str, previous: bool, text: &str) {
         let key = key(pod, component, previous);
         let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);

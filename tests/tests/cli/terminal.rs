@@ -1,4 +1,4 @@
-//! What a person sees on a terminal: colours, lines that fit, and how far a command is.
+//! Output on a terminal: colours, lines that fit, and progress.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn lines(output: &Output) -> Vec<String> {
     seen.map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// What `kubectl mcs status` of this namespace prints on a terminal of 100 columns.
+/// Output of `kubectl mcs status` of this namespace on a terminal of 100 columns.
 struct Status<'a> {
     fleet: &'a Fleet,
     namespace: &'a str,
@@ -63,7 +63,7 @@ impl Status<'_> {
         }
     }
 
-    /// How far it is may be shown on stderr, and is not looked at here.
+    /// Checks colours; the progress on stderr is not checked here.
     async fn has_no_colours_where_nobody_wants_them(&self) {
         for (environment, more) in [
             (&["NO_COLOR=1"][..], "2>/dev/null"),

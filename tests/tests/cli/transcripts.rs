@@ -7,7 +7,7 @@ use causeway_tests::book::blocks;
 use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::{Fleet, Installation, Running, SOON, Space, eventually, service};
 
-/// What is typed, and what the book says that comes of it.
+/// Command, and the output that the document prints.
 struct Step {
     command: String,
     answer: String,
@@ -67,7 +67,7 @@ impl Terminal {
         self.type_session(page, &session).await;
     }
 
-    /// What only reads is typed until its answer is the printed one.
+    /// Types a session; reading commands are repeated until their output is the printed one.
     async fn type_session(&self, page: &str, session: &[Step]) {
         for step in session {
             let what = format!("{page}: {}\n{}", step.command, step.answer);

@@ -141,7 +141,7 @@ fn bears(import: &ServiceImport, key: &str) -> (Option<String>, Option<String>) 
 }
 
 #[tokio::test]
-async fn labels_are_exported_where_the_export_says_so_and_are_the_oldest_s() {
+async fn exported_labels_are_those_of_the_oldest_export() {
     let stage = Stage::on_three().await;
     let older = service_export("foo").label("team", "blue");
     let younger = service_export("foo")
@@ -166,7 +166,7 @@ async fn labels_are_exported_where_the_export_says_so_and_are_the_oldest_s() {
 }
 
 #[tokio::test]
-async fn annotations_are_exported_where_the_export_says_so_and_are_the_oldest_s() {
+async fn exported_annotations_are_those_of_the_oldest_export() {
     let stage = Stage::on_three().await;
     let older = service_export("foo").annotation("example.org/owner", "blue");
     let younger = service_export("foo").annotation("example.org/owner", "red");
@@ -180,7 +180,7 @@ async fn annotations_are_exported_where_the_export_says_so_and_are_the_oldest_s(
 }
 
 #[tokio::test]
-async fn labels_and_annotations_of_the_service_and_of_the_export_itself_stay_at_home() {
+async fn metadata_of_service_and_export_objects_is_not_exported() {
     let stage = Stage::on_three().await;
     let mut exported = foo().annotation("example.org/note", "home").object();
     exported.metadata.labels = Some([("note".to_owned(), "home".to_owned())].into());

@@ -42,7 +42,7 @@ async fn clean_of_imports(stage: &Stage, member: &str) {
 }
 
 #[tokio::test]
-async fn a_cluster_whose_definitions_go_neither_imports_nor_exports_until_it_has_others() {
+async fn cluster_without_definitions_neither_imports_nor_exports() {
     let stage = Stage::alone().await;
     let pod = stage.exporter("member1").await;
     stage.reaches("member2", &[pod.ip()]).await;

@@ -1,4 +1,4 @@
-//! What becomes of a ServiceExport, and what it says of itself.
+//! Effects and conditions of a ServiceExport.
 
 use std::time::Duration;
 
@@ -146,7 +146,7 @@ async fn an_external_name_service_is_refused(stage: Stage) {
 }
 
 #[tokio::test]
-async fn node_port_and_load_balancer_services_are_imported_by_a_clusterset_ip() {
+async fn node_port_and_load_balancer_become_a_clusterset_ip() {
     let stage = Stage::on_three().await;
     let pod = stage.pod("member1").await;
     for (type_, name) in [("NodePort", "node"), ("LoadBalancer", "balanced")] {
@@ -210,7 +210,7 @@ async fn nothing_is_exported_from_the_namespaces_of_the_system() {
 }
 
 #[tokio::test]
-async fn an_exported_label_takes_no_import_out_of_the_controller_s_hands() {
+async fn exported_label_never_changes_the_owner_of_an_import() {
     let stage = Stage::on_three().await;
     stage.service("member1").await;
     let export = service_export("foo")

@@ -162,8 +162,7 @@ async fn serves(stage: &Stage, member: &str, names: &[Option<&str>]) {
 }
 
 #[tokio::test]
-async fn an_import_that_is_applied_on_the_server_s_side_is_theirs_and_says_where_its_name_does_not_lead()
- {
+async fn applied_import_changes_owner_and_reports_an_unresolved_name() {
     let stage = Stage::on_three().await;
     let pod = stage.exporter("member1").await;
     stage.reaches("member2", &[pod.ip()]).await;
@@ -272,7 +271,7 @@ async fn what_a_person_asks_of_an_import_shapes_its_service() {
 }
 
 #[tokio::test]
-async fn what_causeway_said_of_an_import_goes_when_a_person_replaces_it() {
+async fn import_status_is_cleared_when_a_user_replaces_it() {
     let stage = Stage::on_three().await;
     stage.apply("member1", SERVICE).await;
     stage.apply("member1", EXPORT).await;

@@ -1,4 +1,4 @@
-//! What a ServiceImport is, and the Service that stands for it.
+//! ServiceImports, and their derived Services.
 
 use std::time::Duration;
 
@@ -220,7 +220,7 @@ async fn a_cluster_without_the_namespace_imports_when_it_has_it() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_loses_the_namespace_is_no_problem_for_the_others() {
+async fn cluster_that_loses_the_namespace_affects_no_other() {
     let stage = Stage::on_three().await;
     let pod = stage.exporter("member1").await;
     stage.reaches("member3", &[pod.ip()]).await;

@@ -52,7 +52,7 @@ fn seed() -> u64 {
     })
 }
 
-/// What one member holds of imports, without what API servers make up.
+/// Import's objects of one member, without values of the API servers.
 #[derive(Debug, Default, PartialEq)]
 struct Held {
     /// By name: the clusters that it comes from, and the numbers of its ports.
@@ -61,11 +61,11 @@ struct Held {
     derived: BTreeMap<String, Vec<i32>>,
     /// Service, source, addresses and ports of each.
     slices: BTreeSet<(String, String, Vec<String>, Vec<i32>)>,
-    /// How many slices there are, for two may be alike.
+    /// Number of slices: two may be equal.
     count: usize,
 }
 
-/// Who exports what, and with which pods.
+/// Exporters, with their pods.
 struct Environment {
     stage: Stage,
     exported: BTreeSet<(&'static str, &'static str)>,
@@ -108,7 +108,7 @@ impl Environment {
         }
     }
 
-    /// What every member should hold.
+    /// Returns the desired objects of every member.
     fn wanted(&self) -> Held {
         let mut held = Held::default();
         for name in NAMES {
@@ -205,8 +205,7 @@ fn sorted(mut numbers: Vec<i32>) -> Vec<i32> {
 }
 
 #[tokio::test]
-async fn exports_that_come_and_go_while_the_controller_is_killed_leave_what_the_last_of_them_ask_for()
- {
+async fn churn_of_exports_under_kills_ends_in_the_desired_state() {
     let mut env = Environment::new(Stage::alone().await).await;
     let seed = seed();
     eprintln!("CAUSEWAY_SEED={seed}");

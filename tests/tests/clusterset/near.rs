@@ -1,4 +1,4 @@
-//! What annotations of a ServiceExport ask for: who imports the service, and which of its providers are used first.
+//! Annotations of a ServiceExport: its consumers, and the order of its providers.
 
 use causeway::api::labels;
 use causeway_tests::{SOON, eventually};
@@ -14,7 +14,7 @@ async fn annotate(stage: &Stage, member: &str, annotation: &str, value: &str) {
 }
 
 #[tokio::test]
-async fn an_export_names_who_imports_it_and_whoever_is_taken_off_loses_the_import() {
+async fn cluster_removed_from_the_consumers_loses_the_import() {
     let stage = Stage::on_three().await;
     let pod = stage.exporter("member1").await;
     for member in stage.members() {
@@ -42,7 +42,7 @@ async fn an_export_names_who_imports_it_and_whoever_is_taken_off_loses_the_impor
 }
 
 #[tokio::test]
-async fn an_export_says_which_providers_are_used_first_and_the_next_tier_is_promoted() {
+async fn preference_of_an_export_promotes_the_next_tier() {
     let stage = Stage::on_three().await;
     let near = stage.exporter("member1").await;
     annotate(&stage, "member1", labels::PREFER, "cluster/member1,any").await;

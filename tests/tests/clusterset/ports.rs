@@ -162,7 +162,7 @@ fn port(name: &str, number: i32, protocol: &str, application: Option<&str>) -> S
 }
 
 #[tokio::test]
-async fn ports_of_other_protocols_are_imported_with_their_application_protocol() {
+async fn ports_keep_protocol_and_application_protocol_when_imported() {
     let stage = Stage::on_three().await;
     let all = vec![
         port("dns", 53, "UDP", None),

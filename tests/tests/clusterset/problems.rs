@@ -105,7 +105,7 @@ async fn a_service_whose_address_somebody_took_meanwhile_gets_another() {
 }
 
 #[tokio::test]
-async fn an_exporter_that_is_away_counts_with_what_it_last_said_and_catches_up_when_it_is_back() {
+async fn unreachable_exporter_counts_with_its_last_state() {
     let stage = Stage::alone().await;
     let older = service("foo").port("http", 80).port("metrics", 9090);
     older.create(stage.member("member1"), &stage.space).await;
@@ -160,7 +160,7 @@ async fn an_exporter_that_is_away_counts_with_what_it_last_said_and_catches_up_w
         .await;
 }
 
-/// What member2 imports when it exports a third port.
+/// Returns the import of member2 when it exports a third port.
 async fn with_a_port_more(stage: &Stage) -> ServiceImportSpec {
     let add =
         r#"[{"op": "add", "path": "/spec/ports/-", "value": {"name": "admin", "port": 7070}}]"#;
@@ -218,7 +218,7 @@ async fn gone_is_forgotten(stage: &Stage) {
 }
 
 #[tokio::test]
-async fn a_member_that_leaves_keeps_nothing_of_imports_and_takes_its_exports_along() {
+async fn removed_member_loses_its_imports_and_its_exports() {
     let stage = Stage::alone().await;
     let first = stage.exporter("member1").await;
     let second = stage.exporter("member2").await;

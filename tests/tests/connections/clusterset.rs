@@ -1,4 +1,4 @@
-//! What members serve of the Multi-Cluster Services API, asked of real API servers.
+//! Versions of the Multi-Cluster Services API that members serve, from real API servers.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: older}
 subjects: [{kind: ServiceAccount, name: older, namespace: default}]
 ";
 
-/// What the older rights lack.
+/// Rights that older members lack.
 const NEWER_RIGHTS: &str = "apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: newer}

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use super::{Ended, cluster_and_secret, config_map, ended, next, patient, reported_failure};
 
-/// What reads protobuf, or is given JSON, and says which of them came.
+/// Decoder of protobuf and JSON that records the encoding.
 #[derive(Clone)]
 struct Noting {
     decoder: SliceDecoder,
@@ -76,7 +76,7 @@ impl Watching {
         }
     }
 
-    /// What is reported until the slice of that name is deleted, as text.
+    /// Returns the reports until the deletion of the slice of that name, as text.
     async fn until_deleted(&mut self, name: &str) -> Vec<String> {
         let mut all = Vec::new();
         loop {
@@ -229,7 +229,7 @@ async fn what_is_refused_is_understood_in_protobuf_too() {
     assert!(failure.to_string().contains("endpointslices"), "{failure}");
 }
 
-/// What a member holds of a slice, without what differs from one writing of it to the next.
+/// Returns a slice of a member, without values that differ from write to write.
 async fn stored(space: &Space<'_>, member: &Cluster, name: &str) -> Value {
     let slice = space.api::<EndpointSlice>(member).get(name).await;
     let mut slice = serde_json::to_value(slice.expect("a slice")).expect("JSON");

@@ -1,4 +1,4 @@
-//! What a member's task tells, gathered.
+//! Collected reports of a member's task.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::{Ended, ended};
 const GENERATION: Generation = 7;
 const NATIVE: [&str; 3] = ["services", "slices", "namespaces"];
 
-/// What a member has said so far.
+/// Reports of a member so far.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     pub(crate) identities: Vec<String>,
@@ -87,7 +87,7 @@ impl Said {
         }
     }
 
-    /// How often the watches of what every cluster has were connected, together.
+    /// Returns the number of connections of the watches that every cluster has.
     pub(crate) fn natives_connected(&self) -> usize {
         let connected = NATIVE.iter().filter_map(|kind| self.connected.get(kind));
         connected.sum()
@@ -99,7 +99,7 @@ impl Said {
         NATIVE.into_iter().filter(failed).collect()
     }
 
-    /// What is served, as it was reported last.
+    /// Returns the last report of the served versions.
     pub(crate) fn serves(&self) -> Option<&Served> {
         self.served.last()
     }
@@ -122,7 +122,7 @@ fn name<K: Resource>(object: &K) -> String {
     object.name_any()
 }
 
-/// What the task of one member tells.
+/// Reports of one member's task.
 pub(crate) struct Reported {
     events: mpsc::Receiver<Event>,
     pub(crate) said: Said,

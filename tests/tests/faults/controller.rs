@@ -58,7 +58,7 @@ async fn at_rest_and_over_a_restart_nothing_is_written_but_the_lease() {
 }
 
 #[tokio::test]
-async fn a_controller_that_is_killed_at_any_moment_leaves_nothing_undone() {
+async fn controller_killed_at_any_moment_leaves_nothing_undone() {
     // The next one need not wait for a Lease: that is the hand-over's subject.
     let env = Environment::start(2, &["--leader-elect=false"]).await;
     let space = env.fleet.space("kill").await;

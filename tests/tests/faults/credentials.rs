@@ -67,7 +67,7 @@ impl Environment {
 }
 
 #[tokio::test]
-async fn invalid_configuration_keeps_the_last_connection_and_is_forgotten_when_it_is_put_right() {
+async fn invalid_configuration_keeps_the_last_connection() {
     let env = Environment::start(2, &[]).await;
     let (space, mut addresses) = env.foo("wrong").await;
     let good = env.secrets().get("member1").await.expect("a Secret");
@@ -132,7 +132,7 @@ async fn invalid_configuration_keeps_the_last_connection_and_is_forgotten_when_i
 }
 
 #[tokio::test]
-async fn a_member_that_was_refused_from_the_start_is_taken_up_when_its_secret_comes() {
+async fn refused_member_is_used_after_its_secret_is_created() {
     let env = Environment::start(2, &[]).await;
     let (space, addresses) = env.foo("late").await;
     let good = env.secrets().get("member1").await.expect("a Secret");
@@ -151,7 +151,7 @@ async fn a_member_that_was_refused_from_the_start_is_taken_up_when_its_secret_co
 }
 
 #[tokio::test]
-async fn a_member_whose_secret_goes_before_its_cluster_is_cleaned_all_the_same() {
+async fn member_is_cleaned_although_its_secret_is_deleted_first() {
     let env = Environment::start(2, &[]).await;
     let (space, _) = env.foo("pruned").await;
     let delete = ["delete", "secret", "--all", "-n", NAMESPACE];
@@ -167,7 +167,7 @@ async fn a_member_whose_secret_goes_before_its_cluster_is_cleaned_all_the_same()
 }
 
 #[tokio::test]
-async fn a_cluster_that_was_joined_under_a_second_name_by_mistake_may_become_another_one() {
+async fn second_name_of_a_cluster_may_become_another_cluster() {
     let env = Environment::start(2, &[]).await;
     let hub_as_member = env.hub();
     let space = env.fleet.space("mistake").await;
@@ -199,7 +199,7 @@ async fn a_cluster_that_was_joined_under_a_second_name_by_mistake_may_become_ano
 }
 
 #[tokio::test]
-async fn a_secret_is_sent_nowhere_for_a_cluster_that_it_is_not_meant_for() {
+async fn secret_of_another_cluster_is_never_sent() {
     let env = Environment::start(1, &[]).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("https://{}", listener.local_addr().expect("an address"));

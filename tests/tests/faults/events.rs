@@ -13,7 +13,7 @@ use super::says;
 /// Longer than the controller waits for an answer to an event.
 const UNANSWERED: Duration = Duration::from_secs(12);
 
-/// What the Events of that reason about foo say.
+/// Returns the notes of the Events of that reason about foo.
 async fn notes(space: &Space<'_>, hub: &Cluster, reason: &str) -> Vec<String> {
     let about = format!("involvedObject.name=foo,reason={reason}");
     let get = [
@@ -42,7 +42,7 @@ async fn tells(space: &Space<'_>, hub: &Cluster, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn an_event_that_is_not_taken_is_written_later_and_one_with_another_note_is_another_event() {
+async fn refused_event_is_retried_and_another_note_is_another_event() {
     let fleet = Fleet::builder().members(1).start().await;
     let installation = Installation::new(&fleet).await;
     let hub = fleet.hub();

@@ -10,7 +10,7 @@ use super::{NOTICED, condition, reaches};
 const CROWD: usize = 16;
 
 #[tokio::test]
-async fn many_deletions_are_suspended_until_a_person_confirms_them_and_few_are_not() {
+async fn many_deletions_wait_for_a_confirmation_and_few_do_not() {
     let fleet = Fleet::builder().members(2).start().await;
     let installation = Installation::new(&fleet).await;
     let (hub, provider, consumer) = (

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Environment, own_objects, says};
 
-/// How long the tests' controller leaves alone what is fought over.
+/// Pause of the tests' controller after a write conflict.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Two pauses, each longer than the one before, and the minute for which what is written has to stay.
 const OVER: Duration = Duration::from_secs(150);
@@ -42,7 +42,8 @@ async fn flip(space: &Space<'_>, member: &Cluster, stop: &Cell<bool>) -> usize {
     flips
 }
 
-/// How many pauses may have ended by then: each is twice as long as the one before, and after each it is written once more.
+/// Returns the maximum number of pauses that ended: each is twice as long as the one before, and is
+/// followed by one write.
 fn pauses_within(elapsed: Duration) -> usize {
     let pauses = std::iter::successors(Some(PAUSE), |pause| Some(*pause * 2));
     let ends = pauses.scan(Duration::ZERO, |end, pause| {
@@ -63,7 +64,7 @@ async fn selector(space: &Space<'_>, member: &Cluster) -> Value {
 }
 
 #[tokio::test]
-async fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_until_they_stop() {
+async fn repeatedly_reverted_service_is_paused_until_the_writer_stops() {
     let pause = format!("--write-conflict-pause={}s", PAUSE.as_secs());
     let env = Environment::start(2, &[&pause]).await;
     let (space, addresses) = env.foo("fight").await;
@@ -169,8 +170,7 @@ async fn write_conflict_over_a_copy_names_the_other_writer() {
 }
 
 #[tokio::test]
-async fn a_service_that_karmada_takes_over_is_left_alone_at_once_and_outlives_the_multiclusterservice()
- {
+async fn service_taken_over_by_karmada_outlives_its_exposure() {
     let env = Environment::start(2, &[]).await;
     let (space, addresses) = env.foo("adopted").await;
     let consumer = env.member("member2");

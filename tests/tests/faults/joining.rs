@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{Environment, NOTICED, cleaned, own_objects, reaches, says};
 
 #[tokio::test]
-async fn a_member_that_leaves_is_cleaned_and_what_it_provided_is_withdrawn() {
+async fn removed_member_is_cleaned_and_its_endpoints_are_withdrawn() {
     let env = Environment::start(2, &[]).await;
     let (space, _) = env.foo("leave").await;
     env.installation
@@ -40,7 +40,7 @@ async fn a_member_that_joins_later_is_served_at_once() {
 }
 
 #[tokio::test]
-async fn changed_credentials_are_used_without_a_restart_and_wrong_ones_withdraw_nothing() {
+async fn changed_credentials_need_no_restart_and_withdraw_nothing() {
     let env = Environment::start(2, &[]).await;
     let (space, addresses) = env.foo("secret").await;
     let secrets = kube::Api::<k8s_openapi::api::core::v1::Secret>::namespaced(
@@ -107,7 +107,7 @@ async fn a_cluster_that_is_joined_twice_counts_once() {
 }
 
 #[tokio::test]
-async fn a_namespace_is_made_where_the_member_lets_causeway_make_it_and_stays() {
+async fn namespace_is_created_only_with_the_right_and_stays() {
     let env = Environment::start(1, &[]).await;
     let space = causeway_tests::Space::create(&env.fleet, "made", &[env.hub()]).await;
     let member = env.member("member1");
@@ -140,7 +140,7 @@ async fn a_namespace_is_made_where_the_member_lets_causeway_make_it_and_stays() 
 }
 
 #[tokio::test]
-async fn a_hub_may_be_a_member_of_itself_and_its_service_is_left_alone() {
+async fn hub_as_its_own_member_keeps_its_service() {
     let env = Environment::start(1, &[]).await;
     env.installation.join(env.hub()).await;
     let space = env.fleet.space("self").await;
@@ -175,7 +175,7 @@ async fn a_hub_may_be_a_member_of_itself_and_its_service_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() {
+async fn name_of_another_cluster_is_refused_even_after_a_restart() {
     let env = Environment::start(3, &[]).await;
     let (space, addresses) = env.foo("other").await;
     let mark = env.member("member3").mark().await;
@@ -221,7 +221,7 @@ async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() 
 }
 
 #[tokio::test]
-async fn where_the_cluster_definition_is_not_causeways_own_clusters_are_only_read() {
+async fn foreign_cluster_definition_is_only_read() {
     let fleet = Fleet::builder().members(2).start().await;
     let installation = Installation::new(&fleet).await;
     let hub = fleet.hub();

@@ -41,7 +41,7 @@ async fn delete(hub: &Cluster, what: &[&str]) {
     hub.kubectl(arguments).await.ok();
 }
 
-/// What `endpointslice_dispatch_controller.go` puts into a consumer for the slice of foo that member1 has, as it is then.
+/// Creates the slice that `endpointslice_dispatch_controller.go` writes for foo of member1.
 async fn dispatch(env: &Environment, space: &Space<'_>, consumer: &Cluster) -> String {
     let mut slice = space.slices(env.member("member1"), "foo").await.remove(0);
     let source = slice.metadata.name.take().expect("a name");
@@ -91,8 +91,7 @@ async fn is_carried(space: &Space<'_>, name: &str) {
 }
 
 #[tokio::test]
-async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_its_works_are_gone()
-{
+async fn service_moves_to_karmada_and_back_without_a_gap() {
     // Before there are definitions of Works all is as on any hub.
     let env = Environment::start(2, &[]).await;
     let (hub, consumer) = (env.hub(), env.member("member2"));
@@ -177,7 +176,7 @@ async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_i
 
 /// A minute and more; behind CAUSEWAY_SOAK.
 #[tokio::test]
-async fn a_hub_that_lets_nobody_list_works_is_served_and_that_is_said_until_it_does() {
+async fn hub_with_unlistable_works_is_served_and_reported() {
     if soak().is_none() {
         return;
     }

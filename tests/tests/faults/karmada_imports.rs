@@ -6,7 +6,7 @@ use causeway_tests::{Cluster, SOON, Space, eventually, service};
 
 use super::{Environment, NOTICED, condition, own_objects};
 
-/// What `service_import_controller.go` finds and makes on the hub, and what is propagated of it.
+/// Returns the objects of `service_import_controller.go` on the hub, which are propagated.
 fn import_and_service(name: &str, labels: &str) -> String {
     format!(
         "
@@ -23,7 +23,7 @@ spec: {{ports: [{{name: http, port: 80, protocol: TCP}}]}}
     )
 }
 
-/// What `endpointslice_controller.go` makes of a slice of member1, as it is propagated.
+/// Returns the slice that `endpointslice_controller.go` propagates for a slice of member1.
 fn collected(name: &str, address: &str) -> String {
     format!(
         "
@@ -85,8 +85,7 @@ async fn says(env: &Environment, space: &Space<'_>, name: &str, expected: &str) 
 }
 
 #[tokio::test]
-async fn what_karmadas_export_controllers_import_is_left_to_them_and_taken_over_when_that_is_given_up()
- {
+async fn imports_of_karmada_are_left_to_it_until_it_gives_them_up() {
     let env = Environment::start(2, &[]).await;
     let (hub, member1, member2) = (env.hub(), env.member("member1"), env.member("member2"));
     karmada::define(hub).await;

@@ -1,11 +1,11 @@
-//! What is said in a member that is taken out.
+//! Reports in a member that is removed.
 
 use causeway_tests::{SOON, Space};
 
 use super::{Environment, NOTICED, condition, condition_now};
 
 #[tokio::test]
-async fn exports_of_a_member_that_is_unjoined_say_so_and_disagree_with_nobody() {
+async fn exports_of_an_unjoined_member_report_it_without_conflict() {
     let env = Environment::start(2, &[]).await;
     let space = env.fleet.space("leaving").await;
     for (member, port) in [("member1", 80), ("member2", 81)] {

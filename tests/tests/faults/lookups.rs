@@ -1,4 +1,4 @@
-//! What a member holds decides how many lookups on the hub are wanted, and not how many there are at a time.
+//! Lookups on the hub: a member's objects decide their number, and not their concurrency.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 
-/// How many lookups there may be at one time (`controller/src/ask/lookups.rs`).
+/// Maximum number of concurrent lookups (`controller/src/lookup/queue.rs`).
 const WIDTH: usize = 8;
 const MANY: usize = 1000;
 
@@ -32,7 +32,7 @@ async fn leave(space: &Space<'_>, member: &str, name: &str, hub: &str) {
 }
 
 #[tokio::test]
-async fn a_member_with_very_many_leftovers_floods_no_hub_and_starves_no_other_member() {
+async fn many_leftovers_neither_flood_the_hub_nor_starve_members() {
     let fleet = Fleet::builder().members(2).start().await;
     let installation = Installation::new(&fleet).await;
     let proxy = Proxy::before(fleet.hub()).await;

@@ -1,4 +1,4 @@
-//! What happens when members, the hub's objects or the controller itself fail. Each test has a fleet of its own.
+//! Failures of members, of the hub's objects and of the controller. Each test has a separate fleet.
 
 mod controller;
 mod credentials;

@@ -9,7 +9,7 @@ use causeway_tests::{multi_cluster_service, service};
 use super::{Environment, NOTICED, cleaned, own_objects, reaches, says};
 
 #[tokio::test]
-async fn an_unreachable_provider_keeps_its_slices_even_over_a_restart_of_the_controller() {
+async fn unreachable_provider_keeps_its_slices_over_a_restart() {
     let env = Environment::start(2, &[]).await;
     let (space, addresses) = env.foo("gone").await;
     env.member("member1").stop().await;
@@ -86,7 +86,7 @@ async fn a_hanging_consumer_delays_no_other_and_catches_up() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_away_never_blocks_a_deletion_and_is_cleaned_when_it_is_back() {
+async fn unreachable_member_never_blocks_a_deletion() {
     let env = Environment::start(2, &[]).await;
     let (space, _) = env.foo("away").await;
     assert_ne!(

@@ -13,7 +13,7 @@ use super::{NOTICED, condition, reaches, says};
 const AT_REST: Duration = Duration::from_secs(40);
 
 #[tokio::test]
-async fn a_member_of_kubernetes_1_21_is_ready_and_nothing_is_written_to_it_again() {
+async fn member_of_kubernetes_1_21_is_ready_and_at_rest() {
     let fleet = Fleet::builder().members(2).clusterset().start().await;
     let installation = Installation::new(&fleet).await;
     let (provider, old) = (fleet.member("member1"), fleet.member("member2"));

@@ -1,4 +1,4 @@
-//! What one member may export.
+//! Quota of one member's exports.
 
 use causeway::api::condition::{self, READY};
 use causeway_tests::{SOON, Space, eventually, service, service_export};
@@ -40,7 +40,7 @@ async fn imported(space: &Space<'_>) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn beyond_max_member_exports_the_oldest_keep_their_place_and_a_lower_flag_takes_none() {
+async fn oldest_exports_keep_their_place_under_a_lower_quota() {
     let env = Environment::start(2, &["--max-member-exports=2", "--leader-elect=false"]).await;
     let space = env.fleet.space("quota").await;
     for name in ["a", "b"] {

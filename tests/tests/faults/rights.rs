@@ -12,7 +12,7 @@ use super::{Environment, reaches};
 const ELSEWHERE: &str = "elsewhere";
 
 #[tokio::test]
-async fn secrets_that_cannot_be_read_hold_up_the_clusters_that_need_them_and_no_other() {
+async fn unreadable_secrets_delay_only_their_own_clusters() {
     let fleet = Fleet::builder().members(2).start().await;
     let installation = Installation::new(&fleet).await;
     let hub = fleet.hub();

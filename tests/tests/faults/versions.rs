@@ -21,7 +21,7 @@ async fn prefers(space: &Space<'_>, member: &Cluster, expected: &str) {
 }
 
 #[tokio::test]
-async fn a_member_that_is_taken_back_and_upgraded_again_gets_what_each_version_knows() {
+async fn member_gets_the_fields_of_each_version_it_runs() {
     let env = Environment::start(2, &[]).await;
     let (space, addresses) = env.foo("upgrade").await;
     let patch = r#"{"spec":{"trafficDistribution":"PreferSameNode"}}"#;

@@ -1,4 +1,4 @@
-//! What is known of the age of exports, from one controller to the next.
+//! Ages of exports, from one controller to the next.
 
 use std::time::Duration;
 

@@ -28,13 +28,14 @@ const LEASE: &str = "causeway-controller";
 const LONGER: Duration = Duration::from_secs(13);
 /// After a blow: until somebody leads, and a busy machine.
 const HEALED: Duration = Duration::from_secs(90);
-/// What is promised for the time until a successor writes.
+/// Promised time until a successor writes.
 const PROMISED: Duration = Duration::from_secs(15);
-/// What was sent to an API server before it was paused is received when it goes on: by then nobody waits for the answer, and
-/// the resourceVersion that it bears is the only thing that may refuse it.
+/// Time in which a resumed API server receives requests from before its pause. Nobody waits for
+/// their answers, and only their resourceVersion can refuse them.
 const LATE: Duration = Duration::from_secs(2);
 
-/// What clocks show, in seconds from the right time. Ahead, so that they can go back by days without certificates that are not valid yet.
+/// Offsets of the clocks, in seconds. All are ahead: they can go back by days without certificates
+/// that are not valid yet.
 const SHOWN: [i64; 5] = [3600, 5 * DAY, 10 * DAY, 2 * DAY, 7 * DAY];
 const DAY: i64 = 24 * 3600;
 

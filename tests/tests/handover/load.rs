@@ -28,7 +28,7 @@ pub(super) const SLICES: usize = 4;
 const PAUSE: Duration = Duration::from_millis(40);
 /// Between two changes of what is exposed.
 const TURN: Duration = Duration::from_millis(900);
-/// How long the hub may take: it is paused now and then, and this load goes on afterwards.
+/// Maximum time of a request to the hub: the hub is paused now and then, and this load continues.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The load, for as long as this is there.
@@ -80,7 +80,7 @@ impl Load {
         }
     }
 
-    /// How often each slice was changed.
+    /// Returns the number of changes of each slice.
     pub(super) fn numbers(&self) -> [u32; SLICES] {
         assert!(
             !self.tasks.iter().any(AbortHandle::is_finished),
@@ -103,7 +103,8 @@ fn address(slice: usize, number: u32) -> String {
     format!("10.{}.{third}.{fourth}", 150 + slice)
 }
 
-/// Of which slice, and after how many changes, an address is; `None` for one that never goes.
+/// Returns the slice of an address, and its number of changes then; `None` for an address that
+/// stays.
 pub(super) fn number(address: &str) -> Option<(usize, u32)> {
     let [_, range, third, fourth] = address.parse::<Ipv4Addr>().ok()?.octets();
     let slice = usize::from(range.checked_sub(150)?);

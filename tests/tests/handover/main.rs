@@ -21,7 +21,7 @@ use causeway_tests::soak;
 
 use self::environment::Environment;
 
-/// What happens to the process that leads.
+/// Disruption of the leading process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blow {
     /// SIGKILL.

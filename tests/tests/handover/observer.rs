@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 use crate::load::{MOVING, SLICES, number, steady};
 
-/// What was seen.
+/// Observations.
 #[derive(Default)]
 struct Seen {
     /// The last change of each slice.
@@ -50,7 +50,7 @@ impl Observer {
         lock(&self.seen).numbers
     }
 
-    /// How many versions it saw. Panics where one of them was wrong.
+    /// Returns the number of observed versions. Panics if one of them was wrong.
     pub(super) fn versions(&self) -> usize {
         let seen = lock(&self.seen);
         assert!(seen.wrong.is_empty(), "{:#?}", seen.wrong);

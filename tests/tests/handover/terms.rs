@@ -1,5 +1,5 @@
-//! Who held the Lease when, and who wrote meanwhile, as the audit logs of the API servers tell it. All of them run on one
-//! machine, so their times can be compared.
+//! Holders of the Lease and concurrent writers, by the audit logs of the API servers. All of them
+//! run on one machine: their times are comparable.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ const CONTROLLER: &str = "causeway-controller/";
 /// A write that one of the controllers asked an API server for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Write {
-    /// When the API server received it.
+    /// Time at which the API server received it.
     pub(super) at: Timestamp,
-    /// Which process, by the name that it gives itself in the Lease too.
+    /// Process, by the name that it has in the Lease too.
     pub(super) by: String,
     /// Whether it changed anything.
     pub(super) accepted: bool,
     /// The API server.
     pub(super) cluster: String,
-    /// What it was.
+    /// Description of the write.
     pub(super) what: String,
 }
 
@@ -28,9 +28,9 @@ pub(super) struct Write {
 pub(super) struct Term {
     pub(super) by: String,
     pub(super) from: Timestamp,
-    /// When its last renewal was received.
+    /// Time at which its last renewal was received.
     pub(super) renewed: Timestamp,
-    /// When another process's acquisition was received; for ever where none was.
+    /// Time at which another process's acquisition was received; the end of time if there was none.
     pub(super) until: Timestamp,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn strays<'a>(terms: &[Term], writes: &'a [Write]) -> Vec<&'a Write> 
         .collect()
 }
 
-/// How long after that moment a successor of the process that led then wrote for the first time.
+/// Returns the time from that moment to the first write of the leader's successor.
 pub(super) fn taken_over(
     terms: &[Term],
     writes: &[Write],

@@ -12,11 +12,12 @@ use serde_json::Value;
 use crate::churn::Churn;
 use crate::environment::{NOTICED, Stage, bears};
 
-/// How long they watch whether Karmada's controllers answer: long for the imitation, which knows no rate limits.
+/// Time in which the commands wait for answers of Karmada's controllers: the imitation has no rate
+/// limits.
 const OBSERVE: &str = "--observe=3s";
 
 #[tokio::test]
-async fn a_service_goes_to_causeway_and_back_without_a_gap_while_pods_come_and_go() {
+async fn adoption_and_hand_over_lose_no_endpoint_under_churn() {
     let stage = Stage::set("moves").await;
     stage.karmada.gate(true);
     stage.service().await;
@@ -61,8 +62,7 @@ async fn a_service_goes_to_causeway_and_back_without_a_gap_while_pods_come_and_g
 }
 
 #[tokio::test]
-async fn each_step_of_an_adoption_is_a_command_that_can_be_typed_and_what_is_typed_is_not_to_be_done_again()
- {
+async fn adoption_steps_are_commands_and_typed_steps_are_skipped() {
     let stage = Stage::set("typed").await;
     stage.karmada.gate(true);
     stage.service().await;
@@ -109,7 +109,7 @@ async fn each_step_of_an_adoption_is_a_command_that_can_be_typed_and_what_is_typ
     observer.kubernetes_slices_stayed("member1");
 }
 
-/// What `adopt --dry-run` would write: in which member, and as which command.
+/// Returns the writes of `adopt --dry-run`: the member, and the command.
 async fn commands(stage: &Stage) -> Vec<(Option<String>, String)> {
     let planned = stage
         .mcs("adopt foo --dry-run --observe=1s -o json")
@@ -137,7 +137,7 @@ fn without_patch(command: &str) -> String {
 }
 
 #[tokio::test]
-async fn endpoints_that_a_person_keeps_are_carried_as_karmada_carried_them() {
+async fn adopted_service_keeps_the_endpoints_of_a_user() {
     let stage = Stage::set("byhand").await;
     stage.karmada.gate(true);
     stage.service().await;

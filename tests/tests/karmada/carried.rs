@@ -1,4 +1,4 @@
-//! What Karmada's controllers carry, with causeway beside them.
+//! Services that Karmada's controllers manage, with causeway beside them.
 
 use causeway_tests::karmada::{at_rest, names, works_of};
 use causeway_tests::{SOON, eventually};
@@ -6,8 +6,7 @@ use causeway_tests::{SOON, eventually};
 use crate::environment::Stage;
 
 #[tokio::test]
-async fn copies_of_a_service_that_karmada_takes_over_give_way_without_a_gap_and_the_remedy_is_to_adopt()
- {
+async fn copies_yield_to_karmada_without_a_gap() {
     let stage = Stage::set("over").await;
     stage.service().await;
     let stayed = stage.pods(1).await;
@@ -56,9 +55,9 @@ async fn it_is_deleted_and_nothing_of_either_is_left(stage: &Stage) {
     assert_eq!(stage.own_objects(2).await, Vec::<String>::new());
 }
 
-/// Where the gate was switched off in between.
+/// Deletes a service whose gate was switched off before.
 #[tokio::test]
-async fn a_deletion_that_hangs_on_karmadas_finalizer_says_so_and_ends_when_it_is_adopted() {
+async fn deletion_blocked_by_karmadas_finalizer_ends_by_adoption() {
     let stage = Stage::set("hangs").await;
     stage.karmada.gate(true);
     stage.service().await;

@@ -31,7 +31,7 @@ impl Churn {
         Self { on, rounds, task }
     }
 
-    /// How many pods were replaced.
+    /// Returns the number of replaced pods.
     pub(crate) fn rounds(&self) -> usize {
         self.rounds.load(Ordering::Relaxed)
     }

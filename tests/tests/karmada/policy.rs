@@ -9,8 +9,7 @@ use std::time::Duration;
 use crate::environment::{HUB, NOTICED, Stage, bears};
 
 #[tokio::test]
-async fn a_service_that_a_policy_overwrites_is_karmadas_from_then_on_and_nobody_fights_or_deletes_it()
- {
+async fn service_overwritten_by_a_policy_belongs_to_karmada() {
     let stage = Stage::without_gate("adopted").await;
     stage.service().await;
     let pods = stage.pods(1).await;
@@ -78,7 +77,7 @@ async fn a_service_that_a_policy_overwrites_is_karmadas_from_then_on_and_nobody_
 
 /// Karmada's default, Abort, then fails for ever.
 #[tokio::test]
-async fn it_is_said_that_a_policy_that_comes_second_should_leave_the_service_out_or_come_first() {
+async fn later_policy_is_reported_with_its_remedies() {
     let stage = Stage::without_gate("abort").await;
     stage.service().await;
     let pods = stage.pods(1).await;

@@ -14,7 +14,7 @@ const CRATES: [(&str, usize); 9] = [
     ("engine", 3),
     ("image", 24),
     ("src", 3),
-    ("tests", 17),
+    ("tests", 3),
     ("webhook/src", 3),
 ];
 const QUESTION_WORDS: [&str; 13] = [

@@ -28,7 +28,7 @@ const OTHERS_WORDS: [&str; 0] = [];
 /// A cell of a table holds a fact, in a sentence or two; an explanation is a paragraph.
 const CELL_MAX: usize = 200;
 
-/// What the page for capacity planning says of the chart.
+/// Statement of the page for capacity planning about the chart.
 const LIMIT: &str = "The chart limits the controller's memory to ";
 
 /// Files that a reader makes.

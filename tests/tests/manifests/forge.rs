@@ -26,7 +26,7 @@ fn steps(of: &Value) -> &[Value] {
     steps.as_array().expect("steps")
 }
 
-/// What the steps of a job or an action have under a key.
+/// Returns the values of a key in the steps of a job or an action.
 fn texts<'a>(of: &'a Value, key: &'a str) -> impl Iterator<Item = &'a str> {
     steps(of).iter().filter_map(move |step| step[key].as_str())
 }

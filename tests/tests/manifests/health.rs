@@ -1,4 +1,4 @@
-//! What tools for GitOps make of each condition that causeway writes.
+//! Interpretation of each of causeway's conditions by tools for GitOps.
 
 use causeway_engine::reasons::Reason;
 use causeway_tests::health::{in_argo_cd, in_kstatus};

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// What krew runs on.
+/// Platforms of krew.
 const PLATFORMS: [[&str; 2]; 9] = [
     ["windows", "386"],
     ["windows", "amd64"],
@@ -87,7 +87,7 @@ impl Selector {
     }
 }
 
-/// What krew's checks find in a manifest of that file's name.
+/// Returns the problems that krew's checks find in a manifest of that file's name.
 fn problems(file: &str, manifest: &Value) -> Vec<String> {
     let plugin: Plugin = match serde_json::from_value(manifest.clone()) {
         Ok(plugin) => plugin,
@@ -175,7 +175,7 @@ fn render(directory: &Path) -> Output {
         .expect("manifests/krew/render runs")
 }
 
-/// What is released for a platform: the program and the licence.
+/// Creates the archive of a platform: the program and the licence.
 fn archive(directory: &Path, platform: &str) -> String {
     std::fs::write(directory.join("kubectl-mcs"), platform).expect("a program");
     let licence = repository().join("LICENSE");

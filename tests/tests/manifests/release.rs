@@ -1,4 +1,5 @@
-//! What `make release` does beside compiling: what it refuses, the notes, the manifests of one file, the completion.
+//! `make release` without compiling: its refusals, the notes, the manifests of one file, the
+//! completion.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -65,7 +66,7 @@ fn notes(root: &Path, version: &str) -> Output {
     notes.expect("release/notes")
 }
 
-/// What a command that fails says on standard error.
+/// Returns the standard error of a failed command.
 fn refused(output: &Output) -> String {
     assert!(!output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -26,9 +26,9 @@ const CALM: &str = "calm";
 /// More than so few that their deletions count at once.
 const CROWD: usize = 16;
 
-/// How long a fault lasts.
+/// Duration of a fault.
 const LASTING: Duration = Duration::from_secs(3);
-/// What is missing from a list is gone when a second list, so much later, lacks it too.
+/// Time until a second list, which confirms that missing objects are deleted.
 const CONFIRMATION_INTERVAL: Duration = Duration::from_secs(30);
 /// After a fault: the longest back-off, a probe, and a busy machine.
 const HEALED: Duration = Duration::from_secs(90);

@@ -14,7 +14,7 @@ use causeway_tests::{Fault, Fleet};
 
 use self::environment::Environment;
 
-/// When a fault begins.
+/// Time at which a fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     /// All is at rest.
@@ -92,7 +92,7 @@ async fn play(hurt: usize, rounds: impl Iterator<Item = Round>) {
 
 /// Stores that are restored from a snapshot and stay so: at a provider, which is a consumer too, and at the hub.
 #[tokio::test]
-async fn what_a_restored_store_holds_counts_and_copies_of_what_it_lost_are_replaced() {
+async fn restored_store_counts_and_copies_of_lost_objects_change() {
     let fleet = Fleet::builder().own_store("hub").own_store("member1");
     let mut env = Environment::start_in(fleet, 1).await;
     for when in [When::Steady, When::Start] {
@@ -104,7 +104,7 @@ async fn what_a_restored_store_holds_counts_and_copies_of_what_it_lost_are_repla
 }
 
 #[tokio::test]
-async fn no_fault_withdraws_doubles_or_delays_what_it_does_not_concern() {
+async fn no_fault_affects_unrelated_endpoints() {
     tokio::join!(
         play(HURT, at_members()),
         play(1, at_hub([When::Steady, When::Change])),
@@ -114,13 +114,13 @@ async fn no_fault_withdraws_doubles_or_delays_what_it_does_not_concern() {
 
 /// A fault that no request fails by: what hangs is noticed by what does not come.
 #[tokio::test]
-async fn an_api_server_that_dies_behind_a_balancer_is_left_for_another() {
+async fn dead_api_server_behind_a_balancer_is_left() {
     let mut env = Environment::start(1).await;
     env.freeze(&["member1", "hub"]).await;
 }
 
 /// The answers to a provider that cannot be reached: `keep`, `standby` and `withdraw-after`.
 #[tokio::test]
-async fn a_provider_out_of_reach_keeps_stands_by_or_withdraws_as_its_service_asks_for() {
+async fn unreachable_policy_of_each_service_is_followed() {
     unreachable::play().await;
 }

@@ -1,5 +1,6 @@
-//! What becomes of the endpoints of a provider that cannot be reached, as each of its services asks for it: they stay, they are
-//! standby, or they go. Whatever it is that keeps it out of reach, and never because of a controller that has just started.
+//! Endpoints of an unreachable provider, by the request of each service: they stay, become standby,
+//! or are withdrawn. This holds for every cause of the outage, and never because a controller has
+//! just started.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,14 +19,14 @@ const FAULTS: [Fault; 4] = [
     Fault::Impostor,
 ];
 
-/// What a service may ask for, by its name, and how the endpoints of its lost provider are then.
+/// Requests of services, by name, and the state of the endpoints of an unreachable provider.
 const ANSWERS: [(&str, &str, State); 3] = [
     ("keeps", "keep", State::Ready),
     ("stands-by", "standby", State::Standby),
     ("withdraws", "withdraw-after=60s", State::Gone),
 ];
 
-/// How an endpoint is in the consumer.
+/// State of an endpoint in the consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Ready,
@@ -164,7 +165,7 @@ impl Environment {
         .await;
     }
 
-    /// What is not as expected.
+    /// Lists the differences from the expected states.
     async fn unlike(&self, expected: impl Fn(State) -> State) -> Vec<String> {
         let space = Space::existing(&self.fleet, &self.space);
         let consumer = self.fleet.members().last().expect("members");

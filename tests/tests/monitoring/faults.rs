@@ -1,4 +1,4 @@
-//! What goes wrong, each for one alert.
+//! Faults, each for one alert.
 
 use std::time::{Duration, SystemTime};
 
@@ -91,7 +91,7 @@ impl Stage {
         self.hub().kubectl(args).await.ok();
     }
 
-    /// What is mounted now is no certificate.
+    /// Replaces the mounted certificate by an invalid file.
     pub(crate) fn broken_certificate(&self) {
         std::fs::write(self.webhook.tls().join("tls.crt"), "").expect("a file");
     }
@@ -104,7 +104,7 @@ impl Stage {
         self.applies(object, PostParams::default())
     }
 
-    /// What the API server sends to the webhook arrives slowly.
+    /// Slows down the API server's requests to the webhook.
     pub(crate) async fn slow_network(&self) -> (SlowLink, Activity) {
         let link = SlowLink::to(&self.webhook).await;
         link.register(self.hub(), &self.installation).await;
@@ -145,7 +145,7 @@ impl Stage {
         self.hub().apply(cluster).await.ok();
     }
 
-    /// What the leader logs is read by nobody, and it has something to log.
+    /// Stops reading the leader's log, and causes log lines.
     pub(crate) async fn blocked_log(&self) {
         self.log.block();
         let space = self.space();

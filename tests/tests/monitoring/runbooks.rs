@@ -30,13 +30,13 @@ pub(crate) fn first_command(alert: &str) -> String {
     command.to_owned()
 }
 
-/// What stands for the pods of which kubectl would read logs and metrics: the testbed has none.
+/// Imitation of pods for kubectl's logs and metrics: the testbed has none.
 pub(crate) struct Pods {
     pub(crate) controller_log: PathBuf,
     pub(crate) webhook_log: PathBuf,
     /// The log of another program of causeway.
     pub(crate) other_log: PathBuf,
-    /// Where the leader's metrics are.
+    /// Address of the leader's metrics.
     pub(crate) leader: String,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// In that directory.
+    /// Opens the runbooks' environment in that directory.
     pub(crate) fn open(directory: &Path, kubeconfig: PathBuf, pods: &Pods) -> Self {
         let programs = directory.join("terminal");
         std::fs::create_dir_all(&programs).expect("a directory");

@@ -18,7 +18,7 @@ const BYTES: usize = 100;
 const TURN: Duration = Duration::from_millis(50);
 /// The body of a review that bears an annotation of this size takes some three seconds.
 pub(crate) const LARGE: usize = 5_000;
-/// What the registration by the slow link is asked about.
+/// Label of the objects that the registration by the slow link selects.
 pub(crate) const LABEL: &str = "tests.causeway.dev/slow-link";
 
 /// Passes on slowly what the API server sends, and at once what is answered. Dropping it ends it.

@@ -13,7 +13,7 @@ use crate::runbooks::first_command;
 use crate::slow_link::SlowLink;
 use crate::stage::{MOVING, Stage};
 
-/// When the fault of each alert began, by the clock of Prometheus.
+/// Time at which the fault of each alert began, by the clock of Prometheus.
 #[derive(Default)]
 struct Begun(BTreeMap<&'static str, f64>);
 
@@ -103,10 +103,10 @@ async fn each_alert_fires_by_its_own_fault_and_its_runbook_shows_the_cause() {
     }
 }
 
-/// What goes on until it is dropped.
+/// Faults that last until they are dropped.
 type Lasting = (Vec<Activity>, (SlowLink, Activity), Activity);
 
-/// What goes wrong at one time, one after the other.
+/// Begins the concurrent faults, one after the other.
 async fn faults_that_last(
     stage: &mut Stage,
     begun: &mut Begun,
@@ -224,7 +224,7 @@ async fn lift(stage: &mut Stage) {
         .ok();
 }
 
-/// What goes wrong with the controller alone.
+/// Causes the faults of the controller alone.
 async fn faults_of_the_leader(stage: &Stage, begun: &mut Begun) {
     let alert = "CausewayQueueStuck";
     begun.note(stage, alert).await;
@@ -262,7 +262,7 @@ async fn faults_of_the_leader(stage: &Stage, begun: &mut Begun) {
     .await;
 }
 
-/// What goes wrong with the webhook alone.
+/// Causes the fault of the webhook alone.
 async fn fault_of_the_webhook(stage: &Stage, begun: &mut Begun) {
     let alert = "CausewayWebhookDown";
     begun.note(stage, alert).await;

@@ -1,4 +1,4 @@
-//! What a consumer gets of a provider's EndpointSlices, and what it costs.
+//! Copies of a provider's EndpointSlices in a consumer, and their cost.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ async fn under_a_traffic_preference_every_copied_endpoint_bears_hints() {
 }
 
 #[tokio::test]
-async fn a_change_of_an_endpoint_costs_one_write_in_each_consumer_and_none_on_the_hub() {
+async fn endpoint_change_costs_one_write_per_consumer_and_none_on_hub() {
     let stage = Stage::new("cost").await;
     service("foo")
         .port("http", 80)
@@ -152,7 +152,7 @@ async fn a_change_of_an_endpoint_costs_one_write_in_each_consumer_and_none_on_th
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_out_of_the_multi_cluster_service_goes_from_service_and_copies() {
+async fn removed_port_leaves_service_and_copies() {
     let stage = Stage::new("unport").await;
     service("foo")
         .port("http", 80)
@@ -197,7 +197,7 @@ async fn a_port_that_is_taken_out_of_the_multi_cluster_service_goes_from_service
 }
 
 #[tokio::test]
-async fn a_port_that_is_renamed_in_the_service_is_held_and_reported_until_the_entry_is_fixed() {
+async fn renamed_port_is_held_and_reported_until_the_entry_is_fixed() {
     let stage = Stage::new("rename").await;
     service("foo")
         .port("http", 80)
@@ -238,7 +238,7 @@ async fn a_port_that_is_renamed_in_the_service_is_held_and_reported_until_the_en
 }
 
 #[tokio::test]
-async fn a_copy_whose_label_somebody_took_is_taken_back_and_follows_its_source() {
+async fn copy_without_its_label_is_restored_and_follows_its_source() {
     let stage = Stage::new("lostlabel").await;
     service("foo")
         .port_to("http", 80, 8080)
@@ -273,7 +273,7 @@ async fn a_copy_whose_label_somebody_took_is_taken_back_and_follows_its_source()
 }
 
 #[tokio::test]
-async fn slices_made_by_hand_are_carried_and_those_that_other_controllers_imported_are_not() {
+async fn handmade_slices_are_copied_and_imported_ones_are_not() {
     let stage = Stage::new("byhand").await;
     service("foo")
         .port("http", 80)

@@ -1,4 +1,4 @@
-//! What the controller makes of a MultiClusterService, on a hub and three members.
+//! MultiClusterServices on a hub and three members.
 
 mod copies;
 mod names;

@@ -23,8 +23,7 @@ async fn reached(space: &Space<'_>, service: &str, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_service_whose_name_begins_with_a_digit_is_exposed_wherever_the_api_server_allows_the_name()
- {
+async fn service_name_with_a_digit_is_exposed_where_it_is_allowed() {
     let fleet = Fleet::builder().members(3).clusterset();
     let env = Environment::start(fleet.flag("member3", OLDER)).await;
     let fleet = &env.fleet;

@@ -1,4 +1,4 @@
-//! Who provides and who consumes, and how that changes.
+//! Providers and consumers, and changes of them.
 
 use causeway_tests::{multi_cluster_service, service};
 
@@ -24,7 +24,7 @@ async fn every_cluster_provides_to_every_other_where_none_is_named() {
 }
 
 #[tokio::test]
-async fn a_provider_that_becomes_a_consumer_is_backed_by_the_others_alone() {
+async fn provider_turned_consumer_uses_other_providers_only() {
     let stage = Stage::new("role").await;
     service("foo")
         .port("http", 80)

@@ -1,4 +1,4 @@
-//! Which Service a member gets.
+//! Services of members.
 
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ use causeway_tests::{multi_cluster_service, service};
 use super::Stage;
 
 #[tokio::test]
-async fn a_service_is_delivered_to_providers_and_consumers_with_what_crosses_clusters_and_nothing_more()
- {
+async fn delivered_service_has_only_the_fields_that_cross_clusters() {
     let stage = Stage::new("deliver").await;
     service("foo")
         .port_to("http", 80, 8080)
@@ -53,7 +52,7 @@ async fn a_service_is_delivered_to_providers_and_consumers_with_what_crosses_clu
 }
 
 #[tokio::test]
-async fn a_service_that_somebody_else_made_is_used_as_it_is_under_its_own_port_names() {
+async fn foreign_service_is_used_under_its_own_port_names() {
     let stage = Stage::new("foreign").await;
     service("foo")
         .port_to("http", 80, 8080)
@@ -87,7 +86,7 @@ async fn a_service_that_somebody_else_made_is_used_as_it_is_under_its_own_port_n
 }
 
 #[tokio::test]
-async fn a_service_of_somebody_else_that_lacks_a_port_is_reported_and_recovers_when_it_is_fixed() {
+async fn foreign_service_without_a_port_is_reported_until_fixed() {
     let stage = Stage::new("misfit").await;
     service("foo")
         .port("http", 80)
@@ -140,8 +139,7 @@ spec:
 ";
 
 #[tokio::test]
-async fn a_delivered_service_that_somebody_applies_over_is_theirs_and_one_that_is_edited_is_put_right()
- {
+async fn applied_service_changes_owner_and_edited_one_is_restored() {
     for (prefix, apply) in [
         (
             "claim",
@@ -219,7 +217,7 @@ async fn a_delivered_service_that_somebody_applies_over_is_theirs_and_one_that_i
 }
 
 #[tokio::test]
-async fn a_service_that_becomes_headless_is_recreated_and_that_is_said() {
+async fn service_that_becomes_headless_is_recreated_with_an_event() {
     let stage = Stage::new("headless").await;
     stage.serve_http().await;
     let pod = stage.pod_that_member2_reaches().await;

@@ -1,4 +1,4 @@
-//! What a MultiClusterService says of itself.
+//! Status of a MultiClusterService.
 
 use causeway_tests::health::{in_argo_cd, in_kstatus, stored};
 use causeway_tests::{multi_cluster_service, service};
@@ -188,7 +188,7 @@ async fn the_addresses_of_the_providers_load_balancers_are_gathered() {
 }
 
 #[tokio::test]
-async fn a_protected_namespace_is_left_alone_although_no_webhook_refused_it() {
+async fn protected_namespace_is_untouched_without_a_webhook() {
     let stage = Stage::new("protected").await;
     let object = "{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: kubernetes, namespace: default}, spec: {types: [CrossCluster]}}";
     stage.hub().apply(object).await.ok();

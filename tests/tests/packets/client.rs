@@ -33,7 +33,7 @@ pub(super) struct Client {
 pub(super) struct Request {
     pub(super) begun: SystemTime,
     pub(super) ended: SystemTime,
-    /// What was answered, or why nothing was.
+    /// Answer, or the reason why there is none.
     pub(super) answer: Result<String, String>,
 }
 
@@ -141,7 +141,7 @@ pub(super) fn seen(requests: &[Request]) -> Seen {
     }
 }
 
-/// How many of the requests these pods answered.
+/// Returns the number of requests that these pods answered.
 pub(super) fn answers_of(requests: &[Request], pods: &[String]) -> usize {
     let answers = requests.iter().filter_map(|one| one.answer.as_ref().ok());
     answers.filter(|answer| pods.contains(answer)).count()
@@ -152,7 +152,8 @@ pub(super) fn seconds_between(one: SystemTime, other: SystemTime) -> Duration {
     other.duration_since(one).unwrap_or_default()
 }
 
-/// What so many requests from a cluster's node are answered, one after the other and each on a connection of its own.
+/// Sends that many requests from a cluster's node, one after the other, each over a separate
+/// connection, and returns the answers.
 ///
 /// # Errors
 /// Why the first was not answered that was not.

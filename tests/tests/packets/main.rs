@@ -37,13 +37,13 @@ async fn env() -> Option<&'static Environment> {
     Some(ENVIRONMENT.get_or_init(builder).await)
 }
 
-/// What a client on the cluster's node gets from a Service, when it gets something.
+/// Returns the answer of a Service to a client on the cluster's node.
 async fn answer(cluster: &Cluster, space: &Space<'_>, service: &str) -> Result<String, String> {
     let url = format!("http://{service}.{}.svc.cluster.local", space.name());
     answer_at(cluster, &url).await
 }
 
-/// What a client on the cluster's node gets there, when it gets something.
+/// Returns the answer of a URL to a client on the cluster's node.
 async fn answer_at(cluster: &Cluster, url: &str) -> Result<String, String> {
     let output = cluster.curl(url).await;
     if output.exit.success() {
@@ -59,7 +59,7 @@ async fn answering(cluster: &Cluster, space: &Space<'_>, service: &str) -> Vec<S
     answering_at(cluster, &url).await
 }
 
-/// What a client on the cluster's node gets there, over many requests.
+/// Returns the answers of a URL to many requests of a client on the cluster's node.
 async fn answering_at(cluster: &Cluster, url: &str) -> Vec<String> {
     let mut answers = Vec::new();
     for _ in 0..25 {
@@ -71,7 +71,7 @@ async fn answering_at(cluster: &Cluster, url: &str) -> Vec<String> {
     answers
 }
 
-/// What these pods of a member answer, sorted as [`answering`] is.
+/// Returns the answers of these pods of a member, sorted like those of [`answering`].
 fn said_by(pods: &[(&RunningPod, &str)]) -> Vec<String> {
     let mut all: Vec<String> = pods
         .iter()

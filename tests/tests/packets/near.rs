@@ -75,17 +75,17 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// What the near pods answer.
+    /// Returns the answers of the near pods.
     fn said_near(&self) -> Vec<String> {
         said_in(&self.local, "member2")
     }
 
-    /// What the far pods answer.
+    /// Returns the answers of the far pods.
     fn said_far(&self) -> Vec<String> {
         said_in(&self.remote, "member1")
     }
 
-    /// Who answers over many requests from the near cluster.
+    /// Returns the pods that answer many requests from the near cluster.
     async fn answering(&self) -> Result<BTreeSet<String>, String> {
         let answers = sample(self.near, &self.url, MANY).await?;
         Ok(answers.into_keys().collect())
@@ -116,7 +116,7 @@ fn said_in(pods: &[RunningPod], member: &str) -> Vec<String> {
     said_by(&pods.iter().map(|pod| (pod, member)).collect::<Vec<_>>())
 }
 
-/// Where a Service answers in a cluster, by its address.
+/// Returns the URL of a Service in a cluster, by its address.
 async fn url_in(space: &Space<'_>, cluster: &Cluster, name: &str) -> String {
     let services = space.api::<Service>(cluster);
     let what = format!("{name} has an address in {}", cluster.name());
@@ -129,7 +129,7 @@ async fn url_in(space: &Space<'_>, cluster: &Cluster, name: &str) -> String {
     format!("http://{address}")
 }
 
-/// How many endpoints of a service's copies in a cluster are ready, and how many are standby.
+/// Returns the numbers of ready and of standby endpoints of a service's copies in a cluster.
 async fn copied(space: &Space<'_>, cluster: &Cluster, name: &str) -> [usize; 2] {
     let slices = space.slices(cluster, name).await;
     let copies = slices.into_iter().filter(is_copy);

@@ -1,5 +1,5 @@
-//! What kube-proxy makes of endpoints that are not ready, serve and terminate (KEP-1669): it uses them when a Service has no
-//! ready one, and only then. Nobody but the consumer's own cluster is there to do anything: no hub, no controller.
+//! Use of standby endpoints by kube-proxy (KEP-1669): only while a Service has no ready one. Only
+//! the consumer's own cluster takes part: no hub, no controller.
 
 use std::time::Instant;
 
@@ -59,7 +59,7 @@ async fn all_become(pods: &[RunningPod], ready: bool) {
     }
 }
 
-/// How many of a client's requests fail.
+/// Returns the number of failed requests of a client.
 async fn failing(cluster: &Cluster, url: &str) -> usize {
     let each = format!(
         "for number in $(seq {REQUESTS}); do curl -sS -o /dev/null --fail --max-time 3 {url} || echo failed; done"

@@ -10,7 +10,7 @@ use causeway_tests::{Fleet, Installation, repository, soak};
 use crate::rotations::{Rotations, SECRET};
 use crate::writer::Writer;
 
-/// What is done at least, and for how long.
+/// Minimum of actions, and their duration.
 struct Extent {
     restarts: usize,
     rotations: usize,

@@ -23,7 +23,7 @@ const ROTATE: &str = "mcs.causeway.dev/rotate";
 /// One rotation in this many is of the authority too.
 const AUTHORITY_TURN: usize = 7;
 
-/// How many certificates were replaced.
+/// Number of replaced certificates.
 #[derive(Debug, Default)]
 pub(crate) struct Replaced {
     leaves: AtomicUsize,

@@ -35,7 +35,7 @@ const CROWDED: usize = 20;
 
 /// Longer than anybody is away, and shorter than clocks are set forward by.
 const PROVIDER_TTL: &str = "--provider-ttl=30m";
-/// In seconds; certificates last longer.
+/// Step of a clock, in seconds; certificates last longer.
 const STEP: i64 = 10 * 3600;
 /// The release before that of the fleet.
 const BEFORE: &str = "1.33";
@@ -307,7 +307,7 @@ impl Environment {
         cluster.expect("a cluster of the fleet")
     }
 
-    /// What the clocks of the controllers show from now on, in seconds from the right time.
+    /// Sets the clocks of the controllers, in seconds from the right time.
     fn set_clocks(&self, seconds: i64) {
         for number in 0..self.controllers.len() {
             self.clocks.set(number, seconds);

@@ -1,4 +1,4 @@
-//! What goes wrong in a round: with the network or the API servers, and with the process that leads.
+//! Faults of a round: of the network or the API servers, and of the leading process.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ const LEASE: Duration = Duration::from_secs(14);
 /// repeated then from the truth.
 const BRIEF: Duration = Duration::from_secs(5);
 
-/// What happens to the processes of the controller.
+/// Disruption of the controller's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blow {
     /// Nothing.
@@ -49,7 +49,7 @@ pub(super) enum Blow {
     Forget(&'static str),
 }
 
-/// What goes wrong in one round, and for how long.
+/// Fault of one round, and its duration.
 #[derive(Clone, Debug)]
 pub(super) struct Outage {
     pub(super) faults: Vec<(&'static str, Fault)>,

@@ -16,7 +16,7 @@ use causeway_tests::soak::{seed, soak};
 
 use self::environment::Environment;
 
-/// Of the short form, its start included.
+/// Duration of the short form, including its start.
 const SHORT: Duration = Duration::from_secs(110);
 
 #[tokio::test]

@@ -1,10 +1,10 @@
-//! What the processes hold, in MiB.
+//! Memory of the processes, in MiB.
 
 /// Rounds before what is held is steady.
 const WARMING: usize = 3;
 /// Fewer rounds than this tell nothing.
 const ENOUGH: usize = 15;
-/// What may come on top: an allocator gives back when it pleases.
+/// Permitted growth: an allocator returns memory late.
 const MARGIN: f64 = 8.0;
 
 /// The samples of a run, one a round.

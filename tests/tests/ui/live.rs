@@ -75,7 +75,7 @@ async fn all_are_connected(env: &Environment, page: &mut Page) {
     assert_eq!(page.server["connected"], true, "{page:?}");
 }
 
-/// What `kubectl mcs explain -o json` prints.
+/// Returns the output of `kubectl mcs explain -o json`.
 async fn explained(env: &Environment, namespace: &str) -> Value {
     let args = ["explain", "foo", "-n", namespace, "-o", "json"];
     let output = env.installation.kubectl_mcs(args).await;

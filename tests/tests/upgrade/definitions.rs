@@ -1,5 +1,5 @@
-//! What is defined in API servers only ever gains: an object that the version before stored is read, written and shown as it was,
-//! and its programs find all that they know when they come back.
+//! Definitions only gain: API servers read, write and show an object that the previous version
+//! stored, and its programs find all their fields after a rollback.
 
 mod damages;
 mod schema;
@@ -11,7 +11,7 @@ use causeway_tests::repository;
 use serde_json::Value;
 
 const DEFINITIONS: &str = "manifests/crds";
-/// Of the hub and of members.
+/// Minimum number of definitions, of the hub and of members.
 const LEAST: usize = 4;
 
 #[test]
@@ -41,7 +41,7 @@ fn read(yaml: &str) -> Value {
     serde_saphyr::from_str(yaml).expect("a definition in YAML")
 }
 
-/// What a definition had and has no more, or asks for and did not.
+/// Lists removed parts of a definition, and new requirements.
 fn losses(before: &Value, now: &Value) -> Vec<String> {
     let mut lost = Vec::new();
     for path in [

@@ -1,4 +1,4 @@
-//! What a person types to go from one version to another, and how its webhooks are started.
+//! Commands of an upgrade, and the start of its webhooks.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -9,8 +9,8 @@ use causeway_tests::{Fleet, Release};
 
 const SECRET: &str = "causeway-webhook-tls";
 
-/// What docs/install.md has a person apply: to go forward the definitions and all else, in the hub and in members; to go back
-/// all but the definitions, in the hub.
+/// Applies the objects that docs/install.md names: for an upgrade the definitions and all else, on
+/// the hub and in members; for a rollback all but the definitions, on the hub.
 pub(super) async fn apply(fleet: &Fleet, installation: &Installation, release: Release) {
     match release {
         Release::This => {

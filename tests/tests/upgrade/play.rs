@@ -19,9 +19,9 @@ use crate::writes::{Marks, Writes};
 
 const CONTROLLERS: usize = 2;
 
-/// How often something is done to services while nothing is replaced.
+/// Number of changes of services while nothing is replaced.
 const STEPS: usize = 30;
-/// Until all is as it should be: a second list half a minute later, a lease, and a busy machine.
+/// Maximum time until rest: a second list half a minute later, a lease, and a busy machine.
 const SETTLED: Duration = Duration::from_secs(180);
 /// A process that is asked to end has ended.
 const ENDED: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ const REST: Duration = Duration::from_secs(8);
 
 /// So many objects that were written although nobody touched them are named.
 const SHOWN: usize = 10;
-/// How often an object that nobody touches may be written on the way from one version to the other, and its status as often.
+/// Maximum number of writes of an untouched object between the versions, and of its status.
 const WRITES_MAX: usize = 1;
 
 pub(super) struct Play<'a> {
@@ -45,7 +45,7 @@ pub(super) struct Play<'a> {
     churn: Churn,
     observers: Vec<Observer>,
     clients: BTreeMap<String, Client>,
-    /// What is printed in the end.
+    /// Lines of the report.
     lines: Vec<String>,
     explained: usize,
 }

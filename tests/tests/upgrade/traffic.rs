@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval_at};
 
-/// Who send beside each other, each twice a second.
+/// Number of concurrent senders, each twice a second.
 const SENDERS: u32 = 8;
 const PERIOD: Duration = Duration::from_millis(500);
 const NAMESPACE: &str = "traffic";
 
-/// What was answered.
+/// Answers.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// All requests; errors are answers that should not have been.

@@ -1,4 +1,4 @@
-//! What causeway's programs wrote, as the audit logs of all API servers tell it.
+//! Writes of causeway's programs, by the audit logs of all API servers.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Writes {
         self.0.len()
     }
 
-    /// How many of them a version asked for.
+    /// Returns the number of writes of a version.
     pub(super) fn by(&self, version: &str) -> usize {
         let of = |write: &AuditedWrite| {
             let mut named = PROGRAMS
@@ -50,7 +50,7 @@ impl Writes {
         self.0.iter().filter(|(_, write)| of(write)).count()
     }
 
-    /// How often each object, and each status, was written.
+    /// Returns the number of writes of each object, and of each status.
     pub(super) fn by_object(&self) -> BTreeMap<String, usize> {
         let mut all = BTreeMap::new();
         for (cluster, write) in &self.0 {

@@ -18,7 +18,7 @@ pub(crate) struct Shell {
     kubeconfig: PathBuf,
 }
 
-/// What a command answered, both its outputs as they came.
+/// Result of a command, with both outputs in their order.
 pub(crate) struct Answer {
     exit: Exit,
     pub(crate) text: String,
@@ -35,7 +35,7 @@ impl Shell {
         })
     }
 
-    /// What a person types to be where these commands run.
+    /// Returns the commands that set the environment of these commands.
     pub(crate) fn environment(&self) -> [String; 2] {
         [
             format!("export KUBECONFIG={}", self.kubeconfig.display()),

@@ -1,4 +1,4 @@
-//! What the story is played on: a hub, two members, and causeway installed as a person installs it.
+//! Stage of the story: a hub, two members, and causeway, installed as users install it.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) async fn clusters() -> Fleet {
     fleet
 }
 
-/// What runs on the hub.
+/// Programs of the hub.
 pub(crate) struct Causeway {
     pub(crate) webhook: Running,
     pub(crate) controller: Running,

@@ -15,7 +15,7 @@ use crate::stage::{self, CONSUMER, PROVIDER};
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// How long it may take until an API server that answers nothing is called unreachable.
+/// Maximum time until a silent API server counts as unreachable.
 const UNREACHABLE: Duration = Duration::from_secs(150);
 
 const SLICES: &str = "kubectl --context clustera get endpointslices -l kubernetes.io/service-name=foo \
@@ -232,7 +232,7 @@ impl Story {
     }
 }
 
-/// What shows how it is, each command with what it shows.
+/// Returns the commands that show the state, each with its purpose.
 fn looks(controller: &Running) -> [String; 5] {
     let admin = format!("--admin-url http://{}", controller.admin());
     [

@@ -18,10 +18,10 @@ use crate::workloads::SHOP;
 /// A request follows an answer after so long.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What the webhook says of the wrong one.
+/// Message of the webhook about the wrong object.
 const DENIED: &str = "namespace kube-system is protected";
 
-/// What came of the requests.
+/// Results of the requests.
 #[derive(Default)]
 struct Answers {
     admitted: u32,

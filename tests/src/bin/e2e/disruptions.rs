@@ -1,4 +1,4 @@
-//! What happens to pods: they are replaced, evicted, and stopped.
+//! Disruptions of pods: they are replaced, evicted, and stopped.
 
 use std::time::Duration;
 
@@ -57,7 +57,8 @@ impl<'a> Disruptions<'a> {
         names.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Where no other pod can start, the first eviction is granted and the second is not.
+    /// Checks the disruption budget: with no room for another pod, the first eviction is granted
+    /// and the second refused.
     pub(crate) async fn budget_is_respected(&self) {
         self.types("kubectl cordon --selector=kubernetes.io/os=linux")
             .await;

@@ -141,7 +141,7 @@ pub(crate) async fn pods(stage: &Stage, program: &str) -> Vec<Value> {
 }
 
 impl Stage {
-    /// What `kubectl get` says of the hub's objects.
+    /// Returns the output of `kubectl get` for objects of the hub.
     pub(crate) async fn get(&self, what: &str) -> Value {
         let get = format!("kubectl get {what} -o json");
         let said = self.person.types(&get).await;

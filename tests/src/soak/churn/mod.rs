@@ -1,5 +1,5 @@
-//! What people and workloads do: services come, change and go. What is done is chosen at random, and is always something
-//! that a person may do at any time.
+//! Actions of users and workloads: services are created, changed and deleted. The actions are
+//! random, and each is possible at any time.
 
 mod damage;
 mod exported;
@@ -22,26 +22,26 @@ use crate::{Cluster, Fleet, Space, service_import};
 
 /// The namespaces of services that change.
 const NAMESPACES: [&str; 3] = ["red", "green", "blue"];
-/// Of these the second goes and comes.
+/// Namespace that is deleted and created again.
 const PASSING: &str = NAMESPACES[1];
-/// And the third is not in every member.
+/// Namespace that one member lacks.
 const PARTIAL: &str = NAMESPACES[2];
 const WITHOUT_PARTIAL: &str = "member1";
 /// The services that a MultiClusterService exposes; the last is one that members have and export too.
 const NATIVE: [&str; 4] = ["n0", "n1", "n2", EXPORTED[0]];
 /// The services that members export; the last is headless.
 const EXPORTED: [&str; 3] = ["c0", "c1", "c2"];
-/// Of these the second is imported by a person too, in one member.
+/// Service that a user imports too, in one member.
 const IMPORTED: &str = EXPORTED[1];
 const IMPORTER: &str = "member2";
-/// The most pods that a service has in a member.
+/// Maximum number of pods of a service in a member.
 const PODS: usize = 4;
 const REMEMBERED: usize = 60;
 
 /// A service of a member.
 type Place = (&'static str, &'static str, &'static str);
 
-/// What was done, and what is there because of it.
+/// Actions so far, and the objects that exist because of them.
 pub struct Churn {
     members: Vec<&'static str>,
     exposed: BTreeMap<(&'static str, &'static str), Exposed>,
@@ -56,7 +56,7 @@ pub struct Churn {
     spared: Option<&'static str>,
     /// Whether services get preferences among their providers.
     prefers: bool,
-    /// What was deleted in this round, and is recreated only when it is gone.
+    /// Objects that were deleted in this round, and are recreated only after they are gone.
     leaving: BTreeSet<Key>,
     touched: BTreeSet<Key>,
     steps: VecDeque<String>,
@@ -152,7 +152,7 @@ impl Churn {
         }
     }
 
-    /// How many things were done.
+    /// Returns the number of actions.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -170,7 +170,7 @@ impl Churn {
         self.touched.contains(&sight.service)
     }
 
-    /// What was deleted and is still there.
+    /// Lists the deleted objects that still exist.
     pub(super) fn still_there(&self, snapshot: &Snapshot) -> Vec<String> {
         let mut found = Vec::new();
         for key in self

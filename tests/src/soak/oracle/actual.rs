@@ -1,4 +1,4 @@
-//! What causeway's objects are, in the oracle's words.
+//! Causeway's objects, in the oracle's terms.
 
 use std::collections::BTreeSet;
 

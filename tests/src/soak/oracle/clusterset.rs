@@ -1,4 +1,4 @@
-//! What ServiceExports should have brought about (KEP-1645).
+//! Desired objects of ServiceExports (KEP-1645).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,7 +114,7 @@ fn exporters(snapshot: &Snapshot) -> BTreeMap<Key, Vec<Exporter<'_>>> {
     found
 }
 
-/// Since when it counts, as is written on it, and when it was made.
+/// Returns the time since which it counts, as its condition records it, and its creation time.
 fn since(export: &ServiceExport) -> [Option<String>; 2] {
     let conditions = export.status.iter().flat_map(|status| &status.conditions);
     let mut written = conditions.filter(|one| one.type_.ends_with("/Precedence"));

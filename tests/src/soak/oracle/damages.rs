@@ -129,7 +129,7 @@ fn copy(snapshot: &mut Snapshot) -> &mut EndpointSlice {
         .expect("the copy")
 }
 
-/// What is done to the snapshot, and what is said of it.
+/// Change of the snapshot, and the expected differences.
 type Damage = (fn(&mut Snapshot), &'static [&'static str]);
 
 const DAMAGES: [Damage; 13] = [

@@ -1,5 +1,6 @@
-//! What every cluster should hold, recomputed from scratch: from design rules alone and the objects that are there now, and with none
-//! of the controller's code. What should be and what is are both written in lines, and the lines have to be the same.
+//! Desired objects of every cluster, recomputed from scratch: from the rules of the design and the
+//! existing objects, without the controller's code. Desired and actual objects are written as
+//! lines, and the lines have to be equal.
 
 mod actual;
 mod clusterset;
@@ -23,13 +24,13 @@ impl Lines {
         *self.0.entry(line).or_default() += 1;
     }
 
-    /// How many lines contain that.
+    /// Returns the number of lines that contain that text.
     pub fn count(&self, contains: &str) -> usize {
         let those = self.0.iter().filter(|(line, _)| line.contains(contains));
         those.map(|(_, count)| count).sum()
     }
 
-    /// What is to be there and is not, and what is there and is not to be; empty where they agree.
+    /// Lists missing and superfluous lines; empty if both agree.
     fn differences(expected: &Self, actual: &Self) -> Vec<String> {
         let mut found = Vec::new();
         for (line, wanted) in &expected.0 {

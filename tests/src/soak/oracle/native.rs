@@ -1,4 +1,4 @@
-//! What MultiClusterServices should have brought about.
+//! Desired objects of MultiClusterServices.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Which providers a consumer should use first, as docs/near-first.md says it. Every cluster answers when the oracle is asked, and has
-//! done so for long enough: what is waited out is over.
+//! Order of the providers of a consumer, by the rules of docs/near-first.md. Every cluster answers
+//! when the oracle computes, and has answered for long enough: no grace period is running.
 
 use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions};
@@ -8,7 +8,7 @@ use kube::api::ObjectMeta;
 use super::ports::endpoint;
 use crate::soak::snapshot::{Key, Member, is_copy, label};
 
-/// How the ready endpoints of a provider should be in a consumer.
+/// Role of a provider's ready endpoints in a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Ready,
@@ -46,7 +46,8 @@ impl<'a> Tiers<'a> {
         self.words.iter().position(takes)
     }
 
-    /// How a provider stands in a consumer; `all` are the clusters whose pods the consumer may use, with how many are ready of how many.
+    /// Returns the role of a provider's endpoints in a consumer. `all` are the clusters whose pods
+    /// the consumer may use, with their numbers of ready endpoints and of all endpoints.
     pub(super) fn standing(
         &self,
         consumer: &str,
@@ -71,7 +72,8 @@ impl<'a> Tiers<'a> {
     }
 }
 
-/// How many of the endpoints that a member itself has for a service are ready, of how many; those that terminate are none.
+/// Returns the number of ready endpoints and of all endpoints that a member itself has for a
+/// service, without terminating ones.
 pub(super) fn readiness(member: &Member, (namespace, name): &Key) -> [usize; 2] {
     let of_service = member.slices.values().filter(|slice| {
         label(*slice, labels::SERVICE_NAME) == name

@@ -49,7 +49,7 @@ impl<'a> Carried<'a> {
         self.space.fleet().hub()
     }
 
-    /// Of the ready endpoints, sorted.
+    /// Returns the addresses of the ready endpoints, sorted.
     pub(super) fn addresses(&self) -> Vec<String> {
         let addresses = self.pods.iter().map(|pod| pod.ip().to_owned());
         let mut addresses: Vec<_> = addresses.collect();
@@ -205,7 +205,7 @@ fn is_dispatched(slice: &EndpointSlice) -> bool {
     slice.labels().contains_key(labels::KARMADA_MANAGED)
 }
 
-/// Which of the four kinds of writes a command is.
+/// Returns the kind of write of a command.
 pub(super) fn kind_of(command: &Value) -> &'static str {
     let text = command["command"].as_str().expect("a command");
     let kinds = [

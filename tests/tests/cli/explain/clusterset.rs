@@ -1,4 +1,5 @@
-//! Where the endpoints of ServiceExports are, by the name of the clusterset, and what keeps them from there.
+//! Places of the endpoints of ServiceExports under the clusterset's name, and reasons for missing
+//! ones.
 
 use causeway_tests::{Space, service, service_export};
 

@@ -1,4 +1,5 @@
-//! What keeps the endpoints of a MultiClusterService from where they should be. Each in a namespace of its own, all at once.
+//! Reasons for missing endpoints of a MultiClusterService, each in a separate namespace,
+//! concurrently.
 
 use causeway_tests::{Space, multi_cluster_service, pod, service};
 

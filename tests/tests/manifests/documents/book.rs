@@ -27,7 +27,7 @@ pub(super) struct Line {
     pub text: String,
 }
 
-/// What a line belongs to.
+/// Block that a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Prose,
@@ -98,7 +98,7 @@ impl Page {
         paragraphs
     }
 
-    /// What stands between backticks.
+    /// Returns the texts between backticks.
     pub(super) fn spans(&self) -> Vec<String> {
         let paragraphs = self.paragraphs();
         let spans = paragraphs
@@ -107,7 +107,7 @@ impl Page {
         spans.map(|span| span.replace("\\|", "|")).collect()
     }
 
-    /// Where links and pictures lead.
+    /// Returns the destinations of links and pictures.
     pub(super) fn links(&self) -> Vec<String> {
         let paragraphs = self.paragraphs();
         let texts = paragraphs
@@ -154,7 +154,7 @@ impl Page {
             .collect()
     }
 
-    /// What links may lead to within the page: its headings as GitHub names them, and what is written out.
+    /// Returns the anchors of the page: its headings as GitHub names them, and explicit ones.
     pub(super) fn anchors(&self) -> BTreeSet<String> {
         let mut anchors = self.ids();
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();

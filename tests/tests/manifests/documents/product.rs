@@ -1,4 +1,4 @@
-//! What the programs have, as they and their sources say: commands, flags, metrics, reasons.
+//! Commands, flags, metrics and reasons of the programs, from the programs and their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

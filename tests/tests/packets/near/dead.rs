@@ -14,7 +14,7 @@ use crate::packets;
 /// After the death of a provider, whether it refuses connections or falls silent, as a machine without power: then two probes in a row
 /// have to fail first.
 const OVER: Duration = Duration::from_secs(75);
-/// How long requests are looked at after that.
+/// Time for which requests are observed after that.
 const LONGER: Duration = Duration::from_secs(20);
 /// Failed requests are counted by windows of that length.
 const WINDOW: Duration = Duration::from_secs(15);

@@ -45,7 +45,7 @@ async fn away_and_back(stage: &Stage<'_>) {
     until(stage, "the far ones are standby", DEMOTED, is_near).await;
 }
 
-/// What each near pod answers, in their order.
+/// Returns the answer of each near pod, in their order.
 fn said_one_by_one(stage: &Stage<'_>) -> impl Iterator<Item = String> {
     let pods = stage.local.iter();
     pods.map(|pod| format!("pod {} in member2", pod.name()))

@@ -33,7 +33,7 @@ fn definition() -> Value {
 /// Stands for the schema of spec.
 const SPEC: &str = "SPEC";
 
-/// What is set at a path, or taken away, and what is said of it.
+/// Value that is set or removed at a path, and the expected report.
 type Damage = (
     &'static str,
     &'static str,

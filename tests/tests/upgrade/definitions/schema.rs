@@ -1,4 +1,4 @@
-//! What a schema has lost, or asks for.
+//! Losses and new requirements of a schema.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ const RULES: [&str; 10] = [
     "oneOf",
     "not",
 ];
-/// What is allowed may be added, and stays.
+/// Allowances, which may be added and stay.
 const ALLOWANCES: [&str; 3] = [
     "nullable",
     "x-kubernetes-preserve-unknown-fields",

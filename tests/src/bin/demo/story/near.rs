@@ -8,7 +8,7 @@ use super::{SOON, Story, curl};
 use crate::shell::{Shell, show_command};
 use crate::stage::{CONSUMER, PROVIDER};
 
-/// How the copy of clusterb's endpoints stands in clustera.
+/// Command that shows the role of clusterb's endpoints in clustera.
 const COPY: &str = "kubectl --context clustera get endpointslices \
     -l kubernetes.io/service-name=foo,multicluster.kubernetes.io/source-cluster=clusterb \
     -o custom-columns=NAME:.metadata.name,READY:.endpoints[*].conditions.ready,\
