@@ -46,7 +46,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     let unconfirmed = mcs.is_none() && !index.is_absence_confirmed(key);
     let is_suspected = index.suspected_services() > 0;
     diff.look_up = unconfirmed && !is_suspected && index.owns_native(key);
-    // KarmadaManaged Karmada nothing is begun: what is there is guarded, and nothing else.
+    // Beside Karmada only existing objects are guarded.
     let guards = || desired.karmada.is_none() || index.owns_native(key);
     let unguarded = mcs.filter(|mcs| {
         matches!(desired.members, Members::Wanted(_))

@@ -17,6 +17,7 @@ pub mod model;
 pub mod observed;
 pub mod plan;
 pub mod preview;
+pub mod problem;
 pub mod reasons;
 pub mod reconcile;
 pub mod removal;

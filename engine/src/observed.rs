@@ -9,7 +9,6 @@
 pub mod clusterset;
 mod dirty_keys;
 pub mod finalizers;
-pub mod gaps;
 mod holders;
 pub mod hub;
 pub mod member;
@@ -31,7 +30,6 @@ use std::time::Duration;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use self::dirty_keys::DirtyKeys;
-use self::gaps::Gap;
 use self::holders::Holders;
 use self::hub::{ClusterView, Hub};
 use self::member::{DerivedRefusal, Member};
@@ -44,6 +42,7 @@ use crate::model::{
     Ack, Configuration, Failure, FailureKind, Generation, HubEvent, Item, LeftOut, MemberEvent,
     MemberState, Operation, Priority, Signal, TargetCluster, TimePoint, Write,
 };
+use crate::problem::Gap;
 
 /// Observed state of the hub and of all members.
 #[derive(Debug)]

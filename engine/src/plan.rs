@@ -29,7 +29,7 @@ use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKe
 use self::capabilities::Capabilities;
 pub use self::copies::CopyCache;
 use self::copies::{DesiredCopies, Observation, Outcomes, Provider, Request, Withdraw};
-pub use self::desired::{Desired, DesiredMember, KarmadaManaged, Members, Problem, ProblemKind};
+pub use self::desired::{Desired, DesiredMember, KarmadaManaged, Members};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
 use self::provider_use::{ProviderUses, UnreachablePolicy};
@@ -40,11 +40,11 @@ use crate::evidence::Proof;
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
-use crate::observed::gaps::Gap;
 use crate::observed::hub::McsView;
 use crate::observed::hub::manager::Manager;
 use crate::observed::member::Member;
 use crate::observed::service::{ServiceKind, ServiceView};
+use crate::problem::{Gap, Problem};
 
 /// Plans one service on both paths: natively under its own name, and for the clusterset under the
 /// derived name. The cache changes how long that takes, never the result.
@@ -95,7 +95,7 @@ fn native(
         };
     };
     if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
-        return untouched(ProblemKind::Protected, protected.to_string());
+        return untouched(Problem::Protected(protected));
     }
     let work = match index.manager(key, now) {
         Manager::Karmada(work) => Some(work),
@@ -126,7 +126,7 @@ fn native(
             let untouched = Desired::default();
             karmada_managed::report(index, key, work, untouched, BTreeSet::new(), now)
         }
-        (Err(errors), None) => untouched(ProblemKind::Invalid, errors.to_string()),
+        (Err(errors), None) => untouched(Problem::Invalid(errors.clone())),
         (Ok(spec), None) => Desired {
             members: Members::Wanted(BTreeMap::new()),
             placement: placement::place(index, spec),
@@ -137,9 +137,9 @@ fn native(
 
 /// Returns a plan that reports a problem and leaves the members untouched, whoever wrote their
 /// objects.
-fn untouched(kind: ProblemKind, message: String) -> Desired {
+fn untouched(problem: Problem) -> Desired {
     Desired {
-        problem: Some(Problem { kind, message }),
+        problem: Some(problem),
         ..Desired::default()
     }
 }

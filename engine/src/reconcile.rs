@@ -12,7 +12,6 @@ use crate::model::map::{HashMap, HashSet};
 use crate::model::slice::Exposure;
 use crate::model::{Item, ObjectId, Operation, TargetCluster, TimePoint, Write, status_patch};
 use crate::observed::Index;
-use crate::observed::gaps::Gap;
 use crate::observed::hub::{ClusterView, McsView};
 use crate::observed::member::{Member, NamespaceState};
 use crate::observed::tiers::TiersOfService;
@@ -20,6 +19,7 @@ use crate::plan::clusterset::conditions;
 use crate::plan::copies::DesiredCopies;
 use crate::plan::status::{DesiredStatus, Progress, status};
 use crate::plan::{CopyCache, Desired, Members, Settings, cluster, plan};
+use crate::problem::Gap;
 use crate::removal::{Leftovers, Removal, removal};
 use crate::write_queue::{Enqueued, WriteQueue};
 

@@ -16,8 +16,8 @@ use crate::plan::copies::{
     CopyState, DesiredCopies, EndpointRole, MissingPort, MissingPorts, Skipped, WantedCopy,
     copy_name,
 };
-use crate::plan::service::ServiceProblem;
 use crate::plan::tiers::TierState;
+use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
 /// Endpoint of a provider's slice, with a consumer.

@@ -12,7 +12,7 @@ use crate::plan::Members;
 use crate::plan::copies::{CopyDecision, DesiredCopies, Skipped};
 use crate::plan::disagreement;
 use crate::plan::ignored::{self, Ignored};
-use crate::plan::service::ServiceProblem;
+use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
 /// Name under which a service reaches other clusters.

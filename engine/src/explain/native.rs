@@ -11,11 +11,13 @@ use super::exposure::ExposedService;
 use super::providers;
 use super::report::ExposureReport;
 use super::{Diagnosis, Facts};
+use crate::messages;
 use crate::model::slice::Exposure;
 use crate::observed::hub::McsView;
+use crate::plan::Members;
 use crate::plan::hostnames;
 use crate::plan::placement::place;
-use crate::plan::{Members, ProblemKind};
+use crate::problem::Problem;
 use crate::reasons::Reason;
 
 /// Returns the exposure by the service's own name, if the hub has a MultiClusterService for it.
@@ -158,26 +160,27 @@ impl Facts<'_> {
         let problem = self.desired.problem.as_ref()?;
         // Some of the ports may be there.
         let is_partial = matches!(&self.desired.members, Members::Wanted(all) if !all.is_empty());
-        let (reason, remedy) = match problem.kind {
-            ProblemKind::ServiceNotFound => (
+        let (reason, remedy) = match problem {
+            Problem::ServiceNotFound { .. } => (
                 Reason::NoHubService,
                 format!("kubectl -n {namespace} create service clusterip {name} --tcp=PORT:TARGETPORT"),
             ),
-            ProblemKind::ExternalName => (
+            Problem::ExternalName => (
                 Reason::ExternalName,
                 format!("kubectl -n {namespace} edit service {name}: give it a selector and another type"),
             ),
-            ProblemKind::PortNotFound if is_partial => return None,
-            ProblemKind::PortNotFound => (Reason::PortNotFound, self.edit()),
-            ProblemKind::Protected => (
+            Problem::PortNotFound { .. } if is_partial => return None,
+            Problem::PortNotFound { .. } => (Reason::PortNotFound, self.edit()),
+            Problem::Protected(_) => (
                 Reason::NamespaceProtected,
                 "start causeway-webhook and causeway-controller with --allow-namespace, if the namespace is meant to be exposed"
                     .to_owned(),
             ),
-            ProblemKind::Invalid => (Reason::Invalid, self.edit()),
-            ProblemKind::ManagedByKarmada => return None,
+            Problem::Invalid(_) => (Reason::Invalid, self.edit()),
+            Problem::ManagedByKarmada(_) => return None,
         };
-        Some(Diagnosis::new(reason, &*problem.message).fix(remedy))
+        let message = messages::problem::problem(self.key, problem);
+        Some(Diagnosis::new(reason, message).fix(remedy))
     }
 
     fn deleting(&self, mcs: &McsView) -> Diagnosis {

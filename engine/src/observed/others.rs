@@ -6,8 +6,8 @@ use std::sync::Arc;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::Index;
-use super::gaps::Gap;
 use crate::model::{ObjectId, TargetCluster, TimePoint};
+use crate::problem::Gap;
 
 impl Index {
     /// Returns the last writer of the object other than causeway, as far as one was observed.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use causeway::domain::{ClusterName, Ranges, ServiceKey};
 
 use super::Index;
-use super::gaps::Gap;
 use super::hub::manager::{Importer, Manager};
 use super::hub::{ClusterView, Lost, McsView};
 use super::member::Member;
 use super::service::ServiceView;
 use crate::model::TimePoint;
 use crate::model::slice::Exposure;
+use crate::problem::Gap;
 
 impl Index {
     /// Returns the hub's identity: the UID of its kube-system namespace.

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use causeway::api::bounds;
 use causeway::api::condition::{FALSE, TRUE};
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::Problem;
+use crate::messages;
 use crate::model::{ObjectEvent, TimePoint};
+use crate::problem::Problem;
 use crate::reasons::Reason;
 
 /// Progress of one cluster.
@@ -38,11 +39,12 @@ pub enum ConditionState {
     Unchanged,
 }
 
-impl From<&Problem> for ConditionState {
-    fn from(problem: &Problem) -> Self {
+impl ConditionState {
+    /// Returns the state of a condition that reports a problem on the hub's side.
+    pub(super) fn of_problem(key: &ServiceKey, problem: &Problem) -> Self {
         Self::False {
             reason: problem.reason().into(),
-            message: problem.message.clone(),
+            message: messages::problem::problem(key, problem),
         }
     }
 }

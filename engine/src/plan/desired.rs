@@ -8,13 +8,12 @@ use super::clusterset::{Clusterset, Imports};
 use super::copies::DesiredCopies;
 use super::placement::Placement;
 use super::provider_use::ProviderUses;
-use super::service::{DesiredService, ServiceProblem};
+use super::service::DesiredService;
 use super::tiers::Tiers;
 use crate::model::TimePoint;
 use crate::model::slice::Exposure;
-use crate::observed::gaps::Gap;
 use crate::observed::tiers::{NotedTiers, TiersOfService};
-use crate::reasons::Reason;
+use crate::problem::{Gap, Problem, ServiceProblem};
 
 /// Desired state of one service.
 #[derive(Clone, Debug, Default)]
@@ -61,46 +60,6 @@ pub struct DesiredMember {
     pub copies: DesiredCopies,
     /// Reason why the member cannot be served as requested.
     pub problem: Option<ServiceProblem>,
-}
-
-/// Problem on the hub's side: reason and message of ServiceApplied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Kind of the problem.
-    pub kind: ProblemKind,
-    /// Problem and remedy, for a person.
-    pub message: String,
-}
-
-/// Kind of a problem on the hub's side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProblemKind {
-    /// The hub has no Service of the name.
-    ServiceNotFound,
-    /// The Service lacks a port that is to be exposed.
-    PortNotFound,
-    /// The Service is an ExternalName.
-    ExternalName,
-    /// The namespace or the service is protected.
-    Protected,
-    /// The MultiClusterService cannot be read.
-    Invalid,
-    /// Karmada's own controllers manage the service.
-    ManagedByKarmada,
-}
-
-impl Problem {
-    /// Returns the reason of ServiceApplied.
-    pub fn reason(&self) -> Reason {
-        match self.kind {
-            ProblemKind::ServiceNotFound => Reason::ServiceNotFound,
-            ProblemKind::PortNotFound => Reason::PortNotFound,
-            ProblemKind::ManagedByKarmada => Reason::ManagedByKarmada,
-            ProblemKind::ExternalName | ProblemKind::Protected | ProblemKind::Invalid => {
-                Reason::ServiceAppliedFailed
-            }
-        }
-    }
 }
 
 /// State of a service that Karmada manages.
@@ -157,6 +116,6 @@ impl Desired {
     /// its progress in conditions of the same types as causeway's.
     pub fn karmadas_problem(&self) -> Option<&Problem> {
         let problem = self.problem.as_ref();
-        problem.filter(|problem| problem.kind == ProblemKind::ManagedByKarmada)
+        problem.filter(|problem| matches!(problem, Problem::ManagedByKarmada(_)))
     }
 }

@@ -3,16 +3,14 @@
 
 use std::time::Duration;
 
-use causeway::domain::{
-    ExposedPort, ExposedPorts, MultiClusterService, ServiceKey, describe_ports,
-};
+use causeway::domain::{ExposedPort, ExposedPorts, MultiClusterService, ServiceKey};
 
-use super::desired::{Problem, ProblemKind};
 use crate::model::TimePoint;
 use crate::model::map::HashSet;
 use crate::observed::Index;
 use crate::observed::hub::Lost;
 use crate::observed::service::{PortShape, ServiceKind, ServiceView};
+use crate::problem::Problem;
 
 /// Exposed part of a service.
 #[derive(Clone, Debug)]
@@ -66,7 +64,9 @@ pub fn expose(
         let until = since.after(grace);
         if now < until {
             let ports = chosen(&spec.ports, &service.shape.ports, &[]);
-            let problem = Some(service_not_found(key, Some(until)));
+            let problem = Some(Problem::ServiceNotFound {
+                held_until: Some(until),
+            });
             return Exposed {
                 state: State::Service(service.clone().into()),
                 ports,
@@ -74,16 +74,18 @@ pub fn expose(
                 again_at: Some(until),
             };
         }
-        return Exposed::nothing(State::Nothing, service_not_found(key, None), None);
+        return Exposed::nothing(
+            State::Nothing,
+            Problem::ServiceNotFound { held_until: None },
+            None,
+        );
     }
-    match forgotten_until(index, grace, key, now) {
-        Some(until) => Exposed::nothing(
-            State::Held,
-            service_not_found(key, Some(until)),
-            Some(until),
-        ),
-        None => Exposed::nothing(State::Nothing, service_not_found(key, None), None),
-    }
+    let held_until = forgotten_until(index, grace, key, now);
+    let state = match held_until {
+        Some(_) => State::Held,
+        None => State::Nothing,
+    };
+    Exposed::nothing(state, Problem::ServiceNotFound { held_until }, held_until)
 }
 
 /// Returns the end of the grace period of a service that was exposed before this process started.
@@ -107,14 +109,7 @@ fn expose_ports(
     now: TimePoint,
 ) -> Exposed {
     if service.shape.kind == ServiceKind::ExternalName {
-        let message = format!(
-            "Service {key} is an ExternalName and has no endpoints; expose a Service with a selector"
-        );
-        let problem = Problem {
-            kind: ProblemKind::ExternalName,
-            message,
-        };
-        return Exposed::nothing(State::Held, problem, None);
+        return Exposed::nothing(State::Held, Problem::ExternalName, None);
     }
     let live = service.ports();
     let missing: Vec<&ExposedPort> = spec.ports.missing_from(&live).collect();
@@ -136,7 +131,11 @@ fn expose_ports(
     let held_until = held.iter().map(|(_, until)| *until).min();
     let held: Vec<_> = held.into_iter().map(|(shape, _)| shape).collect();
     let ports = chosen(&spec.ports, &service.shape.ports, &held);
-    let problem = port_not_found(key, &missing, service, held_until);
+    let problem = Problem::PortNotFound {
+        missing: missing.into_iter().cloned().collect(),
+        has: live,
+        held_until,
+    };
     if ports.is_empty() {
         return Exposed::nothing(State::Nothing, problem, None);
     }
@@ -204,41 +203,6 @@ fn chosen(exposed: &ExposedPorts, live: &[PortShape], held: &[PortShape]) -> Vec
         .filter(|shape| ids.insert(shape.port.id))
         .cloned()
         .collect()
-}
-
-fn service_not_found(key: &ServiceKey, until: Option<TimePoint>) -> Problem {
-    let message = format!("the hub has no Service {key}; {}", consequence(until));
-    Problem {
-        kind: ProblemKind::ServiceNotFound,
-        message,
-    }
-}
-
-fn port_not_found(
-    key: &ServiceKey,
-    missing: &[&ExposedPort],
-    service: &ServiceView,
-    until: Option<TimePoint>,
-) -> Problem {
-    let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
-    let ports = service.ports();
-    let message = format!(
-        "Service {key} has no port {}; it has {}; {}",
-        missing.join(", "),
-        describe_ports(&ports),
-        consequence(until)
-    );
-    Problem {
-        kind: ProblemKind::PortNotFound,
-        message,
-    }
-}
-
-fn consequence(until: Option<TimePoint>) -> String {
-    match until {
-        Some(until) => format!("what the clusters hold is kept until {until:.0}"),
-        None => "nothing of it is offered to other clusters".to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
         let (roles, Some(member)) = (roles.unwrap_or_default(), index.member(name)) else {
             continue;
         };
-        // KarmadaManaged Karmada nothing is begun.
+        // Nothing is begun beside Karmada.
         let goes_on =
             |ours: Option<Exposure>| native.karmada.is_none() || ours == Some(Exposure::Native);
         let hub = index.hub_uid();

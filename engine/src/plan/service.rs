@@ -1,10 +1,9 @@
 //! Service that a member should hold.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use causeway::api::labels;
-use causeway::domain::{ServiceKey, ServicePort, describe_ports};
+use causeway::domain::{ServiceKey, ServicePort};
 use k8s_openapi::api::core::v1::{
     self as core, ClientIPConfig, Service, ServiceSpec, SessionAffinityConfig,
 };
@@ -14,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::capabilities::Capabilities;
 use crate::observed::selector::Selector;
 use crate::observed::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
+use crate::problem::ServiceProblem;
 
 /// Service that a member should hold.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,81 +24,6 @@ pub enum DesiredService {
     Conflict(ServiceProblem),
     /// Service that causeway maintains.
     Own(Box<OwnService>),
-}
-
-/// Reason why a member's Service cannot serve as requested.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServiceProblem {
-    /// The Service stands for an imported service.
-    StandsFor {
-        /// The Service.
-        service: ServiceKey,
-        /// The imported service.
-        of: String,
-    },
-    /// Another Service has the name under which a service is imported.
-    NameTaken {
-        /// The Service.
-        service: ServiceKey,
-        /// The imported service.
-        imported: ServiceKey,
-        /// Whether it is delivered for the MultiClusterService of its name.
-        delivered: bool,
-    },
-    /// A Service of another writer is an ExternalName.
-    ExternalName(ServiceKey),
-    /// A Service of another writer lacks exposed ports.
-    MissingPorts {
-        /// Service of the member.
-        service: ServiceKey,
-        /// Exposed ports that it lacks.
-        missing: Vec<ServicePort>,
-        /// Ports that it has.
-        has: Vec<ServicePort>,
-    },
-}
-
-/// Writes the text that follows the name of the member in a message.
-impl fmt::Display for ServiceProblem {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::StandsFor { service, of } => write!(
-                out,
-                "has a Service {service} that stands for the imported service {of}; rename this service, or delete the ServiceExports of {of}"
-            ),
-            Self::NameTaken {
-                service,
-                imported,
-                delivered: true,
-            } => write!(
-                out,
-                "has a Service {service} for the MultiClusterService of that name, under which {imported} is imported; \
-                 rename that MultiClusterService"
-            ),
-            Self::NameTaken {
-                service,
-                imported,
-                delivered: false,
-            } => write!(
-                out,
-                "has a Service {service} of its own, under which name {imported} is imported; rename or delete that Service"
-            ),
-            Self::ExternalName(service) => write!(
-                out,
-                "has a Service {service} of its own that is an ExternalName; remove or rename it"
-            ),
-            Self::MissingPorts {
-                service,
-                missing,
-                has,
-            } => write!(
-                out,
-                "has a Service {service} of its own without {}; it has {}; add the port there or remove that Service",
-                describe_ports(missing),
-                describe_ports(has)
-            ),
-        }
-    }
 }
 
 /// Service that causeway maintains in a member.

@@ -183,19 +183,19 @@ impl View<'_> {
     }
 
     /// Returns the message about slices if a problem of the hub withdraws everything.
-    fn withdrawn(&self) -> Option<&str> {
+    fn withdrawn(&self) -> Option<String> {
         let nothing =
             matches!(&self.desired.members, Members::Wanted(members) if members.is_empty());
         self.desired
             .problem
             .as_ref()
             .filter(|_| nothing)
-            .map(|problem| problem.message.as_str())
+            .map(|problem| messages::problem::problem(self.key, problem))
     }
 
     fn service_applied(&self) -> ConditionState {
         if let Some(problem) = &self.desired.problem {
-            return problem.into();
+            return ConditionState::of_problem(self.key, problem);
         }
         if self.desired.placement.targets.is_empty() {
             let message = "no cluster takes part; join some with kubectl mcs join".to_owned();
@@ -269,7 +269,7 @@ impl View<'_> {
         if let Some(message) = self.withdrawn() {
             return Some(ConditionState::False {
                 reason: reason.into(),
-                message: message.to_owned(),
+                message,
             });
         }
         match &self.desired.members {

@@ -13,7 +13,8 @@ use super::merge::Conflict;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::plan::copies::DesiredCopies;
-use crate::plan::service::{DesiredService, ServiceProblem};
+use crate::plan::service::DesiredService;
+use crate::problem::ServiceProblem;
 
 /// Desired state of an exported service.
 #[derive(Clone, Debug, Default)]

@@ -18,7 +18,8 @@ use crate::observed::clusterset::ImportView;
 use crate::observed::selector::Selector;
 use crate::observed::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 use crate::plan::capabilities::Capabilities;
-use crate::plan::service::{Derived, OwnService, ServiceProblem};
+use crate::plan::service::{Derived, OwnService};
+use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
 /// Plan for a member's ServiceImport.

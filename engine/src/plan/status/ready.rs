@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::View;
 use crate::model::propagation::advice;
 use crate::model::slice::Exposure;
+use crate::plan::Members;
 use crate::plan::condition_state::{ConditionState, Text};
 use crate::plan::copies::Refused;
 use crate::plan::disagreement;
@@ -20,7 +21,7 @@ use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::provider_use::Unused;
 use crate::plan::tiers::Tiers;
-use crate::plan::{Members, Problem};
+use crate::problem::Problem;
 use crate::reasons::Reason;
 
 /// Description of a provider whose endpoints are not used since `--provider-ttl` expired.
@@ -88,7 +89,7 @@ impl View<'_> {
         let is_current = |ready: &Condition| ready.observed_generation == Some(self.mcs.generation);
         match beside.is_some_and(|beside| beside.wavers) && said.is_some_and(is_current) {
             true => ConditionState::Unchanged,
-            false => problem.into(),
+            false => ConditionState::of_problem(self.key, problem),
         }
     }
 

@@ -334,7 +334,7 @@ fn what_another_hub_exports_and_imports_is_left_to_it() {
         .on("member2", import("bar").with(theirs))
         .settle();
     assert_eq!(env.log(), Vec::<String>::new());
-    // KarmadaManaged it a person's export counts as ever.
+    // Beside it a person's export counts as ever.
     env.on("member2", foo())
         .on("member2", export("foo"))
         .settle();

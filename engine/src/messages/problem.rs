@@ -1,0 +1,176 @@
+//! Sentences about problems on the hub's side, including Karmada's management of a service.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use causeway::domain::{ClusterName, ServiceKey, describe_ports};
+
+use crate::model::TimePoint;
+use crate::problem::{
+    Gap, KarmadaEndpoints, KarmadaLeftovers, KarmadaReport, Problem, ServiceProblem,
+};
+
+/// Maximum number of names or gaps that a sentence lists.
+const NAMED_AT_MOST: usize = 5;
+
+/// Returns the message of ServiceApplied about a problem, with the remedy.
+pub(crate) fn problem(key: &ServiceKey, problem: &Problem) -> String {
+    match problem {
+        Problem::ServiceNotFound { held_until } => {
+            format!("the hub has no Service {key}; {}", consequence(*held_until))
+        }
+        Problem::PortNotFound {
+            missing,
+            has,
+            held_until,
+        } => {
+            let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
+            format!(
+                "Service {key} has no port {}; it has {}; {}",
+                missing.join(", "),
+                describe_ports(has),
+                consequence(*held_until)
+            )
+        }
+        Problem::ExternalName => format!(
+            "Service {key} is an ExternalName and has no endpoints; expose a Service with a selector"
+        ),
+        Problem::Protected(protected) => protected.to_string(),
+        Problem::Invalid(errors) => errors.to_string(),
+        Problem::ManagedByKarmada(report) => managed_by_karmada(key, report),
+    }
+}
+
+fn consequence(held_until: Option<TimePoint>) -> String {
+    match held_until {
+        Some(until) => format!("what the clusters hold is kept until {until:.0}"),
+        None => "nothing of it is offered to other clusters".to_owned(),
+    }
+}
+
+fn managed_by_karmada(key: &ServiceKey, report: &KarmadaReport) -> String {
+    let work = &report.work;
+    let mut message = format!(
+        "Karmada's own MultiClusterService controllers manage this service (Work {work}), and \
+         causeway begins nothing beside them"
+    );
+    let hub = report.hub.as_ref().map(|hub| problem(key, hub));
+    let endpoints = report.endpoints.as_ref().map(|all| endpoints(key, all));
+    for part in hub.into_iter().chain(endpoints).chain(left(&report.left)) {
+        message.push_str(". ");
+        message.push_str(&part);
+    }
+    let (namespace, name) = (&key.namespace, &key.name);
+    message.push_str(&format!(
+        ". For causeway to manage it, without a gap: kubectl mcs adopt {name} -n {namespace}"
+    ));
+    message
+}
+
+fn endpoints(key: &ServiceKey, all: &KarmadaEndpoints) -> String {
+    let known = match (&*all.gaps, all.wavers, all.any_ready) {
+        ([], true, _) => "Not every ready endpoint is in every consumer yet".to_owned(),
+        ([], false, true) => "Every ready endpoint is in every consumer".to_owned(),
+        ([], false, false) => "No provider has a ready endpoint".to_owned(),
+        (gaps, ..) => {
+            let gaps = named(gaps.iter().map(|gap| self::gap(key, gap)), "; ");
+            format!("Not every ready endpoint is in every consumer: {gaps}")
+        }
+    };
+    match all.unknown.is_empty() {
+        true => known,
+        false => format!(
+            "{known}, as far as is known: {} cannot be asked",
+            names(&all.unknown)
+        ),
+    }
+}
+
+fn gap(key: &ServiceKey, gap: &Gap) -> String {
+    match gap {
+        Gap::Service { consumer } => format!("{consumer} has no Service {}", key.name),
+        Gap::Fit { consumer, problem } => format!("{consumer} {problem}"),
+        Gap::Endpoints {
+            consumer,
+            provider,
+            slice,
+        } => format!("{consumer} lacks those of EndpointSlice {slice} of {provider}"),
+        Gap::Behind { consumer, slice } => {
+            format!("Karmada's EndpointSlice {slice} in {consumer} is behind")
+        }
+    }
+}
+
+/// Describes the objects of causeway that remain, and the members that hold them.
+fn left(left: &KarmadaLeftovers) -> Option<String> {
+    let kinds = [
+        ("its Service in", &left.services),
+        ("EndpointSlices in", &left.slices),
+    ];
+    let kinds = kinds.iter().filter(|(_, members)| !members.is_empty());
+    let kinds: Vec<_> = kinds
+        .map(|(kind, members)| format!("{kind} {}", names(members)))
+        .collect();
+    (!kinds.is_empty()).then(|| {
+        format!(
+            "What causeway made stays until Karmada's stands in its place: {}",
+            kinds.join("; ")
+        )
+    })
+}
+
+fn names(members: &BTreeSet<ClusterName>) -> String {
+    named(members.iter().map(ToString::to_string), ", ")
+}
+
+fn named(all: impl ExactSizeIterator<Item = String>, between: &str) -> String {
+    let more = all.len().saturating_sub(NAMED_AT_MOST);
+    let first: Vec<_> = all.take(NAMED_AT_MOST).collect();
+    match more {
+        0 => first.join(between),
+        more => format!("{}{between}and {more} more", first.join(between)),
+    }
+}
+
+/// Writes the text that follows the name of the member in a message.
+impl fmt::Display for ServiceProblem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StandsFor { service, of } => write!(
+                out,
+                "has a Service {service} that stands for the imported service {of}; rename this service, or delete the ServiceExports of {of}"
+            ),
+            Self::NameTaken {
+                service,
+                imported,
+                delivered: true,
+            } => write!(
+                out,
+                "has a Service {service} for the MultiClusterService of that name, under which {imported} is imported; \
+                 rename that MultiClusterService"
+            ),
+            Self::NameTaken {
+                service,
+                imported,
+                delivered: false,
+            } => write!(
+                out,
+                "has a Service {service} of its own, under which name {imported} is imported; rename or delete that Service"
+            ),
+            Self::ExternalName(service) => write!(
+                out,
+                "has a Service {service} of its own that is an ExternalName; remove or rename it"
+            ),
+            Self::MissingPorts {
+                service,
+                missing,
+                has,
+            } => write!(
+                out,
+                "has a Service {service} of its own without {}; it has {}; add the port there or remove that Service",
+                describe_ports(missing),
+                describe_ports(has)
+            ),
+        }
+    }
+}

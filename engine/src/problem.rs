@@ -1,0 +1,152 @@
+//! Problems of services, as facts. The messages module has the sentences.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use causeway::domain::protected::Protected;
+use causeway::domain::{ClusterName, ExposedPort, FieldErrors, ServiceKey, ServicePort};
+
+use crate::model::TimePoint;
+use crate::reasons::Reason;
+
+/// Problem on the hub's side, which ServiceApplied reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The hub has no Service of the name.
+    ServiceNotFound {
+        /// Time until which the members retain what they hold, if they do.
+        held_until: Option<TimePoint>,
+    },
+    /// The Service lacks ports that are to be exposed.
+    PortNotFound {
+        /// Entries of the MultiClusterService for which it has no port.
+        missing: Vec<ExposedPort>,
+        /// Ports that it has.
+        has: Vec<ServicePort>,
+        /// Time until which the first of the lost ports stays exposed, if any does.
+        held_until: Option<TimePoint>,
+    },
+    /// The Service is an ExternalName.
+    ExternalName,
+    /// The namespace or the service is protected.
+    Protected(Protected),
+    /// The MultiClusterService cannot be read.
+    Invalid(FieldErrors),
+    /// Karmada's own controllers manage the service.
+    ManagedByKarmada(Box<KarmadaReport>),
+}
+
+impl Problem {
+    /// Returns the reason of ServiceApplied.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::ServiceNotFound { .. } => Reason::ServiceNotFound,
+            Self::PortNotFound { .. } => Reason::PortNotFound,
+            Self::ManagedByKarmada(_) => Reason::ManagedByKarmada,
+            Self::ExternalName | Self::Protected(_) | Self::Invalid(_) => {
+                Reason::ServiceAppliedFailed
+            }
+        }
+    }
+}
+
+/// State that is reported of a service that Karmada manages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KarmadaReport {
+    /// Work by which Karmada manages it.
+    pub work: String,
+    /// Problem on the hub's side.
+    pub hub: Option<Problem>,
+    /// Endpoints in the consumers, if the service is exposed.
+    pub endpoints: Option<KarmadaEndpoints>,
+    /// Objects of causeway in the members.
+    pub left: KarmadaLeftovers,
+}
+
+/// Endpoints of a service that Karmada manages, as its consumers have them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KarmadaEndpoints {
+    /// Gaps that have lasted long enough to be reported.
+    pub gaps: Vec<Gap>,
+    /// Whether other gaps may close in a moment.
+    pub wavers: bool,
+    /// Whether any provider has a ready endpoint.
+    pub any_ready: bool,
+    /// Providers and consumers that are not synced.
+    pub unknown: BTreeSet<ClusterName>,
+}
+
+/// Members that hold objects of causeway for a service that Karmada manages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KarmadaLeftovers {
+    /// Members with a Service of causeway.
+    pub services: BTreeSet<ClusterName>,
+    /// Members with copies of causeway.
+    pub slices: BTreeSet<ClusterName>,
+}
+
+/// Reason why a member's Service cannot serve as requested.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServiceProblem {
+    /// The Service stands for an imported service.
+    StandsFor {
+        /// The Service.
+        service: ServiceKey,
+        /// The imported service.
+        of: String,
+    },
+    /// Another Service has the name under which a service is imported.
+    NameTaken {
+        /// The Service.
+        service: ServiceKey,
+        /// The imported service.
+        imported: ServiceKey,
+        /// Whether it is delivered for the MultiClusterService of its name.
+        delivered: bool,
+    },
+    /// A Service of another writer is an ExternalName.
+    ExternalName(ServiceKey),
+    /// A Service of another writer lacks exposed ports.
+    MissingPorts {
+        /// Service of the member.
+        service: ServiceKey,
+        /// Exposed ports that it lacks.
+        missing: Vec<ServicePort>,
+        /// Ports that it has.
+        has: Vec<ServicePort>,
+    },
+}
+
+/// Object or endpoints that a consumer lacks of a service that Karmada manages. Karmada's controllers
+/// lag for a moment, which is not reported.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gap {
+    /// The consumer has no Service.
+    Service {
+        /// Name of the consumer.
+        consumer: ClusterName,
+    },
+    /// The Service does not fit.
+    Fit {
+        /// Name of the consumer.
+        consumer: ClusterName,
+        /// Problem of the Service.
+        problem: ServiceProblem,
+    },
+    /// Ready endpoints of a slice are in no slice of the consumer.
+    Endpoints {
+        /// Name of the consumer.
+        consumer: ClusterName,
+        /// Name of the provider.
+        provider: ClusterName,
+        /// Name of the slice in the provider.
+        slice: Arc<str>,
+    },
+    /// Karmada's slice does not show the ready endpoints that its source has.
+    Behind {
+        /// Name of the consumer.
+        consumer: ClusterName,
+        /// Name of Karmada's slice in the consumer.
+        slice: Arc<str>,
+    },
+}
