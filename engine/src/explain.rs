@@ -8,7 +8,6 @@
 //! report the obstacle. This module decides nothing.
 
 mod clusterset;
-mod diagnosis;
 mod endpoint;
 mod exposure;
 mod karmada;
@@ -22,16 +21,16 @@ mod reported;
 
 use causeway::domain::ServiceKey;
 
-pub use self::diagnosis::Diagnosis;
 pub use self::report::{
     ConsumerReport, ConsumerState, EndpointReport, EndpointState, Explanation, ExposureReport,
     ProviderReport, TierReport, TiersReport,
 };
 use crate::lists::{HubLists, Members};
+pub use crate::messages::Diagnosis;
+use crate::messages::explain::leftovers as words;
 use crate::model::TimePoint;
 use crate::observed::Index;
 use crate::plan::{CopyCache, Desired, Settings, plan};
-use crate::reasons::Reason;
 
 /// Inputs of an explanation.
 struct Facts<'a> {
@@ -68,21 +67,10 @@ pub fn explain(
 impl Facts<'_> {
     /// Reports that nothing exposes the service.
     fn not_exposed(&self) -> Diagnosis {
-        let (key, namespace, name) = (self.key, &self.key.namespace, &self.key.name);
         let unread = self.members.iter();
         let unread =
-            unread.filter_map(|(name, lists)| Some(format!("{name}: {}", lists.as_ref().err()?)));
-        let unread = match unread.collect::<Vec<_>>().join("; ").as_str() {
-            "" => String::new(),
-            unread => format!(" (not read: {unread})"),
-        };
-        let message = format!(
-            "the hub has no MultiClusterService {key}, and no member exports a Service of that name{unread}"
-        );
-        Diagnosis::new(Reason::NotExposed, message).fix(format!(
-            "kubectl -n {namespace} apply -f mcs.yaml, a MultiClusterService called {name}; or in a member: \
-             kubectl -n {namespace} apply of a ServiceExport called {name}; kubectl mcs status -A shows what is there"
-        ))
+            unread.filter_map(|(name, lists)| Some((name, lists.as_ref().err()?.to_string())));
+        words::not_exposed(self.key, &unread.collect::<Vec<_>>())
     }
 }
 

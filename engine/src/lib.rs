@@ -12,7 +12,7 @@ pub mod explain;
 #[cfg(test)]
 mod fixtures;
 pub mod lists;
-mod messages;
+pub mod messages;
 pub mod model;
 pub mod observed;
 pub mod plan;

@@ -187,8 +187,6 @@ reasons! {
     WriteConflict: problem,
     /// The write is under way.
     Progressing: problem,
-    /// No known fact explains the state.
-    Unexplained: problem,
     /// ServiceApplied is True.
     ServiceAppliedSucceed: healthy,
     /// ServiceApplied is False.

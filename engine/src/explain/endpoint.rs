@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::api::labels;
-use causeway::domain::{AddressRefusal, ClusterName, describe_ports};
+use causeway::domain::ClusterName;
 
-use super::exposure::{ExposedService, skipped, stop_writer};
+use super::exposure::ExposedService;
 use super::observed::HeldSlice;
-use super::reported::quoted;
 use super::{ConsumerState, Diagnosis, EndpointState};
+use crate::messages::explain::endpoint::Endpoint;
+use crate::messages::explain::quoted;
+use crate::messages::explain::slice::Slice;
 use crate::model::slice::{Exposure, SourceEndpoint, SourceSlice};
 use crate::plan::copies::{
-    CopyState, DesiredCopies, EndpointRole, MissingPort, MissingPorts, Skipped, WantedCopy,
-    copy_name,
+    CopyDecision, CopyState, DesiredCopies, EndpointRole, Hold, MissingPort, Observation, Request,
+    Skipped, WantedCopy, Withdraw, copy_name,
 };
-use crate::plan::tiers::TierState;
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
@@ -33,10 +33,8 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     pub(super) fn state(&self) -> ConsumerState {
-        let (provider, consumer) = (self.provider, self.consumer);
-        if provider == consumer && self.exposure.exposure == Exposure::Native {
-            let own = Diagnosis::new(Reason::Own, format!("{consumer} has it itself"));
-            return self.present(self.slice, own);
+        if self.provider == self.consumer && self.exposure.exposure == Exposure::Native {
+            return self.present(self.slice, self.words().own());
         }
         if let Some(state) = self.in_kept_slice() {
             return state;
@@ -51,7 +49,7 @@ impl<'a> Place<'a> {
             }
             (_, Some(theirs)) => self.present(&theirs.name, self.of_karmadas(theirs)),
             _ => ConsumerState {
-                cluster: consumer.to_string(),
+                cluster: self.consumer.to_string(),
                 state: EndpointState::Missing,
                 slice: None,
                 diagnosis: match decision {
@@ -59,6 +57,23 @@ impl<'a> Place<'a> {
                     Err(why) => why,
                 },
             },
+        }
+    }
+
+    fn words(&self) -> Endpoint<'a> {
+        Endpoint {
+            key: self.exposure.facts.key,
+            provider: self.provider,
+            consumer: self.consumer,
+            slice: self.slice,
+        }
+    }
+
+    fn slice_words(&self) -> Slice<'a> {
+        Slice {
+            key: self.exposure.facts.key,
+            provider: self.provider,
+            name: self.slice,
         }
     }
 
@@ -97,43 +112,101 @@ impl<'a> Place<'a> {
 
     /// Returns the copy that the plan wants of the endpoint, or the reason why it wants none.
     fn decide(&self) -> Result<&'a WantedCopy, Diagnosis> {
-        let (exposure, provider, consumer) = (self.exposure, self.provider, self.consumer);
-        if let Some(obstacle) = exposure
-            .obstacle
-            .clone()
-            .or_else(|| exposure.unused(provider))
-        {
-            return Err(obstacle);
+        let exposure = self.exposure;
+        if let Some(obstacle) = &exposure.obstacle {
+            return Err(obstacle.clone());
         }
-        let Some(copies) = exposure.desired(consumer) else {
-            return Err(self.undecided());
+        let Some(copies) = exposure.desired(self.consumer) else {
+            return Err(self.not_planned());
         };
-        match copies.skipped(provider, self.slice) {
-            Some(Skipped::Redundant(_)) => return Err(self.undecided()),
-            Some(Skipped::NoPort(gaps)) => return Err(self.no_port(gaps)),
-            Some(Skipped::Behind) => return Err(self.port_not_in_slice("a port of it")),
-            Some(why) => return Err(skipped(provider, self.slice, why)),
-            None => {}
-        }
-        let name = self.copy_name();
-        let Some(wanted) = copies.wanted.get(&name) else {
-            return Err(self.not_preferred().unwrap_or_else(|| self.undecided()));
-        };
-        match wanted.refusal(self.endpoint) {
-            Some(refusal) => Err(self.refused(&refusal)),
-            None => Ok(wanted),
+        match exposure.decision(copies, self.provider, &self.copy_name()) {
+            CopyDecision::Hold(why) => Err(self.held(copies, why)),
+            CopyDecision::Withdraw(why) => Err(self.withdrawn(copies, why)),
+            CopyDecision::Keep(wanted) => match wanted.refusal(self.endpoint) {
+                None => Ok(wanted),
+                Some(refusal) => {
+                    let cluster = exposure.facts.index.cluster(self.provider);
+                    let ranges = cluster.map(|cluster| &*cluster.declared.ranges);
+                    Err(self.words().refused(&refusal, ranges.unwrap_or_default()))
+                }
+            },
         }
     }
 
     /// Returns the name of the copy of its slice.
     fn copy_name(&self) -> Arc<str> {
-        let address_type = self.source.address_type;
-        copy_name(
-            self.exposure.exposure,
-            self.provider,
-            self.slice,
-            address_type,
-        )
+        let (exposure, family) = (self.exposure.exposure, self.source.address_type);
+        copy_name(exposure, self.provider, self.slice, family)
+    }
+
+    /// Explains why the plan holds a copy as it is and creates none.
+    fn held(&self, copies: &DesiredCopies, why: Hold) -> Diagnosis {
+        let exposure = self.exposure;
+        let of_consumer = match why {
+            Hold::TooManySlices | Hold::SliceUnusable => return self.skipped(copies),
+            Hold::Undecided => return self.words().undecided(),
+            Hold::ProviderUnknown => exposure.facts.member(self.provider),
+            Hold::ImportMissing | Hold::ExporterUnknown => exposure.consumer(self.consumer),
+            Hold::LeftToKarmada => {
+                let of_consumer = exposure.consumer(self.consumer);
+                of_consumer.or_else(|| exposure.not_dispatched(self.consumer))
+            }
+        };
+        of_consumer.unwrap_or_else(|| self.words().kept())
+    }
+
+    /// Explains why the plan withdraws a copy.
+    fn withdrawn(&self, copies: &DesiredCopies, why: Withdraw) -> Diagnosis {
+        let exposure = self.exposure;
+        let known = match why {
+            Withdraw::Requested(Request::NotPreferred) => {
+                let tiers = copies.tiers.as_ref();
+                tiers.map(|tiers| self.words().not_preferred(tiers))
+            }
+            Withdraw::Requested(Request::NotConsumer)
+            | Withdraw::Observed(Observation::ServiceConflict, _) => {
+                exposure.consumer(self.consumer)
+            }
+            Withdraw::Requested(Request::Unused(why)) => {
+                exposure.facts.unused_by(self.provider, why)
+            }
+            Withdraw::Requested(Request::NotProvider)
+            | Withdraw::Observed(Observation::NotExported, _) => exposure.unused(self.provider),
+            Withdraw::Observed(Observation::HeldByKarmada, _) => {
+                Some(self.words().copied_by_karmada())
+            }
+            Withdraw::Observed(
+                Observation::AddressType | Observation::Redundant | Observation::NoPort,
+                _,
+            ) => return self.skipped(copies),
+            Withdraw::Observed(Observation::SourceGone, _) => None,
+        };
+        known.unwrap_or_else(|| self.not_planned())
+    }
+
+    /// Explains why nothing of the slice is copied.
+    fn skipped(&self, copies: &DesiredCopies) -> Diagnosis {
+        match copies.skipped(self.provider, self.slice) {
+            Some(Skipped::Behind) => self.words().port_behind(),
+            Some(Skipped::NoPort(missing)) => match missing.list().first() {
+                Some(port) => self.words().missing_port(port, missing.provider_ports()),
+                None => self.not_planned(),
+            },
+            Some(why) => self.slice_words().skipped(why),
+            None => self.not_planned(),
+        }
+    }
+
+    /// Explains why the plan has no decision for the consumer: the whole provider or the whole
+    /// consumer is left out.
+    fn not_planned(&self) -> Diagnosis {
+        let exposure = self.exposure;
+        exposure
+            .unused(self.provider)
+            .or_else(|| exposure.consumer(self.consumer))
+            .or_else(|| exposure.not_dispatched(self.consumer))
+            .or_else(|| exposure.facts.member(self.provider))
+            .unwrap_or_else(|| self.progressing())
     }
 
     /// Returns the state of the same endpoint in a slice that Kubernetes manages, if its own slice
@@ -155,7 +228,11 @@ impl<'a> Place<'a> {
         Some(match agree {
             true => state,
             false => ConsumerState {
-                diagnosis: self.disagreement(slice),
+                diagnosis: self.slice_words().differs_on(
+                    self.endpoint.address,
+                    self.is_ready(),
+                    slice,
+                ),
                 ..state
             },
         })
@@ -180,388 +257,132 @@ impl<'a> Place<'a> {
         twins.max_by_key(|(_, _, twin)| twin.is_ready())
     }
 
-    /// Reports that the slice and one that Kubernetes manages differ on the readiness of the
-    /// endpoint.
-    fn disagreement(&self, kept: &str) -> Diagnosis {
-        let (address, provider) = (self.endpoint.address, self.provider);
-        let (as_own, as_kept) = match self.is_ready() {
-            true => ("ready", "not ready"),
-            false => ("not ready", "ready"),
-        };
-        let message = format!(
-            "EndpointSlice {} of {provider} has {address} as {as_own}, and EndpointSlice {kept}, which Kubernetes keeps and which \
-             decides, as {as_kept}",
-            self.slice
-        );
-        let disagreement = Diagnosis::new(Reason::WritersDisagree, message);
-        disagreement.fix(stop_writer(self.exposure, provider))
-    }
-
-    /// Returns the reason why the plan does not want the endpoint, where no decision about its
-    /// slice has one.
-    fn undecided(&self) -> Diagnosis {
-        let exposure = self.exposure;
-        let of_consumer = exposure.consumer(self.consumer);
-        let unexplained = || {
-            let message = format!(
-                "nothing that is known keeps it from {}{}",
-                self.consumer,
-                self.reported()
-            );
-            Diagnosis::new(Reason::Unexplained, message).fix(self.wait())
-        };
-        of_consumer
-            .or_else(|| exposure.not_dispatched(self.consumer))
-            .or_else(|| exposure.facts.member(self.provider))
-            .unwrap_or_else(unexplained)
-    }
-
-    fn refused(&self, refusal: &AddressRefusal) -> Diagnosis {
-        let name = self.provider;
-        let host = |address: &IpAddr| {
-            let bits = if address.is_ipv4() { 32 } else { 128 };
-            format!("{address}/{bits}")
-        };
-        let annotate = |ranges: &[String]| {
-            format!(
-                "kubectl annotate cluster {name} --overwrite {}={}",
-                labels::ENDPOINT_CIDRS,
-                ranges.join(",")
-            )
-        };
-        let (reason, message, remedy) = match refusal {
-            AddressRefusal::NotRoutable(ip) => (
-                Reason::AddressNotRoutable,
-                format!("{ip} of {name} does not lead to another node"),
-                format!(
-                    "in {name}: give the pods, or the EndpointSlice, addresses that other clusters can reach"
-                ),
-            ),
-            AddressRefusal::Outside(ip) => {
-                let own = self.exposure.facts.index.cluster(name);
-                let ranges = own.into_iter().flat_map(|own| &own.declared.ranges);
-                let ranges = ranges.map(ToString::to_string).chain([host(ip)]);
-                (
-                    Reason::AddressOutsideRanges,
-                    format!("{ip} is outside the endpoint-cidrs of {name}"),
-                    annotate(&ranges.collect::<Vec<_>>()),
-                )
-            }
-            AddressRefusal::OfAnother(ip, other) => (
-                Reason::AddressOutsideRanges,
-                format!(
-                    "{ip} of {name} is in the endpoint-cidrs of {other}, which alone may give it"
-                ),
-                annotate(&[host(ip)]),
-            ),
-        };
-        Diagnosis::new(reason, message).fix(remedy)
-    }
-
-    /// Reports that clients of the consumer may use none of the slice's ports.
-    fn no_port(&self, gaps: &MissingPorts) -> Diagnosis {
-        match gaps.list().first() {
-            None => self.undecided(),
-            Some(gap) => self.missing_port(gap, gaps),
-        }
-    }
-
-    fn missing_port(&self, gap: &MissingPort, gaps: &MissingPorts) -> Diagnosis {
-        match gap {
-            MissingPort::NotInProvider(port) => {
-                let (key, provider) = (self.exposure.facts.key, self.provider);
-                let has = match gaps.provider_ports() {
-                    [] => "no port".to_owned(),
-                    has => describe_ports(has),
-                };
-                let message =
-                    format!("Service {key} of {provider} has no port {port}; it has {has}");
-                let missing = Diagnosis::new(Reason::PortNotInProvider, message);
-                missing.fix(self.edit_service(provider))
-            }
-            MissingPort::NotInSlice(port) => self.port_not_in_slice(&format!("port {port}")),
-        }
-    }
-
-    fn port_not_in_slice(&self, port: &str) -> Diagnosis {
-        let (key, provider) = (self.exposure.facts.key, self.provider);
-        let message = format!(
-            "the pods behind EndpointSlice {} of {provider} do not serve {port} of Service {key}: its targetPort is not one of \
-             theirs, or the slice is behind",
-            self.slice
-        );
-        let missing = Diagnosis::new(Reason::PortNotInSlice, message);
-        missing.fix(self.edit_service(provider))
-    }
-
-    fn edit_service(&self, cluster: &ClusterName) -> String {
-        let key = self.exposure.facts.key;
-        format!(
-            "in {cluster}: kubectl -n {} edit service {}",
-            key.namespace, key.name
-        )
-    }
-
     /// Explains an endpoint that a copy holds.
     fn of_copy(&self, copy: &HeldSlice, decision: Result<&WantedCopy, Diagnosis>) -> Diagnosis {
-        let (provider, consumer) = (self.provider, self.consumer);
+        let words = self.words();
         let wanted = match decision {
             Ok(wanted) => wanted,
-            Err(why) => return self.of_unwanted(why),
+            Err(_)
+                if self
+                    .exposure
+                    .keeps(self.provider, self.consumer, &self.copy_name()) =>
+            {
+                return words.kept();
+            }
+            Err(why) => return words.still_there(&why),
         };
-        if self
-            .exposure
-            .facts
-            .member(provider)
-            .is_some_and(|one| one.reason == Reason::MemberUnreachable)
-        {
+        let of_provider = self.exposure.facts.member(self.provider);
+        if of_provider.is_some_and(|one| one.reason == Reason::MemberUnreachable) {
             return match copy.standby {
-                true => unreachable(provider, consumer),
-                false => kept(provider, consumer),
+                true => words.of_unreachable(),
+                false => words.kept(),
             };
         }
         let known = copy.endpoints.get(&self.addresses()).copied();
         let is_older = copy.source.as_ref() != Some(&self.source.version);
         if !copy.standby && known != Some(self.is_ready()) && is_older {
-            let message =
-                format!("{consumer} has it as it was before the last change in {provider}");
-            return Diagnosis::new(Reason::Progressing, message).fix(self.wait());
+            return words.older();
         }
         if let Some(ServiceProblem::MissingPorts { missing, has, .. }) =
-            self.exposure.problem(consumer)
+            self.exposure.problem(self.consumer)
         {
-            let key = &self.exposure.service;
-            let message = format!(
-                "Service {key} of {consumer} has no port {}; it has {}",
-                describe_ports(missing),
-                describe_ports(has)
-            );
-            let missing = Diagnosis::new(Reason::PortNotInConsumer, message);
-            return missing.fix(self.edit_service(consumer));
+            return words.port_not_in_consumer(&self.exposure.service, missing, has);
         }
         // A port of an import leads to those clusters alone that expose it.
-        let matters = |gap: &MissingPort| {
-            self.exposure.exposure == Exposure::Native || matches!(gap, MissingPort::NotInSlice(_))
+        let matters = |missing: &MissingPort| {
+            self.exposure.exposure == Exposure::Native
+                || matches!(missing, MissingPort::NotInSlice(_))
         };
-        let gaps = wanted.missing_ports();
-        if let Some(gap) = gaps.list().iter().find(|gap| matters(gap)) {
-            return self.missing_port(gap, &gaps);
+        let missing = wanted.missing_ports();
+        if let Some(port) = missing.list().iter().find(|port| matters(port)) {
+            return words.missing_port(port, missing.provider_ports());
         }
         match self.is_ready() {
             true => self.in_its_tier(copy, wanted),
-            false => self.unready(),
+            false => words.unready(),
         }
     }
 
     /// Explains a ready endpoint that is where it should be, by its tier if the consumer has tiers.
     fn in_its_tier(&self, copy: &HeldSlice, wanted: &WantedCopy) -> Diagnosis {
-        let (provider, consumer) = (self.provider, self.consumer);
-        let has_it = Diagnosis::new(Reason::Copied, format!("{consumer} has it"));
-        let copies = self.exposure.desired(consumer);
+        let words = self.words();
+        let copies = self.exposure.desired(self.consumer);
         let Some(tiers) = copies.and_then(|copies| copies.tiers.as_ref()) else {
-            return has_it;
+            return words.copied();
         };
         let is_standby = wanted.role() != EndpointRole::Ready;
         if is_standby != copy.standby {
-            let to_be = if is_standby {
-                "a standby endpoint"
-            } else {
-                "ready"
-            };
-            let message = format!("{consumer} has it, and it is to be {to_be} there");
-            return Diagnosis::new(Reason::Progressing, message).fix(self.wait());
+            return words.changes_role(is_standby);
         }
-        let name = tiers
-            .tier_of(provider)
-            .map(TierState::name)
-            .unwrap_or_default();
-        match (is_standby, tiers.place(provider.as_str())) {
-            (true, None) => Diagnosis::new(Reason::Standby, tiers.why_unreachable(provider)),
-            (true, Some(_)) => {
-                let by = match tiers.uses_standby {
-                    true => "used where no other is ready",
-                    false => {
-                        "not ready until the controller promotes it, for the cluster uses no standby endpoints"
-                    }
-                };
-                let message = format!("prefer: {}; {name} is {by}", tiers.why_standby());
-                Diagnosis::new(Reason::Standby, message)
-            }
-            (false, Some(place)) if place > 0 => {
-                let message = format!("prefer: {name} is used, for {}", tiers.why_promoted());
-                Diagnosis::new(Reason::Promoted, message)
-            }
-            (false, _) => has_it,
+        match (is_standby, tiers.place(self.provider.as_str())) {
+            (true, _) => words.standby(tiers),
+            (false, Some(place)) if place > 0 => words.promoted(tiers),
+            (false, _) => words.copied(),
         }
-    }
-
-    /// Reports that no tier of the consumer includes the provider.
-    fn not_preferred(&self) -> Option<Diagnosis> {
-        let copies = self.exposure.desired(self.consumer)?;
-        let tiers = copies.tiers.as_ref()?;
-        let role = tiers.role(self.provider);
-        let words: Vec<_> = tiers.all.iter().map(TierState::name).collect();
-        let (provider, consumer) = (self.provider, self.consumer);
-        let message = format!(
-            "{provider} is in none of the tiers of {consumer} (prefer: {})",
-            words.join(", ")
-        );
-        let remedy = "add any, or cluster/NAME, to the annotation mcs.causeway.dev/prefer";
-        role.is_none()
-            .then(|| Diagnosis::new(Reason::NotPreferred, message).fix(remedy))
-    }
-
-    /// Explains an endpoint that a copy holds although the plan does not want it, or leaves the
-    /// copy unchanged.
-    fn of_unwanted(&self, why: Diagnosis) -> Diagnosis {
-        let (provider, consumer) = (self.provider, self.consumer);
-        let name = self.copy_name();
-        if self.exposure.keeps(provider, consumer, &name) {
-            return kept(provider, consumer);
-        }
-        let message = format!("{consumer} still has it, though {}", why.message);
-        Diagnosis::new(Reason::Progressing, message).fix(self.wait())
     }
 
     /// Explains an endpoint that Karmada's slice holds, alone or while Karmada manages the service.
     fn of_karmadas(&self, theirs: &HeldSlice) -> Diagnosis {
-        let (consumer, provider, name) = (self.consumer, self.provider, &theirs.name);
-        if !self.is_ready() {
-            return self.unready();
+        match theirs.endpoints.get(&self.addresses()) {
+            _ if !self.is_ready() => self.words().unready(),
+            Some(true) => self.words().copied_by_karmada(),
+            _ => self.words().behind_in_karmadas(&theirs.name),
         }
-        if theirs.endpoints.get(&self.addresses()) != Some(&true) {
-            let message = format!(
-                "{consumer} has it by Karmada's EndpointSlice {name}, as it was before it was ready in {provider}"
-            );
-            let behind = Diagnosis::new(Reason::NotDispatchedByKarmada, message);
-            return behind.fix(self.exposure.facts.adopt());
-        }
-        let message = format!("{consumer} has it by Karmada's EndpointSlice");
-        Diagnosis::new(Reason::CopiedByKarmada, message)
-    }
-
-    fn unready(&self) -> Diagnosis {
-        let (consumer, provider) = (self.consumer, self.provider);
-        let message = format!("{consumer} has it; it gets no traffic there, for it is not ready");
-        Diagnosis::new(Reason::NotReady, message).fix(format!(
-            "in {provider}: kubectl -n {} get pods",
-            self.exposure.facts.key.namespace
-        ))
     }
 
     /// Returns the reason why a consumer does not hold a copy that the plan wants.
     fn pending(&self, wanted: &WantedCopy) -> Diagnosis {
         let (exposure, facts) = (self.exposure, self.exposure.facts);
-        let of_clusters = || {
-            facts
-                .member(self.provider)
-                .or_else(|| exposure.consumer(self.consumer))
-        };
-        of_clusters()
+        let of_clusters = facts.member(self.provider);
+        of_clusters
+            .or_else(|| exposure.consumer(self.consumer))
             .or_else(|| self.name_taken())
-            .or_else(|| self.ahead(wanted))
+            .or_else(|| self.newer_copy(wanted))
             .or_else(|| exposure.not_dispatched(self.consumer))
             .unwrap_or_else(|| self.progressing())
     }
 
     /// Reports that something else has the name of the copy.
     fn name_taken(&self) -> Option<Diagnosis> {
-        let (exposure, facts) = (self.exposure, self.exposure.facts);
-        let (consumer, namespace) = (self.consumer, &facts.key.namespace);
-        let member = facts.index.member(consumer)?;
+        let facts = self.exposure.facts;
+        let member = facts.index.member(self.consumer)?;
         let name = self.copy_name();
-        let copies = exposure.desired(consumer)?;
+        let copy = member.copy(facts.key, &name);
+        let of_hub = copy.is_some_and(|copy| *copy.view.hub != *facts.index.hub_uid());
+        let copies = self.exposure.desired(self.consumer)?;
         let mut taken = copies.taken_names(member, facts.key);
-        let hub = facts.index.hub_uid();
-        let of_other = member.copy(facts.key, &name);
-        let whose = match of_other.is_some_and(|copy| *copy.view.hub != *hub) {
-            true => "is another hub's",
-            false if taken.any(|taken| *taken == name) => "is not causeway's",
-            false => return None,
-        };
-        let message = format!(
-            "{consumer} has an EndpointSlice {name} that {whose}, in the place of the copy"
-        );
-        Some(Diagnosis::new(Reason::NameTaken, message).fix(format!(
-            "in {consumer}, if nobody needs it: kubectl -n {namespace} delete endpointslice {name}"
-        )))
+        let is_taken = of_hub || taken.any(|taken| *taken == name);
+        is_taken.then(|| self.words().name_taken(&name, of_hub))
     }
 
     /// Reports that the copy was made from a newer version of the slice than the provider shows.
-    fn ahead(&self, wanted: &WantedCopy) -> Option<Diagnosis> {
+    fn newer_copy(&self, wanted: &WantedCopy) -> Option<Diagnosis> {
         let facts = self.exposure.facts;
-        let (provider, consumer) = (self.provider, self.consumer);
+        let member = facts.index.member(self.consumer)?;
         let name = self.copy_name();
-        let copy = facts.index.member(consumer)?.copy(facts.key, &name)?;
-        (wanted.compare(&copy.view) == CopyState::NewerThanSource).then(|| {
-            let message = format!(
-                "EndpointSlice {name} of {consumer} was made from a newer version of EndpointSlice {} than {provider} shows (a \
-                 restored etcd?); it stays until a second list of {provider} confirms that the version is lost",
-                self.slice
-            );
-            Diagnosis::new(Reason::DeletionsSuspended, message).fix(self.wait())
-        })
+        let copy = member.copy(facts.key, &name)?;
+        let is_newer = wanted.compare(&copy.view) == CopyState::NewerThanSource;
+        is_newer.then(|| self.words().newer_copy(&name))
     }
 
+    /// Reports a write that is under way, or what the controller reports of it.
     fn progressing(&self) -> Diagnosis {
-        let (provider, consumer) = (self.provider, self.consumer);
-        let mut held = self.exposure.copies.get(consumer).into_iter().flatten();
+        let held = self.exposure.copies.get(self.consumer);
+        let mut held = held.into_iter().flatten();
         let is_held = held.any(|held| self.is_copy_of(held));
-        if let Some(ready) = self.exposure.reported(provider)
-            && ready.reason == Reason::WriteConflict
-        {
-            let has = match is_held {
-                true => "has a copy that lacks it",
-                false => "has no copy of it",
-            };
-            let message = format!("{consumer} {has}: {}", ready.message);
-            return Diagnosis::new(Reason::WriteConflict, message)
-                .fix("stop the other writer that the message names");
+        match self.exposure.reported(self.provider) {
+            Some(ready) if ready.reason == Reason::WriteConflict => {
+                self.words().write_conflict(is_held, &ready.message)
+            }
+            ready => {
+                let reported = ready.map(quoted);
+                self.words().not_written(is_held, reported.as_deref())
+            }
         }
-        let message = match is_held {
-            true => format!(
-                "{consumer} has a copy of an older version of this EndpointSlice of {provider}"
-            ),
-            false => format!(
-                "nothing that is seen stands in the way, and {consumer} has no copy of it yet"
-            ),
-        };
-        let message = format!("{message}{}", self.reported());
-        Diagnosis::new(Reason::Progressing, message).fix(self.wait())
-    }
-
-    /// Returns the controller's report of the service or of the export, which includes endpoints
-    /// that are not copied.
-    fn reported(&self) -> String {
-        let ready = self.exposure.reported(self.provider);
-        ready.map_or_else(String::new, |ready| {
-            format!("; the controller says {}", quoted(ready))
-        })
-    }
-
-    fn wait(&self) -> String {
-        let key = self.exposure.facts.key;
-        format!(
-            "wait a moment; if it stays: kubectl mcs status {} -n {}, and the log of causeway-controller",
-            key.name, key.namespace
-        )
     }
 }
 
 /// Whether the plan copies slices that Kubernetes manages instead of that one.
 fn is_redundant(copies: &DesiredCopies, provider: &ClusterName, slice: &str) -> bool {
     matches!(copies.skipped(provider, slice), Some(Skipped::Redundant(_)))
-}
-
-/// Reports a provider that cannot be reached and whose endpoints are therefore standby endpoints.
-fn unreachable(provider: &ClusterName, consumer: &ClusterName) -> Diagnosis {
-    let message =
-        format!("{provider} cannot be reached; {consumer} uses it where no other is ready");
-    Diagnosis::new(Reason::Standby, message)
-}
-
-/// Reports that a consumer retains the last endpoints of a provider.
-pub(super) fn kept(provider: &ClusterName, consumer: &ClusterName) -> Diagnosis {
-    let message = format!("{consumer} keeps what {provider} gave last");
-    Diagnosis::new(Reason::Kept, message)
 }

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::labels;
-use causeway::domain::{ClusterName, ServiceKey, describe_ports};
+use causeway::domain::{ClusterName, ServiceKey};
 
 use super::observed::HeldSlice;
 use super::{Diagnosis, Facts};
+use crate::messages::explain::slice::Slice;
+use crate::messages::explain::{clusterset, service as words};
 use crate::model::slice::Exposure;
 use crate::plan::Members;
 use crate::plan::copies::{CopyDecision, DesiredCopies, Skipped};
-use crate::plan::disagreement;
-use crate::plan::ignored::{self, Ignored};
+use crate::plan::ignored::ignored;
 use crate::problem::ServiceProblem;
-use crate::reasons::Reason;
 
 /// Name under which a service reaches other clusters.
 pub(super) struct ExposedService<'a> {
@@ -56,15 +55,25 @@ impl<'a> ExposedService<'a> {
         }
     }
 
+    /// Returns the plan's decision about a copy in a consumer.
+    pub(super) fn decision(
+        &self,
+        copies: &'a DesiredCopies,
+        provider: &ClusterName,
+        name: &str,
+    ) -> CopyDecision<'a> {
+        let (index, key) = (self.facts.index, self.facts.key);
+        copies.decide(index, key, provider.as_str(), name)
+    }
+
     /// Whether the plan leaves a copy unchanged.
     pub(super) fn keeps(&self, provider: &ClusterName, consumer: &ClusterName, name: &str) -> bool {
         match self.desired(consumer) {
+            None => self.leaves_all(),
             Some(copies) => {
-                let (index, key) = (self.facts.index, self.facts.key);
-                let decision = copies.decide(index, key, provider.as_str(), name);
+                let decision = self.decision(copies, provider, name);
                 matches!(decision, CopyDecision::Hold(_))
             }
-            None => self.leaves_all(),
         }
     }
 
@@ -97,31 +106,27 @@ impl<'a> ExposedService<'a> {
     /// Reports slices of a provider that cannot be read, that hold endpoints without a usable
     /// address, or that disagree with slices which Kubernetes manages.
     fn skipped_slices(&self, provider: &ClusterName) -> Vec<Diagnosis> {
+        let key = self.facts.key;
         let member = self.facts.index.member(provider).into_iter();
-        let sources = member.flat_map(|member| member.sources(self.facts.key));
-        let wanted = || self.consumers.iter().filter_map(|name| self.desired(name));
-        let unreadable = sources.filter_map(|(name, source)| {
-            let passed = wanted().find_map(|copies| copies.skipped(provider, name));
-            let odd = format!(
-                "{} endpoints of EndpointSlice {name} of {provider} have no {} address",
-                source.odd,
-                source.address_type.as_str()
-            );
-            match passed {
+        let sources = member.flat_map(|member| member.sources(key));
+        let copies = || self.consumers.iter().filter_map(|name| self.desired(name));
+        let reported = sources.filter_map(|(name, source)| {
+            let slice = Slice {
+                key,
+                provider,
+                name,
+            };
+            match copies().find_map(|copies| copies.skipped(provider, name)) {
                 Some(why @ (Skipped::AddressType | Skipped::Unreadable)) => {
-                    Some(skipped(provider, name, why))
+                    Some(slice.skipped(why))
                 }
                 Some(Skipped::Redundant(Some(disagreement))) => {
-                    let message = disagreement::sentence((provider, name), disagreement);
-                    let message = format!("{message}, and the latter decide");
-                    let disagreement = Diagnosis::new(Reason::WritersDisagree, message);
-                    Some(disagreement.fix(stop_writer(self, provider)))
+                    Some(slice.writers_disagree(disagreement))
                 }
-                _ if source.odd > 0 => Some(Diagnosis::new(Reason::SliceInvalid, odd)),
-                _ => None,
+                _ => (source.odd > 0).then(|| slice.without_address(source)),
             }
         });
-        unreadable.collect()
+        reported.collect()
     }
 
     /// Returns the reason why nothing, or not all, reaches a consumer.
@@ -134,8 +139,8 @@ impl<'a> ExposedService<'a> {
                 Exposure::Clusterset => facts.not_importing(name),
             })
             .or_else(|| {
-                self.problem(name)
-                    .map(|why| self.service_problem(name, why))
+                let problem = self.problem(name)?;
+                Some(words::problem(&self.service, name, problem))
             })
             .or_else(|| self.service_missing(name))
             .or_else(|| self.unserved(name))
@@ -146,26 +151,15 @@ impl<'a> ExposedService<'a> {
     /// Reports a preference that leads to no provider.
     fn unserved(&self, name: &ClusterName) -> Option<Diagnosis> {
         let tiers = self.desired(name)?.tiers.as_ref()?;
-        tiers.lack_providers().then(|| {
-            let message = format!("{name} has no endpoint: {}", tiers.why_unused());
-            Diagnosis::new(Reason::NoPreferredProvider, message).fix(format!(
-                "add any, or cluster/NAME, to the annotation {}",
-                labels::PREFER
-            ))
-        })
+        let is_unserved = tiers.lack_providers();
+        is_unserved.then(|| words::no_preferred_provider(name, tiers))
     }
 
     /// Reports that clients do not reach the copies in a consumer.
     fn ignored(&self, name: &ClusterName) -> Option<Diagnosis> {
         let service = self.facts.index.member(name)?.service(&self.service)?;
-        let ignored = ignored::ignored(self.exposure, name, service, self.desired(name)?)?;
-        let reason = match ignored {
-            Ignored::LocalPolicy => Reason::InternalTrafficPolicyLocal,
-            Ignored::Families { .. } => Reason::AddressFamilyMismatch,
-        };
-        let sentence = ignored.sentence(&self.service, name.as_str());
-        let remedy = ignored.remedy(&self.service, name.as_str());
-        Some(Diagnosis::new(reason, sentence).fix(remedy))
+        let ignored = ignored(self.exposure, name, service, self.desired(name)?)?;
+        Some(words::ignored(&self.service, name, &ignored))
     }
 
     /// Reports that names of the clusterset lead elsewhere although the endpoints are in the
@@ -174,113 +168,11 @@ impl<'a> ExposedService<'a> {
         let import = self.facts.desired.clusterset.imports.of(name);
         let import = import.filter(|_| self.exposure == Exposure::Clusterset)?;
         let unresolved = import.unresolved.as_ref()?;
-        let diagnosis = Diagnosis::new(
-            Reason::NameNotResolved,
-            format!("{name} {}", unresolved.why),
-        );
-        Some(diagnosis.fix(format!("in {name}: {}", unresolved.remedy)))
-    }
-
-    fn service_problem(&self, name: &ClusterName, problem: &ServiceProblem) -> Diagnosis {
-        let (namespace, own) = (&self.service.namespace, &self.service.name);
-        let reason = match problem {
-            ServiceProblem::StandsFor { .. } | ServiceProblem::NameTaken { .. } => {
-                Reason::ServiceConflict
-            }
-            ServiceProblem::ExternalName(_) | ServiceProblem::MissingPorts { .. } => {
-                Reason::ForeignService
-            }
-        };
-        let (message, remedy) = match problem {
-            ServiceProblem::StandsFor { of, .. } => (
-                format!("Service {namespace}/{own} of {name} stands for the imported service {of}"),
-                format!(
-                    "give this service another name, or, if nobody needs {of}, in its exporters: kubectl -n {namespace} delete \
-                     serviceexport {of}"
-                ),
-            ),
-            ServiceProblem::NameTaken {
-                imported,
-                delivered,
-                ..
-            } => (
-                format!(
-                    "Service {namespace}/{own} of {name} has the name under which {imported} is imported, and is another; it gets no \
-                     endpoints of {imported}"
-                ),
-                match delivered {
-                    true => format!("give MultiClusterService {namespace}/{own} another name"),
-                    false => format!(
-                        "give that Service another name, or, if nobody needs it: in {name}: kubectl -n {namespace} delete service {own}"
-                    ),
-                },
-            ),
-            ServiceProblem::ExternalName(_) => (
-                format!(
-                    "Service {namespace}/{own} of {name} is somebody else's and is an ExternalName"
-                ),
-                format!(
-                    "in {name}: kubectl -n {namespace} delete service {own}, or give the alias another \
-                     name; causeway then creates the Service"
-                ),
-            ),
-            ServiceProblem::MissingPorts { missing, has, .. } => (
-                format!(
-                    "Service {namespace}/{own} of {name} is somebody else's and lacks {}; it has {}",
-                    describe_ports(missing),
-                    describe_ports(has)
-                ),
-                self.edit_ports(name),
-            ),
-        };
-        Diagnosis::new(reason, message).fix(remedy)
-    }
-
-    fn edit_ports(&self, name: &ClusterName) -> String {
-        let (namespace, own) = (&self.service.namespace, &self.service.name);
-        format!(
-            "in {name}: kubectl -n {namespace} edit service {own} to have the ports; or, if nobody needs it: \
-             kubectl -n {namespace} delete service {own}"
-        )
+        let (why, remedy) = (&unresolved.why, &unresolved.remedy);
+        Some(clusterset::name_not_resolved(name, why, remedy))
     }
 
     pub(super) fn no_endpoints(&self) -> Diagnosis {
-        let (namespace, name) = (&self.facts.key.namespace, &self.facts.key.name);
-        let providers: Vec<_> = self.providers.iter().map(ClusterName::as_str).collect();
-        let providers = match providers.as_slice() {
-            [] => "there is none".to_owned(),
-            names => names.join(", "),
-        };
-        let message = format!("no provider has a ready endpoint ({providers}): nothing can answer");
-        Diagnosis::new(Reason::NoEndpoints, message).fix(format!(
-            "in a provider: kubectl -n {namespace} get endpointslices -l {}={name}; kubectl -n {namespace} get pods",
-            labels::SERVICE_NAME
-        ))
+        words::no_endpoints(self.facts.key, &self.providers)
     }
-}
-
-/// Returns the remedy for two writers of the same endpoints.
-pub(super) fn stop_writer(exposure: &ExposedService<'_>, provider: &ClusterName) -> String {
-    let key = exposure.facts.key;
-    format!(
-        "in {provider}, stop one of the writers and delete what it wrote: kubectl -n {} get endpointslices -l {}={} \
-         --show-managed-fields -o yaml names them",
-        key.namespace,
-        labels::SERVICE_NAME,
-        key.name
-    )
-}
-
-/// Returns the reason why nothing of a slice is copied.
-pub(super) fn skipped(provider: &ClusterName, slice: &str, why: &Skipped) -> Diagnosis {
-    let reason = match why {
-        Skipped::AddressType => Reason::AddressTypeNotSupported,
-        Skipped::Unreadable => Reason::SliceInvalid,
-        Skipped::TooManyEndpoints => Reason::TooManyEndpoints,
-        Skipped::TooManySlices => Reason::TooManySlices,
-        Skipped::Behind | Skipped::NoPort(_) => Reason::PortNotInSlice,
-        Skipped::Redundant(_) => Reason::Progressing,
-    };
-    let message = format!("EndpointSlice {slice} of {provider} is not copied: {why}");
-    Diagnosis::new(reason, message)
 }

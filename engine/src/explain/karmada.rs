@@ -2,20 +2,10 @@
 
 use causeway::domain::ClusterName;
 
+use super::Diagnosis;
 use super::exposure::ExposedService;
-use super::{Diagnosis, Facts};
+use crate::messages::explain::karmada as words;
 use crate::model::slice::Exposure;
-use crate::reasons::Reason;
-
-impl Facts<'_> {
-    /// Returns the command by which a user has causeway manage the service.
-    pub(super) fn adopt(&self) -> String {
-        format!(
-            "kubectl mcs adopt {} -n {}",
-            self.key.name, self.key.namespace
-        )
-    }
-}
 
 impl ExposedService<'_> {
     /// Whether Karmada's own controllers manage the MultiClusterService.
@@ -25,13 +15,8 @@ impl ExposedService<'_> {
 
     /// Reports that Karmada, which manages the service, has not brought an endpoint to a consumer.
     pub(super) fn not_dispatched(&self, consumer: &ClusterName) -> Option<Diagnosis> {
-        self.is_managed_by_karmada().then(|| {
-            let message = format!(
-                "Karmada's own controllers manage {}, and no EndpointSlice of theirs in {consumer} holds it",
-                self.facts.key
-            );
-            Diagnosis::new(Reason::NotDispatchedByKarmada, message).fix(self.facts.adopt())
-        })
+        let is_managed = self.is_managed_by_karmada();
+        is_managed.then(|| words::not_dispatched(self.facts.key, consumer))
     }
 
     /// Lists the diagnoses of Karmada's part in the service as a whole.
@@ -42,13 +27,8 @@ impl ExposedService<'_> {
     }
 
     fn managed(&self) -> Option<Diagnosis> {
-        let beside = self.facts.desired.karmada.as_ref()?;
-        let message = format!(
-            "Karmada's own MultiClusterService controllers manage {} (Work {}); causeway begins nothing of it",
-            self.facts.key, beside.work
-        );
-        let managed = Diagnosis::new(Reason::ManagedByKarmada, message);
-        Some(managed.fix(format!("for causeway to manage it: {}", self.facts.adopt())))
+        let managed = self.facts.desired.karmada.as_ref()?;
+        Some(words::managed(self.facts.key, &managed.work))
     }
 
     /// Reports members with slices of Karmada's controllers that nobody updates any more.
@@ -57,13 +37,8 @@ impl ExposedService<'_> {
             .karmadas
             .iter()
             .filter(|(_, slices)| !slices.is_empty());
-        let members: Vec<_> = members.map(|(name, _)| name.as_str()).collect();
-        let message = format!(
-            "EndpointSlices of Karmada's are left in {}, beside causeway's, and nobody keeps them up",
-            members.join(", ")
-        );
-        let left = Diagnosis::new(Reason::LeftByKarmada, message);
-        (!members.is_empty()).then(|| left.fix(self.facts.adopt()))
+        let members: Vec<_> = members.map(|(name, _)| name).collect();
+        (!members.is_empty()).then(|| words::left(self.facts.key, members))
     }
 
     /// Reports endpoints that consumers offer although their provider no longer has them as ready.
@@ -82,13 +57,13 @@ impl ExposedService<'_> {
                 if gone.is_empty() {
                     continue;
                 }
-                let message = format!(
-                    "{consumer} offers {} of {provider}, which {provider} no longer has as ready (EndpointSlice {} of {consumer})",
-                    gone.join(", "),
-                    slice.name
-                );
-                let diagnosis = Diagnosis::new(Reason::StaleEndpoints, message);
-                stale.push(diagnosis.fix(self.facts.adopt()));
+                let offered = words::Stale {
+                    consumer,
+                    provider,
+                    slice: &slice.name,
+                    addresses: &gone.join(", "),
+                };
+                stale.push(words::stale(self.facts.key, &offered));
             }
         }
         stale

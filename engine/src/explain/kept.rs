@@ -3,11 +3,11 @@
 use causeway::domain::ClusterName;
 
 use super::{Diagnosis, ExposureReport, Facts};
+use crate::messages::explain::leftovers as words;
 use crate::model::slice::Exposure;
 use crate::observed::member::Member;
+use crate::plan::clusterset::Imports;
 use crate::plan::clusterset::import::ImportPlan;
-use crate::plan::clusterset::{DesiredImport, Imports};
-use crate::reasons::Reason;
 
 impl Facts<'_> {
     /// Reports objects that the plan retains for a ServiceImport that somebody made, those that it
@@ -54,41 +54,17 @@ impl Facts<'_> {
         let by_hand = imports.iter();
         let by_hand = by_hand.filter(|(_, desired)| matches!(desired.import, ImportPlan::Foreign));
         by_hand
-            .map(|(name, desired)| self.import_without_export(name, desired))
+            .map(|(name, desired)| {
+                words::import_without_export(self.key, name, desired.problem.as_ref())
+            })
             .collect()
-    }
-
-    fn import_without_export(&self, name: &ClusterName, desired: &DesiredImport) -> Diagnosis {
-        let (key, namespace) = (self.key, &self.key.namespace);
-        let kept = match &desired.problem {
-            Some(problem) => format!("it has no Service: {name} {problem}"),
-            None => format!(
-                "for it causeway keeps Service {} there, which gets endpoints once a member exports the service",
-                key.derived()
-            ),
-        };
-        let message = format!(
-            "{name} has a ServiceImport {key} that somebody made, and no member that is known exports the service; {kept}"
-        );
-        Diagnosis::new(Reason::ImportWithoutExport, message).fix(format!(
-            "in the cluster with the pods: make a ServiceExport {key} (multicluster.x-k8s.io); or, if nobody needs the import: in {name}: \
-             kubectl -n {namespace} delete serviceimport {}",
-            key.name
-        ))
     }
 
     /// Reports the members in which objects are still to be collected.
     fn leftovers(&self, is_left: impl Fn(&ClusterName, &Member) -> bool) -> Option<Diagnosis> {
         let holders = self.index.members();
         let holders = holders.filter(|(name, member)| is_left(name, member));
-        let holders: Vec<_> = holders.map(|(name, _)| name.as_str()).collect();
-        let message = format!(
-            "objects of {} that causeway wrote are left in {}; the controller collects them when it reaches these members",
-            self.key,
-            holders.join(", ")
-        );
-        let left = Diagnosis::new(Reason::Leftovers, message);
-        (!holders.is_empty())
-            .then(|| left.fix("kubectl mcs status shows which members are not Synced, and why"))
+        let holders: Vec<_> = holders.map(|(name, _)| name).collect();
+        (!holders.is_empty()).then(|| words::leftovers(self.key, holders))
     }
 }

@@ -2,35 +2,29 @@
 
 use causeway::api::condition;
 use causeway::api::karmada;
-use causeway::domain::{
-    ClusterName, ExposureType, MultiClusterService, ServicePort, describe_ports,
-};
+use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServicePort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::exposure::ExposedService;
 use super::providers;
 use super::report::ExposureReport;
 use super::{Diagnosis, Facts};
-use crate::messages;
+use crate::messages::explain::{native as words, service};
 use crate::model::slice::Exposure;
 use crate::observed::hub::McsView;
 use crate::plan::Members;
 use crate::plan::hostnames;
 use crate::plan::placement::place;
-use crate::problem::Problem;
-use crate::reasons::Reason;
 
 /// Returns the exposure by the service's own name, if the hub has a MultiClusterService for it.
 pub(super) fn report(facts: &Facts<'_>) -> Option<ExposureReport> {
     let mcs = facts.index.multi_cluster_service(facts.key)?;
     let exposure = match &mcs.spec {
         Err(errors) => {
-            let message = format!("MultiClusterService {} cannot be read: {errors}", facts.key);
-            let invalid = Diagnosis::new(Reason::Invalid, message).fix(facts.edit());
-            return Some(nobodys(facts, invalid));
+            return Some(nobodys(facts, words::invalid(facts.key, errors)));
         }
         Ok(spec) if spec.exposure == ExposureType::LoadBalancer => {
-            return Some(nobodys(facts, facts.load_balancer()));
+            return Some(nobodys(facts, words::load_balancer(facts.key)));
         }
         Ok(spec) => exposure(facts, mcs, spec),
     };
@@ -126,95 +120,31 @@ impl ExposedService<'_> {
         let providers = self.providers.iter();
         let used = providers.filter(|name| self.unused(name).is_none());
         let found = hostnames::ambiguous(index, key, used)?;
-        let ambiguous = Diagnosis::new(Reason::AmbiguousHostname, found.sentence(key));
-        Some(ambiguous.fix(found.remedy(key)))
+        Some(words::ambiguous_hostname(key, &found))
     }
 }
 
 impl Facts<'_> {
-    fn edit(&self) -> String {
-        format!(
-            "kubectl -n {} edit mcs {}",
-            self.key.namespace, self.key.name
-        )
-    }
-
-    fn load_balancer(&self) -> Diagnosis {
-        let (namespace, name) = (&self.key.namespace, &self.key.name);
-        let message = format!(
-            "MultiClusterService {namespace}/{name} is of type LoadBalancer: its status gathers the addresses of the providers' load \
-             balancers, and no endpoint goes to another cluster"
-        );
-        Diagnosis::new(Reason::LoadBalancer, message).fix(format!(
-            "kubectl -n {namespace} get mcs {name} -o jsonpath='{{.status.loadBalancer}}'; for endpoints delete it and create it again \
-             with types: [CrossCluster]"
-        ))
-    }
-
     /// Returns the diagnosis of an obstacle for every endpoint in every other cluster.
     fn obstacle(&self, mcs: &McsView) -> Option<Diagnosis> {
         if mcs.is_deleting() {
             return Some(self.deleting(mcs));
         }
-        let (namespace, name) = (&self.key.namespace, &self.key.name);
         let problem = self.desired.problem.as_ref()?;
         // Some of the ports may be there.
         let is_partial = matches!(&self.desired.members, Members::Wanted(all) if !all.is_empty());
-        let (reason, remedy) = match problem {
-            Problem::ServiceNotFound { .. } => (
-                Reason::NoHubService,
-                format!("kubectl -n {namespace} create service clusterip {name} --tcp=PORT:TARGETPORT"),
-            ),
-            Problem::ExternalName => (
-                Reason::ExternalName,
-                format!("kubectl -n {namespace} edit service {name}: give it a selector and another type"),
-            ),
-            Problem::PortNotFound { .. } if is_partial => return None,
-            Problem::PortNotFound { .. } => (Reason::PortNotFound, self.edit()),
-            Problem::Protected(_) => (
-                Reason::NamespaceProtected,
-                "start causeway-webhook and causeway-controller with --allow-namespace, if the namespace is meant to be exposed"
-                    .to_owned(),
-            ),
-            Problem::Invalid(_) => (Reason::Invalid, self.edit()),
-            Problem::ManagedByKarmada(_) => return None,
-        };
-        let message = messages::problem::problem(self.key, problem);
-        Some(Diagnosis::new(reason, message).fix(remedy))
+        words::problem(self.key, problem, is_partial)
     }
 
     fn deleting(&self, mcs: &McsView) -> Diagnosis {
-        let (key, namespace) = (self.key, &self.key.namespace);
-        let holders = self.index.native_holders(key).map(ClusterName::as_str);
-        let holders: Vec<_> = holders.collect();
-        let (karmadas, others): (Vec<_>, Vec<_>) = mcs
-            .finalizers
-            .others()
-            .partition(|one| karmada::FINALIZERS.contains(one));
-        let waits = [
-            (!holders.is_empty()).then(|| format!("{} to be cleaned", holders.join(", "))),
-            (!karmadas.is_empty()).then(|| format!("Karmada's finalizer: {}", karmadas.join(", "))),
-            (!others.is_empty())
-                .then(|| format!("somebody else's finalizers: {}", others.join(", "))),
-        ];
-        let waits: Vec<_> = waits.into_iter().flatten().collect();
-        let waits = match waits.as_slice() {
-            [] => String::new(),
-            waits => format!("; it waits for {}", waits.join(", and for ")),
+        let finalizers = mcs.finalizers.others();
+        let (karmadas, others) = finalizers.partition(|one| karmada::FINALIZERS.contains(one));
+        let waits = words::Waits {
+            holders: self.index.native_holders(self.key).collect(),
+            karmadas,
+            others,
         };
-        let message = format!("MultiClusterService {key} is being deleted{waits}");
-        let deleting = Diagnosis::new(Reason::Deleting, message);
-        if karmadas.is_empty() {
-            return deleting.fix(format!(
-                "wait a moment; if it is to be kept, once it is gone: kubectl -n {namespace} apply -f mcs.yaml"
-            ));
-        }
-        let (off, on) = (karmada::GATE_OFF, karmada::GATE_ON);
-        deleting.fix(format!(
-            "{}, with karmada-controller-manager started with {off}: then nobody but a person takes that finalizer off; with {on} \
-             karmada-controller-manager does, and its log says why it does not",
-            self.adopt()
-        ))
+        words::deleting(self.key, &waits)
     }
 
     /// Reports ports of the hub's Service that the plan does not expose, if it exposes any.
@@ -223,37 +153,15 @@ impl Facts<'_> {
         let service = self.index.hub_service(self.key)?;
         let is_hidden = |port: &ServicePort| exposed.iter().all(|one| one.id != port.id);
         let hidden: Vec<_> = service.ports().into_iter().filter(is_hidden).collect();
-        let first = hidden.first().filter(|_| !exposed.is_empty())?;
-        let message = format!(
-            "spec.ports of the MultiClusterService does not expose {} of Service {}",
-            describe_ports(&hidden),
-            self.key
-        );
-        let name = match &*first.name {
-            "" => String::new(),
-            name => format!("\"name\":\"{name}\","),
-        };
-        let entry = format!("{{{name}\"port\":{}}}", first.id.number);
-        Some(Diagnosis::new(Reason::PortNotExposed, message).fix(format!(
-            "kubectl -n {} patch mcs {} --type=json -p '[{{\"op\":\"add\",\"path\":\"/spec/ports/-\",\"value\":{entry}}}]'",
-            self.key.namespace, self.key.name
-        )))
+        words::ports_not_exposed(self.key, &hidden).filter(|_| !exposed.is_empty())
     }
 
     /// Reports that the controller has not processed the object, or its last change, yet.
     fn not_observed(&self, mcs: &McsView) -> Option<Diagnosis> {
-        let behind = match condition::find(&mcs.conditions, condition::READY) {
-            None => "has not processed it yet",
-            Some(ready) if ready.observed_generation.unwrap_or_default() < mcs.generation => {
-                "has not processed its last change yet"
-            }
-            Some(_) => return None,
-        };
-        let message = format!("MultiClusterService {}: the controller {behind}", self.key);
-        Some(Diagnosis::new(Reason::NotObserved, message).fix(format!(
-            "kubectl mcs status {} -n {} --wait",
-            self.key.name, self.key.namespace
-        )))
+        let ready = condition::find(&mcs.conditions, condition::READY);
+        let observed = ready.map(|ready| ready.observed_generation.unwrap_or_default());
+        let is_behind = observed.is_none_or(|observed| observed < mcs.generation);
+        is_behind.then(|| words::not_observed(self.key, ready.is_none()))
     }
 
     /// Lists members that have endpoints of their own behind a Service of the name and are no
@@ -268,39 +176,20 @@ impl Facts<'_> {
     }
 
     fn not_named(&self, providers: &[ClusterName]) -> Vec<Diagnosis> {
-        let (namespace, name) = (&self.key.namespace, &self.key.name);
         let others = self.backed_but_not(providers).into_iter();
-        let not_named = |member: &ClusterName| {
-            let message = format!(
-                "{member} has endpoints of its own for {namespace}/{name}, and spec.providerClusters does not name it"
-            );
-            Diagnosis::new(Reason::NotNamed, message).fix(format!(
-                "kubectl -n {namespace} patch mcs {name} --type=json -p \
-                 '[{{\"op\":\"add\",\"path\":\"/spec/providerClusters/-\",\"value\":{{\"name\":\"{member}\"}}}}]'"
-            ))
-        };
-        others.map(not_named).collect()
+        others
+            .map(|member| words::not_named(self.key, member))
+            .collect()
     }
 
     /// Reports that the Service of a provider is missing, or is an ExternalName.
     pub(super) fn provider_service(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let (key, namespace) = (self.key, &self.key.namespace);
         let member = self.index.member(name)?;
         self.members.get(name)?.as_ref().ok()?;
-        let Some(service) = member.service(key) else {
-            let message = format!("{name} has no Service {key}");
-            return Some(Diagnosis::new(Reason::NoProviderService, message).fix(format!(
-                "in {name}: kubectl -n {namespace} create service clusterip {} --tcp=PORT:TARGETPORT",
-                key.name
-            )));
-        };
-        service.is_external_name().then(|| {
-            let message =
-                format!("Service {key} of {name} is an ExternalName, which has no endpoints");
-            Diagnosis::new(Reason::ExternalName, message).fix(format!(
-                "in {name}: kubectl -n {namespace} delete service {}",
-                key.name
-            ))
-        })
+        match member.service(self.key) {
+            None => Some(service::no_provider_service(self.key, name)),
+            Some(known) if known.is_external_name() => Some(service::external_name(self.key, name)),
+            Some(_) => None,
+        }
     }
 }

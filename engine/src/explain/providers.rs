@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 use causeway::domain::ClusterName;
 
-use super::endpoint::{Place, kept};
+use super::endpoint::Place;
 use super::exposure::ExposedService;
 use super::report::{ConsumerReport, EndpointReport, ExposureReport, ProviderReport, TiersReport};
-use super::{ConsumerState, Diagnosis, EndpointState};
+use super::{ConsumerState, EndpointState};
+use crate::messages::explain::endpoint::Endpoint;
 use crate::model::slice::{SourceEndpoint, SourceSlice};
-use crate::reasons::Reason;
 
 /// Returns the report of an exposure: its providers, its consumers, and the state of each endpoint.
 pub(super) fn report(mut exposure: ExposedService<'_>) -> ExposureReport {
@@ -129,20 +129,20 @@ fn last_known_state(
     let held = exposure.copies.get(consumer).into_iter().flatten();
     let mut held = held.filter(|slice| *slice.provider == *provider.as_str());
     let slice = held.find(|slice| slice.endpoints.contains_key(addresses));
-    let unused = exposure.unused(provider);
-    let diagnosis = match (slice, unused) {
-        (Some(_), None) => kept(provider, consumer),
-        (Some(_), Some(unused)) => {
-            let message = format!("{consumer} still has it, though {}", unused.message);
-            Diagnosis::new(Reason::Progressing, message)
-        }
+    let words = Endpoint {
+        key: exposure.facts.key,
+        provider,
+        consumer,
+        slice: "",
+    };
+    let diagnosis = match (slice, exposure.unused(provider)) {
+        (Some(_), None) => words.kept(),
+        (Some(_), Some(unused)) => words.still_there(&unused),
         (None, unused) => unused
             .or_else(|| exposure.obstacle.clone())
             .or_else(|| exposure.consumer(consumer))
             .or_else(|| exposure.facts.member(provider))
-            .unwrap_or_else(|| {
-                Diagnosis::new(Reason::Unexplained, format!("{consumer} has no copy of it"))
-            }),
+            .unwrap_or_else(|| words.no_copy()),
     };
     ConsumerState {
         cluster: consumer.to_string(),

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
-use super::diagnosis::Diagnosis;
+use crate::messages::Diagnosis;
 use crate::model::slice::Exposure;
 use crate::plan::tiers::{TierState, Tiers};
 use crate::reasons::Reason;

@@ -3,7 +3,6 @@
 use causeway::api::condition;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::lists::{HubLists, MemberLists, Members};
 use crate::model::slice::Exposure;
@@ -67,9 +66,4 @@ fn has_published(lists: &MemberLists, hub: &str) -> bool {
     let exports = exports.map(|export| export.exposure(hub));
     let mut paths = exports.chain(imports.map(|import| import.exposure(hub)));
     paths.any(|path| path == Some(Exposure::Native))
-}
-
-/// Returns the reason and the message of a condition in the form in which they are quoted.
-pub(super) fn quoted(condition: &Condition) -> String {
-    format!("{} ({})", condition.reason, condition.message)
 }

@@ -1,8 +1,8 @@
 //! Slices of other writers beside those that Kubernetes maintains.
 
 use super::*;
-use crate::explain::Diagnosis;
 use crate::explain::tests::explained;
+use crate::messages::Diagnosis;
 use crate::reasons::Reason;
 
 const COPIED: &str = "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster";

@@ -1,0 +1,56 @@
+//! Sentences of `kubectl mcs explain`.
+
+pub(crate) mod cluster;
+pub(crate) mod clusterset;
+pub(crate) mod endpoint;
+pub(crate) mod karmada;
+pub(crate) mod leftovers;
+pub(crate) mod native;
+pub(crate) mod service;
+pub(crate) mod slice;
+
+use causeway::api::labels;
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// Returns the reason and the message of a condition in the form in which they are quoted.
+pub(crate) fn quoted(condition: &Condition) -> String {
+    format!("{} ({})", condition.reason, condition.message)
+}
+
+/// Returns the command by which a person has causeway manage a service of Karmada's.
+fn adopt(key: &ServiceKey) -> String {
+    format!("kubectl mcs adopt {} -n {}", key.name, key.namespace)
+}
+
+/// Returns the command that shows the state of a service.
+fn status(key: &ServiceKey) -> String {
+    format!("kubectl mcs status {} -n {}", key.name, key.namespace)
+}
+
+fn wait(key: &ServiceKey) -> String {
+    format!(
+        "wait a moment; if it stays: {}, and the log of causeway-controller",
+        status(key)
+    )
+}
+
+fn edit_service(cluster: &ClusterName, key: &ServiceKey) -> String {
+    format!(
+        "in {cluster}: kubectl -n {} edit service {}",
+        key.namespace, key.name
+    )
+}
+
+fn extend_preference() -> String {
+    format!(
+        "add any, or cluster/NAME, to the annotation {}",
+        labels::PREFER
+    )
+}
+
+/// Returns the names, separated by commas.
+fn listed<'a>(names: impl IntoIterator<Item = &'a ClusterName>) -> String {
+    let names = names.into_iter().map(ClusterName::as_str);
+    names.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,333 @@
+//! State of an endpoint of a provider in a consumer.
+
+use std::net::IpAddr;
+
+use causeway::api::labels;
+use causeway::domain::{AddressRefusal, ClusterName, ServiceKey, ServicePort, describe_ports};
+
+use super::{adopt, edit_service, extend_preference, wait};
+use crate::messages::Diagnosis;
+use crate::plan::copies::MissingPort;
+use crate::plan::tiers::{TierState, Tiers};
+use crate::reasons::Reason;
+
+/// Endpoint of a provider's slice, in a consumer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Endpoint<'a> {
+    /// Service of the MultiClusterService or of the exports.
+    pub(crate) key: &'a ServiceKey,
+    /// Provider.
+    pub(crate) provider: &'a ClusterName,
+    /// Consumer.
+    pub(crate) consumer: &'a ClusterName,
+    /// EndpointSlice of the provider.
+    pub(crate) slice: &'a str,
+}
+
+impl Endpoint<'_> {
+    /// Reports that the consumer runs the endpoint itself.
+    pub(crate) fn own(&self) -> Diagnosis {
+        Diagnosis::new(Reason::Own, format!("{} has it itself", self.consumer))
+    }
+
+    /// Reports that the consumer has the endpoint.
+    pub(crate) fn copied(&self) -> Diagnosis {
+        Diagnosis::new(Reason::Copied, format!("{} has it", self.consumer))
+    }
+
+    /// Reports that the consumer has the endpoint, which is not ready.
+    pub(crate) fn unready(&self) -> Diagnosis {
+        let Self {
+            key,
+            provider,
+            consumer,
+            ..
+        } = self;
+        let message = format!("{consumer} has it; it gets no traffic there, for it is not ready");
+        let remedy = format!("in {provider}: kubectl -n {} get pods", key.namespace);
+        Diagnosis::new(Reason::NotReady, message).fix(remedy)
+    }
+
+    /// Reports that the consumer retains the last endpoints of the provider.
+    pub(crate) fn kept(&self) -> Diagnosis {
+        let message = format!("{} keeps what {} gave last", self.consumer, self.provider);
+        Diagnosis::new(Reason::Kept, message)
+    }
+
+    /// Reports that no rule of the plan decides about the copy, so it stays.
+    pub(crate) fn undecided(&self) -> Diagnosis {
+        let message = format!(
+            "no rule decides about the copy in {}, so it stays as it is: a fault of causeway, please report it",
+            self.consumer
+        );
+        Diagnosis::new(Reason::Kept, message)
+    }
+
+    /// Reports that the provider is unreachable, so its endpoints are standby endpoints.
+    pub(crate) fn of_unreachable(&self) -> Diagnosis {
+        let Self {
+            provider, consumer, ..
+        } = self;
+        let message =
+            format!("{provider} cannot be reached; {consumer} uses it where no other is ready");
+        Diagnosis::new(Reason::Standby, message)
+    }
+
+    /// Reports that the endpoint is a standby endpoint in its tier.
+    pub(crate) fn standby(&self, tiers: &Tiers) -> Diagnosis {
+        if tiers.place(self.provider.as_str()).is_none() {
+            return Diagnosis::new(Reason::Standby, tiers.why_unreachable(self.provider));
+        }
+        let by = match tiers.uses_standby {
+            true => "used where no other is ready",
+            false => {
+                "not ready until the controller promotes it, for the cluster uses no standby endpoints"
+            }
+        };
+        let tier = self.tier(tiers);
+        let message = format!("prefer: {}; {tier} is {by}", tiers.why_standby());
+        Diagnosis::new(Reason::Standby, message)
+    }
+
+    /// Reports that a farther tier is active.
+    pub(crate) fn promoted(&self, tiers: &Tiers) -> Diagnosis {
+        let tier = self.tier(tiers);
+        let message = format!("prefer: {tier} is used, for {}", tiers.why_promoted());
+        Diagnosis::new(Reason::Promoted, message)
+    }
+
+    fn tier(&self, tiers: &Tiers) -> String {
+        let tier = tiers.tier_of(self.provider).map(TierState::name);
+        tier.map_or_else(String::new, |name| name.to_string())
+    }
+
+    /// Reports that no tier of the consumer includes the provider.
+    pub(crate) fn not_preferred(&self, tiers: &Tiers) -> Diagnosis {
+        let Self {
+            provider, consumer, ..
+        } = self;
+        let names: Vec<_> = tiers.all.iter().map(TierState::name).collect();
+        let message = format!(
+            "{provider} is in none of the tiers of {consumer} (prefer: {})",
+            names.join(", ")
+        );
+        Diagnosis::new(Reason::NotPreferred, message).fix(extend_preference())
+    }
+
+    /// Reports that the copy is about to get another role.
+    pub(crate) fn changes_role(&self, to_standby: bool) -> Diagnosis {
+        let role = match to_standby {
+            true => "a standby endpoint",
+            false => "ready",
+        };
+        self.progressing(format!(
+            "{} has it, and it is to be {role} there",
+            self.consumer
+        ))
+    }
+
+    /// Reports that the copy was made before the last change of the endpoint.
+    pub(crate) fn older(&self) -> Diagnosis {
+        let Self {
+            provider, consumer, ..
+        } = self;
+        self.progressing(format!(
+            "{consumer} has it as it was before the last change in {provider}"
+        ))
+    }
+
+    /// Reports that the copy is to be deleted.
+    pub(crate) fn still_there(&self, why: &Diagnosis) -> Diagnosis {
+        self.progressing(format!(
+            "{} still has it, though {}",
+            self.consumer, why.message
+        ))
+    }
+
+    /// Reports that the copy is to be written: a copy of an older version `is_held`, or none.
+    pub(crate) fn not_written(&self, is_held: bool, reported: Option<&str>) -> Diagnosis {
+        let Self {
+            provider, consumer, ..
+        } = self;
+        let message = match is_held {
+            true => format!(
+                "{consumer} has a copy of an older version of this EndpointSlice of {provider}"
+            ),
+            false => format!(
+                "nothing that is seen stands in the way, and {consumer} has no copy of it yet"
+            ),
+        };
+        let reported =
+            reported.map_or_else(String::new, |text| format!("; the controller says {text}"));
+        self.progressing(format!("{message}{reported}"))
+    }
+
+    /// Reports that the provider cannot be read, and the consumer has no copy.
+    pub(crate) fn no_copy(&self) -> Diagnosis {
+        self.progressing(format!("{} has no copy of it", self.consumer))
+    }
+
+    fn progressing(&self, message: String) -> Diagnosis {
+        Diagnosis::new(Reason::Progressing, message).fix(wait(self.key))
+    }
+
+    /// Reports that another writer changes the copy back.
+    pub(crate) fn write_conflict(&self, is_held: bool, reported: &str) -> Diagnosis {
+        let has = match is_held {
+            true => "has a copy that lacks it",
+            false => "has no copy of it",
+        };
+        let message = format!("{} {has}: {reported}", self.consumer);
+        let conflict = Diagnosis::new(Reason::WriteConflict, message);
+        conflict.fix("stop the other writer that the message names")
+    }
+
+    /// Reports that another object has the name of the copy: `of_hub`, of another hub.
+    pub(crate) fn name_taken(&self, name: &str, of_hub: bool) -> Diagnosis {
+        let Self { key, consumer, .. } = self;
+        let whose = match of_hub {
+            true => "is another hub's",
+            false => "is not causeway's",
+        };
+        let message = format!(
+            "{consumer} has an EndpointSlice {name} that {whose}, in the place of the copy"
+        );
+        Diagnosis::new(Reason::NameTaken, message).fix(format!(
+            "in {consumer}, if nobody needs it: kubectl -n {} delete endpointslice {name}",
+            key.namespace
+        ))
+    }
+
+    /// Reports that the copy was made from a newer version of the slice than the provider shows.
+    pub(crate) fn newer_copy(&self, name: &str) -> Diagnosis {
+        let Self {
+            key,
+            provider,
+            consumer,
+            slice,
+        } = self;
+        let message = format!(
+            "EndpointSlice {name} of {consumer} was made from a newer version of EndpointSlice {slice} than {provider} shows (a \
+             restored etcd?); it stays until a second list of {provider} confirms that the version is lost"
+        );
+        Diagnosis::new(Reason::DeletionsSuspended, message).fix(wait(key))
+    }
+
+    /// Reports that Karmada's slice holds the endpoint.
+    pub(crate) fn copied_by_karmada(&self) -> Diagnosis {
+        let message = format!("{} has it by Karmada's EndpointSlice", self.consumer);
+        Diagnosis::new(Reason::CopiedByKarmada, message)
+    }
+
+    /// Reports that Karmada's slice holds the endpoint as it was before it was ready.
+    pub(crate) fn behind_in_karmadas(&self, slice: &str) -> Diagnosis {
+        let Self {
+            key,
+            provider,
+            consumer,
+            ..
+        } = self;
+        let message = format!(
+            "{consumer} has it by Karmada's EndpointSlice {slice}, as it was before it was ready in {provider}"
+        );
+        Diagnosis::new(Reason::NotDispatchedByKarmada, message).fix(adopt(key))
+    }
+
+    /// Reports that consumers are not given the address. `ranges` are those of the provider.
+    pub(crate) fn refused<T: ToString>(&self, refusal: &AddressRefusal, ranges: &[T]) -> Diagnosis {
+        let name = self.provider;
+        let annotate = |ranges: &[String]| {
+            format!(
+                "kubectl annotate cluster {name} --overwrite {}={}",
+                labels::ENDPOINT_CIDRS,
+                ranges.join(",")
+            )
+        };
+        let (reason, message, remedy) = match refusal {
+            AddressRefusal::NotRoutable(ip) => (
+                Reason::AddressNotRoutable,
+                format!("{ip} of {name} does not lead to another node"),
+                format!(
+                    "in {name}: give the pods, or the EndpointSlice, addresses that other clusters can reach"
+                ),
+            ),
+            AddressRefusal::Outside(ip) => {
+                let ranges = ranges.iter().map(ToString::to_string).chain([host(ip)]);
+                (
+                    Reason::AddressOutsideRanges,
+                    format!("{ip} is outside the endpoint-cidrs of {name}"),
+                    annotate(&ranges.collect::<Vec<_>>()),
+                )
+            }
+            AddressRefusal::OfAnother(ip, other) => (
+                Reason::AddressOutsideRanges,
+                format!(
+                    "{ip} of {name} is in the endpoint-cidrs of {other}, which alone may give it"
+                ),
+                annotate(&[host(ip)]),
+            ),
+        };
+        Diagnosis::new(reason, message).fix(remedy)
+    }
+
+    /// Reports that a port that the consumer's Service offers leads to none of the endpoints. The provider's
+    /// Service `has` these ports.
+    pub(crate) fn missing_port(&self, missing: &MissingPort, has: &[ServicePort]) -> Diagnosis {
+        let Self { key, provider, .. } = self;
+        match missing {
+            MissingPort::NotInProvider(port) => {
+                let has = match has {
+                    [] => "no port".to_owned(),
+                    has => describe_ports(has),
+                };
+                let message =
+                    format!("Service {key} of {provider} has no port {port}; it has {has}");
+                let missing = Diagnosis::new(Reason::PortNotInProvider, message);
+                missing.fix(edit_service(provider, key))
+            }
+            MissingPort::NotInSlice(port) => self.not_served(&format!("port {port}")),
+        }
+    }
+
+    /// Reports that the slice lags behind the ports of its Service.
+    pub(crate) fn port_behind(&self) -> Diagnosis {
+        self.not_served("a port of it")
+    }
+
+    fn not_served(&self, port: &str) -> Diagnosis {
+        let Self {
+            key,
+            provider,
+            slice,
+            ..
+        } = self;
+        let message = format!(
+            "the pods behind EndpointSlice {slice} of {provider} do not serve {port} of Service {key}: its targetPort is not one of \
+             theirs, or the slice is behind"
+        );
+        let missing = Diagnosis::new(Reason::PortNotInSlice, message);
+        missing.fix(edit_service(provider, key))
+    }
+
+    /// Reports that the consumer's Service lacks ports, and has others.
+    pub(crate) fn port_not_in_consumer(
+        &self,
+        service: &ServiceKey,
+        missing: &[ServicePort],
+        has: &[ServicePort],
+    ) -> Diagnosis {
+        let consumer = self.consumer;
+        let message = format!(
+            "Service {service} of {consumer} has no port {}; it has {}",
+            describe_ports(missing),
+            describe_ports(has)
+        );
+        let missing = Diagnosis::new(Reason::PortNotInConsumer, message);
+        missing.fix(edit_service(consumer, self.key))
+    }
+}
+
+fn host(address: &IpAddr) -> String {
+    let bits = if address.is_ipv4() { 32 } else { 128 };
+    format!("{address}/{bits}")
+}

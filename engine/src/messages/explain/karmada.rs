@@ -1,0 +1,92 @@
+//! Parts of a service that Karmada's own controllers manage, or have left behind.
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::{adopt, listed};
+use crate::messages::Diagnosis;
+use crate::reasons::Reason;
+
+/// Reports that Karmada's own controllers manage the MultiClusterService, by this Work.
+pub(crate) fn managed(key: &ServiceKey, work: &str) -> Diagnosis {
+    let message = format!(
+        "Karmada's own MultiClusterService controllers manage {key} (Work {work}); causeway begins nothing of it"
+    );
+    let managed = Diagnosis::new(Reason::ManagedByKarmada, message);
+    managed.fix(format!("for causeway to manage it: {}", adopt(key)))
+}
+
+/// Reports that Karmada has not brought an endpoint to a consumer.
+pub(crate) fn not_dispatched(key: &ServiceKey, consumer: &ClusterName) -> Diagnosis {
+    let message = format!(
+        "Karmada's own controllers manage {key}, and no EndpointSlice of theirs in {consumer} holds it"
+    );
+    Diagnosis::new(Reason::NotDispatchedByKarmada, message).fix(adopt(key))
+}
+
+/// Reports members with slices of Karmada's controllers that nobody updates any more.
+pub(crate) fn left<'a>(
+    key: &ServiceKey,
+    members: impl IntoIterator<Item = &'a ClusterName>,
+) -> Diagnosis {
+    let message = format!(
+        "EndpointSlices of Karmada's are left in {}, beside causeway's, and nobody keeps them up",
+        listed(members)
+    );
+    Diagnosis::new(Reason::LeftByKarmada, message).fix(adopt(key))
+}
+
+/// EndpointSlice of a consumer with addresses that its provider no longer has as ready.
+pub(crate) struct Stale<'a> {
+    /// Consumer.
+    pub(crate) consumer: &'a ClusterName,
+    /// Provider.
+    pub(crate) provider: &'a str,
+    /// EndpointSlice of the consumer.
+    pub(crate) slice: &'a str,
+    /// Addresses, separated by commas.
+    pub(crate) addresses: &'a str,
+}
+
+/// Reports endpoints that a consumer offers although their provider no longer has them as ready.
+pub(crate) fn stale(key: &ServiceKey, stale: &Stale<'_>) -> Diagnosis {
+    let Stale {
+        consumer,
+        provider,
+        slice,
+        addresses,
+    } = stale;
+    let message = format!(
+        "{consumer} offers {addresses} of {provider}, which {provider} no longer has as ready (EndpointSlice {slice} of {consumer})"
+    );
+    Diagnosis::new(Reason::StaleEndpoints, message).fix(adopt(key))
+}
+
+/// Reports that Karmada's own controllers import the service, with the controller's `message`.
+pub(crate) fn imported(key: &ServiceKey, message: &str) -> Diagnosis {
+    Diagnosis::new(Reason::ImportedByKarmada, message).fix(delete_import(key))
+}
+
+/// Reports that Karmada's own controllers import the service in a member, which has their Service
+/// or none.
+pub(crate) fn imported_in(
+    key: &ServiceKey,
+    service: &ServiceKey,
+    member: &ClusterName,
+    has_service: bool,
+) -> Diagnosis {
+    let what = match has_service {
+        true => format!("Service {service} of {member} is theirs, and so are its endpoints"),
+        false => format!("causeway makes nothing of it in {member}, and they have not"),
+    };
+    imported(
+        key,
+        &format!("Karmada's own controllers import {key}; {what}"),
+    )
+}
+
+fn delete_import(key: &ServiceKey) -> String {
+    format!(
+        "on the hub: kubectl -n {} delete serviceimport {}",
+        key.namespace, key.name
+    )
+}

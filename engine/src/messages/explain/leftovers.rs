@@ -1,0 +1,62 @@
+//! Services that nothing exposes, and what is left of them.
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::listed;
+use crate::messages::Diagnosis;
+use crate::problem::ServiceProblem;
+use crate::reasons::Reason;
+
+/// Reports that nothing exposes the service. `unread` are the members that could not be read, with
+/// the reason of each.
+pub(crate) fn not_exposed(key: &ServiceKey, unread: &[(&ClusterName, String)]) -> Diagnosis {
+    let (namespace, name) = (&key.namespace, &key.name);
+    let unread = unread.iter().map(|(name, why)| format!("{name}: {why}"));
+    let unread = match unread.collect::<Vec<_>>().join("; ").as_str() {
+        "" => String::new(),
+        unread => format!(" (not read: {unread})"),
+    };
+    let message = format!(
+        "the hub has no MultiClusterService {key}, and no member exports a Service of that name{unread}"
+    );
+    Diagnosis::new(Reason::NotExposed, message).fix(format!(
+        "kubectl -n {namespace} apply -f mcs.yaml, a MultiClusterService called {name}; or in a member: \
+         kubectl -n {namespace} apply of a ServiceExport called {name}; kubectl mcs status -A shows what is there"
+    ))
+}
+
+/// Reports a ServiceImport that a person made and that no known member exports.
+pub(crate) fn import_without_export(
+    key: &ServiceKey,
+    member: &ClusterName,
+    problem: Option<&ServiceProblem>,
+) -> Diagnosis {
+    let kept = match problem {
+        Some(problem) => format!("it has no Service: {member} {problem}"),
+        None => format!(
+            "for it causeway keeps Service {} there, which gets endpoints once a member exports the service",
+            key.derived()
+        ),
+    };
+    let message = format!(
+        "{member} has a ServiceImport {key} that somebody made, and no member that is known exports the service; {kept}"
+    );
+    Diagnosis::new(Reason::ImportWithoutExport, message).fix(format!(
+        "in the cluster with the pods: make a ServiceExport {key} (multicluster.x-k8s.io); or, if nobody needs the import: in {member}: \
+         kubectl -n {} delete serviceimport {}",
+        key.namespace, key.name
+    ))
+}
+
+/// Reports objects that the controller has still to collect in these members.
+pub(crate) fn leftovers<'a>(
+    key: &ServiceKey,
+    holders: impl IntoIterator<Item = &'a ClusterName>,
+) -> Diagnosis {
+    let message = format!(
+        "objects of {key} that causeway wrote are left in {}; the controller collects them when it reaches these members",
+        listed(holders)
+    );
+    let left = Diagnosis::new(Reason::Leftovers, message);
+    left.fix("kubectl mcs status shows which members are not Synced, and why")
+}
