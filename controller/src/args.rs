@@ -1,4 +1,4 @@
-//! The flags of the controller, and the configuration that comes of them.
+//! Flags of the controller and the configuration built from them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use clap::Parser;
 
 use crate::watch::Limits;
 
-/// Keeps every cluster in line with the hub's MultiClusterServices
+/// Reconciles every cluster with the MultiClusterServices of the hub
 #[derive(Debug, Parser)]
-#[command(name = "causeway-controller", version, max_term_width = 120)]
+#[command(name = "causeway-controller", version, max_term_width = 100)]
 pub struct Args {
     #[command(flatten)]
     kube: KubeArgs,
@@ -41,7 +41,7 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Leader election")]
 struct ElectionArgs {
-    /// Whether to write only while holding the Lease; false where there is one controller alone
+    /// Write only while holding the Lease; false for a single controller
     #[arg(
         long,
         env = "CAUSEWAY_LEADER_ELECT",
@@ -49,7 +49,8 @@ struct ElectionArgs {
         default_value = "true"
     )]
     leader_elect: String,
-    /// The Lease of the hub by which controllers agree on a leader [default: causeway-controller in the controller's namespace]
+    /// Lease on the hub for leader election [default: causeway-controller in the controller's
+    /// namespace]
     #[arg(long, env = "CAUSEWAY_LEASE", value_name = "NAMESPACE/NAME")]
     lease: Option<String>,
 }
@@ -57,7 +58,7 @@ struct ElectionArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Members")]
 struct MemberArgs {
-    /// Writes a second into one member, at most and on average
+    /// Maximum average rate of writes into one member, per second
     #[arg(
         long,
         env = "CAUSEWAY_MEMBER_QPS",
@@ -65,7 +66,7 @@ struct MemberArgs {
         default_value = "500"
     )]
     member_qps: String,
-    /// How long a write may take before it counts as failed
+    /// Deadline of a write
     #[arg(
         long,
         env = "CAUSEWAY_MEMBER_TIMEOUT",
@@ -73,7 +74,7 @@ struct MemberArgs {
         default_value = "10s"
     )]
     member_timeout: String,
-    /// Namespaces of the hub in which Clusters may keep their Secrets [default: causeway-members]
+    /// Namespaces on the hub that may hold the Secrets of Clusters [default: causeway-members]
     #[arg(
         long,
         env = "CAUSEWAY_SECRET_NAMESPACE",
@@ -81,7 +82,8 @@ struct MemberArgs {
         value_delimiter = ','
     )]
     secret_namespace: Vec<String>,
-    /// Objects of one kind that a member may have; what is beyond it is not listened to, and what was known before is kept
+    /// Maximum number of objects of one kind in a member. A longer list is rejected, and the last
+    /// accepted one is retained
     #[arg(
         long,
         env = "CAUSEWAY_MAX_MEMBER_OBJECTS",
@@ -89,7 +91,7 @@ struct MemberArgs {
         default_value = "250000"
     )]
     max_member_objects: String,
-    /// MiB that the objects of one kind of a member may take, as JSON
+    /// Maximum size of all objects of one kind in a member, in MiB of JSON
     #[arg(
         long,
         env = "CAUSEWAY_MAX_MEMBER_MIB",
@@ -97,7 +99,7 @@ struct MemberArgs {
         default_value = "1024"
     )]
     max_member_mib: String,
-    /// MiB that one object of a member may take, as JSON
+    /// Maximum size of one object in a member, in MiB of JSON
     #[arg(
         long,
         env = "CAUSEWAY_MAX_MEMBER_OBJECT_MIB",
@@ -105,8 +107,8 @@ struct MemberArgs {
         default_value = "8"
     )]
     max_member_object_mib: String,
-    /// How long an object that somebody changes back as often as causeway writes it is left as it is, at first; twice as long
-    /// each time that it goes on, up to an hour
+    /// First pause before an object is written again that another writer keeps reverting. It
+    /// doubles with each conflict, up to an hour
     #[arg(
         long,
         env = "CAUSEWAY_WRITE_CONFLICT_PAUSE",
@@ -114,7 +116,7 @@ struct MemberArgs {
         default_value = "5m"
     )]
     write_conflict_pause: String,
-    /// Reach members also where their certificate cannot be verified, if their Cluster asks for it
+    /// Connect to members without verifying their certificates if their Cluster requests it
     #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS")]
     allow_insecure_members: bool,
 }
@@ -122,7 +124,8 @@ struct MemberArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Services")]
 struct ServiceArgs {
-    /// How long the last state is held when the hub's Service, or an exposed port of it, goes away
+    /// Time for which the last state is retained after the Service on the hub, or an exposed port of
+    /// it, is deleted
     #[arg(
         long,
         env = "CAUSEWAY_SERVICE_GRACE",
@@ -130,12 +133,13 @@ struct ServiceArgs {
         default_value = "5m"
     )]
     service_grace: String,
-    /// After how long out of reach the endpoints of a member are withdrawn from the others; without it, never: an outage of
-    /// a control plane is none of its pods
+    /// Time after which the endpoints of an unreachable member are withdrawn from the others. Never
+    /// if not set: pods outlive an outage of their API server
     #[arg(long, env = "CAUSEWAY_PROVIDER_TTL", value_name = "DURATION")]
     provider_ttl: Option<String>,
-    /// What becomes of the endpoints of a member that cannot be reached, where a service does not say it by annotation: keep, standby
-    /// (after about a minute: used where no other is ready) or withdraw-after=DURATION
+    /// Treatment of the endpoints of an unreachable member, unless a service sets it by annotation:
+    /// keep, standby (after about a minute they are used only if no other is ready) or
+    /// withdraw-after=DURATION
     #[arg(
         long,
         env = "CAUSEWAY_UNREACHABLE",
@@ -143,10 +147,12 @@ struct ServiceArgs {
         default_value = "keep"
     )]
     unreachable: String,
-    /// Show what MultiClusterServices expose to tools of the clusterset too: ServiceExports in providers, ServiceImports in consumers
+    /// Publish MultiClusterServices to tools of the Multi-Cluster Services API: a ServiceExport in
+    /// each provider, a ServiceImport in each consumer
     #[arg(long, env = "CAUSEWAY_PUBLISH_EXPORTS")]
     publish_exports: bool,
-    /// Services that one member may export; the oldest exports keep their place, and what is imported already stays
+    /// Maximum number of services that one member may export. The oldest exports count first, and
+    /// existing imports remain
     #[arg(
         long,
         env = "CAUSEWAY_MAX_MEMBER_EXPORTS",
@@ -154,7 +160,7 @@ struct ServiceArgs {
         default_value = "1000"
     )]
     max_member_exports: String,
-    /// How large all labels and annotations that one member exports may be together, in MiB
+    /// Maximum size of all labels and annotations that one member exports, in MiB
     #[arg(
         long,
         env = "CAUSEWAY_MAX_MEMBER_EXPORTED_MIB",
@@ -189,7 +195,7 @@ pub struct Config {
     pub allow_insecure_members: bool,
     /// Time for which the last state is held after the hub lost an object.
     pub service_grace: Duration,
-    /// After how long out of reach a provider's endpoints are withdrawn; `None` for never.
+    /// Time after which the endpoints of an unreachable provider are withdrawn; `None` for never.
     pub provider_ttl: Option<Duration>,
     /// Treatment of the endpoints of unreachable providers, for services that request none.
     pub unreachable: Unreachable,

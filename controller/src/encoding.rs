@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_cut_is_none_and_one_that_is_too_long_is_not_read() {
+    fn truncated_and_overlong_events_are_rejected() {
         let frame = framed(&[7; 20]);
         for part in 1..30 {
             for cut in 1..frame.len() {

@@ -273,8 +273,9 @@ async fn keep_seal(client: &Client, config: &Config) -> anyhow::Result<Option<Se
                 name = seal::SECRET,
                 kind = "Secret",
                 error = why,
-                "seal not kept: exports that disagree are put in order by what their clusters say of their age; apply the manifests of \
-                 this version, or let causeway-controller get and update the Secret"
+                "seal not loaded, conflicting exports are ordered by the age that their clusters \
+                 report; apply the manifests of this version, or let causeway-controller get and \
+                 update the Secret"
             );
             Ok(None)
         }

@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_grows_older_though_nobody_counts_it_again() {
+    fn age_of_waiting_items_grows_between_counts() {
         let metrics = Metrics::default();
         let oldest = |metrics: &Metrics| metrics.queue_waiting.seconds();
         let now = Instant::now();
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often_the_lease_changed_hands_is_not_shown_before_it_was_read() {
+    fn lease_transitions_are_absent_before_the_first_read() {
         let metrics = Metrics::default();
         assert!(!shown(&metrics).contains("lease_transitions"));
         metrics.lease_transitions().read(0);

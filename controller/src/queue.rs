@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_urgent_goes_before_what_is_due_in_its_turn_which_has_its_share() {
+    async fn urgent_items_precede_due_items_which_get_a_share() {
         let now = Instant::now();
         let mut queue = Queue::default();
         for name in ["a", "b", "c"] {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_come_due_is_taken_though_much_else_is_due() {
+    async fn due_items_are_taken_among_many() {
         let now = Instant::now();
         let mut queue = Queue::default();
         queue.push(item("a"), Priority::Low, now);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_start_concerns_waits_for_others_unless_something_happens_to_it() {
+    async fn startup_items_wait_unless_they_change() {
         let now = Instant::now();
         let mut queue = Queue::default();
         for name in ["a", "b", "a"] {

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_of_the_multi_cluster_services_api_are_served_and_v1beta1_is_stored() {
+    fn multicluster_crds_serve_both_versions_and_store_v1beta1() {
         for crd in member() {
             let versions: Vec<_> = crd
                 .spec

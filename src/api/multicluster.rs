@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_of_the_first_definition_does_not_make_an_export_unreadable() {
+    fn export_with_v1alpha1_conditions_is_readable() {
         let status = json!({"conditions": [{"type": "Valid", "status": "True"}]});
         let object = json!({"metadata": {"name": "serve"}, "status": status});
         let export: ServiceExport = serde_json::from_value(object).expect("it decodes");

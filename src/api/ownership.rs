@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_derived_by_its_marks_and_the_record_of_its_owner() {
+    fn derived_service_is_known_by_labels_and_owner() {
         let both = || json!({labels::HUB: "h", labels::MULTICLUSTER_SERVICE_NAME: "foo"});
         for (marks, owner, of) in [
             (both(), "ServiceExport/foo", Some("foo")),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_writer_but_causeway_is_found_and_that_of_the_status_is_another() {
+    fn last_foreign_writer_ignores_status_writers() {
         let at = |manager: &str, second: u8, subresource: Option<&str>| {
             let mut entry = entry(manager, "Update", json!({"f:spec": {}}));
             entry["time"] = json!(format!("2026-01-01T00:00:{second:02}Z"));

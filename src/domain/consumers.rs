@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_no_list_of_its_rest() {
+    fn malformed_list_is_rejected_as_a_whole() {
         for text in ["", "Member", "member2,", "region/", "member2, zone/"] {
             let (consumers, errors) = read(Some(text));
             assert_eq!(consumers, Consumers::Unreadable, "{text}");

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_annotation_value_and_remedy() {
+    fn refused_annotation_names_value_and_remedy() {
         let path = |name: &str| format!("metadata.annotations[mcs.causeway.dev/{name}]: ");
         for (name, value, expected) in [
             (
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_carries_with_one_ready_endpoint_and_the_percentage_that_is_asked_for() {
+    fn tier_needs_one_ready_endpoint_and_its_percentage() {
         let preference = |min_ready: Option<&str>| {
             let prefer = Some((labels::PREFER, "local, any"));
             let min_ready = min_ready.map(|least| (labels::MIN_READY, least));

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_multi_cluster_controller_imported_is_distinguished_from_what_a_cluster_has_itself() {
+    fn imported_slices_differ_from_own_slices() {
         let unmarked = |_: &str| None;
         assert_eq!(imported_by(unmarked, unmarked), None);
         for (manager, expected) in [

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_read_as_vendors_write_it_and_an_emulated_one_counts() {
+    fn versions_of_vendors_and_emulated_ones_are_parsed() {
         for (reported, emulated, expected) in [
             (("1", "36"), None, Some((1, 36))),
             (("1", "20+"), None, Some((1, 20))),

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_derived_service_is_named_after_its_service_and_never_too_long() {
+    fn derived_service_name_fits_63_characters() {
         let key = |name: &str| ServiceKey::new("shop", name);
         assert_eq!(key("foo").derived(), key("derived-foo"));
         assert_eq!(key("derived-foo").underived(), Some(key("foo")));

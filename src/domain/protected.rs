@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn system_namespaces_are_protected_unless_allowed_and_the_api_server_always() {
+    fn system_namespaces_are_protected_unless_allowed() {
         let protection = Protection::new(DEFAULT_NAMESPACE, ["kube-public".to_owned()]);
         for (namespace, name, fine) in [
             ("shop", "foo", true),

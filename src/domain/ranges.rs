@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_passed_over_and_known() {
+    fn malformed_ranges_are_skipped_and_reported() {
         let declared = Declared::read("10.1.0.0/33,, 10.2.0.0/16 ,pods");
         assert_eq!(declared.ranges, ["10.2.0.0/16".parse().expect("a range")]);
         assert_eq!(declared.unreadable, ["10.1.0.0/33".into(), "pods".into()]);

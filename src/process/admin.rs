@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn readyz_names_what_is_awaited_and_metrics_are_served_to_the_end() {
+    async fn readyz_names_what_is_missing_until_shutdown() {
         let readiness = Readiness::default();
         let admin = Admin::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
             .await

@@ -1,6 +1,6 @@
-//! Flags that several processes share, and how raw flags become a checked configuration.
+//! Flags shared by several processes, and the checks that turn them into a configuration.
 //!
-//! Flags are read as text and checked together, so that a person sees every mistake in one message.
+//! Flags are parsed as text and checked together, so that one message reports every error.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -110,7 +110,7 @@ impl Checks {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Logs")]
 pub struct LogArgs {
-    /// How log lines are written, to stderr
+    /// Format of log lines, which go to stderr
     #[arg(
         long,
         env = "CAUSEWAY_LOG_FORMAT",
@@ -118,7 +118,8 @@ pub struct LogArgs {
         default_value = "text"
     )]
     log_format: String,
-    /// What is logged: a level (error, warn, info, debug, trace), or levels by module such as info,causeway_webhook=debug
+    /// Log level (error, warn, info, debug, trace), or levels by module such as
+    /// info,causeway_webhook=debug
     #[arg(
         long,
         env = "CAUSEWAY_LOG",
@@ -151,7 +152,7 @@ impl LogArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Hub")]
 pub struct KubeArgs {
-    /// The kubeconfig of the hub; its current context is used. In a pod of the hub it is not needed
+    /// Kubeconfig of the hub, with its current context. Not needed in a pod of the hub
     #[arg(long, env = "CAUSEWAY_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
@@ -192,7 +193,7 @@ fn read_kubeconfig(path: &Path, checks: &mut Checks) -> Option<HubAccess> {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Admin server")]
 pub struct AdminArgs {
-    /// Where /livez, /readyz and /metrics are served, over plain HTTP
+    /// Address of /livez, /readyz and /metrics, over plain HTTP
     #[arg(
         long,
         env = "CAUSEWAY_ADMIN_BIND",
@@ -213,7 +214,8 @@ impl AdminArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Rules")]
 pub struct ProtectionArgs {
-    /// A protected namespace (kube-*, karmada-*, openshift-* and their like, causeway's own) whose services may be exposed all the same. Repeatable
+    /// Protected namespace whose services may be exposed nevertheless; repeatable. Protected are
+    /// kube-*, karmada-*, openshift-* and similar ones, and causeway's own
     #[arg(
         long,
         env = "CAUSEWAY_ALLOW_NAMESPACE",
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_flag_says_is_causeways_own_namespace_outside_of_a_pod() {
+    fn own_namespace_falls_back_to_another_flag() {
         let all = All::try_parse_from(["process"]).expect("no flags are needed");
         for (otherwise, own) in [(None, DEFAULT_NAMESPACE), (Some("elsewhere"), "elsewhere")] {
             let own = pod_namespace().unwrap_or_else(|| own.to_owned());

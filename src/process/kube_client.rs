@@ -124,7 +124,7 @@ pub fn install_crypto_provider() {
         .install_default()
         .is_err()
     {
-        tracing::debug!("a TLS crypto provider is installed already");
+        tracing::debug!("TLS crypto provider not installed, another one is");
     }
 }
 

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_format_has_the_suffix_of_counters_throughout_and_no_exemplars() {
+    fn text_format_has_counter_suffixes_and_no_exemplars() {
         let metrics = Metrics::default();
         let counts = CounterWithExemplar::<Vec<(&str, &str)>>::default();
         let age = Gauge::<i64>::default();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_computed_gauge_shows_the_value_of_the_moment_and_nothing_while_there_is_none() {
+    fn computed_gauge_shows_the_current_value_if_any() {
         let (metrics, known) = (Metrics::default(), Arc::new(AtomicBool::new(false)));
         let seen = Arc::clone(&known);
         let gauge = ComputedGauge::new(move || seen.load(Ordering::Relaxed).then_some(1.5));

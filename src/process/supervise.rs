@@ -259,7 +259,7 @@ impl Inner {
         };
         tracing::error!(task, error = %failure, "task failed");
         if self.failures.send(failure).is_err() {
-            tracing::debug!(task, "the process is gone already");
+            tracing::debug!(task, "failure not reported, the process has ended");
         }
     }
 }

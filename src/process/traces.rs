@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_does_not_sample_is_known_without_the_propagator() {
+    fn unsampled_caller_is_detected_without_propagator() {
         let ids = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
         let cases = [
             (format!("00-{ids}-00"), true),

@@ -117,7 +117,7 @@ impl Controller {
         let may_wait = is_copy && answer.is_ok() && finished == Finished::default();
         match answer {
             Ok(ack) => {
-                tracing::debug!(cluster, namespace, name, kind, verb, "written");
+                tracing::debug!(cluster, namespace, name, kind, verb, "write applied");
                 if let (Item::Service(key), TargetCluster::Member(_)) = (item, target)
                     && let Some(change) = self.sources_changed.get_mut(key)
                 {

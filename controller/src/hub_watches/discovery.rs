@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn that_a_kind_is_served_no_more_is_observed_twice_before_it_counts() {
+    fn removed_kind_counts_after_two_looks() {
         let silent = || Err(Failure::timeout());
         let served = Some("v1");
         let mut discovery = Discovery::new("works");

@@ -104,7 +104,7 @@ mod tests {
     use causeway_engine::model::{Failure, FailureKind};
 
     #[test]
-    fn a_failing_watch_is_named_until_its_first_list_and_counted_while_it_fails() {
+    fn failing_watch_is_named_until_listed_and_counted() {
         let (readiness, metrics) = (Readiness::default(), Metrics::default());
         let reports = Reports::new(&readiness, &metrics, &["a".to_owned(), "b".to_owned()]);
         let [(_, a), (_, b)] = &reports.secrets[..] else {

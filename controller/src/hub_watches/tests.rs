@@ -81,7 +81,7 @@ impl Followed {
 }
 
 #[tokio::test]
-async fn works_are_watched_once_they_are_served_whatever_the_hub_refuses_at_first() {
+async fn works_are_watched_once_the_hub_serves_them() {
     let (client, requests, _accepting) = http::listen().await;
     let mut followed = Followed::by(client, requests);
     // A proxy answers 404 to everything, and then to discovery alone.

@@ -22,7 +22,7 @@ fn lease(holder: Option<&str>, seconds: Option<i32>) -> LeaseObject {
 }
 
 #[test]
-fn what_is_done_about_a_lease_follows_from_who_holds_it_and_when_it_was_seen_to_change() {
+fn lease_action_follows_from_holder_and_last_change() {
     let at = Instant::now();
     let after = |seconds| at + Duration::from_secs(seconds);
     let wait = |seconds| Move::Wait {
@@ -111,7 +111,7 @@ fn a_takeover_counts_as_a_transition_and_a_renewal_does_not() {
 }
 
 #[test]
-fn a_released_lease_is_anybodys_at_once_and_remembers_its_transitions() {
+fn released_lease_is_free_and_keeps_its_transitions() {
     let now = Timestamp::from_second(1_000).unwrap();
     let spec = released(&lease(Some("a"), Some(12)), now);
     assert_eq!(spec.lease_transitions, Some(3));

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn however_many_are_wanted_the_hub_is_asked_a_few_at_a_time_and_of_everything_once() {
+    async fn lookups_are_few_at_a_time_and_never_repeated() {
         let mut bench = bench().await;
         for _ in 0..3 {
             for number in 0..100 {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_several_members_hold_waits_with_the_one_that_wants_least() {
+    async fn lookup_waits_with_its_least_busy_member() {
         let mut bench = bench().await;
         for number in 0..100 {
             bench.want(&format!("s{number}"), "member1");
@@ -243,8 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_remembered_for_a_while_and_what_does_not_matter_any_more_is_not_looked_up()
-     {
+    async fn answers_expire_and_obsolete_lookups_are_dropped() {
         let mut bench = bench().await;
         bench.want("foo", "member1");
         bench.fill().await;

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_too_long_is_an_error_unless_somebody_else_counts() {
+    async fn overlong_answer_is_an_error_unless_counted_elsewhere() {
         for (bytes, counted, read) in [
             (MOST, false, true),
             (MOST + 1, false, false),

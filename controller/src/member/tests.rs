@@ -183,7 +183,7 @@ fn serves_nothing() -> String {
 }
 
 #[tokio::test]
-async fn another_cluster_under_a_members_name_is_asked_everything_again() {
+async fn another_cluster_under_a_name_is_read_from_scratch() {
     let mut server = Server::engaged(WELL).await;
     assert_eq!(server.reported().await, "is one");
     assert_eq!(server.reported().await, "answers true");
@@ -195,7 +195,7 @@ async fn another_cluster_under_a_members_name_is_asked_everything_again() {
 }
 
 #[tokio::test]
-async fn an_account_that_may_not_ask_what_is_served_watches_the_rest_until_it_may() {
+async fn forbidden_discovery_leaves_other_watches_running() {
     let mut server = Server::engaged(Answers {
         may_discover: false,
         ..WELL
@@ -259,7 +259,7 @@ async fn unreadable_version_leaves_the_member_unknown() {
 }
 
 #[tokio::test]
-async fn another_version_is_reported_and_nothing_is_listed_again_for_it() {
+async fn new_server_version_is_reported_without_a_relist() {
     let mut server = Server::engaged(WELL).await;
     assert_eq!(server.reported().await, "is one");
     assert_eq!(server.reported().await, "answers true");

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_proxy_is_asked_for_the_api_server_and_shown_the_credentials_of_its_address() {
+    async fn proxy_gets_the_address_and_its_credentials() {
         for (user, shown) in [
             ("", None),
             ("me:pass@", Some("Basic bWU6cGFzcw==")),

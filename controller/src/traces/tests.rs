@@ -86,7 +86,7 @@ fn text(span: &SpanData, key: &str) -> String {
 }
 
 #[test]
-fn events_that_come_before_all_is_written_are_one_trace_and_are_counted() {
+fn events_before_the_last_write_share_one_trace() {
     let (mut traces, ended) = traces(Sampler::AlwaysOn);
     let start = now();
     for seconds in 0..3 {

@@ -161,7 +161,7 @@ fn list(items: &[String], version: &str, token: &str) -> String {
 }
 
 #[tokio::test]
-async fn pages_are_reported_as_one_list_and_the_watch_goes_on_where_a_bookmark_left_it() {
+async fn pages_form_one_list_and_watches_resume_at_bookmarks() {
     let mut server = Server::watched().await;
     let first = server.asked_for_list().await;
     assert_eq!(first.query["limit"], "2");
@@ -250,7 +250,7 @@ async fn object_that_cannot_be_read_is_not_missing_from_a_list() {
 }
 
 #[tokio::test]
-async fn a_list_whose_pages_expire_is_begun_again_in_one_piece_and_never_reported_in_part() {
+async fn list_with_expired_pages_restarts_and_is_never_partial() {
     let mut server = Server::watched().await;
     server
         .asked_for_list()
@@ -270,7 +270,7 @@ async fn a_list_whose_pages_expire_is_begun_again_in_one_piece_and_never_reporte
 }
 
 #[tokio::test]
-async fn what_is_longer_than_a_page_is_read_by_other_threads_over_a_connection_of_its_own() {
+async fn long_lists_are_read_by_other_threads() {
     let mut server = Server::watched_with(Settings {
         page: 2,
         first_retry: Duration::from_millis(1),
@@ -301,7 +301,7 @@ async fn what_is_longer_than_a_page_is_read_by_other_threads_over_a_connection_o
 }
 
 #[tokio::test]
-async fn an_expired_version_leads_to_a_new_list_whether_refused_or_reported_in_the_stream() {
+async fn expired_version_causes_a_relist() {
     let mut server = Server::watched().await;
     let mut watch = server.settled().await;
     watch
@@ -330,7 +330,7 @@ async fn an_expired_version_leads_to_a_new_list_whether_refused_or_reported_in_t
 }
 
 #[tokio::test]
-async fn an_outage_is_reported_once_and_again_when_its_reason_changes_and_needs_no_new_list() {
+async fn outage_is_reported_once_per_reason_without_a_relist() {
     let mut server = Server::watched().await;
     server.settled().await.end().await;
     for _ in 0..3 {
@@ -358,8 +358,7 @@ async fn an_outage_is_reported_once_and_again_when_its_reason_changes_and_needs_
 }
 
 #[tokio::test]
-async fn an_object_that_cannot_be_read_ends_neither_list_nor_watch_and_its_end_is_found_by_a_list()
-{
+async fn unreadable_object_ends_neither_list_nor_watch() {
     let mut server = Server::watched().await;
     let objects = [service("a", 1), odd_service("b", 2)];
     server
@@ -401,7 +400,7 @@ async fn a_line_that_is_cut_off_is_not_taken_and_comes_again() {
 }
 
 #[tokio::test]
-async fn a_silent_watch_is_given_up_when_the_server_ought_to_have_ended_it() {
+async fn silent_watch_ends_after_the_server_timeout() {
     let short = Duration::from_millis(50);
     let settings = Settings {
         watch_timeout: short,
@@ -417,7 +416,7 @@ async fn a_silent_watch_is_given_up_when_the_server_ought_to_have_ended_it() {
 }
 
 #[tokio::test]
-async fn a_watch_without_bookmarks_is_left_for_a_new_connection_before_a_failure_is_reported() {
+async fn watch_without_bookmarks_reconnects_before_it_fails() {
     let mut server = Server::watched_with(Settings {
         silence: Duration::from_millis(50),
         ..Settings::default()
@@ -432,7 +431,7 @@ async fn a_watch_without_bookmarks_is_left_for_a_new_connection_before_a_failure
 }
 
 #[tokio::test]
-async fn whoever_does_not_answer_after_a_silence_has_failed() {
+async fn server_silent_on_a_new_connection_has_failed() {
     let short = Duration::from_millis(50);
     let mut server = Server::watched_with(Settings {
         silence: short,
@@ -474,7 +473,7 @@ async fn bookmarks_and_parts_of_a_long_line_keep_a_quiet_watch() {
 }
 
 #[tokio::test]
-async fn a_silent_watch_is_left_and_a_pause_is_cut_short_when_a_new_connection_is_asked_for() {
+async fn reconnect_request_ends_silent_watches_and_pauses() {
     let hour = Duration::from_secs(3600);
     let settings = Settings {
         first_retry: hour,
@@ -510,8 +509,7 @@ async fn a_watch_ends_when_nobody_listens() {
 }
 
 #[tokio::test]
-async fn the_deletions_of_a_list_that_lacks_too_much_count_when_a_second_one_over_a_new_connection_lacks_them_too()
- {
+async fn mass_deletion_counts_once_a_second_list_confirms_it() {
     let short = Duration::from_millis(1);
     let mut server = Server::watched_with(Settings {
         first_retry: short,
@@ -565,8 +563,7 @@ async fn pages_are_as_long_as_fits_their_bytes() {
 }
 
 #[tokio::test]
-async fn an_api_server_whose_state_is_older_than_it_was_is_listed_again_and_its_deletions_are_suspended()
- {
+async fn older_server_state_is_relisted_and_suspends_deletions() {
     let mut server = Server::watched_with(Settings {
         first_retry: Duration::from_millis(1),
         confirmation_interval: Duration::from_millis(1),
@@ -609,7 +606,7 @@ async fn an_api_server_that_refuses_its_version_is_not_watched_before_it_does() 
 }
 
 #[tokio::test]
-async fn a_second_list_that_is_requested_during_a_pause_is_not_forgotten() {
+async fn second_list_requested_in_a_pause_is_made() {
     let hour = Duration::from_secs(3600);
     let mut server = Server::watched_with(Settings {
         first_retry: hour,
@@ -632,7 +629,7 @@ async fn a_second_list_that_is_requested_during_a_pause_is_not_forgotten() {
 }
 
 #[tokio::test]
-async fn a_second_list_that_others_request_comes_over_a_new_connection_and_is_reported_as_such() {
+async fn requested_second_list_uses_a_new_connection() {
     let mut server = Server::watched_with(Settings {
         confirmation_interval: Duration::from_millis(1),
         ..Settings::default()
@@ -654,7 +651,7 @@ async fn a_second_list_that_others_request_comes_over_a_new_connection_and_is_re
 }
 
 #[tokio::test]
-async fn deletions_that_a_person_confirms_count_at_once_even_where_no_watch_stands() {
+async fn confirmed_deletions_count_without_a_watch() {
     let mut server = Server::watched_with(Settings {
         first_retry: Duration::from_millis(1),
         last_retry: Duration::from_millis(1),

@@ -10,7 +10,8 @@ use crate::process::args::Checks;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Traces")]
 pub struct TraceArgs {
-    /// Where traces are sent, by OTLP over HTTP, such as http://collector:4318; without it, and without OTEL_EXPORTER_OTLP_ENDPOINT, nowhere
+    /// OTLP endpoint over HTTP that receives traces, such as http://collector:4318. Without it and
+    /// OTEL_EXPORTER_OTLP_ENDPOINT no traces are sent
     #[cfg(feature = "otlp")]
     #[arg(long, env = "CAUSEWAY_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
@@ -167,7 +168,7 @@ mod otel {
         }
 
         #[test]
-        fn spans_go_where_the_flag_says_else_where_the_variables_say_else_nowhere() {
+        fn flag_precedes_variables_for_the_otlp_endpoint() {
             let flag = Some("http://flag:4318/");
             let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://base");
             let whole = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://whole/here");

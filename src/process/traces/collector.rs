@@ -93,7 +93,7 @@ impl Collector {
                 let error = with_causes(error);
                 tracing::warn!(%endpoint, error, "traces not sent, spans are dropped");
             }
-            None => tracing::info!(%endpoint, "traces are sent again"),
+            None => tracing::info!(%endpoint, "traces sent again"),
         }
     }
 }

@@ -162,7 +162,7 @@ mod tests {
     const EVERY: Duration = Duration::from_secs(300);
 
     #[test]
-    fn a_schema_is_read_again_after_its_time_for_another_version_and_when_it_may_have_changed() {
+    fn schema_is_reread_when_it_may_have_changed() {
         let (mut schema, start) = (Schema::default(), Instant::now());
         assert_eq!(schema.fresh(V1beta1, start), None);
         schema.settle(V1beta1, Some(ImportFields::ALL), start, EVERY);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_cannot_be_read_is_waited_for_and_then_taken_for_the_first() {
+    fn unreadable_schema_is_awaited_then_taken_for_the_first() {
         let (mut schema, start) = (Schema::default(), Instant::now());
         let late = start + PUBLISHED_WITHIN;
         assert_eq!(schema.settle(V1beta1, None, start, EVERY), None);

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_counts_at_once_and_what_is_not_when_it_was_observed_twice() {
+    fn served_counts_at_once_and_absent_after_two_looks() {
         let (beta, alpha) = (versions(V1beta1, V1beta1), versions(V1alpha1, V1alpha1));
         let (exports, none) = (versions(V1beta1, None), Versions::default());
         for (observed, counts) in [

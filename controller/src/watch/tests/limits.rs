@@ -24,7 +24,7 @@ fn large(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_list_of_too_much_is_not_reported_and_one_that_is_small_enough_later_is() {
+async fn oversized_list_is_rejected_until_it_shrinks() {
     let small: Vec<_> = (0..3).map(|n| service(&format!("s{n}"), 5)).collect();
     let many: Vec<_> = (0..4).map(|n| service(&format!("s{n}"), 5)).collect();
     for (settings, list_of, said) in [
