@@ -9,17 +9,18 @@ use crate::stored::{CA_KEY, CERTIFICATE, Contents, KEY, Secrets, Signer, Stored}
 use crate::trust::Trusted;
 
 const COMMON_NAME: &str = "causeway-webhook";
-/// Maximum number of authorities taken over beside the one that signs, so that rubbish cannot grow.
+/// Maximum number of authorities that are trusted beside the signing one, so that rubbish cannot
+/// grow.
 const OLD_MAX: usize = 8;
 
 /// Error of a change that could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// A certificate could not be issued.
-    #[error("a certificate could not be issued: {0}")]
+    #[error("cannot issue a certificate: {0}")]
     Issue(#[from] IssueError),
     /// The change belongs to another situation.
-    #[error("what the change needs is missing: {0}")]
+    #[error("the change does not fit the Secrets: {0}")]
     Gone(#[from] Fault),
 }
 
@@ -27,14 +28,13 @@ impl Situation<'_> {
     /// Returns the two Secrets after a change.
     ///
     /// # Errors
-    /// [`ChangeError`] where a certificate cannot be issued, or where the change is not the one for
-    /// this situation.
+    /// [`ChangeError`] if a certificate cannot be issued, or the change does not fit the situation.
     pub fn apply(&self, change: Change) -> Result<Secrets, ChangeError> {
         Ok(self.split(&self.changed(change)?))
     }
 
-    /// Distributes contents over the Secrets: the key of the authority stays in the serving one as
-    /// long as replicas of a version that stores it there may run.
+    /// Distributes contents over the Secrets. The key of the authority stays in the serving Secret
+    /// while replicas of a version that stores it there may run.
     pub(crate) fn split(&self, contents: &Contents) -> Secrets {
         Secrets::split(contents, self.handover_left().is_some())
     }
@@ -66,10 +66,10 @@ impl Situation<'_> {
         Ok(Signer::new(&authority).ok_or(Fault::Undecodable)?)
     }
 
-    /// The normal form of both Secrets together, in which that authority signs.
+    /// Returns the normal form of both Secrets together, with that signing authority.
     ///
-    /// Where authorities were lost it is made of all that is still valid, wherever it is found, so
-    /// that whoever is trusted stays so. Else it is what is stored, without what is not needed.
+    /// After a loss of authorities it holds every valid one that this process knows, so no served
+    /// leaf loses trust. Otherwise it holds the stored contents without needless ones.
     pub(crate) fn normal_form(&self, signer: &Signer) -> Contents {
         let lost = self.lost_authorities();
         let mut contents = self.stored.contents().clone();
@@ -91,7 +91,7 @@ impl Situation<'_> {
         contents
     }
 
-    /// The stored authorities but for those whose time is over.
+    /// Returns the stored authorities that are still needed.
     fn stored_trust(&self, signer: &Signer) -> Vec<Trusted> {
         let leaf = self.stored.leaf(self.names, self.now).ok();
         let issuer = leaf.map(|leaf| &leaf.issuer);
@@ -108,7 +108,7 @@ impl Situation<'_> {
         stored.filter(is_needed).cloned().collect()
     }
 
-    /// Lists the authorities to trust: the one that signs, that of the served leaf, and every other
+    /// Returns the authorities to trust: the signing one, that of the served leaf, and every other
     /// valid one that this process knows, stored or published.
     fn all_trust(&self, signer: &Signer) -> Vec<Trusted> {
         let of = |source: &Stored| {
@@ -133,16 +133,15 @@ impl Situation<'_> {
         trust
     }
 
-    /// The authority that is to sign next, where there is a usable one.
+    /// Returns the staged authority, if it is usable.
     fn staged(&self, lost: bool) -> Option<&Signer> {
         let last_good = self.last_good.filter(|_| lost);
         let mut sources = [Some(self.stored), last_good].into_iter().flatten();
         sources.find_map(|source| source.next(self.now)?.ok())
     }
 
-    /// Puts back the leaf that this process knows, where that one is good beside these authorities
-    /// and the stored one is not. A stored one that lacks a name stays: other replicas may have
-    /// other names.
+    /// Restores the last served leaf if it is valid beside these authorities and the stored leaf is
+    /// not. A stored leaf that lacks a name stays: other replicas may have other names.
     fn restore_leaf(&self, contents: &mut Contents) {
         let fault = |contents: &Contents| {
             let read = Stored::read(Secrets::split(contents, false));
@@ -159,8 +158,7 @@ impl Situation<'_> {
         }
     }
 
-    /// Returns the time until which authorities that no longer sign are trusted: no leaf of theirs
-    /// can be valid later.
+    /// Returns the end of the trust in retired authorities: no leaf of theirs is valid later.
     fn old_until(&self) -> SystemTime {
         let fresh = self.now.checked_add(self.lifetimes.leaf());
         let of = |stored: &Stored| {
@@ -179,7 +177,7 @@ impl Situation<'_> {
             .unwrap_or(self.now)
     }
 
-    /// Both Secrets together with a new leaf of that authority, which signs from now on.
+    /// Returns both Secrets together with a new leaf of that authority, which signs from now on.
     fn with_new_leaf(&self, issuer: &Signer) -> Result<Contents, ChangeError> {
         let leaf = self.new_leaf(issuer)?;
         let mut contents = self.stored.contents().clone();

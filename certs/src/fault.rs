@@ -3,40 +3,40 @@
 /// Fault of a stored certificate, key or bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
-    /// There is no Secret.
-    #[error("there is no Secret")]
+    /// No Secret.
+    #[error("no Secret")]
     NoSecret,
-    /// The Secret lacks it.
-    #[error("it is missing")]
+    /// Missing in the Secret.
+    #[error("missing")]
     Missing,
-    /// It cannot be decoded.
-    #[error("it cannot be decoded")]
+    /// Not decodable.
+    #[error("not decodable")]
     Undecodable,
-    /// The private key is another certificate's.
-    #[error("its private key is another's")]
+    /// Private key of another certificate.
+    #[error("private key of another certificate")]
     KeyMismatch,
-    /// No authority that is stored beside it signed it.
-    #[error("no stored authority signed it")]
+    /// Signed by no stored authority.
+    #[error("signed by no stored authority")]
     UnknownIssuer,
-    /// It will be valid only later: a clock was, or is, wrong.
-    #[error("it is not valid yet")]
+    /// Not valid yet: a clock was, or is, wrong.
+    #[error("not valid yet")]
     NotYetValid,
-    /// Its time is over.
-    #[error("it has expired")]
+    /// Expired.
+    #[error("expired")]
     Expired,
-    /// It is not for every name that the webhook is called by.
-    #[error("it is not for every name of the webhook")]
+    /// Not for every name of the webhook.
+    #[error("not for every name of the webhook")]
     Names,
-    /// The authority of a leaf that is served is not named any more.
-    #[error("it does not name the authority of a certificate that is served")]
+    /// Without the authority of a served leaf.
+    #[error("without the authority of a served certificate")]
     Forgotten,
-    /// A webhook configuration does not hold the authorities that it held.
-    #[error("a caBundle does not hold what it held")]
+    /// A caBundle without authorities that it held.
+    #[error("caBundle without authorities that it held")]
     CaBundle,
 }
 
 impl Fault {
-    /// A word for it, as metrics have it.
+    /// Returns the label of metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::NoSecret => "no_secret",

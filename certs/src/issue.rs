@@ -9,9 +9,8 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 
-/// Time by which certificates are dated back, so that a peer whose clock is a little behind accepts
-/// them. A short-lived one is dated back by a tenth of its validity at most, so that its age
-/// follows from its dates.
+/// Time by which certificates are dated back, for peers whose clock is behind. A short-lived one is
+/// dated back by at most a tenth of its validity, so that its age follows from its dates.
 const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 const SKEW_SHARE: u32 = 10;
 
@@ -21,22 +20,22 @@ pub type Validity = Duration;
 /// Error of issuing a certificate or loading an authority.
 #[derive(Debug, thiserror::Error)]
 pub enum IssueError {
-    /// A name in the certificate is no ASCII DNS name.
-    #[error("{name:?} is no name for a certificate")]
+    /// A name that is no ASCII DNS name.
+    #[error("invalid name for a certificate: {name:?}")]
     Name {
         /// The requested name.
         name: String,
         /// Cause.
         source: rcgen::Error,
     },
-    /// The stored certificate or key of an authority cannot be read.
-    #[error("the stored certificate authority cannot be read")]
+    /// The stored certificate or key of an authority does not decode.
+    #[error("cannot load the stored certificate authority")]
     Load(#[source] rcgen::Error),
-    /// The moment of issue or the validity is before 1970 or beyond what a certificate can say.
-    #[error("the time of issue cannot be written in a certificate")]
+    /// A time before 1970 or beyond the range of a certificate.
+    #[error("time of issue is out of the range of a certificate")]
     Time,
-    /// Generating the key or signing failed.
-    #[error("signing failed")]
+    /// Failed generation of a key or signature.
+    #[error("cannot sign a certificate")]
     Sign(#[source] rcgen::Error),
 }
 
@@ -53,18 +52,18 @@ pub enum Purpose {
 /// Contents of a leaf certificate.
 #[derive(Clone, Debug, Default)]
 pub struct Leaf {
-    /// The subject's common name; for a client certificate the user name (Kubernetes, "X509 client
+    /// Common name of the subject; the user name in a client certificate (Kubernetes, "X509 client
     /// certificates").
     pub common_name: String,
-    /// The subject's organisation; for a client certificate the user's group.
+    /// Organisation of the subject; the user's group in a client certificate.
     pub organisation: Option<String>,
-    /// DNS names that the certificate is valid for.
+    /// DNS names of the certificate.
     pub names: Vec<String>,
-    /// IP addresses that the certificate is valid for.
+    /// IP addresses of the certificate.
     pub addresses: Vec<IpAddr>,
     /// Validity from the moment of issue.
     pub validity: Validity,
-    /// Its only extended key usage.
+    /// Only extended key usage.
     pub purpose: Purpose,
 }
 
@@ -85,7 +84,7 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// A certificate authority: an ECDSA P-256 key and the self-signed certificate of it.
+/// A certificate authority: an ECDSA P-256 key and its self-signed certificate.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -93,7 +92,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// A new authority with a key of its own, valid from `now` for `validity`.
+    /// Creates an authority with a new key, valid from `now` for `validity`.
     ///
     /// # Errors
     /// [`IssueError::Time`] and [`IssueError::Sign`].
@@ -116,8 +115,7 @@ impl Authority {
         })
     }
 
-    /// The authority whose PEM certificate and private key were kept from an earlier
-    /// [`Authority::new`].
+    /// Loads the PEM certificate and private key of an earlier [`Authority::new`].
     ///
     /// # Errors
     /// [`IssueError::Load`].
@@ -130,19 +128,19 @@ impl Authority {
         })
     }
 
-    /// The authority's own certificate, PEM: what peers have to trust.
+    /// Returns the certificate, PEM, which peers must trust.
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.certificate
     }
 
-    /// The authority's private key, PEM.
+    /// Returns the private key, PEM.
     #[must_use]
     pub fn key_pem(&self) -> String {
         self.issuer.key().serialize_pem()
     }
 
-    /// Signs a leaf with a key of its own.
+    /// Signs a leaf with a new key.
     ///
     /// # Errors
     /// [`IssueError::Name`], [`IssueError::Time`] and [`IssueError::Sign`].

@@ -1,17 +1,20 @@
 //! The rotation of the certificates: a pure state machine over two Secrets that all replicas share.
 //!
-//! # Secrets
-//! The Secret of the authority holds all that signs, and decides whom peers trust. The serving
-//! Secret holds the leaf, its key, and a copy of the trusted certificates. A change that concerns
-//! both writes the authority first: what the leaf needs is stored before the leaf.
+//! The *signing* authority signs leaves. A *staged* one is published and signs next. A *retired*
+//! one no longer signs, and is trusted until its last leaf has expired.
 //!
-//! Versions up to 0.1 store all of it in the serving Secret. As long as that one can sign, it
-//! decides, and the Secret of the authority is a copy. After [`Lifetimes::handover`] the key of the
-//! authority is removed from it. Until then replicas of both versions agree.
+//! # Secrets
+//! The Secret of the authority holds every key that signs and all trusted certificates. The serving
+//! Secret holds the leaf, its key, and a copy of the trusted certificates. A change of both writes
+//! the authority first, so the issuer of a stored leaf is stored.
+//!
+//! Versions up to 0.1 store everything in the serving Secret. While that Secret can sign, it
+//! decides, and the Secret of the authority is a copy. After [`Lifetimes::handover`] the rotation
+//! removes the key of the authority from it. Until then replicas of both versions agree.
 //!
 //! # States
-//! Every replica reads the state from the Secrets and from the webhook configurations; none keeps
-//! one of its own, so a restart at any moment loses nothing and no replica has to lead.
+//! Every replica reads the state from the Secrets and from the webhook configurations. So a restart
+//! at any moment loses nothing, and no replica leads.
 //!
 //! | state of the Secrets | change that leaves it |
 //! | --- | --- |
@@ -20,34 +23,33 @@
 //! | *issuing*: a staged authority is trusted everywhere, or the leaf is missing, wrong or due | [`Change::Issue`] |
 //! | *at rest* | none: nothing is written |
 //!
-//! The normal form of the Secrets holds one authority that signs, every other that a valid leaf may
-//! still need until `old-ca.until`, at most one staged authority, the best leaf that is known, and
-//! nothing else. Each write of a Secret has the condition that the Secret is as it was read; a
-//! replica that loses that race reads again. A replica that stops between the two writes of a
-//! change leaves a state from which every replica goes on.
+//! The normal form of the Secrets holds one signing authority, the retired ones until
+//! `old-ca.until`, at most one staged one, the best known leaf, and nothing else. Each write of a
+//! Secret has the condition that the Secret is unchanged; a replica that loses the race reads
+//! again. A replica that stops between the two writes of a change leaves a state from which every
+//! replica continues.
 //!
-//! Three changes are what the guarantees need. Normalize alone can follow from what is stored and
-//! remembered. Stage and Issue are apart because API servers take time to notice a caBundle, and
-//! a replica may end between them.
+//! Stage and Issue are separate changes because API servers take time to notice a caBundle, and a
+//! replica may end meanwhile.
 //!
 //! # Guarantees
 //! * A replica never moves to a leaf that a caBundle does not trust yet. The next authority is
 //!   staged and published first, and signs once every caBundle has held it for
 //!   [`Lifetimes::settling`].
-//! * An authority that no longer signs stays trusted until the last leaf of it has expired. So
-//!   whoever serves a valid leaf, however late it learns of the next, is trusted.
-//! * A Secret that was deleted, emptied or damaged is written back by a replica that knows what it
-//!   held. A replica that knows nothing begins again beside every authority that the caBundles and
-//!   the serving Secret hold.
-//! * An older Secret that somebody puts back first learns of the authority whose leaf is served;
-//!   until then no caBundle is written.
+//! * A retired authority stays trusted until its last leaf has expired. So every replica with a
+//!   valid leaf is trusted, however late it learns of the next one.
+//! * A replica that knows the contents of a deleted, emptied or damaged Secret restores them. A
+//!   replica without that knowledge creates an authority, and keeps trusting every one that the
+//!   caBundles and the serving Secret hold.
+//! * A restored older Secret first regains the authority of the served leaf. Until then no caBundle
+//!   is written.
 //! * At rest nothing is written.
 //!
 //! # Assumptions
 //! Clocks differ by less than the life of a certificate. The caller reads the configurations, then
-//! the serving Secret, then the Secret of the authority: so the authority of every leaf that it
-//! reads is stored in what it reads last. It reads the configurations again where nothing can sign,
-//! and the serving Secret again where that one can sign.
+//! the serving Secret, then the Secret of the authority. So the Secret of the authority holds the
+//! issuer of every leaf in what was read before. The caller reads the configurations again if
+//! nothing can sign, and the serving Secret again if that one can sign.
 
 use std::time::{Duration, SystemTime};
 
@@ -62,8 +64,7 @@ const SETTLING_SHARE: u32 = 10;
 /// Time for which the key of the authority stays in the serving Secret: a Deployment gives up on a
 /// rollout after this time (its `progressDeadlineSeconds`).
 const HANDOVER: Duration = Duration::from_secs(10 * 60);
-/// An authority lives at least for so many lives of a leaf, or it would be due for replacement at
-/// once.
+/// Minimum life of an authority, in lives of a leaf. A shorter one would be due at once.
 const LEAVES_IN_A_LIFE: u32 = 3;
 
 /// Validity of the certificates.
@@ -73,13 +74,13 @@ pub struct Lifetimes {
     leaf: Duration,
 }
 
-/// Lifetimes that make no sense together.
+/// Error of lifetimes that do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LifetimesError {
-    /// Dates in certificates are seconds.
+    /// A leaf is too short-lived: dates in certificates are seconds.
     #[error("a certificate is valid for ten seconds at least")]
     TooShort,
-    /// The authority would be due for replacement as soon as it is made.
+    /// The authority would be due for replacement at once.
     #[error(
         "the authority must be valid for at least {LEAVES_IN_A_LIFE} times as long as what it signs"
     )]
@@ -87,10 +88,10 @@ pub enum LifetimesError {
 }
 
 impl Lifetimes {
-    /// The validity of an authority and of a leaf.
+    /// Creates the lifetimes of an authority and of a leaf.
     ///
     /// # Errors
-    /// [`LifetimesError`] where they are too short, alone or together.
+    /// [`LifetimesError`] if they are too short, alone or together.
     pub fn new(authority: Duration, leaf: Duration) -> Result<Self, LifetimesError> {
         if leaf < Duration::from_secs(10) {
             Err(LifetimesError::TooShort)
@@ -111,19 +112,19 @@ impl Lifetimes {
         self.leaf
     }
 
-    /// Returns the time for which trust is published before it is relied on.
+    /// Returns the time for which an authority is published before it signs.
     pub fn settling(&self) -> Duration {
         SETTLING.min(self.leaf / SETTLING_SHARE)
     }
 
-    /// Returns the time for which replicas of a version that stores everything in the serving
-    /// Secret may run beside this one, after that Secret was last seen to hold everything.
+    /// Returns the time for which replicas of versions up to 0.1 may run beside this one, after the
+    /// serving Secret was last observed to hold everything.
     pub fn handover(&self) -> Duration {
         HANDOVER.min(self.leaf / SETTLING_SHARE)
     }
 
-    /// Time until a leaf is due: two thirds of its life, or of the life that leaves have now. A
-    /// leaf that could authenticate a client is due at once.
+    /// Returns the time until a leaf is due: two thirds of its life, or of the current life of
+    /// leaves. A leaf that could authenticate a client is due at once.
     fn leaf_due(&self, leaf: &Served, now: SystemTime) -> Duration {
         if !leaf.is_for_servers_only {
             return Duration::ZERO;
@@ -134,8 +135,8 @@ impl Lifetimes {
         renewed_at.saturating_sub(age)
     }
 
-    /// An authority is due when what is left of its life is less than twice a leaf's, or than a
-    /// third of its own.
+    /// Returns the time until an authority is due: it has less left than two lives of a leaf, or
+    /// than a third of its own.
     fn authority_due(&self, authority: &Trusted, now: SystemTime) -> Duration {
         let period = authority.period();
         let needed = (self.leaf * 2).max(period.life() / 3);
@@ -148,57 +149,56 @@ impl Lifetimes {
 pub enum RotationRequest {
     /// A new leaf, now.
     Leaf,
-    /// A new authority, and then a leaf of it.
+    /// A new authority, and a leaf of it.
     Authority,
 }
 
-/// All that the decision rests on.
+/// Inputs of the decision.
 #[derive(Clone, Copy)]
 pub struct Situation<'a> {
     /// Contents of the two Secrets.
     pub stored: &'a Stored,
-    /// Time for which this process has seen the key of the authority in the serving Secret.
+    /// Time for which this process has observed the key of the authority in the serving Secret.
     pub combined_for: Duration,
-    /// Contents of the Secrets when this process last served a leaf of them.
+    /// Contents of the Secrets at the last leaf that this process served of them.
     pub last_good: Option<&'a Stored>,
-    /// The leaf that this process serves.
+    /// Leaf that this process serves.
     pub serving: Option<&'a Served>,
     /// Contents of the webhook configurations.
     pub published: &'a Publication,
     /// Request of a person, if any.
     pub request: Option<RotationRequest>,
-    /// The names that the webhook is called by.
+    /// Names of the webhook.
     pub names: &'a Names,
     /// Validity of the certificates.
     pub lifetimes: Lifetimes,
-    /// The time.
+    /// Time of the decision.
     pub now: SystemTime,
 }
 
 /// A change of the Secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Brings the Secrets into their normal form: restores what this process knows of what was
-    /// lost, creates an authority where none can sign, removes what is not needed any more.
+    /// Brings the Secrets into their normal form: restores lost contents, creates an authority if
+    /// none can sign, removes needless contents.
     Normalize,
-    /// Stores the authority that is to sign next beside the one that signs.
+    /// Stores a staged authority.
     Stage,
-    /// Stores a new leaf: of the staged authority once it is trusted, which signs from then on;
-    /// else of the one that signs.
+    /// Stores a new leaf: of the staged authority once every caBundle has held it long enough,
+    /// which signs from then on; otherwise of the signing one.
     Issue,
 }
 
-/// The next step.
+/// Decision on the next step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// The next change of the Secrets.
+    /// Next change of the Secrets.
     pub change: Option<Change>,
     /// Fault that the change repairs, if any.
     pub repairs: Option<Fault>,
-    /// Whether the change is what a person requests.
+    /// Whether the change fulfils the request of a person.
     pub fulfils_request: bool,
-    /// The authorities that every caBundle is to hold, from what is stored now; `None` where that
-    /// is not known.
+    /// Authorities that every caBundle must hold; `None` if the Secrets may lack one.
     pub trust: Option<Vec<Trusted>>,
     /// Time until the next decision if nothing changes.
     pub again: Option<Duration>,
@@ -219,7 +219,7 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
 }
 
 impl Situation<'_> {
-    /// The next change, and the fault that it repairs.
+    /// Returns the next change, and the fault that it repairs.
     fn change(&self) -> (Option<Change>, Option<Fault>) {
         let Some(signer) = self.signer() else {
             return (Some(Change::Normalize), self.damage(None));
@@ -248,37 +248,37 @@ impl Situation<'_> {
         }
     }
 
-    /// Whether the stored leaf is of another authority than the one that signs: a replica stopped
-    /// between the two writes of a succession.
+    /// Whether the stored leaf is not of the signing authority: a replica stopped between the two
+    /// writes of a succession.
     fn is_succession_unfinished(&self) -> bool {
         let leaf = self.stored.leaf(self.names, self.now);
         let signer = self.stored.signing(self.now);
         matches!((leaf, signer), (Ok(leaf), Ok(signer)) if leaf.issuer != signer.certificate)
     }
 
-    /// Time until the key of the authority is removed from the serving Secret; `None` where it is
-    /// not there, or is to be removed now.
+    /// Returns the time until the key of the authority is removed from the serving Secret; `None`
+    /// if it is absent, or is removed now.
     pub(crate) fn handover_left(&self) -> Option<Duration> {
         let left = self.lifetimes.handover().checked_sub(self.combined_for);
         left.filter(|left| self.stored.is_combined() && !left.is_zero())
     }
 
-    /// The authority that signs: the stored one, else the one that this process knows, else one
-    /// that is staged.
+    /// Returns the signing authority: the stored one, or the last one that this process knew, or a
+    /// staged one.
     pub(crate) fn signer(&self) -> Option<&Signer> {
         let sources = || [Some(self.stored), self.last_good].into_iter().flatten();
         let signing = sources().find_map(|source| source.signing(self.now).ok());
         signing.or_else(|| sources().find_map(|source| source.next(self.now)?.ok()))
     }
 
-    /// Whether authorities may be missing from the Secret that somebody relies on: nothing in it
-    /// can sign, or it does not know the authority whose leaf this process serves.
+    /// Whether the Secrets may lack a trusted authority: none in them can sign, or they lack the
+    /// issuer of the served leaf.
     pub(crate) fn lost_authorities(&self) -> bool {
         self.stored.signing(self.now).is_err() || self.forgotten().is_some()
     }
 
-    /// The authority of the leaf that this process serves, where the Secret does not know it any
-    /// more: somebody put back an older one.
+    /// Returns the issuer of the served leaf if the Secrets lack it: somebody restored an older
+    /// one.
     fn forgotten(&self) -> Option<&Trusted> {
         let serving = self.serving?;
         serving.period.check(self.now).ok()?;
@@ -286,8 +286,8 @@ impl Situation<'_> {
         (!stored.contains(&serving.issuer)).then_some(&serving.issuer)
     }
 
-    /// Returns the fault for which the Secrets are not in their normal form; `None` if time alone,
-    /// or the first start, is the reason.
+    /// Returns the fault for which the Secrets are not in their normal form; `None` after a first
+    /// start, or if time alone is the reason.
     fn damage(&self, normal: Option<&Contents>) -> Option<Fault> {
         if let Err(fault) = self.stored.signing(self.now) {
             let is_first_start = !self.stored.is_anything() && self.last_good.is_none();
@@ -314,16 +314,15 @@ impl Situation<'_> {
         faults.or_else(rubbish).or_else(copy)
     }
 
-    /// Returns the fault of the stored leaf; `None` if there was none before either.
+    /// Returns the fault of the stored leaf; `None` before the first leaf.
     fn leaf_fault(&self) -> Option<Fault> {
         let fault = self.stored.leaf(self.names, self.now).err()?;
         let is_first_start = fault == Fault::Missing && self.last_good.is_none();
         (!is_first_start).then_some(fault)
     }
 
-    /// The stored leaf, where this process should serve it: it is good, and it is trusted, or at
-    /// least no less than the one that is served; and that one stays known, for others may serve
-    /// it.
+    /// Returns the stored leaf if this process should serve it: it is valid, it is trusted at least
+    /// as much as the served one, and the Secrets still hold the issuer of that one.
     pub fn servable(&self) -> Option<&Served> {
         if self.stored.signing(self.now).is_ok() && self.forgotten().is_some() {
             return None;
@@ -337,7 +336,7 @@ impl Situation<'_> {
         trusted.then_some(leaf)
     }
 
-    /// Whether another authority is to be staged.
+    /// Whether another authority must be staged.
     fn is_authority_due(&self, signer: &Signer) -> bool {
         let due = self.lifetimes.authority_due(&signer.certificate, self.now);
         let is_requested = self.request == Some(RotationRequest::Authority);
@@ -345,8 +344,8 @@ impl Situation<'_> {
         is_due && self.stored.next(self.now).is_none()
     }
 
-    /// The authority of which a new leaf is to be stored now; `None` where the stored one is as it
-    /// should be, or the next would not be trusted yet.
+    /// Returns the authority that issues a new leaf now; `None` if the stored one is right, or a
+    /// new one would not be trusted yet.
     pub(crate) fn issuer<'a>(&'a self, signer: &'a Signer) -> Option<&'a Signer> {
         if let Some(next) = self.settled_next() {
             return Some(next);
@@ -361,14 +360,14 @@ impl Situation<'_> {
         is_due.then_some(signer)
     }
 
-    /// The staged authority, once it may sign.
+    /// Returns the staged authority, once it may sign.
     fn settled_next(&self) -> Option<&Signer> {
         let next = self.stored.next(self.now)?.ok()?;
         self.is_settled(&next.certificate).then_some(next)
     }
 
-    /// Whether a leaf of the authority that signs is trusted. Where it is the only one, nobody
-    /// serves a leaf of another meanwhile, and there is nothing to wait for.
+    /// Whether a leaf of the signing authority is trusted. If it is the only authority, no replica
+    /// serves a leaf of another one, and publication suffices.
     fn is_trusted(&self, signer: &Signer) -> bool {
         if self.stored.trusted.authorities.len() == 1 {
             self.published.age(&signer.certificate).is_some()
@@ -382,7 +381,7 @@ impl Situation<'_> {
         age.is_some_and(|age| age >= self.lifetimes.settling())
     }
 
-    /// The nearest moment at which time alone changes the decision.
+    /// Returns the time until time alone changes the decision.
     fn again(&self) -> Option<Duration> {
         let now = self.now;
         let signing = self.stored.signing(now).ok()?;

@@ -1,5 +1,5 @@
-//! Contents of the two shared Secrets, decoded as far as possible. Others write them too: nothing
-//! in them is trusted unchecked.
+//! Contents of the two shared Secrets, decoded as far as possible. Others can write them, so
+//! nothing in them is trusted unchecked.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,19 +13,19 @@ use crate::fault::Fault;
 use crate::issue::{Authority, IssueError};
 use crate::trust::{Bundle, Period, Trusted, bundle_pem};
 
-/// Every authority that is to be trusted, PEM; the one that signs is first.
+/// All trusted authorities, PEM; the signing one is first.
 pub const CA_CERTIFICATE: &str = "ca.crt";
-/// The key of the authority that signs.
+/// Key of the signing authority.
 pub const CA_KEY: &str = "ca.key";
-/// The certificate that every replica serves.
+/// Serving certificate of all replicas.
 pub const CERTIFICATE: &str = "tls.crt";
-/// Its key.
+/// Key of the serving certificate.
 pub const KEY: &str = "tls.key";
-/// The authority that is to sign next, while it is published.
+/// Staged authority, which signs once it is published.
 pub const NEXT_CERTIFICATE: &str = "next-ca.crt";
-/// Its key.
+/// Key of the staged authority.
 pub const NEXT_KEY: &str = "next-ca.key";
-/// End of the trust in authorities that no longer sign, in seconds of Unix time.
+/// End of the trust in retired authorities, in seconds of Unix time.
 pub const OLD_UNTIL: &str = "old-ca.until";
 
 /// Every key of the two Secrets.
@@ -48,10 +48,10 @@ const AUTHORITY: [&str; 5] = [
     NEXT_KEY,
     OLD_UNTIL,
 ];
-/// Keys of the serving Secret. Its `ca.crt` is a copy.
+/// Keys of the serving Secret, whose `ca.crt` is a copy.
 const SERVING: [&str; 3] = [CA_CERTIFICATE, CERTIFICATE, KEY];
 
-/// causeway's part of the data of a Secret, or of both Secrets together, undecoded.
+/// Causeway's part of the data of a Secret, or of both Secrets together, undecoded.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Contents(BTreeMap<&'static str, Vec<u8>>);
 
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Contents {
 }
 
 impl Contents {
-    /// Takes what is causeway's out of a Secret's data.
+    /// Extracts causeway's part of the data of a Secret.
     pub fn gather<'a>(value: impl Fn(&str) -> Option<&'a [u8]>) -> Self {
         let taken = KEYS.into_iter().filter_map(|key| {
             let value = value(key).filter(|value| !value.is_empty())?;
@@ -71,13 +71,12 @@ impl Contents {
         Self(taken.collect())
     }
 
-    /// Every key of the Secret that is causeway's, and what it is to hold; `None` where it is not
-    /// to be there.
+    /// Returns causeway's keys of the Secret with their values; `None` for an absent key.
     pub fn entries(&self) -> impl Iterator<Item = (&'static str, Option<&[u8]>)> {
         KEYS.into_iter().map(|key| (key, self.get(key)))
     }
 
-    /// Whether nothing of causeway's is there.
+    /// Whether there is no content of causeway.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -100,7 +99,7 @@ impl Contents {
         Self(kept.map(|(key, value)| (*key, value.clone())).collect())
     }
 
-    /// Sets the authority that is to sign next.
+    /// Sets or removes the staged authority.
     pub(crate) fn stage(&mut self, next: Option<&Signer>) {
         match next {
             Some(next) => {
@@ -114,7 +113,7 @@ impl Contents {
         }
     }
 
-    /// Takes over the leaf of other contents.
+    /// Copies the leaf of other contents.
     pub(crate) fn copy_leaf(&mut self, from: &Self) {
         for key in LEAF {
             match from.get(key) {
@@ -151,16 +150,16 @@ impl Contents {
 /// An authority with its key.
 #[derive(Clone)]
 pub struct Signer {
-    /// Its certificate.
+    /// Certificate.
     pub certificate: Trusted,
     pub(crate) key: String,
 }
 
 impl Signer {
-    /// It, ready to sign.
+    /// Loads the authority for signing.
     ///
     /// # Errors
-    /// [`IssueError::Load`] where it cannot sign after all.
+    /// [`IssueError::Load`] if it does not load.
     pub fn authority(&self) -> Result<Authority, IssueError> {
         Authority::from_pem(&self.certificate.pem(), &self.key)
     }
@@ -173,7 +172,7 @@ impl Signer {
         })
     }
 
-    /// The authority among those whose key this is.
+    /// Finds the authority of a key.
     fn read(
         contents: &Contents,
         certificate: &str,
@@ -203,7 +202,7 @@ fn is_key_of(pair: &KeyPair, certificate: &X509Certificate<'_>) -> bool {
     pair.public_key_raw() == certificate.public_key().subject_public_key.data.as_ref()
 }
 
-/// The certificate that is served.
+/// Served leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Stored authority that signed it.
@@ -211,7 +210,7 @@ pub struct Served {
     /// Validity period.
     pub period: Period,
     names: Names,
-    /// Whether it authenticates a server and nothing else.
+    /// Whether it authenticates servers alone.
     pub(crate) is_for_servers_only: bool,
     der: Vec<u8>,
 }
@@ -259,7 +258,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     four.or_else(|_| sixteen()).ok()
 }
 
-/// The names of the webhook, which its certificate is for.
+/// Names of the webhook in its certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// DNS names, in lower case.
@@ -293,7 +292,7 @@ impl Names {
                 .all(|ip| self.addresses.contains(ip))
     }
 
-    /// These and those others, each once.
+    /// Returns the union with others.
     pub(crate) fn and(mut self, others: Self) -> Self {
         let names = others.names.into_iter();
         let names: Vec<_> = names.filter(|name| !self.names.contains(name)).collect();
@@ -307,7 +306,7 @@ impl Names {
     }
 }
 
-/// The two Secrets as read or as to be written; `None` where one does not exist.
+/// Contents of the two Secrets; `None` for an absent Secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Secrets {
     /// The serving Secret: the leaf, its key, and the certificates of the authorities.
@@ -317,8 +316,8 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Distributes contents over the two Secrets. `combined` leaves a copy of all in the serving
-    /// one.
+    /// Distributes contents over the two Secrets. `combined` leaves a copy of all of them in the
+    /// serving Secret.
     pub fn split(contents: &Contents, combined: bool) -> Self {
         let serving = if combined {
             contents.clone()
@@ -331,8 +330,8 @@ impl Secrets {
         }
     }
 
-    /// Whether the serving Secret can sign by itself, as versions up to 0.1 store it. Then it alone
-    /// decides: such a version wrote it last.
+    /// Whether the serving Secret can sign by itself, as versions up to 0.1 store it. It alone
+    /// counts then: such a version wrote it last.
     pub fn is_combined(&self) -> bool {
         let can_sign = |serving: &Contents| {
             let bundle = Bundle::read(serving.get(CA_CERTIFICATE).unwrap_or_default());
@@ -341,8 +340,8 @@ impl Secrets {
         self.serving.as_ref().is_some_and(can_sign)
     }
 
-    /// The authorities of the one and the leaf of the other. Where the Secret of the authority is
-    /// empty, the serving one is all that is known.
+    /// Returns the authorities of one Secret with the leaf of the other. If the Secret of the
+    /// authority is empty, the serving one provides both.
     fn contents(&self) -> Contents {
         let serving = self.serving.clone().unwrap_or_default();
         match &self.authority {
@@ -356,7 +355,7 @@ impl Secrets {
     }
 }
 
-/// The decoded contents of the two Secrets. What depends on the time takes the time as an argument.
+/// Decoded contents of the two Secrets.
 #[derive(Clone)]
 pub struct Stored {
     secrets: Secrets,
@@ -394,10 +393,10 @@ impl Stored {
         }
     }
 
-    /// The authority that signs.
+    /// Returns the signing authority.
     ///
     /// # Errors
-    /// Why there is none at that time.
+    /// The fault for which there is none at that time.
     pub fn signing(&self, now: SystemTime) -> Result<&Signer, Fault> {
         if self.secrets.authority.is_none() && !self.is_combined {
             return Err(Fault::NoSecret);
@@ -405,15 +404,15 @@ impl Stored {
         valid(self.signing.as_ref(), now)
     }
 
-    /// The authority that is to sign next; `None` where none is staged.
+    /// Returns the staged authority; `None` if none is staged.
     pub fn next(&self, now: SystemTime) -> Option<Result<&Signer, Fault>> {
         self.next.as_ref().map(|next| valid(next.as_ref(), now))
     }
 
-    /// The certificate that is to be served.
+    /// Returns the leaf.
     ///
     /// # Errors
-    /// Why it should not be at that time.
+    /// The fault for which it must not be served at that time.
     pub fn leaf(&self, names: &Names, now: SystemTime) -> Result<&Served, Fault> {
         if self.secrets.serving.is_none() {
             return Err(Fault::NoSecret);
@@ -427,7 +426,7 @@ impl Stored {
         }
     }
 
-    /// The two Secrets, undecoded.
+    /// Returns the two Secrets, undecoded.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
@@ -437,18 +436,18 @@ impl Stored {
         self.is_combined
     }
 
-    /// The authority and the leaf, undecoded.
+    /// Returns authority and leaf together, undecoded.
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
 
-    /// Whether either Secret holds anything of causeway's.
+    /// Whether either Secret holds content of causeway.
     pub fn is_anything(&self) -> bool {
         !self.contents.is_empty()
     }
 
-    /// Lists the authorities that peers must trust: those that sign, signed or will sign. Empty if
-    /// nothing can sign.
+    /// Returns the authorities that peers must trust: retired, signing and staged ones. Empty
+    /// without a signing one.
     pub fn trust(&self, now: SystemTime) -> Vec<Trusted> {
         if self.signing(now).is_err() {
             return Vec::new();
@@ -463,7 +462,7 @@ impl Stored {
         trust
     }
 
-    /// Returns the names of the stored leaf, be it good or not.
+    /// Returns the names of the stored leaf, valid or not.
     pub(crate) fn leaf_names(&self) -> Names {
         let leaf = self.leaf.as_ref().ok();
         leaf.map(|leaf| leaf.names.clone()).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Trust of peers: the certificates of authorities, bundles of them, and since when every bundle
-//! holds one.
+//! Trust of peers: certificates of authorities, bundles of them, and the time for which every
+//! bundle has held one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ const CERTIFICATE: &str = "CERTIFICATE";
 /// Validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Period {
-    /// Its first moment.
+    /// First moment of validity.
     pub from: SystemTime,
     /// Last moment of validity.
     pub until: SystemTime,
@@ -31,7 +31,7 @@ impl Period {
         }
     }
 
-    /// Whether a certificate of this period is valid at a moment.
+    /// Checks that a certificate of this period is valid at `now`.
     ///
     /// # Errors
     /// [`Fault::NotYetValid`] or [`Fault::Expired`].
@@ -45,7 +45,7 @@ impl Period {
         }
     }
 
-    /// Returns the whole length.
+    /// Returns the length.
     pub fn life(&self) -> Duration {
         self.until.duration_since(self.from).unwrap_or_default()
     }
@@ -67,7 +67,7 @@ fn moment(time: ASN1Time) -> SystemTime {
     moment.unwrap_or(UNIX_EPOCH)
 }
 
-/// The certificate of an authority, which signs others.
+/// Certificate of an authority.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Trusted {
     der: Vec<u8>,
@@ -89,18 +89,18 @@ impl Trusted {
         self.period
     }
 
-    /// The certificate as DER.
+    /// Returns the certificate as DER.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
 
-    /// The certificate as PEM.
+    /// Returns the certificate as PEM.
     pub fn pem(&self) -> String {
         let style = EncodeConfig::new().set_line_ending(LineEnding::LF);
         pem::encode_config(&Pem::new(CERTIFICATE, self.der.as_slice()), style)
     }
 
-    /// Reads the certificate, which was decoded before.
+    /// Parses the certificate, which has been parsed before.
     pub(crate) fn with_parsed<T>(&self, read: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
         let (_, certificate) = X509Certificate::from_der(&self.der).ok()?;
         Some(read(&certificate))
@@ -118,15 +118,14 @@ impl Trusted {
 /// Contents of a bundle of certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bundle {
-    /// The authorities, each once, in their order.
+    /// Authorities, each once, in their order.
     pub authorities: Vec<Trusted>,
-    /// Whether it holds anything else: what cannot be decoded, or is no authority's, or stands
-    /// there twice.
+    /// Whether it holds anything else: undecodable, repeated or other certificates.
     pub rubbish: bool,
 }
 
 impl Bundle {
-    /// Reads PEM; what is no certificate of an authority is passed over.
+    /// Parses PEM. Anything but certificates of authorities is ignored.
     pub fn read(text: &[u8]) -> Self {
         let mut bundle = Self::default();
         for block in x509_parser::pem::Pem::iter_from_buffer(text) {
@@ -145,7 +144,7 @@ impl Bundle {
         bundle
     }
 
-    /// Whether it holds these authorities and nothing else, in whatever order.
+    /// Whether it holds exactly these authorities, in any order.
     pub fn is_just(&self, authorities: &[Trusted]) -> bool {
         !self.rubbish
             && self.authorities.len() == authorities.len()
@@ -153,22 +152,22 @@ impl Bundle {
     }
 }
 
-/// Authorities as a PEM bundle.
+/// Encodes authorities as a PEM bundle.
 pub fn bundle_pem(authorities: &[Trusted]) -> String {
     authorities.iter().map(Trusted::pem).collect()
 }
 
-/// Contents of the webhook configurations, and the time for which they have been so.
+/// Contents of the webhook configurations, and the time for which they have been unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Publication {
-    /// Every caBundle there is.
+    /// All caBundles.
     pub bundles: Vec<Bundle>,
     ages: HashMap<Trusted, Duration>,
 }
 
 impl Publication {
-    /// For how long every bundle has held that authority without a break, as far as observed;
-    /// `None` where one does not. Where there is no bundle nobody has to learn of it.
+    /// Returns the time for which every bundle has held the authority without a break, as observed;
+    /// `None` if one does not hold it. Without any bundle the time is unlimited.
     pub fn age(&self, authority: &Trusted) -> Option<Duration> {
         if self.bundles.is_empty() {
             return Some(Duration::MAX);
@@ -177,12 +176,12 @@ impl Publication {
     }
 }
 
-/// Remembers since when every bundle holds an authority.
+/// Tracks the time since which every bundle holds an authority.
 #[derive(Debug, Default)]
 pub struct PublicationTracker(HashMap<Trusted, Instant>);
 
 impl PublicationTracker {
-    /// Records what the bundles hold at a moment.
+    /// Records the contents of the bundles at a moment.
     pub fn observe(&mut self, bundles: Vec<Bundle>, at: Instant) -> Publication {
         let everywhere: Vec<Trusted> = match bundles.split_first() {
             None => Vec::new(),

@@ -153,7 +153,7 @@ async fn damaged_secret_is_restored_without_a_rotation() {
         let log = std::fs::read_to_string(webhook.process().log()).expect("the log");
         assert!(!log.contains("panicked"), "{log}");
     }
-    let written_back = "certificates repaired: it is missing";
+    let written_back = "reason=\"missing\"";
     let logs = webhooks
         .iter()
         .map(|webhook| webhook.process().log_tail(500));

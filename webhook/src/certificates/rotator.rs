@@ -377,11 +377,7 @@ impl Rotator {
     fn repaired(&mut self, fault: Fault, object: &str) {
         self.repair_backoff.repaired(Instant::now());
         self.serving.metrics.certificate_repaired(fault.word());
-        tracing::warn!(
-            object,
-            reason = fault.word(),
-            "certificates repaired: {fault}"
-        );
+        tracing::warn!(object, reason = fault.word(), "certificates repaired");
     }
 
     fn warn_once(&mut self, text: String) {
