@@ -15,7 +15,7 @@ const CRATES: [(&str, usize); 9] = [
     ("image", 24),
     ("src", 3),
     ("tests", 3),
-    ("webhook/src", 3),
+    ("webhook", 3),
 ];
 const QUESTION_WORDS: [&str; 13] = [
     "What", "How", "Why", "Who", "Whom", "Whose", "Which", "Where", "When", "Since", "Until", "Of",

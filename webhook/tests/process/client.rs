@@ -38,7 +38,7 @@ impl Answer {
     }
 }
 
-/// Who makes connections to a webhook.
+/// Client of a webhook.
 #[derive(Clone)]
 pub(crate) struct Client {
     address: SocketAddr,
@@ -156,7 +156,7 @@ fn answer(head: &str, body: &str) -> Answer {
     }
 }
 
-/// How long until the other side closes.
+/// Returns the time until the webhook closes.
 pub(crate) async fn closed(mut stream: impl AsyncRead + Unpin) -> Duration {
     let begun = std::time::Instant::now();
     let mut ignored = Vec::new();

@@ -16,10 +16,10 @@ use tokio_rustls::client::TlsStream;
 use crate::client::{Client, closed, fine, post, read_answer, send};
 use crate::running::{Webhook, files, nobody};
 
-/// What a connection may cost, in a build without optimisation.
+/// Memory limit of a connection, in a build without optimisation.
 const EACH_KIB: i64 = 64;
 
-/// How many handshakes are under way at one time.
+/// Number of handshakes at one time.
 const AT_ONCE: usize = 32;
 
 /// An API server of sorts: sends requests over a connection that it keeps, and over new ones.

@@ -58,7 +58,7 @@ pub(crate) fn nobody() -> SocketAddr {
 pub(crate) struct Webhook {
     child: Child,
     pub(crate) admin: SocketAddr,
-    /// Where it serves.
+    /// Address of the webhook.
     pub(crate) address: SocketAddr,
     log: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
@@ -136,7 +136,7 @@ impl Webhook {
         values.next().unwrap_or_default()
     }
 
-    /// What it has in memory, in KiB.
+    /// Returns the resident memory, in KiB.
     pub(crate) fn memory(&self) -> i64 {
         let status = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(status).expect("it runs");

@@ -14,7 +14,7 @@ fn operations(request: &Request, id_taken: bool) -> Value {
     }
 }
 
-/// What the spec becomes, with the warnings; applying the mutation to its outcome changes nothing.
+/// Returns the mutated spec with the warnings. A second mutation must change nothing.
 fn converted(request: &Request) -> (Value, Vec<String>) {
     let (object, warnings) = request.mutate(false);
     let again = request.clone().with(|known| *known = object.clone());
@@ -127,7 +127,7 @@ fn a_dropped_id_is_put_back_on_update() {
     );
 }
 
-/// What every conversion warns of.
+/// Returns the end of the warning of each conversion.
 fn instead(old: &str, new: &str) -> String {
     format!("write {new} instead: when {old} goes from the manifest, {new} stays as it is")
 }

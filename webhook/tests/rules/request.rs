@@ -26,7 +26,7 @@ pub(crate) struct Request {
     policy: Policy,
 }
 
-/// What the rules decide.
+/// Returns the decision of the rules.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) errors: Vec<String>,
@@ -162,7 +162,7 @@ impl Request {
         self
     }
 
-    /// What is known is from a cache.
+    /// Marks the observations as cached.
     pub(crate) fn cached(mut self) -> Self {
         if let Some(observed) = &mut self.view.service {
             observed.live = false;
@@ -226,7 +226,7 @@ impl Request {
         review::read(text.as_bytes()).expect("a request").subject
     }
 
-    /// What the object becomes; its own text where nothing changes.
+    /// Returns the mutated object; the object itself without a change.
     pub(crate) fn mutate(&self, id_taken: bool) -> (Value, Vec<String>) {
         match decide::mutate(self.change(), id_taken) {
             Decision::Allow { warnings } => (self.object.clone(), warnings),

@@ -1,4 +1,4 @@
-//! What rests on a cache is confirmed before it is denied.
+//! Confirmation of cached observations before a denial.
 
 use causeway_webhook::decide::{Impact, ServiceKind, Strictness, Unconfirmed};
 use serde_json::json;

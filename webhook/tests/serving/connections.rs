@@ -202,7 +202,7 @@ async fn read_answer(stream: &mut TlsStream<TcpStream>) -> String {
     }
 }
 
-/// How long the peer leaves a connection open, and what it says.
+/// Returns the time until the peer closes a connection, and its last bytes.
 async fn closed_after(mut stream: impl AsyncReadExt + Unpin) -> (Duration, String) {
     let begun = Instant::now();
     let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! What is no admission request, and how one is answered.
+//! Requests other than admission requests, and the form of answers.
 
 use std::convert::Infallible;
 use std::pin::Pin;

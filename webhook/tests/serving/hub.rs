@@ -32,7 +32,7 @@ impl FakeHub {
         answers.insert(path.to_owned(), (code, body));
     }
 
-    /// What was requested since the last time.
+    /// Returns the requests since the last call.
     pub(crate) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.requests.lock().expect("no panic"))
     }

@@ -1,5 +1,4 @@
-//! What the webhook requests of the hub, and what becomes of a request when the hub does not
-//! answer.
+//! Requests of the webhook to the hub, and the answers while the hub does not respond.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

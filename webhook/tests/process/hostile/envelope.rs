@@ -1,4 +1,4 @@
-//! What is wrong with the review.
+//! Errors of the review.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is wrong before there is any JSON.
+//! Errors of HTTP, before any JSON.
 
 use super::Row;
 use crate::client::{fine, post};

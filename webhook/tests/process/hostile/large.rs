@@ -1,4 +1,4 @@
-//! What is wrong with a review of which most is not read.
+//! Errors in long strings that no rule reads.
 
 use super::{Row, fine_with};
 use crate::client::{post, post_bytes};

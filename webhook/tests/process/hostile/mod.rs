@@ -1,5 +1,4 @@
-//! What nobody means well, each with the answer that it gets: over TLS, all from one server, which
-//! does not grow by it.
+//! Hostile requests, each with its exact answer: over TLS, from one server, whose memory is bounded.
 
 mod envelope;
 mod http;
@@ -12,13 +11,13 @@ use serde_json::{Value, json};
 use crate::client::{Answer, Client, fine};
 use crate::running::{Webhook, files, nobody};
 
-/// What the allocator may keep of the largest requests, of up to 7 MiB each.
+/// Memory that the allocator may keep of the largest requests, of up to 7 MiB each.
 const KEPT_KIB: i64 = 64 * 1024;
 
-/// What the server may have grown by when all but the largest is said again and again.
+/// Growth of the memory after all but the largest requests have been repeated.
 const GROWTH_KIB: i64 = 4 * 1024;
 
-/// What is sent, and the answer as [`summary`] gives it.
+/// Name of a case, its request, and the [`summary`] of its answer.
 type Row = (&'static str, Vec<u8>, &'static str);
 
 /// An answer in one line: of a review the decision, of anything else the status and its message.

@@ -1,4 +1,4 @@
-//! What is wrong with the object that is reviewed.
+//! Errors of the reviewed object.
 
 use serde_json::{Value, json};
 

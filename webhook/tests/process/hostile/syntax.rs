@@ -1,4 +1,4 @@
-//! What is wrong with the JSON.
+//! Errors of JSON.
 
 use super::{Row, fine_with};
 use crate::client::{fine, post, post_bytes};
