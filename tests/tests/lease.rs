@@ -93,7 +93,7 @@ impl Candidate {
 }
 
 #[tokio::test]
-async fn one_candidate_leads_and_another_takes_over_when_it_leaves_or_dies() {
+async fn another_candidate_takes_over_when_the_leader_ends() {
     let fleet = fleet().await;
     let hub = fleet.hub();
     let space = Space::create(fleet, "lease", &[hub]).await;

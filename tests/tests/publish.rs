@@ -75,7 +75,7 @@ const EXPORTERS: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn providers_export_and_consumers_import_under_the_services_own_address() {
+async fn published_service_is_imported_under_its_own_address() {
     let fleet = env().await;
     let space = fleet.space("published").await;
     let ip = exposed(&space).await;

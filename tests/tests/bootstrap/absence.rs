@@ -24,7 +24,7 @@ async fn tried(api: &Api<MultiClusterService>, name: &str) -> kube::Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_that_is_away_for_long_is_decided_by_what_was_known_and_caught_up_with() {
+async fn unreachable_hub_is_answered_from_the_cache() {
     let fleet = Fleet::builder().start().await;
     let hub = fleet.hub();
     let installation = Installation::new(&fleet).await;

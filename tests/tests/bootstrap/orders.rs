@@ -68,7 +68,7 @@ fn shuffled(mut documents: Vec<Value>) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn in_whatever_order_the_manifests_are_applied_it_is_done_with_the_second_time() {
+async fn manifests_in_any_order_are_complete_after_two_applies() {
     let orders = ["forwards", "backwards", "shuffled"];
     let fleet = Fleet::builder().named_members(orders).start().await;
     let [first, second] = DEFINITIONS;
@@ -92,8 +92,7 @@ async fn in_whatever_order_the_manifests_are_applied_it_is_done_with_the_second_
 }
 
 #[tokio::test]
-async fn a_registration_without_a_webhook_stops_multi_cluster_services_only_and_says_what_is_missing()
- {
+async fn registration_without_a_webhook_stops_only_its_own_kind() {
     let fleet = Fleet::builder().start().await;
     let address = match fleet.endpoint_address() {
         Ok(address) => address,

@@ -16,7 +16,7 @@ fn is_account(document: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_webhook_is_there_before_the_hub_its_rights_and_the_definitions() {
+async fn webhook_waits_for_hub_rights_and_definitions() {
     let fleet = Fleet::builder().start().await;
     let hub = fleet.hub();
     let (accounts, rights): (Vec<_>, Vec<_>) =
@@ -91,7 +91,7 @@ async fn a_webhook_is_there_before_the_hub_its_rights_and_the_definitions() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_manages_its_certificates_is_there_before_the_hub_and_its_rights() {
+async fn self_managed_webhook_waits_for_hub_and_rights() {
     let fleet = Fleet::builder().start().await;
     let hub = fleet.hub();
     let (accounts, rights): (Vec<_>, Vec<_>) =

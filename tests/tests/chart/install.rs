@@ -129,7 +129,7 @@ fn install_and_the_chart_apply_the_same_with_every_option() {
 }
 
 #[test]
-fn install_and_the_chart_publish_the_same_authority_of_a_webhook_elsewhere() {
+fn install_and_chart_publish_the_same_external_authority() {
     let validity = Duration::from_secs(3600);
     let authority = Authority::new("causeway test CA", validity, SystemTime::now());
     let file = tempfile::NamedTempFile::new().expect("a file");

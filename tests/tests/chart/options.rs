@@ -15,7 +15,7 @@ fn deployment(values: &[&str], program: &str) -> Value {
 
 /// Each of these values of a program shows at that place of its Deployment.
 #[test]
-fn what_is_set_for_a_program_is_in_its_deployment_and_not_in_the_others() {
+fn settings_of_a_program_affect_its_deployment_only() {
     let container = "/spec/template/spec/containers/0";
     let spread = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["pod-template-hash"]});
     for (value, pointer, expected) in [
@@ -97,7 +97,7 @@ fn what_is_set_for_a_program_is_in_its_deployment_and_not_in_the_others() {
 }
 
 #[test]
-fn an_image_is_named_by_tag_and_digest_and_is_pulled_as_the_values_say() {
+fn image_has_tag_digest_and_pull_policy_of_the_values() {
     let digest = format!("sha256:{}", "0".repeat(64));
     let values = [
         "image.registry=registry.example:5000/team".to_owned(),
@@ -139,7 +139,7 @@ fn further_flags_come_last() {
 }
 
 #[test]
-fn a_certificate_of_a_persons_own_is_mounted_and_its_authority_registered() {
+fn own_certificate_is_mounted_and_its_authority_registered() {
     let values = [
         "webhook.certificates.source=secret",
         "webhook.certificates.secretName=mine",
@@ -188,7 +188,7 @@ fn cert_manager_takes_an_issuer_that_is_there() {
 }
 
 #[test]
-fn the_network_policies_let_in_what_the_pods_serve_and_nothing_else() {
+fn network_policies_allow_the_served_ports_only() {
     let all = rendered(&[
         "networkPolicy.enabled=true",
         "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.name=monitoring",
@@ -246,7 +246,7 @@ fn callers_of_the_webhook_are_limited_by_policy_and_certificate() {
 }
 
 #[test]
-fn webhook_has_a_priority_class_of_its_own_unless_another_is_named() {
+fn webhook_has_its_own_priority_class_by_default() {
     let all = rendered(&[]);
     let name = "causeway-webhook";
     assert!(all[&format!("PriorityClass /{name}")]["value"].is_number());
@@ -284,7 +284,7 @@ fn prometheus_finds_the_pods_by_annotations_or_by_a_pod_monitor() {
 }
 
 #[test]
-fn the_alerts_come_as_a_prometheus_rule_that_knows_how_long_the_webhook_may_take() {
+fn prometheus_rule_uses_the_timeout_of_the_webhook() {
     let values = [
         "metrics.prometheusRule.enabled=true",
         "metrics.prometheusRule.labels.release=prometheus",

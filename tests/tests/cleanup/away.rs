@@ -5,8 +5,7 @@ use causeway_tests::{Fault, service, service_export};
 use super::{back, end, env, expose, is_clean, kubectl, reaches, written};
 
 #[tokio::test]
-async fn what_is_deleted_while_a_member_is_away_leaves_the_hub_at_once_and_the_member_when_it_is_back()
- {
+async fn deletion_reaches_an_unreachable_member_on_its_return() {
     let env = env().await;
     let _peace = env.peace.read().await;
     let space = env.fleet.space("away").await;

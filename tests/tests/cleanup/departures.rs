@@ -73,7 +73,7 @@ impl Member<'_> {
 }
 
 #[tokio::test]
-async fn a_cluster_deleted_while_its_member_cannot_be_reached_goes_and_what_is_left_is_named() {
+async fn deleted_cluster_of_an_unreachable_member_names_leftovers() {
     let env = env().await;
     let _peace = env.peace.read().await;
     let member = Member::that_is_used(env, "lost").await;
@@ -84,7 +84,7 @@ async fn a_cluster_deleted_while_its_member_cannot_be_reached_goes_and_what_is_l
 }
 
 #[tokio::test]
-async fn a_member_that_cannot_be_reached_is_unjoined_and_what_is_left_is_named() {
+async fn unjoin_of_an_unreachable_member_names_leftovers() {
     let env = env().await;
     let _peace = env.peace.read().await;
     let member = Member::that_is_used(env, "late").await;

@@ -54,7 +54,7 @@ async fn identities(space: &Space<'_>, cluster: &Cluster, objects: &[&str]) -> V
 }
 
 #[tokio::test]
-async fn what_another_hub_wrote_or_a_person_took_the_label_from_is_not_touched_and_is_reported() {
+async fn objects_of_other_hubs_and_users_are_untouched_and_reported() {
     let env = env().await;
     let _peace = env.peace.read().await;
     let space = env.fleet.space("labels").await;

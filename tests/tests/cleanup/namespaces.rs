@@ -57,8 +57,7 @@ async fn carried(space: &Space<'_>, giver: &Cluster) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_namespace_that_is_held_in_a_member_holds_up_nothing_and_is_served_when_it_is_made_again()
-{
+async fn terminating_namespace_of_a_member_blocks_nothing() {
     let env = env().await;
     let _peace = env.peace.read().await;
     let space = env.fleet.space("held").await;
@@ -116,7 +115,7 @@ async fn a_namespace_that_is_held_in_a_member_holds_up_nothing_and_is_served_whe
 }
 
 #[tokio::test]
-async fn a_namespace_that_is_held_on_the_hub_ends_what_is_exposed_in_it_until_it_is_made_again() {
+async fn terminating_namespace_of_the_hub_ends_its_exposures() {
     let env = env().await;
     let _peace = env.peace.read().await;
     let space = env.fleet.space("hub").await;

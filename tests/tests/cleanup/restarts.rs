@@ -145,8 +145,7 @@ async fn delete_all(space: &Space<'_>, env: &Environment) {
 }
 
 #[tokio::test]
-async fn what_was_deleted_while_the_controller_was_down_is_collected_and_what_is_not_known_is_not()
-{
+async fn deletions_without_a_controller_are_collected_if_confirmed() {
     let env = env().await;
     let _peace = env.peace.write().await;
     let space = env.fleet.space("down").await;
@@ -196,7 +195,7 @@ async fn what_was_deleted_while_the_controller_was_down_is_collected_and_what_is
 }
 
 #[tokio::test]
-async fn finalizers_that_a_person_takes_hold_up_nothing_and_all_is_collected_by_its_label() {
+async fn objects_without_finalizers_are_collected_by_their_label() {
     let env = env().await;
     let _peace = env.peace.write().await;
     let space = env.fleet.space("forced").await;

@@ -61,7 +61,7 @@ impl Environment {
 }
 
 #[tokio::test]
-async fn services_go_from_karmada_to_causeway_and_what_is_not_replaced_is_left() {
+async fn adopt_leaves_slices_without_a_replacement() {
     let env = Environment::start().await;
     what_karmada_carries_is_decided_by_its_own_slices(&env).await;
     a_gate_that_is_on_is_found(&env).await;

@@ -94,7 +94,7 @@ async fn an_older_definition_of_causeways_is_renewed(env: &Environment, member: 
 }
 
 #[tokio::test]
-async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
+async fn join_can_skip_definitions_and_keeps_foreign_ones() {
     let env = env().await;
     let member = env.fleet.member("member7");
     let bare = join(&env.installation, "member7", member, &["--skip-crds"]).await;

@@ -149,7 +149,7 @@ async fn answers(
 }
 
 #[tokio::test]
-async fn a_members_coredns_is_checked_and_set_up_and_then_answers_for_the_clusterset() {
+async fn dns_fix_makes_coredns_answer_for_the_clusterset() {
     let fleet = Fleet::builder().members(1).start().await;
     let installation = Installation::new(&fleet).await;
     let _controller = installation.controller().start().await;

@@ -99,7 +99,7 @@ fn explain_args<'a>(space: &'a Space<'_>) -> [&'a str; 4] {
 }
 
 #[tokio::test]
-async fn endpoints_are_followed_to_every_consumer_and_what_keeps_them_is_named() {
+async fn explain_names_the_obstacle_of_each_missing_endpoint() {
     let env = Environment::start().await;
     a_healthy_service(&env).await;
     a_service_of_somebody_else(&env).await;

@@ -60,7 +60,7 @@ fn said<'a>(output: &'a Output, word: &str) -> Vec<&'a str> {
 const OBJECTS: usize = 37;
 
 #[tokio::test]
-async fn causeway_is_installed_upgraded_and_removed_on_a_hub_that_runs_it() {
+async fn install_upgrade_and_uninstall_on_a_hub_with_nodes() {
     let fleet = fleet().await;
     let hub = fleet.member("member1");
     nothing_is_written_in_a_dry_run(fleet, hub).await;
@@ -372,7 +372,7 @@ fn of_karmada(kind: &str, group: &str, spec: &str) -> String {
 }
 
 #[tokio::test]
-async fn definitions_of_somebody_elses_are_left_alone_and_must_have_what_is_needed() {
+async fn foreign_definitions_are_kept_and_checked_for_needed_fields() {
     let fleet = fleet().await;
     let hub = fleet.member("member2");
     let group = "networking.karmada.io";

@@ -138,7 +138,7 @@ async fn is_taken_out(env: &Environment, member: &Cluster) {
 }
 
 #[tokio::test]
-async fn the_token_on_the_hub_reads_services_in_the_member_and_no_secrets() {
+async fn token_of_a_member_reads_services_and_no_secrets() {
     let env = env().await;
     let member = env.fleet.member("member2");
     ends(&env.join("member2", member).await, 0, "");
@@ -440,7 +440,7 @@ async fn what_is_not_known_is_reported(env: &Environment, hub: &Cluster, member:
 }
 
 #[tokio::test]
-async fn without_a_controller_join_and_unjoin_say_so_and_can_be_taken_up_again() {
+async fn join_and_unjoin_report_a_missing_controller_and_resume() {
     let fleet = Fleet::builder().members(1).start().await;
     let installation = Installation::new(&fleet).await;
     let (hub, member) = (fleet.hub(), fleet.member("member1"));

@@ -44,7 +44,7 @@ async fn ready(hub: &Cluster) -> String {
 }
 
 #[tokio::test]
-async fn what_a_dry_run_prints_joins_the_member_once_it_is_applied_and_the_token_copied() {
+async fn dry_run_of_join_prints_objects_that_join_the_member() {
     let fleet = Fleet::builder().members(1).start().await;
     let installation = Installation::new(&fleet).await;
     let _controller = installation.controller().start().await;

@@ -21,7 +21,7 @@ async fn events(hub: &Cluster, space: &Space<'_>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_export_on_a_hub_that_is_no_member_is_reported_with_what_to_type() {
+async fn export_on_a_hub_is_reported_with_its_remedy() {
     let fleet = Fleet::builder().members(1).start().await;
     let (hub, installation) = (fleet.hub(), Installation::new(&fleet).await);
     let _controller = installation.controller().start().await;

@@ -175,7 +175,7 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
 }
 
 #[tokio::test]
-async fn of_a_hub_without_the_definitions_it_is_reported_how_to_get_them() {
+async fn hub_without_definitions_is_reported_with_the_remedy() {
     let env = env().await;
     let bare = env
         .fleet

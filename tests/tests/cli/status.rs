@@ -131,7 +131,7 @@ async fn is_reported(env: &Environment, name: &str) {
 }
 
 #[tokio::test]
-async fn who_may_not_see_the_members_still_sees_the_services_of_a_namespace() {
+async fn status_works_without_rights_on_members() {
     let env = env().await;
     let hub = env.fleet.hub();
     let space = env.fleet.space("reader").await;

@@ -101,7 +101,7 @@ const NAMES: [&str; 3] = ["a-member-with-a-rather-long-name", "member2", "member
 const SERVICE: &str = "a-service-of-some-length";
 
 #[tokio::test]
-async fn a_terminal_shows_colours_and_lines_that_fit_and_a_pipe_shows_neither() {
+async fn terminal_output_has_colours_and_fits_and_a_pipe_has_neither() {
     if !Path::new(SCRIPT).exists() {
         return eprintln!("skipped: there is no {SCRIPT} (Debian: bsdutils)");
     }

@@ -54,7 +54,7 @@ async fn foo(fleet: &Fleet, space: &causeway_tests::Space<'_>) {
 }
 
 #[tokio::test]
-async fn what_changes_on_the_hub_and_in_the_members_is_shown_by_watches() {
+async fn status_watch_shows_changes_of_hub_and_members() {
     let fleet = Fleet::builder().members(2).start().await;
     let hub = fleet.hub();
     let installation = Installation::new(&fleet).await;
@@ -116,7 +116,7 @@ async fn what_changes_on_the_hub_and_in_the_members_is_shown_by_watches() {
 }
 
 #[tokio::test]
-async fn each_kind_is_listed_once_in_each_cluster_and_watched_from_there() {
+async fn status_watch_lists_each_kind_once_per_cluster() {
     let fleet = Fleet::builder().members(1).start().await;
     let (hub, member) = (fleet.hub(), fleet.member("member1"));
     let installation = Installation::new(&fleet).await;
@@ -166,7 +166,7 @@ async fn each_kind_is_listed_once_in_each_cluster_and_watched_from_there() {
 }
 
 #[tokio::test]
-async fn a_watch_of_what_is_not_there_or_may_not_be_watched_ends_at_once() {
+async fn status_watch_of_a_missing_object_ends_at_once() {
     let fleet = Fleet::builder().start().await;
     let hub = fleet.hub();
     let installation = Installation::new(&fleet).await;

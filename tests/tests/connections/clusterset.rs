@@ -94,7 +94,7 @@ async fn serves(reported: &mut Reported, what: &str, expected: &Served) {
 }
 
 #[tokio::test]
-async fn definitions_that_come_change_and_go_are_followed_and_nothing_else_notices() {
+async fn changing_definitions_affect_their_own_watches_only() {
     let fleet = fleet().await;
     let member = fleet.member("member3");
     let space = Space::create(fleet, "served", &[member]).await;
@@ -201,7 +201,7 @@ async fn rights_that_lack_the_clusterset_fail_its_watches_alone() {
 }
 
 #[tokio::test]
-async fn an_api_server_that_starts_again_is_not_taken_for_one_without_the_definitions() {
+async fn restarting_api_server_still_serves_the_definitions() {
     let fleet = fleet().await;
     let member = fleet.member("member5");
     let space = Space::create(fleet, "again", &[member]).await;

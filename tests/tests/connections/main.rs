@@ -78,7 +78,7 @@ fn patient(page: u32) -> watch::Settings {
 }
 
 #[tokio::test]
-async fn a_watch_lists_page_by_page_and_survives_the_end_of_its_api_server() {
+async fn watch_lists_in_pages_and_survives_its_api_server() {
     let fleet = fleet().await;
     let member = fleet.member("member1");
     let space = Space::create(fleet, "pages", &[member]).await;
@@ -178,7 +178,7 @@ async fn a_watch_of_what_is_not_served_says_so_and_begins_when_it_is() {
 }
 
 #[tokio::test]
-async fn an_api_server_that_hangs_is_noticed_and_listened_to_again_when_it_goes_on() {
+async fn hanging_api_server_is_detected_and_watched_again() {
     let fleet = fleet().await;
     let member = fleet.member("member2");
     let space = Space::create(fleet, "hang", &[member]).await;
@@ -251,7 +251,7 @@ fn cluster_and_secret(
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_members_address_or_credentials_is_distinguished() {
+async fn errors_of_address_and_credentials_are_distinguished() {
     let fleet = fleet().await;
     let (member, other) = (fleet.member("member3"), fleet.member("member4"));
     let space = Space::create(fleet, "target", &[member]).await;

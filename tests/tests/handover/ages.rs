@@ -12,7 +12,7 @@ const HOUR: i64 = 3600;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn a_cluster_that_makes_its_export_older_than_it_is_wins_no_conflict_whoever_leads() {
+async fn backdated_export_wins_no_conflict_under_any_leader() {
     let fleet = Fleet::builder().members(2).clusterset().start().await;
     let installation = Installation::new(&fleet).await;
     let (honest, forger) = (fleet.member("member1"), fleet.member("member2"));

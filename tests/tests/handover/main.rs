@@ -52,7 +52,7 @@ impl Blow {
 }
 
 #[tokio::test]
-async fn no_two_processes_write_and_nothing_is_withdrawn_while_leaders_fall() {
+async fn falling_leaders_never_write_twice_or_withdraw() {
     let begun = Instant::now();
     let mut env = Environment::start().await;
     let mut order = BLOWS;

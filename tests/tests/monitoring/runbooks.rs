@@ -102,7 +102,7 @@ impl Pods {
 }
 
 #[test]
-fn every_alert_has_a_runbook_with_a_first_command_and_why_it_waits() {
+fn every_alert_has_a_runbook_with_command_and_waiting_time() {
     for (name, rule) in rules() {
         let text = runbook(&name);
         assert!(first_command(&name).contains("kubectl"), "{name}: {text}");

@@ -48,7 +48,7 @@ async fn shows(stage: &Stage, alert: &str, words: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_alert_fires_by_its_own_fault_and_its_runbook_shows_the_cause() {
+async fn each_alert_fires_by_its_fault_and_its_runbook_shows_why() {
     let programs = match prometheus::prerequisites() {
         Ok(programs) => programs,
         Err(missing) => return eprintln!("skipped: {missing}"),

@@ -125,7 +125,7 @@ async fn a_pod_of_another_cluster_answers_through_causeway() {
 }
 
 #[tokio::test]
-async fn pods_of_all_providers_answer_and_those_that_go_answer_no_more() {
+async fn pods_of_all_providers_answer_until_they_are_deleted() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("all").await;
     let [first, second, consumer] =
@@ -193,7 +193,7 @@ async fn answered_within(within: Duration, cluster: &Cluster, url: &str, expecte
 }
 
 #[tokio::test]
-async fn pods_of_all_exporters_answer_at_the_clusterset_s_name_and_address() {
+async fn pods_of_all_exporters_answer_under_the_clusterset_name() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("exported").await;
     let [first, second, importer] =
@@ -248,7 +248,7 @@ async fn packets_for_a_port_go_to_the_exporters_that_expose_it() {
 }
 
 #[tokio::test]
-async fn a_client_s_own_service_of_the_name_answers_in_the_cluster_s_own_zone_alone() {
+async fn own_service_of_a_name_answers_in_the_cluster_zone_only() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("zones").await;
     let [exporter, importer] = ["member1", "member2"].map(|name| env.fleet.member(name));
@@ -263,7 +263,7 @@ async fn a_client_s_own_service_of_the_name_answers_in_the_cluster_s_own_zone_al
 }
 
 #[tokio::test]
-async fn a_client_s_own_service_of_the_derived_name_and_the_import_do_not_answer_for_each_other() {
+async fn own_service_of_the_derived_name_never_answers_for_an_import() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("derived").await;
     let [exporter, occupied, importer] =
@@ -320,7 +320,7 @@ async fn a_client_s_own_service_of_the_derived_name_and_the_import_do_not_answer
 }
 
 #[tokio::test]
-async fn a_client_sticks_to_one_pod_where_session_affinity_asks_for_it() {
+async fn session_affinity_keeps_a_client_on_one_pod() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("sticky").await;
     let [first, second, importer] =
@@ -371,7 +371,7 @@ async fn pods_of_a_headless_service_answer_at_names_of_their_own() {
 }
 
 #[tokio::test]
-async fn traffic_goes_on_while_the_provider_s_api_server_and_the_controller_are_away() {
+async fn traffic_continues_without_api_server_and_controller() {
     if !packets() {
         return;
     }
@@ -421,7 +421,7 @@ async fn traffic_goes_on_while_the_provider_s_api_server_and_the_controller_are_
 }
 
 #[tokio::test]
-async fn the_testbed_carries_packets_along_a_slice_that_is_copied_by_hand() {
+async fn testbed_routes_packets_to_a_slice_copied_by_hand() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("hand").await;
     let [provider, consumer] = ["member1", "member2"].map(|name| env.fleet.member(name));

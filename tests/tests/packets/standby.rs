@@ -15,7 +15,7 @@ use super::{answered_by, copy_by_hand, packets, said_by};
 const REQUESTS: usize = 300;
 
 #[tokio::test]
-async fn standby_endpoints_answer_when_and_only_when_no_other_is_ready_and_no_request_fails() {
+async fn standby_endpoints_answer_only_without_a_ready_one() {
     if !packets() {
         return;
     }

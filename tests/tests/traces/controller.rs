@@ -75,7 +75,7 @@ fn clusters<'a>(writes: &'a [ReceivedSpan], verb: &str, kind: &str) -> BTreeSet<
 }
 
 #[tokio::test]
-async fn a_changed_endpoint_slice_is_one_trace_with_a_span_for_each_consumers_write() {
+async fn changed_slice_is_one_trace_with_a_span_per_consumer() {
     let stage = Stage::start().await;
     let space = stage.fleet.space("traces").await;
     let (hub, provider) = (stage.fleet.hub(), stage.fleet.member("member1"));

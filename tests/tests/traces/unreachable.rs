@@ -100,7 +100,7 @@ async fn nothing_is_sent_when_traces_are_off() {
 }
 
 #[tokio::test]
-async fn a_collector_that_does_not_answer_costs_a_log_line_and_no_time() {
+async fn silent_collector_costs_a_log_line_and_no_time() {
     let collector = Collector::silent().await;
     let silent = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()),

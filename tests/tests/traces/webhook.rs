@@ -56,7 +56,7 @@ fn parent(trace: &str, flags: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_create_through_an_api_server_is_one_trace_up_to_the_webhooks_decision() {
+async fn create_through_an_api_server_is_one_trace() {
     let directory = tempfile::tempdir().expect("a directory");
     let fleet = tracing_hub(&directory).await;
     let installation = Installation::new(&fleet).await;

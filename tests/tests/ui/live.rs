@@ -138,7 +138,7 @@ async fn what_members_export_has_a_row_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_lost_is_said_to_be_disconnected_since_when_and_comes_back() {
+async fn lost_cluster_is_shown_disconnected_until_it_returns() {
     let fleet = Fleet::builder().named_members(["a", "b"]).start().await;
     let proxy = Proxy::before(fleet.member("a")).await;
     let installation = Installation::new(&fleet).await;

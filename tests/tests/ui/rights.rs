@@ -75,7 +75,7 @@ async fn a_right_that_is_missing_is_named_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn of_a_member_whose_secret_one_may_not_read_that_is_said_and_the_rest_is_shown() {
+async fn member_with_an_unreadable_secret_is_reported() {
     let env = env().await;
     let space = env.service("partly").await;
     let kubeconfig = account(env, "partly").await;

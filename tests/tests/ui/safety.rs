@@ -56,7 +56,7 @@ fn is_protected(answer: &Answer, what: &str) {
 }
 
 #[tokio::test]
-async fn nobody_is_answered_who_has_not_the_token_or_comes_from_another_page() {
+async fn requests_without_token_or_from_other_pages_are_refused() {
     let ui = env().await.ui(&[]).await;
     without_the_token(&ui).await;
     by_another_name(&ui).await;

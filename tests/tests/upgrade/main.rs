@@ -29,7 +29,7 @@ const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 
 #[ignore = "builds the version before: make upgrade"]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgrade_and_the_way_back_withdraw_nothing_refuse_nothing_wrongly_and_write_little() {
+async fn upgrade_and_rollback_withdraw_nothing_and_write_little() {
     let base = Base::get().unwrap_or_else(|missing| panic!("{missing}"));
     let begun = Instant::now();
     let fleet = Fleet::builder().named_members(MEMBERS).start().await;

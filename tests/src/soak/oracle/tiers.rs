@@ -115,7 +115,7 @@ pub(super) fn standing_endpoint(source: &Endpoint, standing: Standing) -> String
 }
 
 #[test]
-fn the_first_tiers_that_have_enough_carry_and_the_others_are_standby() {
+fn first_tiers_with_enough_are_active_and_others_standby() {
     let tiers = |words: &'static str, least| Tiers {
         words: words.split(", ").collect(),
         least,

@@ -60,7 +60,7 @@ async fn expose<const N: usize>(
 }
 
 #[tokio::test]
-async fn a_dead_provider_costs_no_request_after_75_s_and_one_without_its_api_server_none_at_all() {
+async fn dead_provider_costs_no_request_after_75_seconds() {
     if !packets() {
         return;
     }

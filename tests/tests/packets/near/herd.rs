@@ -17,7 +17,7 @@ const SAMPLE: usize = 1000;
 const MOST: usize = 2 * SAMPLE / PODS;
 
 #[tokio::test]
-async fn no_pod_of_ten_that_come_back_one_by_one_gets_more_than_twice_its_fair_share() {
+async fn returning_pods_get_at_most_twice_their_fair_share() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("herd").await;
     let annotations = [(labels::PREFER, "local, any"), (labels::MIN_READY, "50%")];

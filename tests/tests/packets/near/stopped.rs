@@ -10,7 +10,7 @@ use crate::client::{Client, Request, seconds_between, seen};
 use crate::packets;
 
 #[tokio::test]
-async fn far_pods_answer_for_near_ones_and_near_ones_again_while_hub_and_controller_are_stopped() {
+async fn fail_over_and_back_work_without_hub_and_controller() {
     if !packets() {
         return;
     }
