@@ -8,3 +8,4 @@ pub(crate) mod member;
 pub(crate) mod problem;
 
 pub use self::diagnosis::Diagnosis;
+pub(crate) mod write;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use causeway::domain::protected::Protected;
 use causeway::domain::{ClusterName, ExposedPort, FieldErrors, ServiceKey, ServicePort};
 
-use crate::model::TimePoint;
+use crate::model::{Failure, ObjectId, TimePoint};
 use crate::reasons::Reason;
 
 /// Problem on the hub's side, which ServiceApplied reports.
@@ -149,4 +149,56 @@ pub enum Gap {
         /// Name of Karmada's slice in the consumer.
         slice: Arc<str>,
     },
+}
+
+/// Problem of the writes to a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteProblem {
+    /// The namespace is being deleted in the member.
+    NamespaceTerminating(Arc<str>),
+    /// The namespace does not exist in the member and cannot be created.
+    NamespaceNotCreated {
+        /// Name of the namespace.
+        namespace: Arc<str>,
+        /// Failure of the write.
+        failure: Failure,
+    },
+    /// The Service, ServiceExport or ServiceImport cannot be written.
+    ObjectNotWritten {
+        /// Kind of the object.
+        kind: &'static str,
+        /// Name of the object.
+        name: Box<str>,
+        /// Failure of the write.
+        failure: Failure,
+    },
+    /// Copies cannot be written.
+    SlicesNotWritten {
+        /// Number of the copies.
+        count: usize,
+        /// Failure of one of the writes.
+        failure: Failure,
+    },
+    /// Another hub has written that many EndpointSlices of the same names.
+    SlicesOfAnotherHub(usize),
+    /// An EndpointSlice of another writer has the name of a copy.
+    ForeignSlice {
+        /// Namespace of the slice.
+        namespace: Arc<str>,
+        /// Name of the slice.
+        name: Arc<str>,
+        /// Number of further such slices.
+        more: usize,
+    },
+    /// Another writer changes an object back.
+    Conflict(ObjectConflict),
+}
+
+/// Object that another writer changes back as often as causeway writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectConflict {
+    /// The object.
+    pub object: ObjectId,
+    /// Field manager of the other writer, if it is known.
+    pub manager: Option<String>,
 }

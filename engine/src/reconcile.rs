@@ -19,7 +19,7 @@ use crate::plan::clusterset::conditions;
 use crate::plan::copies::DesiredCopies;
 use crate::plan::status::{DesiredStatus, Progress, status};
 use crate::plan::{CopyCache, Desired, Members, Settings, cluster, plan};
-use crate::problem::Gap;
+use crate::problem::{Gap, WriteProblem};
 use crate::removal::{Leftovers, Removal, removal};
 use crate::write_queue::{Enqueued, WriteQueue};
 
@@ -127,7 +127,7 @@ fn hub_status<'a>(
     let conflicts = write_queue.write_conflicts(&TargetCluster::Hub, &item, now.instant);
     let conflict = conflicts.min_by_key(|write_conflict| write_conflict.object);
     let conflict = conflict.map(|write_conflict| {
-        write_conflict.text(index.other_writer(&TargetCluster::Hub, write_conflict.object))
+        write_conflict.fact(index.other_writer(&TargetCluster::Hub, write_conflict.object))
     });
     let status = status(index, key, mcs, desired, progress, conflict, now);
     Some((mcs, status))
@@ -260,8 +260,8 @@ impl<'a> Progresses<'a> {
                 .is_some_and(|service| service.is_deleted() || service.view.deleting);
             let namespace = &self.key.namespace;
             if member.namespace(namespace) == NamespaceState::Terminating {
-                let text = format!("namespace {namespace} is being deleted there");
-                progress.service_problem = Some(text);
+                let terminating = WriteProblem::NamespaceTerminating(namespace.clone());
+                progress.service_problem = Some(terminating);
             }
         }
         self.note_failed_writes(&cluster, &mut progress);
@@ -305,30 +305,22 @@ fn in_the_way(
     member: &Member,
     hub: &str,
     key: &ServiceKey,
-) -> Option<String> {
+) -> Option<WriteProblem> {
     let others = desired.wanted.keys().filter(|name| {
         let copy = member.copy(key, name);
         copy.is_some_and(|copy| *copy.view.hub != *hub)
     });
-    let of_others = match others.count() {
-        0 => None,
-        count => Some(format!(
-            "holds {count} EndpointSlices of the same names from another hub"
-        )),
-    };
-    of_others.or_else(|| {
-        let mut foreign = desired.taken_names(member, key);
-        let name = foreign.next()?;
-        let namespace = &key.namespace;
-        let more = match foreign.count() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        Some(format!(
-            "has an EndpointSlice {name} that is not causeway's{more}, in the way of a copy; \
-             kubectl -n {namespace} delete endpointslice {name}"
-        ))
-    })
+    match others.count() {
+        0 => {
+            let mut foreign = desired.taken_names(member, key);
+            Some(WriteProblem::ForeignSlice {
+                namespace: key.namespace.clone(),
+                name: foreign.next()?.clone(),
+                more: foreign.count(),
+            })
+        }
+        count => Some(WriteProblem::SlicesOfAnotherHub(count)),
+    }
 }
 
 impl Progresses<'_> {
@@ -352,13 +344,12 @@ impl Progresses<'_> {
         for write_conflict in write_conflicts.filter(|write_conflict| {
             exposure_of(write_conflict.object, self.key) == Some(self.exposure)
         }) {
-            let text = write_conflict.text(self.index.other_writer(cluster, write_conflict.object));
-            let (problem, is_fought) = match write_conflict.object {
-                ObjectId::Slice(..) => (&mut progress.copies_problem, &mut progress.copies_fought),
-                _ => (&mut progress.service_problem, &mut progress.service_fought),
+            let manager = self.index.other_writer(cluster, write_conflict.object);
+            let problem = match write_conflict.object {
+                ObjectId::Slice(..) => &mut progress.copies_problem,
+                _ => &mut progress.service_problem,
             };
-            *is_fought = true;
-            *problem = Some(format!("has a write conflict: {text}"));
+            *problem = Some(WriteProblem::Conflict(write_conflict.fact(manager)));
         }
     }
 
@@ -370,42 +361,30 @@ impl Progresses<'_> {
         }
         // Of several failures the same is reported each time.
         failed.sort_unstable_by_key(|(object, _)| *object);
-        let mut slices = 0;
+        let mut count = 0;
         let outstanding: HashSet<_> = self.outstanding(cluster).collect();
         for (object, failed) in failed {
             if !outstanding.contains(object) {
                 continue;
             }
-            let failure = &failed.failure;
+            let failure = failed.failure.clone();
             match object {
                 ObjectId::Slice(..) => {
-                    slices += 1;
-                    let noun = if slices == 1 {
-                        "EndpointSlice"
-                    } else {
-                        "EndpointSlices"
-                    };
-                    progress.copies_problem =
-                        Some(format!("{slices} {noun} cannot be written ({failure})"));
+                    count += 1;
+                    let problem = WriteProblem::SlicesNotWritten { count, failure };
+                    progress.copies_problem = Some(problem);
                 }
                 ObjectId::Namespace(name) => {
-                    progress.service_problem = Some(format!(
-                        "has no namespace {name}, and it cannot be made ({failure}); make it, or join the cluster \
-                         with --allow-namespace-creation"
-                    ));
-                }
-                ObjectId::Service(service) => {
-                    progress.service_problem = Some(format!(
-                        "Service {} cannot be written ({failure})",
-                        service.name
-                    ));
+                    let namespace = name.clone();
+                    let problem = WriteProblem::NamespaceNotCreated { namespace, failure };
+                    progress.service_problem = Some(problem);
                 }
                 other => {
-                    progress.service_problem = Some(format!(
-                        "{} {} cannot be written ({failure})",
-                        other.kind(),
-                        self.key.name
-                    ));
+                    progress.service_problem = Some(WriteProblem::ObjectNotWritten {
+                        kind: other.kind(),
+                        name: other.name().into(),
+                        failure,
+                    });
                 }
             }
         }

@@ -14,11 +14,10 @@ mod content;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
-use causeway::api::labels;
-
 use crate::by_item::ByItem;
 use crate::model::map::HashMap;
 use crate::model::{Item, ObjectId, SliceId, TargetCluster, Write};
+use crate::problem::ObjectConflict;
 
 pub use self::content::content;
 
@@ -98,27 +97,13 @@ pub struct OngoingConflict<'a> {
 }
 
 impl OngoingConflict<'_> {
-    /// Returns the message about a conflict with that manager, if it is known.
-    pub fn text(&self, by: Option<&str>) -> String {
-        conflict_text(self.object, self.writer.or(by))
+    /// Returns the conflict as a fact. `manager` is the other writer, as the object shows it.
+    pub(crate) fn fact(&self, manager: Option<&str>) -> ObjectConflict {
+        ObjectConflict {
+            object: self.object.clone(),
+            manager: self.writer.or(manager).map(str::to_owned),
+        }
     }
-}
-
-/// Returns the message about an object that another writer changes back, with the remedy.
-pub fn conflict_text(object: &ObjectId, by: Option<&str>) -> String {
-    let by = by.unwrap_or("a manager that is not known");
-    let remedy = match object {
-        ObjectId::Service(key) => format!(
-            "stop one of the two, or leave the Service to the other: kubectl -n {} label service {} {}-",
-            key.namespace,
-            key.name,
-            labels::HUB
-        ),
-        _ => "stop one of the two".to_owned(),
-    };
-    format!(
-        "{object} is changed by {by} as often as causeway puts it back, so causeway leaves it as it is for a while; {remedy}"
-    )
 }
 
 impl WriteConflicts {

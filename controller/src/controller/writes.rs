@@ -9,9 +9,10 @@ use causeway_engine::model::{
     WriteResult,
 };
 use causeway_engine::observed::member::Member;
+use causeway_engine::problem::ObjectConflict;
 use causeway_engine::reasons::Reason;
 use causeway_engine::reconcile::exposure_of;
-use causeway_engine::write_conflict::{WriteConflict, conflict_text};
+use causeway_engine::write_conflict::WriteConflict;
 use causeway_engine::write_queue::Finished;
 use k8s_openapi::api::core::v1::ObjectReference;
 
@@ -159,8 +160,12 @@ impl Controller {
         write_conflict: WriteConflict,
     ) {
         let cluster = target.name();
-        let by = self.parts.index.other_writer(target, object);
-        let text = conflict_text(object, by);
+        let manager = self.parts.index.other_writer(target, object);
+        let conflict = ObjectConflict {
+            object: object.clone(),
+            manager: manager.map(str::to_owned),
+        };
+        let text = conflict.to_string();
         self.parts.metrics.conflicted(cluster);
         tracing::warn!(
             cluster,
@@ -185,7 +190,7 @@ impl Controller {
         slice: SliceId,
         found: Result<Option<String>, Failure>,
     ) {
-        let by = found.unwrap_or_else(|failure| {
+        let manager = found.unwrap_or_else(|failure| {
             let (namespace, name) = (&*slice.service.namespace, &*slice.name);
             tracing::warn!(%cluster, namespace, name, kind = "EndpointSlice", error = %failure, "writer lookup failed");
             None
@@ -193,9 +198,10 @@ impl Controller {
         let (target, item) = (TargetCluster::Member(cluster), Item::Service(key));
         let object = ObjectId::Slice(slice);
         let write_queue = &mut self.parts.write_queue;
-        if write_queue.note_writer(&target, &object, by.as_deref()) {
-            let text = conflict_text(&object, by.as_deref());
-            self.report_conflict(&target, &item, &object, text);
+        if write_queue.note_writer(&target, &object, manager.as_deref()) {
+            let conflict = ObjectConflict { object, manager };
+            let text = conflict.to_string();
+            self.report_conflict(&target, &item, &conflict.object, text);
         }
         self.queue.push(item, Priority::High, Instant::now());
     }

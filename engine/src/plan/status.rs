@@ -24,6 +24,7 @@ use crate::model::{MemberState, ObjectEvent, TimePoint};
 use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::member::Member;
+use crate::problem::{ObjectConflict, WriteProblem};
 use crate::reasons::Reason;
 
 /// Desired status, and the time at which it changes without an event.
@@ -47,13 +48,9 @@ pub struct Progress {
     /// Whether a write of a copy is outstanding.
     pub copies_pending: bool,
     /// Reason why the Service cannot be written.
-    pub service_problem: Option<String>,
+    pub service_problem: Option<WriteProblem>,
     /// Reason why copies cannot be written.
-    pub copies_problem: Option<String>,
-    /// Whether another writer reverts the Service as often as it is written.
-    pub service_fought: bool,
-    /// Whether another writer reverts copies as often as they are written.
-    pub copies_fought: bool,
+    pub copies_problem: Option<WriteProblem>,
 }
 
 impl Progress {
@@ -62,15 +59,26 @@ impl Progress {
         self.service_pending || self.copies_pending
     }
 
+    /// Whether another writer reverts the Service as often as it is written.
+    fn has_service_conflict(&self) -> bool {
+        matches!(self.service_problem, Some(WriteProblem::Conflict(_)))
+    }
+
+    /// Whether another writer reverts copies as often as they are written.
+    fn has_copies_conflict(&self) -> bool {
+        matches!(self.copies_problem, Some(WriteProblem::Conflict(_)))
+    }
+
     /// Whether another writer reverts anything as often as it is written.
-    pub fn is_fought(&self) -> bool {
-        self.service_fought || self.copies_fought
+    pub fn has_conflict(&self) -> bool {
+        self.has_service_conflict() || self.has_copies_conflict()
     }
 
     /// Returns the reason why a write fails, that of the Service first.
-    pub fn problem(&self) -> Option<String> {
-        let problem = self.service_problem.as_ref();
-        problem.or(self.copies_problem.as_ref()).cloned()
+    pub fn problem(&self) -> Option<&WriteProblem> {
+        self.service_problem
+            .as_ref()
+            .or(self.copies_problem.as_ref())
     }
 }
 
@@ -85,7 +93,7 @@ pub fn status(
     mcs: &McsView,
     desired: &Desired,
     progress: &HashMap<ClusterName, Progress>,
-    conflict: Option<String>,
+    conflict: Option<ObjectConflict>,
     now: TimePoint,
 ) -> DesiredStatus {
     let view = View {
@@ -152,7 +160,7 @@ struct View<'a> {
     mcs: &'a McsView,
     desired: &'a Desired,
     progress: &'a HashMap<ClusterName, Progress>,
-    conflict: Option<String>,
+    conflict: Option<ObjectConflict>,
     now: TimePoint,
 }
 
@@ -216,14 +224,14 @@ impl View<'_> {
                 };
                 (name, state)
             });
-        let failed = self.reason(Reason::ServiceAppliedFailed, |one| one.service_fought);
+        let failed = self.reason(Reason::ServiceAppliedFailed, Progress::has_service_conflict);
         summarize(failed, [tally("clusters", states.collect())])
     }
 
     /// Returns the reason of a condition that does not hold: a write conflict in any member, or
     /// else `usual`.
-    fn reason(&self, usual: Reason, is_fought: fn(&Progress) -> bool) -> Reason {
-        match self.progress.values().any(is_fought) {
+    fn reason(&self, usual: Reason, has_conflict: fn(&Progress) -> bool) -> Reason {
+        match self.progress.values().any(has_conflict) {
             true => Reason::WriteConflict,
             false => usual,
         }
@@ -243,9 +251,10 @@ impl View<'_> {
             .map(|name| (name, self.dispatched_to(name)))
             .collect();
         summarize(
-            self.reason(Reason::EndpointSliceDispatchedFailed, |one| {
-                one.copies_fought
-            }),
+            self.reason(
+                Reason::EndpointSliceDispatchedFailed,
+                Progress::has_copies_conflict,
+            ),
             [tally("providers", providers), tally("consumers", consumers)],
         )
     }
@@ -260,7 +269,10 @@ impl View<'_> {
             .consumers()
             .map(|name| (name, self.applied_in(name)))
             .collect();
-        let failed = self.reason(Reason::EndpointSliceAppliedFailed, |one| one.copies_fought);
+        let failed = self.reason(
+            Reason::EndpointSliceAppliedFailed,
+            Progress::has_copies_conflict,
+        );
         summarize(failed, [tally("consumers", consumers)])
     }
 
@@ -307,8 +319,8 @@ impl View<'_> {
         let planned_problem = self
             .desired_member(name)
             .and_then(|member| member.problem.as_ref().map(ToString::to_string));
-        let problem = planned_problem
-            .or_else(|| progress.and_then(|progress| progress.service_problem.clone()));
+        let problem =
+            planned_problem.or_else(|| Some(progress?.service_problem.as_ref()?.to_string()));
         settled(
             problem,
             progress.is_some_and(|progress| progress.service_pending),
@@ -370,7 +382,8 @@ impl View<'_> {
             return reachable;
         }
         let progress = self.progress.get(name);
-        let problem = progress.and_then(|progress| progress.copies_problem.clone());
+        let problem = progress.and_then(|progress| progress.copies_problem.as_ref());
+        let problem = problem.map(ToString::to_string);
         let pending =
             progress.is_some_and(|progress| progress.copies_pending || progress.service_pending);
         settled(problem, pending)

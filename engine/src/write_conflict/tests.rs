@@ -256,7 +256,7 @@ fn other_writer_of_a_copy_is_looked_up_once_a_conflict_and_reported_once() {
 fn text_of(write_conflicts: &WriteConflicts, now: Instant) -> String {
     let (cluster, item) = (cluster(), item());
     let mut ongoing = write_conflicts.ongoing(&cluster, &item, now);
-    ongoing.next().expect("a conflict").text(None)
+    ongoing.next().expect("a conflict").fact(None).to_string()
 }
 
 #[test]

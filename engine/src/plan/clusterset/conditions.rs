@@ -333,7 +333,7 @@ impl View<'_> {
         }
         let names = self.index.member_names();
         let states = names.filter_map(|name| Some((name, self.imported_in(name)?)));
-        let failed = match self.progress.values().any(Progress::is_fought) {
+        let failed = match self.progress.values().any(Progress::has_conflict) {
             true => Reason::WriteConflict,
             false => Reason::Failed,
         };
@@ -401,7 +401,7 @@ impl View<'_> {
         let desired = self.clusterset.imports.of(name)?;
         let progress = self.progress.get(name);
         let problem = desired.problem.as_ref().map(ToString::to_string);
-        let problem = problem.or_else(|| progress.and_then(Progress::problem));
+        let problem = problem.or_else(|| Some(progress?.problem()?.to_string()));
         let pending = progress.is_some_and(Progress::is_pending)
             || matches!(&desired.import, ImportPlan::Later);
         Some(settled(problem, pending))

@@ -45,7 +45,7 @@ impl View<'_> {
             message,
         };
         if let Some(conflict) = &self.conflict {
-            return not_ready(Reason::WriteConflict, conflict.clone());
+            return not_ready(Reason::WriteConflict, conflict.to_string());
         }
         if let Some(problem) = self.desired.karmadas_problem() {
             return self.karmada_managed(problem);

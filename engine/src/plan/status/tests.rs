@@ -512,7 +512,7 @@ fn progress_of_an_unplanned_member_is_none() {
     progress.insert(
         name("member9"),
         Progress {
-            service_problem: Some("x".to_owned()),
+            service_problem: Some(WriteProblem::SlicesOfAnotherHub(1)),
             ..Progress::default()
         },
     );
