@@ -92,7 +92,7 @@ fuzz: rust ## Look for inputs that break a promise (T=60 seconds a target, ONLY=
 	@$(call need,c++,install a C++ compiler; on Debian: apt-get install build-essential)
 	@$(call need,cargo-fuzz,cargo install --locked cargo-fuzz)
 	@$(CARGO) +nightly --version >/dev/null 2>&1 || { echo "the nightly toolchain is missing: rustup toolchain install nightly" >&2; exit 1; }
-	@fuzz/run $(or $(T),60) $(or $(ONLY),envelope admission planning watching)
+	@fuzz/run $(or $(T),60) $(or $(ONLY),envelope admission decoding planning watching)
 
 image: rust ## Make the OCI images and their SBOMs, without a daemon
 	@$(call need,git,install git; on Debian: apt-get install git)
@@ -134,18 +134,20 @@ deny: rust ## Check what causeway is built from against the advisories too, whic
 	@$(call need,cargo-deny,cargo install --locked cargo-deny)
 	$(CARGO) deny --workspace check --hide-inclusion-graph
 
-# Crates that open sockets or run tasks. The engine must not depend on any of them.
+# Crates that open sockets or run tasks. The engine and the wire must not depend on any of them.
 IO := axum|hyper|hyper-.*|kube-client|kube-runtime|mio|openssl.*|reqwest|rustls|rustls-.*|socket2|tokio|tokio-.*|tower|tower-.*
 
 # Lists the dependencies of a crate that do IO: $(call io_of,crate)
 io_of = $(CARGO) tree --quiet --package $(1) --edges normal,no-proc-macro --prefix none --format '{p}' | cut -d' ' -f1 | sort -u | { grep -xE '$(IO)' || true; } | paste -sd' '
 
 # The guard first proves that it fails on a crate that does IO.
-pure: rust ## Check that the engine cannot do IO
+pure: rust ## Check that the engine and the wire cannot do IO
 	@bad=$$($(call io_of,causeway-controller)); \
 	[ -n "$$bad" ] || { echo "make pure finds no IO below causeway-controller, so it would find none anywhere: repair IO in the Makefile" >&2; exit 1; }
-	@io=$$($(call io_of,causeway-engine)); \
-	[ -z "$$io" ] || { echo "causeway-engine must not depend on crates that do IO: $$io (see cargo tree -p causeway-engine -i CRATE)" >&2; exit 1; }
+	@for crate in causeway-engine causeway-wire; do \
+		io=$$($(call io_of,$$crate)); \
+		[ -z "$$io" ] || { echo "$$crate must not depend on crates that do IO: $$io (see cargo tree -p $$crate -i CRATE)" >&2; exit 1; }; \
+	done
 
 # What is built of the page is committed, so that Cargo needs no npm: it must be what the sources give.
 page:

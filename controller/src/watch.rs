@@ -34,7 +34,6 @@ pub use self::limits::Limits;
 pub use self::relist_requests::{Connect, RelistRequests};
 pub use self::settings::Settings;
 use self::source::Source;
-pub use crate::encoding::Object;
 use crate::failure::Backoff;
 
 mod decoder;

@@ -10,6 +10,7 @@ use causeway::domain::ClusterName;
 use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
 use causeway_engine::model::{HubEvent, MemberEvent, Signal, TimePoint};
 use causeway_engine::observed::Index;
+use causeway_wire::Object;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -56,7 +57,7 @@ fn main() -> Anything<()> {
             for number in 0..count {
                 let line = serde_json::to_string(&text(member, number))?;
                 let begun = Instant::now();
-                let slice = decoder.json(&line)?;
+                let slice = decoder.decode(Object::Json(&line))?;
                 let slice = ObservedSlice::from(slice);
                 index.apply_member(&name, MemberEvent::Slices(Signal::Applied(slice)), now);
                 seconds += begun.elapsed().as_secs_f64();

@@ -10,7 +10,6 @@ pub(crate) mod memory;
 pub mod object;
 mod priority;
 pub mod propagation;
-pub mod protobuf;
 pub mod served;
 pub mod slice;
 mod time_point;

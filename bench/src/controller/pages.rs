@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use anyhow::ensure;
 use bytes::Bytes;
-use causeway_engine::model::protobuf::{self, Fields};
+use causeway_wire::protobuf::{self, Fields};
 use flate2::read::GzDecoder;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderValue, Request as HttpRequest, Response};

@@ -1,8 +1,9 @@
 //! Copies go out as protobuf, and come back so: an API server reads and writes that several times cheaper than JSON.
 
-use causeway_engine::model::protobuf::enveloped;
-use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, slice_message};
+use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
 use causeway_engine::model::{Ack, Failure, SliceId};
+use causeway_wire::protobuf::enveloped;
+use causeway_wire::{Object, encode};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request as HttpRequest, StatusCode};
 use http_body_util::BodyExt as _;
@@ -14,7 +15,6 @@ use kube::{Client, Resource as _};
 use super::{named, post};
 use crate::encoding::{self, PROTOBUF, PROTOBUF_OR_JSON};
 use crate::failure::{Classify as _, unreadable};
-use crate::watch::Decoder as _;
 
 pub(super) async fn create(
     client: &Client,
@@ -51,7 +51,7 @@ async fn write(
             .map_err(kube::Error::BuildRequest)
             .classified()
     };
-    let message = slice_message(slice);
+    let message = encode(slice);
     let mut protobuf = request(enveloped("discovery.k8s.io/v1", "EndpointSlice", &message))?;
     protobuf.headers_mut().insert(CONTENT_TYPE, PROTOBUF);
     let (mut code, mut body) = send(client, protobuf).await?;
@@ -62,7 +62,8 @@ async fn write(
     if !code.is_success() {
         return Err(encoding::refusal(code, &body));
     }
-    let stored = SliceDecoder::default().decode(encoding::object(&body)?);
+    let stored = Object::of_answer(&body).map_err(encoding::unreadable)?;
+    let stored = SliceDecoder::default().decode(stored);
     let stored = stored.map_err(|error| unreadable(&error))?;
     let stored = named(stored, &id.name)?;
     Ok(Ack::Slice(ObservedSlice::from(stored).into()))

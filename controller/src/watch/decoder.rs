@@ -1,30 +1,29 @@
 //! Decoders of the objects of a kind.
 
-use causeway_engine::model::slice::{SliceDecoder, Unreadable, WireSlice};
+use causeway_engine::model::slice::{SliceDecoder, WireSlice};
+use causeway_wire::{Object, Unreadable};
 use serde::de::DeserializeOwned;
 
-use crate::encoding::Object;
-
-/// Reads the objects of one watch. A clone may read some of them in another thread.
+/// Decoder of the objects of one watch. A clone may decode some of them in another thread.
 pub trait Decoder<K>: Clone + Send + Sync + 'static {
-    /// Whether it reads protobuf too, and would rather.
+    /// Whether it decodes protobuf too, and requests that.
     const PROTOBUF: bool = false;
 
-    /// The object.
+    /// Decodes an object.
     ///
     /// # Errors
-    /// Where it is none of that kind, or in an encoding that was not asked for.
+    /// The object is of another kind, or has an encoding that was not requested.
     fn decode(&mut self, object: Object<'_>) -> Result<K, Unreadable>;
 }
 
-/// Reads JSON as the type of the objects says.
+/// Decoder of JSON into the type of the objects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json;
 
 impl<K: DeserializeOwned> Decoder<K> for Json {
     fn decode(&mut self, object: Object<'_>) -> Result<K, Unreadable> {
         match object {
-            Object::Json(text) => Ok(serde_json::from_str(text.get())?),
+            Object::Json(text) => Ok(serde_json::from_str(text)?),
             Object::Protobuf(_) => Err(Unreadable::NotAskedFor),
         }
     }
@@ -34,9 +33,6 @@ impl Decoder<WireSlice> for SliceDecoder {
     const PROTOBUF: bool = true;
 
     fn decode(&mut self, object: Object<'_>) -> Result<WireSlice, Unreadable> {
-        match object {
-            Object::Json(text) => self.json(text.get()),
-            Object::Protobuf(message) => self.protobuf(message),
-        }
+        SliceDecoder::decode(self, object)
     }
 }

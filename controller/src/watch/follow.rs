@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use causeway_engine::evidence::relist::{Conclusion, DeletionGuard, ObservedObject};
 use causeway_engine::model::{Failure, FailureKind, Signal};
+use causeway_wire::WatchEvent;
 use kube::Resource;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -14,7 +15,7 @@ use super::SharedGuard;
 use super::decoder::Decoder;
 use super::relist_requests::{Connect, RelistRequests};
 use super::source::{Read, Source};
-use crate::encoding::{self, Progress, WatchEvent};
+use crate::encoding::{self, Progress};
 use crate::failure::{Backoff, classify, spread};
 
 /// A watch that lived this long was a good one.
@@ -288,13 +289,13 @@ where
 
     /// Takes one event of a watch; some end it.
     async fn take(&mut self, bytes: &[u8]) -> Result<Option<End>, Closed> {
-        let WatchEvent { kind, object } = match encoding::event(bytes) {
+        let WatchEvent { kind, object } = match WatchEvent::read(bytes) {
             Ok(Some(event)) => event,
             Ok(None) => return Ok(Some(End::Over)),
-            Err(failure) => return Ok(Some(End::Broken(failure))),
+            Err(error) => return Ok(Some(End::Broken(encoding::unreadable(error)))),
         };
         if kind == "ERROR" {
-            return Ok(Some(End::Broken(object.failure())));
+            return Ok(Some(End::Broken(encoding::failure(object))));
         }
         let version = || object.identity().resource_version;
         if kind == "BOOKMARK" {

@@ -168,19 +168,20 @@ where
             };
             let page = self.page(request, &mut cursor.held, take);
             match page.await {
-                Ok(Some((page, count))) => {
+                Ok(Some(read)) => {
                     cursor.pages += 1;
-                    cursor.bytes += page.bytes;
-                    cursor.objects += count;
+                    cursor.bytes += read.bytes;
+                    cursor.objects += read.objects;
                     self.check(cursor.objects, cursor.bytes)?;
                     if cursor.pages > cursor.objects + EMPTY_PAGES {
                         return Err(self.settings.limits.too_many_pages(&kind::<K>()));
                     }
-                    if page.token.is_none() {
-                        return Ok(Step::Last(objects, page.version));
+                    if read.page.token.is_none() {
+                        return Ok(Step::Last(objects, read.page.version));
                     }
-                    cursor.token = page.token;
-                    cursor.limit = cursor.limit.map(|_| self.limit_after(count, page.bytes));
+                    let next = self.limit_after(read.objects, read.bytes);
+                    cursor.token = read.page.token;
+                    cursor.limit = cursor.limit.map(|_| next);
                     return Ok(Step::Page(objects));
                 }
                 // The objects of this page are larger than those before.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use causeway::api::bounds;
 use causeway_engine::model::Failure;
-use causeway_engine::model::slice::Unreadable;
+use causeway_wire::{Object, Page, PageReader, Unreadable};
 use futures::TryStreamExt as _;
 use futures::io::{AsyncBufRead, AsyncReadExt as _};
 use http::header::{ACCEPT, ACCEPT_ENCODING};
@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use super::decoder::Decoder;
 use super::{Counted, Settings};
-use crate::encoding::{self, Identity, Object, PROTOBUF_OR_JSON, Page};
+use crate::encoding::{self, PROTOBUF_OR_JSON, Unread};
 use crate::failure::Classify as _;
 
 /// Value of `Accept-Encoding` for an answer that must not be compressed.
@@ -35,6 +35,15 @@ const REFUSAL_MOST: usize = 64 * 1024;
 
 /// An object of a list, or what is known of one that cannot be read.
 pub(super) type Read<K> = Result<K, ObjectMeta>;
+
+/// Page of a list, of which the objects were passed on.
+pub(super) struct PageRead {
+    pub(super) page: Page,
+    /// Number of its objects.
+    pub(super) objects: usize,
+    /// Bytes of the answer.
+    pub(super) bytes: usize,
+}
 
 /// Source of the objects.
 pub(super) struct Source<K, D> {
@@ -101,14 +110,14 @@ where
         Ok(page.metadata.resource_version.unwrap_or_default())
     }
 
-    /// Reads a page of the list and returns it with the number of its objects; `None` if it is longer
-    /// than `most` bytes. `held` is the buffer of its text, which all pages share.
+    /// Reads a page of the list; `None` if it is longer than `most` bytes. `held` is its buffer, so
+    /// many pages need one allocation.
     pub(super) async fn page(
         &mut self,
         PageRequest { limit, token, most }: PageRequest<'_>,
         held: &mut Vec<u8>,
         mut take: impl FnMut(Read<K>, usize),
-    ) -> Result<Option<(Page, usize)>, Failure> {
+    ) -> Result<Option<PageRead>, Failure> {
         let params = ListParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
@@ -129,19 +138,27 @@ where
         let deadline = self.settings.page_deadline;
         let page = timeout(deadline, async {
             let stream = pin!(self.send(request).await?);
-            let object_most = self.settings.limits.object_bytes;
-            let page = encoding::read_page(stream, [most, object_most], held, |object| {
+            let reader = PageReader::new(self.settings.limits.object_bytes, held);
+            let page = encoding::read_page(stream, reader, most, |object| {
                 let bytes = object.bytes();
                 self.check_object(bytes)?;
                 objects += 1;
                 let read = self.decode(object);
-                take(read.ok_or_else(|| object.identity().into()), bytes);
+                take(read.ok_or_else(|| object.identity()), bytes);
                 Ok(())
             });
             page.await
         });
-        let page = page.await.map_err(|_| Failure::timeout()).flatten()?;
-        Ok(page.map(|page| (page, objects)))
+        match page.await.map_err(|_| Failure::timeout())? {
+            Ok((page, bytes)) => Ok(Some(PageRead {
+                page,
+                objects,
+                bytes,
+            })),
+            Err(Unread::Page) => Ok(None),
+            Err(Unread::Object) => Err(self.settings.limits.too_large(&kind::<K>())),
+            Err(Unread::Failed(failure)) => Err(failure),
+        }
     }
 
     /// Whether so many objects, of so many bytes, are listened to.
@@ -207,7 +224,7 @@ where
         decoded
             .inspect_err(|error| {
                 self.unreadable.inc();
-                let Identity {
+                let ObjectMeta {
                     namespace, name, ..
                 } = object.identity();
                 let kind = kind::<K>();

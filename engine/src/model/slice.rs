@@ -1,22 +1,16 @@
-//! EndpointSlices in the index: sources in a compact form, copies as an identity and a hash.
+//! EndpointSlices by the role that they have for causeway, and the content of copies.
 
-mod canonical;
 mod content;
-mod copy_endpoint;
-mod endpoint;
+mod decoder;
 mod observed;
-mod place;
-mod protobuf;
-mod source;
-mod uid;
-mod wire;
 
-pub use self::content::{CONTENT_ANNOTATIONS, CONTENT_LABELS, Content, ContentHash, content_hash};
-pub use self::copy_endpoint::CopyEndpoint;
+pub use causeway_wire::{
+    AddressType, Content, ContentHash, CopyEndpoint, SliceManager, SlicePort, SourceEndpoint,
+    SourceSlice, SourceVersion, Uid, Unreadable,
+};
+
+pub use self::content::{CONTENT_ANNOTATIONS, CONTENT_LABELS, content, content_hash};
+pub use self::decoder::{SliceDecoder, WireSlice};
 pub use self::observed::{
     CopiedSlice, Exposure, KarmadasSlice, ObservedSlice, SliceRole, UnmanagedSlice,
 };
-pub use self::protobuf::slice_message;
-pub use self::source::{AddressType, SliceManager, SlicePort, SourceEndpoint, SourceSlice};
-pub use self::uid::{SourceVersion, Uid};
-pub use self::wire::{SliceDecoder, Unreadable, WireSlice};

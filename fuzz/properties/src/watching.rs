@@ -13,6 +13,7 @@ use causeway::domain::ClusterName;
 use causeway_controller::watch::{Decoder, Json, Settings, Watch};
 use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
 use causeway_engine::model::{HubEvent, MemberEvent, Signal};
+use causeway_wire::Object;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Resource};
 use serde_json::{Value, json};
@@ -182,7 +183,7 @@ fn is_read_alike(slice: &Value) {
     }
     let text = slice.to_string();
     if let Ok(typed) = serde_json::from_str::<EndpointSlice>(&text) {
-        let wire = SliceDecoder::default().json(&text);
+        let wire = SliceDecoder::default().decode(Object::Json(&text));
         let wire = wire.expect("it decodes as the typed object does");
         let (typed, wire) = (ObservedSlice::read(&typed), ObservedSlice::from(wire));
         assert_eq!(format!("{wire:?}"), format!("{typed:?}"));

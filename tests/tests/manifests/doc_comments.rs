@@ -6,7 +6,7 @@ use causeway_tests::repository;
 use crate::documents::files_below;
 
 /// Crates, with the percentage of their doc comments that must not be reached.
-const CRATES: [(&str, usize); 9] = [
+const CRATES: [(&str, usize); 10] = [
     ("bench", 25),
     ("certs", 3),
     ("cli", 23),
@@ -16,6 +16,7 @@ const CRATES: [(&str, usize); 9] = [
     ("src", 3),
     ("tests", 3),
     ("webhook", 3),
+    ("wire", 3),
 ];
 const QUESTION_WORDS: [&str; 13] = [
     "What", "How", "Why", "Who", "Whom", "Whose", "Which", "Where", "When", "Since", "Until", "Of",

@@ -1,7 +1,7 @@
 //! EndpointSlices as protobuf, as API servers encode them: the fields of `k8s.io/api/discovery/v1/generated.proto`.
 
 use causeway::api::labels;
-use causeway_engine::model::protobuf::{Fields, Malformed, Message as _, Value, enveloped};
+use causeway_wire::protobuf::{Fields, Malformed, Message as _, Value, enveloped};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -362,7 +362,8 @@ pub(super) fn push_copy(out: &mut Vec<u8>, copy: &CopyText<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, slice_message};
+    use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
+    use causeway_wire::{Object, encode};
 
     use super::super::text;
     use super::*;
@@ -371,7 +372,8 @@ mod tests {
     fn read(json: &[u8], message: &[u8]) -> [String; 2] {
         let mut decoder = SliceDecoder::default();
         let json = std::str::from_utf8(json).unwrap();
-        let read = [decoder.json(json), decoder.protobuf(message)];
+        let read =
+            [Object::Json(json), Object::Protobuf(message)].map(|object| decoder.decode(object));
         read.map(|slice| format!("{:?}", ObservedSlice::from(slice.unwrap())))
     }
 
@@ -403,7 +405,7 @@ mod tests {
         for (json, message) in [(source, source_message), (copied, copied_message)] {
             let [of_json, of_message] = read(json, message);
             assert_eq!(of_json, of_message);
-            let typed = slice_message(&serde_json::from_slice(json).unwrap());
+            let typed = encode(&serde_json::from_slice(json).unwrap());
             let [_, of_typed] = read(json, &typed);
             assert_eq!(of_json, of_typed);
             let given_back = serde_json::to_vec(&slice(message).unwrap()).unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use causeway::api::labels;
-use causeway_engine::model::protobuf::{self as wire, Message as _, enveloped};
+use causeway_wire::protobuf::{self as wire, Message as _, enveloped};
 use futures::stream;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};

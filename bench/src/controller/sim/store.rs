@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use causeway_engine::model::slice::slice_message;
+use causeway_wire::encode;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 
@@ -442,7 +442,7 @@ pub(crate) fn push_form(out: &mut Vec<u8>, text: &[u8], form: Form) {
         Form::Partial => push_partial(out, text),
         Form::Protobuf => {
             let slice = serde_json::from_slice(text).expect("a stored slice");
-            out.extend(slice_message(&slice));
+            out.extend(encode(&slice));
         }
     }
 }

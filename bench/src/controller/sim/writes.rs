@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use causeway_engine::model::protobuf::enveloped;
+use causeway_wire::protobuf::enveloped;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};

@@ -1,40 +1,8 @@
-//! Comparison of the content of copies, by a hash of 128 bits.
-
-use std::borrow::Borrow;
-use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, RandomState};
-use std::net::IpAddr;
-use std::sync::LazyLock;
+//! Content of copies that causeway decides.
 
 use causeway::api::labels;
-use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
-use twox_hash::XxHash3_128;
-
-use super::canonical::{Rest, push_address, push_endpoint, push_ipv4};
-use super::copy_endpoint::CopyEndpoint;
-use super::endpoint::{Text, WireEndpoint, WireHints};
-
-/// Hash of all content of a copy that causeway decides, in 128 bits. Hashes of two processes are
-/// not comparable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ContentHash([u8; 16]);
-
-impl ContentHash {
-    fn of(bytes: &[u8]) -> Self {
-        Self(XxHash3_128::oneshot_with_seed(*SEED, bytes).to_ne_bytes())
-    }
-
-    /// Returns the hash of the same content with owners of these UIDs.
-    pub fn owned_by<'a>(self, uids: impl Iterator<Item = &'a str>) -> Self {
-        uids.fold(self, |content, uid| {
-            Self::of(&[&content.0, uid.as_bytes()].concat())
-        })
-    }
-}
-
-/// Seed of the hashes. Nobody outside the process has it, so no content can be made to have the
-/// hash of another.
-static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+use causeway_wire::{Content, ContentHash, RawSlice, Unreadable};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 /// Labels of a copy that causeway decides.
 pub const CONTENT_LABELS: [&str; 6] = [
@@ -51,126 +19,36 @@ pub const CONTENT_LABELS: [&str; 6] = [
 pub const CONTENT_ANNOTATIONS: [&str; 3] =
     [labels::PROVISION_CLUSTER, labels::OWNER, labels::STANDBY];
 
+/// Returns the content of a copy without endpoints. `label` and `annotation` return the value of a
+/// label and of an annotation.
+pub fn content<'a>(
+    label: impl Fn(&str) -> Option<&'a str>,
+    annotation: impl Fn(&str) -> Option<&'a str>,
+    address_type: &str,
+) -> Content {
+    Content::new(values(label, annotation), address_type)
+}
+
 /// Returns a hash of all content of a copy that causeway decides: equal for the desired and the
-/// stored copy if nothing has to be written.
-pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
-    let meta = &slice.metadata;
-    let label = |name: &str| value(&meta.labels, name);
-    let annotation = |name: &str| value(&meta.annotations, name);
-    let mut content = Content::new(label, annotation, &slice.address_type);
-    for endpoint in &slice.endpoints {
-        content.add(&WireEndpoint::of(endpoint));
-    }
-    let owners = meta.owner_references.iter().flatten();
-    let ports = slice.ports.as_deref().unwrap_or_default();
-    content
-        .hash(ports)
-        .owned_by(owners.map(|owner| &*owner.uid))
+/// stored copy if nothing has to be written. `None` means endpoints that cannot be read, which no
+/// typed object has.
+pub fn content_hash(slice: &EndpointSlice) -> Option<ContentHash> {
+    observed_hash(&slice.into()).ok()
 }
 
-/// Content of a copy, in the form that is hashed: texts after their length, and endpoints in their
-/// canonical form.
-#[derive(Debug)]
-pub struct Content(Vec<u8>);
-
-/// First byte of a text: its length if that is less, `LONG` for a longer text, `NONE` for no text.
-const LONG: u8 = 254;
-const NONE: u8 = 255;
-/// Byte after the last endpoint, where another one would begin.
-const END: u8 = 0;
-
-impl Content {
-    /// Returns the content of a copy without endpoints. `label` and `annotation` return the value
-    /// of a label and of an annotation.
-    pub fn new<'a>(
-        label: impl Fn(&str) -> Option<&'a str>,
-        annotation: impl Fn(&str) -> Option<&'a str>,
-        address_type: &str,
-    ) -> Self {
-        let mut content = Self(Vec::with_capacity(4096));
-        for name in CONTENT_LABELS {
-            content.part(label(name));
-        }
-        for name in CONTENT_ANNOTATIONS {
-            content.part(annotation(name));
-        }
-        content.part(Some(address_type));
-        content
-    }
-
-    /// Adds endpoints of an observed copy, unchanged from its message.
-    pub(super) fn extend(&mut self, endpoints: &[u8]) {
-        self.0.extend_from_slice(endpoints);
-    }
-
-    /// Adds the next endpoint of an observed copy.
-    pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
-        let addresses = |out: &mut Vec<u8>| {
-            let all = endpoint.addresses.iter();
-            all.for_each(|address| push_address(out, &address.0));
-        };
-        let rest = Rest {
-            hostname: given(&endpoint.hostname),
-            zone: given(&endpoint.zone),
-            node: given(&endpoint.node_name),
-            conditions: endpoint.conditions.unwrap_or_default().each(),
-            hints: endpoint.hints.as_ref().map(WireHints::names),
-            has_more: endpoint.has_more(),
-        };
-        push_endpoint(&mut self.0, addresses, rest);
-    }
-
-    /// Adds the next endpoint of a desired copy.
-    pub fn add_wanted(&mut self, endpoint: &CopyEndpoint<'_>) {
-        let carried = &endpoint.carried;
-        let addresses = |out: &mut Vec<u8>| {
-            carried.addresses().for_each(|address| match address {
-                IpAddr::V4(address) => push_ipv4(out, address),
-                IpAddr::V6(address) => push_address(out, &address.to_string()),
-            });
-        };
-        let rest = Rest {
-            hostname: carried.hostname,
-            zone: carried.zone,
-            node: carried.node,
-            conditions: carried.conditions,
-            hints: endpoint.hints.map(|hints| hints.map(Option::into_iter)),
-            has_more: false,
-        };
-        push_endpoint(&mut self.0, addresses, rest);
-    }
-
-    /// Returns the hash of the content, with these ports.
-    pub fn hash(mut self, ports: &[EndpointPort]) -> ContentHash {
-        self.0.push(END);
-        // These types hold nothing that JSON cannot; were it otherwise, the hash would differ and the slice be written.
-        self.0.extend(serde_json::to_vec(ports).unwrap_or_default());
-        ContentHash::of(&self.0)
-    }
-
-    fn part(&mut self, text: Option<&str>) {
-        let Some(text) = text else {
-            return self.0.push(NONE);
-        };
-        match u8::try_from(text.len()) {
-            Ok(short) if short < LONG => self.0.push(short),
-            _ => {
-                self.0.push(LONG);
-                self.0.extend((text.len() as u64).to_le_bytes());
-            }
-        }
-        self.0.extend(text.as_bytes());
-    }
+/// Returns the same hash of an observed copy.
+///
+/// # Errors
+/// The endpoints cannot be read.
+pub(super) fn observed_hash(slice: &RawSlice<'_>) -> Result<ContentHash, Unreadable> {
+    let label = |name: &str| slice.label(name);
+    slice.content_hash(values(label, |name| slice.annotation(name)))
 }
 
-fn given<'a>(text: &'a Option<Text<'_>>) -> Option<&'a str> {
-    text.as_ref().map(|text| &*text.0)
-}
-
-/// Returns the value of a label or annotation, of a typed object or of the text of one.
-pub(super) fn value<'a, T: Borrow<str> + Ord>(
-    all: &'a Option<BTreeMap<T, T>>,
-    name: &str,
-) -> Option<&'a str> {
-    all.as_ref()?.get(name).map(Borrow::borrow)
+fn values<'a>(
+    label: impl Fn(&str) -> Option<&'a str>,
+    annotation: impl Fn(&str) -> Option<&'a str>,
+) -> impl Iterator<Item = Option<&'a str>> {
+    let labels = CONTENT_LABELS.into_iter().map(label);
+    labels.chain(CONTENT_ANNOTATIONS.into_iter().map(annotation))
 }

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use causeway::api::labels;
 use causeway::domain::{ClusterName, KARMADA, ServiceKey, imported_by};
+use causeway_wire::{
+    AddressType, ContentHash, Places, RawSlice, SliceManager, SourceSlice, SourceVersion, Uid,
+    Unreadable,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
 
-use super::content::{ContentHash, content_hash, value};
-use super::endpoint::WireEndpoint;
-use super::place::Places;
-use super::source::{SliceManager, SourceDraft, SourceSlice};
-use super::uid::{SourceVersion, Uid};
+use super::content::observed_hash;
 
 /// EndpointSlice of a member.
 #[derive(Clone, Debug)]
@@ -91,7 +90,7 @@ pub struct CopiedSlice {
 }
 
 /// Class of a slice, by its labels and annotations.
-pub(super) enum Classified<'a> {
+enum Classified<'a> {
     Source(ServiceKey, SliceManager),
     /// Copy that the causeway of that hub wrote, with the hub's UID.
     Copy(ServiceKey, &'a str, Exposure),
@@ -102,31 +101,12 @@ pub(super) enum Classified<'a> {
 impl ObservedSlice {
     /// Reads the typed object. Unexpected content makes it [`SliceRole::Other`], never an error.
     pub fn read(slice: &EndpointSlice) -> Self {
-        let meta = &slice.metadata;
-        let namespace: Arc<str> = meta.namespace.as_deref().unwrap_or_default().into();
-        let label = |name: &str| value(&meta.labels, name);
-        let annotation = |name: &str| value(&meta.annotations, name);
-        let unmanaged = || UnmanagedSlice::of(meta, annotation);
-        let role = match classify(&namespace, label, annotation) {
-            Classified::Source(key, manager) => {
-                let held = held(slice, manager).map(|slice| slice.labelled(label(labels::HUB)));
-                SliceRole::source(key, held, unmanaged)
-            }
-            Classified::Karmadas(key) => {
-                let held = held(slice, SliceManager::Other);
-                SliceRole::Other(key, unmanaged().holding(held, annotation))
-            }
-            Classified::Copy(key, hub, exposure) => {
-                let of = Origins::default().of(hub, label(labels::SOURCE_CLUSTER));
-                let copy = copied(meta, of, exposure, annotation, content_hash(slice));
-                SliceRole::copy(key, copy, unmanaged)
-            }
-            Classified::Other(key) => SliceRole::Other(key, unmanaged()),
-        };
+        let raw = RawSlice::from(slice);
+        let role = SliceRole::of(&raw, &mut Places::default(), &mut Origins::default());
         Self {
-            name: meta.name.as_deref().unwrap_or_default().into(),
-            namespace,
-            role,
+            namespace: raw.namespace().into(),
+            name: slice.metadata.name.as_deref().unwrap_or_default().into(),
+            role: role.unwrap_or_else(|_| SliceRole::other(&raw)),
         }
     }
 
@@ -138,17 +118,6 @@ impl ObservedSlice {
             SliceRole::Other(_, unmanaged) => unmanaged.resource_version,
         }
     }
-}
-
-/// Returns the content of a slice that `manager` manages.
-fn held(slice: &EndpointSlice, manager: SliceManager) -> Option<SourceSlice> {
-    let mut draft = SourceDraft::new(&slice.address_type, slice.endpoints.len());
-    let mut places = Places::default();
-    for endpoint in &slice.endpoints {
-        draft.add(&WireEndpoint::of(endpoint));
-    }
-    let ports = slice.ports.as_deref().unwrap_or_default();
-    draft.finish(&slice.metadata, ports, manager, &mut places)
 }
 
 impl SliceRole {
@@ -165,75 +134,111 @@ impl SliceRole {
         }
     }
 
-    pub(super) fn source(
-        key: ServiceKey,
-        slice: Option<SourceSlice>,
-        unmanaged: impl FnOnce() -> UnmanagedSlice,
-    ) -> Self {
-        match slice {
-            Some(slice) => Self::Source(key, Arc::new(slice)),
-            None => Self::Other(key, unmanaged()),
-        }
+    /// Returns the role of a slice.
+    ///
+    /// # Errors
+    /// The slice is a copy whose endpoints cannot be read.
+    pub(super) fn of(
+        slice: &RawSlice<'_>,
+        places: &mut Places,
+        origins: &mut Origins,
+    ) -> Result<Self, Unreadable> {
+        Ok(match classify(slice) {
+            Classified::Source(key, manager) => match slice.source(manager, places) {
+                Some(source) => Self::Source(key, Arc::new(labelled(source, slice))),
+                None => Self::Other(key, UnmanagedSlice::of(slice)),
+            },
+            Classified::Karmadas(key) => {
+                let provider = slice.annotation(labels::PROVISION_CLUSTER);
+                let provider = provider.unwrap_or_default().into();
+                let content = slice.source(SliceManager::Other, places);
+                let karmadas = content.map(|slice| Arc::new(KarmadasSlice { provider, slice }));
+                let unmanaged = UnmanagedSlice::of(slice);
+                Self::Other(
+                    key,
+                    UnmanagedSlice {
+                        karmadas,
+                        ..unmanaged
+                    },
+                )
+            }
+            Classified::Copy(key, hub, exposure) => {
+                let content = observed_hash(slice)?;
+                let (hub, source_cluster) = origins.of(hub, slice.label(labels::SOURCE_CLUSTER));
+                let source = slice.annotation(labels::SOURCE);
+                match slice.version() {
+                    Some(SourceVersion {
+                        uid,
+                        resource_version,
+                    }) => Self::Copy(
+                        key,
+                        CopiedSlice {
+                            uid,
+                            resource_version,
+                            hub,
+                            exposure,
+                            source_cluster,
+                            source: source.and_then(SourceVersion::parse),
+                            standby: slice.annotation(labels::STANDBY).is_some(),
+                            content,
+                        },
+                    ),
+                    None => Self::Other(key, UnmanagedSlice::of(slice)),
+                }
+            }
+            Classified::Other(key) => Self::Other(key, UnmanagedSlice::of(slice)),
+        })
     }
 
-    pub(super) fn copy(
-        key: ServiceKey,
-        slice: Option<CopiedSlice>,
-        unmanaged: impl FnOnce() -> UnmanagedSlice,
-    ) -> Self {
-        match slice {
-            Some(slice) => Self::Copy(key, slice),
-            None => Self::Other(key, unmanaged()),
-        }
+    /// Returns the role of a slice that is neither source nor copy.
+    fn other(slice: &RawSlice<'_>) -> Self {
+        let service = slice.label(labels::SERVICE_NAME).unwrap_or_default();
+        let key = ServiceKey::new(slice.namespace(), service);
+        Self::Other(key, UnmanagedSlice::of(slice))
     }
 }
 
 impl UnmanagedSlice {
-    pub(super) fn of<'a>(meta: &ObjectMeta, annotation: impl Fn(&str) -> Option<&'a str>) -> Self {
-        let version = meta.resource_version.as_deref();
+    fn of(slice: &RawSlice<'_>) -> Self {
         Self {
-            uid: meta.uid.as_deref().unwrap_or_default().into(),
-            resource_version: version
-                .and_then(|text| text.parse().ok())
-                .unwrap_or_default(),
-            owner: annotation(labels::OWNER).map(Into::into),
+            uid: slice.uid().into(),
+            resource_version: slice.resource_version().unwrap_or_default(),
+            owner: slice.annotation(labels::OWNER).map(Into::into),
             karmadas: None,
         }
     }
-
-    pub(super) fn holding<'a>(
-        self,
-        slice: Option<SourceSlice>,
-        annotation: impl Fn(&str) -> Option<&'a str>,
-    ) -> Self {
-        let provider = annotation(labels::PROVISION_CLUSTER).unwrap_or_default();
-        let provider = provider.into();
-        let karmadas = slice.map(|slice| Arc::new(KarmadasSlice { provider, slice }));
-        Self { karmadas, ..self }
-    }
 }
 
-/// Returns the class of a slice with these labels and annotations.
-pub(super) fn classify<'a>(
-    namespace: &Arc<str>,
-    label: impl Fn(&str) -> Option<&'a str>,
-    annotation: impl Fn(&str) -> Option<&'a str>,
-) -> Classified<'a> {
+/// Records the label of a hub on a source that Kubernetes manages and that has no endpoint.
+fn labelled(mut source: SourceSlice, slice: &RawSlice<'_>) -> SourceSlice {
+    let is_empty = source.is_empty() && source.odd == 0;
+    let is_read = source.address_type != AddressType::Unread;
+    if is_empty && is_read && source.manager == SliceManager::Pods {
+        source.copied_hub = slice.label(labels::HUB).map(Into::into);
+    }
+    source
+}
+
+/// Returns the class of a slice.
+fn classify<'a>(slice: &'a RawSlice<'_>) -> Classified<'a> {
+    let label = |name: &str| slice.label(name);
+    let namespace: Arc<str> = slice.namespace().into();
     let service = label(labels::SERVICE_NAME);
     let own = ServiceKey::new(namespace.clone(), service.unwrap_or_default());
     let imported = label(labels::MULTICLUSTER_SERVICE_NAME)
-        .map(|name| ServiceKey::new(namespace.clone(), name))
+        .map(|name| ServiceKey::new(namespace, name))
         .filter(|imported| imported.derived() == own);
     let (key, exposure) = match imported {
         Some(imported) => (imported, Exposure::Clusterset),
         None => (own, Exposure::Native),
     };
     let manager = label(labels::SLICE_MANAGED_BY).unwrap_or_default();
-    // The hub's label alone says nothing: Kubernetes gives a Service's labels to the slices that it makes for it.
+    // The hub's label alone does not make a copy: Kubernetes copies the labels of a Service to the
+    // slices that it makes for the Service.
     match (manager == labels::SLICE_DISPATCHER, label(labels::HUB)) {
         _ if service.is_none() => Classified::Other(key),
         (true, Some(hub)) => Classified::Copy(key, hub, exposure),
-        _ => match imported_by(&label, annotation) {
+        _ => match imported_by(label, |name| slice.annotation(name)) {
             Some(KARMADA) => Classified::Karmadas(key),
             Some(_) => Classified::Other(key),
             None => Classified::Source(key, manager_of(manager)),
@@ -252,11 +257,7 @@ pub(super) struct Origins {
 
 impl Origins {
     /// Returns the hub of that UID, and the cluster of that name, if it is a valid one.
-    pub(super) fn of(
-        &mut self,
-        hub: &str,
-        cluster: Option<&str>,
-    ) -> (DefaultAtom, Option<DefaultAtom>) {
+    fn of(&mut self, hub: &str, cluster: Option<&str>) -> (DefaultAtom, Option<DefaultAtom>) {
         if *self.hub != *hub {
             self.hub = hub.into();
         }
@@ -273,25 +274,6 @@ impl Origins {
     }
 }
 
-pub(super) fn copied<'a>(
-    meta: &ObjectMeta,
-    (hub, source_cluster): (DefaultAtom, Option<DefaultAtom>),
-    exposure: Exposure,
-    annotation: impl Fn(&str) -> Option<&'a str>,
-    content: ContentHash,
-) -> Option<CopiedSlice> {
-    Some(CopiedSlice {
-        uid: meta.uid.as_deref()?.into(),
-        resource_version: meta.resource_version.as_deref()?.parse().ok()?,
-        hub,
-        exposure,
-        source_cluster,
-        source: annotation(labels::SOURCE).and_then(SourceVersion::parse),
-        standby: annotation(labels::STANDBY).is_some(),
-        content,
-    })
-}
-
 fn manager_of(manager: &str) -> SliceManager {
     match manager {
         labels::SLICE_CONTROLLER => SliceManager::Pods,
@@ -304,6 +286,7 @@ fn manager_of(manager: &str) -> SliceManager {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::content::content_hash;
     use super::*;
 
     fn slice(labels: Value) -> EndpointSlice {
@@ -317,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_slice_without_a_source_cluster_and_without_a_foreign_manager_is_a_source() {
+    fn copied_or_imported_slice_is_no_source() {
         let service = labels::SERVICE_NAME;
         let by = labels::SLICE_MANAGED_BY;
         let cases = [
@@ -362,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_moves_with_content_and_not_with_bookkeeping() {
+    fn hash_depends_on_content_and_not_on_bookkeeping() {
         let base = slice(json!({labels::SERVICE_NAME: "foo"}));
         let mut bookkeeping = base.clone();
         bookkeeping.metadata.resource_version = Some("9".to_owned());

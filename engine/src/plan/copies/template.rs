@@ -13,8 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::inputs::{Consumer, Origin, Provider};
 use super::port_fit::PortFit;
 use crate::model::slice::{
-    CONTENT_ANNOTATIONS, CONTENT_LABELS, Content, ContentHash, CopyEndpoint, SourceEndpoint,
-    SourceSlice,
+    CONTENT_ANNOTATIONS, CONTENT_LABELS, ContentHash, CopyEndpoint, SourceEndpoint, SourceSlice,
+    content,
 };
 use crate::plan::capabilities::Field;
 
@@ -190,7 +190,7 @@ impl CopyTemplate {
             |name: &_| self.label(name),
             |name: &_| self.annotation(name),
         );
-        let mut content = Content::new(label, annotation, source.address_type.as_str());
+        let mut content = content(label, annotation, source.address_type.as_str());
         let mut copied = 0;
         self.endpoints(source).for_each(|endpoint| {
             copied += 1;

@@ -16,10 +16,9 @@ pub(super) fn unreadable(env: &Environment, name: &str) -> ObservedSlice {
     let stored = env.members["member1"].get(Kind::Slice, "shop", name);
     let mut stored = stored.expect("a slice").clone();
     stored["endpoints"] = json!([{"addresses": "all"}]);
-    let wire = SliceDecoder::default()
-        .json(&stored.to_string())
-        .expect("the slice of a service");
-    wire.into()
+    let text = stored.to_string();
+    let wire = SliceDecoder::default().decode(causeway_wire::Object::Json(&text));
+    wire.expect("the slice of a service").into()
 }
 
 #[test]

@@ -29,7 +29,8 @@ fn unreadable(env: &mut Environment) {
     let stored = env.members["member2"].get(Kind::Slice, NAMESPACE, "foo-2");
     let mut stored = stored.expect("a slice").clone();
     stored["endpoints"] = json!([{"addresses": "all"}]);
-    let wire = SliceDecoder::default().json(&stored.to_string());
+    let text = stored.to_string();
+    let wire = SliceDecoder::default().decode(causeway_wire::Object::Json(&text));
     let slice: ObservedSlice = wire.expect("the slice of a service").into();
     env.observe("member2", MemberEvent::Slices(Signal::Applied(slice)));
 }

@@ -1,6 +1,7 @@
 //! Encoder of messages.
 
-use super::MAGIC;
+/// First bytes of an encoded object.
+pub(crate) const MAGIC: &[u8] = b"k8s\0";
 
 /// Adds fields to a message.
 pub trait Message {
@@ -81,11 +82,11 @@ pub fn enveloped(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fields, Value, object};
+    use super::super::read::{Fields, Value, object};
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_whatever_its_length() {
+    fn written_field_of_any_length_is_read_back() {
         for length in [0, 1, 127, 128, 129, 16_383, 16_384, 70_000] {
             let bytes = vec![7; length];
             let mut message = Vec::new();

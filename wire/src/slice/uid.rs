@@ -57,7 +57,7 @@ impl SourceVersion {
     }
 
     /// Parses the text that [`fmt::Display`] writes.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (uid, version) = text.split_once('/')?;
         Some(Self {
             uid: uid.into(),
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uid_is_given_back_as_it_came() {
+    fn uid_is_returned_as_it_was_received() {
         for text in [
             "0b8d3c1e-53f5-4f0c-a6ce-5c1b0a7d9e11",
             "0B8D3C1E-53F5-4F0C-A6CE-5C1B0A7D9E11",

@@ -1,7 +1,4 @@
-//! EndpointSlices as protobuf: the fields of `k8s.io/api/discovery/v1/generated.proto`, by their
-//! numbers.
-
-mod write;
+//! Decoder of slices: the fields of `k8s.io/api/discovery/v1/generated.proto`, by their numbers.
 
 use std::borrow::Cow;
 
@@ -10,27 +7,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::de::IgnoredAny;
 
-pub use self::write::slice_message;
-pub(super) use self::write::{push_conditions, push_hints, push_text};
+use super::encode::ENDPOINTS;
 use super::endpoint::{Text, WireConditions, WireEndpoint, WireHints, WireTarget};
-use super::wire::{Endpoints, Metadata, Owner, Wire};
-use crate::model::protobuf::{Fields, Malformed, Value};
-
-/// Number of the field of a slice's endpoints.
-pub(super) const ENDPOINTS: u32 = 2;
+use super::parts::{Endpoints, Metadata, Owner, Parts};
+use crate::protobuf::{Fields, Malformed, Value};
 
 /// Reads a slice without its endpoints, which are read later.
-pub(super) fn slice(message: &[u8]) -> Result<Wire<'_>, Malformed> {
-    let mut slice = Wire {
+pub(super) fn slice(message: &[u8]) -> Result<Parts<'_>, Malformed> {
+    let mut slice = Parts {
         endpoints: Endpoints::Protobuf(message),
-        ..Wire::default()
+        ..Parts::default()
     };
     for field in Fields::of(message) {
         match field? {
             (1, value) => slice.metadata = metadata(value.bytes())?,
             (3, value) => {
                 let ports = slice.ports.get_or_insert_default();
-                ports.push(port(value.bytes())?);
+                ports.to_mut().push(port(value.bytes())?);
             }
             (4, value) => slice.address_type = Some(text(value)?),
             _ => {}
@@ -70,8 +63,7 @@ fn text(value: Value<'_>) -> Result<Text<'_>, Malformed> {
 }
 
 fn owned(value: Value<'_>) -> Result<Option<String>, Malformed> {
-    let text = value.text()?;
-    Ok((!text.is_empty()).then(|| text.to_owned()))
+    Ok(Some(value.text()?.to_owned()))
 }
 
 fn metadata(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
@@ -213,7 +205,7 @@ fn target(message: &[u8]) -> Result<WireTarget<'_>, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::protobuf::Message as _;
+    use crate::protobuf::Message as _;
 
     #[test]
     fn port_number_beyond_32_bits_is_malformed() {

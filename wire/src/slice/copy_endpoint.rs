@@ -1,11 +1,10 @@
 //! Endpoint of a desired copy.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use k8s_openapi::api::discovery::v1::{
     Endpoint, EndpointConditions, EndpointHints, ForNode, ForZone,
 };
 
+use super::address::text;
 use super::source::SourceEndpoint;
 
 /// Endpoint of a desired copy.
@@ -39,44 +38,5 @@ impl From<CopyEndpoint<'_>> for Endpoint {
             }),
             ..Self::default()
         }
-    }
-}
-
-/// Returns the text of an address. For IPv4 this takes a fraction of the time of `Display`.
-fn text(address: IpAddr) -> String {
-    let IpAddr::V4(address) = address else {
-        return address.to_string();
-    };
-    let mut text = String::with_capacity("255.255.255.255".len());
-    dotted(address, |byte| text.push(char::from(byte)));
-    text
-}
-
-/// Writes the text of an IPv4 address, byte by byte.
-pub(super) fn dotted(address: Ipv4Addr, mut push: impl FnMut(u8)) {
-    for (place, octet) in address.octets().into_iter().enumerate() {
-        if place > 0 {
-            push(b'.');
-        }
-        for (unit, least) in [(100, 100), (10, 10), (1, 0)] {
-            if octet >= least {
-                push(b'0' + octet / unit % 10);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_written_as_it_shows_itself() {
-        for octet in 0..=255 {
-            let address = IpAddr::V4(Ipv4Addr::new(octet, 255 - octet, 0, octet));
-            assert_eq!(text(address), address.to_string());
-        }
-        let address: IpAddr = "fd00::1".parse().expect("an address");
-        assert_eq!(text(address), "fd00::1");
     }
 }

@@ -4,9 +4,9 @@
 
 use std::net::Ipv4Addr;
 
-use super::copy_endpoint::dotted;
-use super::protobuf::{ENDPOINTS, push_conditions, push_hints, push_text};
-use crate::model::protobuf::{Fields, Message as _};
+use super::address::dotted;
+use super::encode::{ENDPOINTS, push_conditions, push_hints, push_text};
+use crate::protobuf::{Fields, Message as _};
 
 /// Wire type of a field that begins with its length.
 const BYTES: u8 = 2;
@@ -142,7 +142,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::model::slice::slice_message;
+    use crate::slice::encode::encode;
 
     fn slice(change: impl FnOnce(&mut Endpoint)) -> Vec<u8> {
         let hints = EndpointHints {
@@ -167,7 +167,7 @@ mod tests {
             conditions: Some(EndpointConditions::default()),
             ..Endpoint::default()
         };
-        slice_message(&EndpointSlice {
+        encode(&EndpointSlice {
             endpoints: vec![plain, endpoint],
             ..EndpointSlice::default()
         })
@@ -201,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_stands_in_an_answer_as_it_is_pushed() {
+    fn encoded_endpoints_have_the_canonical_form() {
         assert_eq!(endpoints(&slice(|_| {})), Some(&*pushed()));
         assert_eq!(endpoints(b""), Some(&b""[..]));
     }
 
     #[test]
-    fn endpoints_of_another_form_are_not_taken_as_they_stand() {
+    fn endpoints_of_another_form_are_not_canonical() {
         let more: [fn(&mut Endpoint); 4] = [
             |endpoint| endpoint.target_ref = Some(Default::default()),
             |endpoint| endpoint.deprecated_topology = Some([Default::default()].into()),

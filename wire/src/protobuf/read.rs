@@ -1,17 +1,8 @@
-//! Protocol Buffers, as API servers send built-in kinds: the fields of a message in their order,
-//! none of them copied.
-//!
-//! Encoding: <https://protobuf.dev/programming-guides/encoding/>; envelope of an object:
-//! <https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding>.
-
-mod write;
+//! Decoder of messages.
 
 use thiserror::Error;
 
-pub use self::write::{Message, enveloped};
-
-/// First bytes of an encoded object.
-pub const MAGIC: &[u8] = b"k8s\0";
+use super::write::MAGIC;
 
 /// Error of a message that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -177,7 +168,7 @@ mod tests {
     type Field<'a> = Result<(u32, Value<'a>), Malformed>;
 
     #[test]
-    fn fields_come_one_after_the_other_until_one_is_malformed() {
+    fn fields_are_read_in_order_until_one_is_malformed() {
         let cases: [(&[u8], Vec<Field<'_>>); 12] = [
             (b"", vec![]),
             (&[0x08, 0x96, 0x01], vec![Ok((1, Value::Number(150)))]),
@@ -213,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_stands_in_an_envelope() {
+    fn object_is_read_from_its_envelope() {
         let envelope = b"k8s\0\x0a\x02\x0a\x00\x12\x02hi\x1a\x00\x22\x00";
         assert_eq!(object(envelope), Ok(&b"hi"[..]));
         assert_eq!(object(b"{}"), Err(Malformed::Magic));

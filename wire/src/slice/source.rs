@@ -9,13 +9,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use causeway::domain::Protocol;
 use k8s_openapi::api::discovery::v1 as discovery;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
 
-use super::endpoint::{WireAddresses, WireConditions, WireEndpoint, ipv4, said};
+use super::address::ipv4;
+use super::endpoint::{WireAddresses, WireConditions, WireEndpoint, or_empty};
 use super::place::{PlaceTexts, Places, SlicePlaces, present};
 use super::uid::SourceVersion;
-use crate::model::memory::fitted;
 
 /// Slice that a provider's own controllers, or a person, wrote.
 #[derive(Debug, PartialEq, Eq)]
@@ -123,24 +122,13 @@ enum Addresses<V4 = Box<[Ipv4Addr]>, V6 = Box<[Ipv6Addr]>> {
 struct Conditions(u8);
 
 impl SourceSlice {
-    /// Returns a slice that `manager` manages and that cannot be read; `None` if it has no
-    /// identity.
-    pub(super) fn unread(meta: &ObjectMeta, manager: SliceManager) -> Option<Self> {
-        let read = SourceDraft::new("", 0).finish(meta, &[], manager, &mut Places::default())?;
-        Some(Self {
+    /// Returns a slice that `manager` manages and that cannot be read.
+    pub(super) fn unread(version: SourceVersion, manager: SliceManager) -> Self {
+        let empty = SourceDraft::new("", 0);
+        Self {
             address_type: AddressType::Unread,
-            ..read
-        })
-    }
-
-    /// Records the label of a hub on a slice that Kubernetes manages and that has no endpoint.
-    pub(super) fn labelled(mut self, hub: Option<&str>) -> Self {
-        let is_empty = self.is_empty() && self.odd == 0;
-        let is_kubernetes = self.manager == SliceManager::Pods;
-        let is_read = self.address_type != AddressType::Unread;
-        let hub = hub.filter(|_| is_empty && is_kubernetes && is_read);
-        self.copied_hub = hub.map(Into::into);
-        self
+            ..empty.finish(version, manager, &[], &mut Places::default())
+        }
     }
 
     /// Returns the number of its endpoints, without the odd ones.
@@ -278,23 +266,19 @@ impl SourceDraft {
             self.hostnames.push(hostname.0.as_ref().into());
         }
         self.places
-            .push(said(&endpoint.node_name), said(&endpoint.zone));
+            .push(or_empty(&endpoint.node_name), or_empty(&endpoint.zone));
         self.conditions
             .push(Conditions::of(endpoint.conditions.unwrap_or_default()));
     }
 
-    /// Returns the slice, which `manager` manages; `None` if it has no identity.
+    /// Returns the slice.
     pub(super) fn finish(
         self,
-        meta: &ObjectMeta,
-        ports: &[discovery::EndpointPort],
+        version: SourceVersion,
         manager: SliceManager,
+        ports: &[discovery::EndpointPort],
         places: &mut Places,
-    ) -> Option<SourceSlice> {
-        let version = SourceVersion {
-            uid: meta.uid.as_deref()?.into(),
-            resource_version: meta.resource_version.as_deref()?.parse().ok()?,
-        };
+    ) -> SourceSlice {
         let mut conditions = self.conditions;
         let of_all = conditions.first().copied().unwrap_or_default();
         if conditions.iter().all(|one| *one == of_all) {
@@ -302,19 +286,19 @@ impl SourceDraft {
         }
         let rare = Rare {
             more: self.more.into(),
-            hostnames: fitted(self.hostnames).into(),
-            conditions: fitted(conditions).into(),
+            hostnames: fitted(self.hostnames),
+            conditions: fitted(conditions),
         };
         let endpoints = Endpoints {
             addresses: match self.addresses {
-                Addresses::V4(all) => Addresses::V4(fitted(all).into()),
-                Addresses::V6(all) => Addresses::V6(fitted(all).into()),
+                Addresses::V4(all) => Addresses::V4(fitted(all)),
+                Addresses::V6(all) => Addresses::V6(fitted(all)),
             },
             places: places.of_slice(&self.places),
             conditions: of_all,
             rare: (rare != Rare::default()).then(|| rare.into()),
         };
-        Some(SourceSlice {
+        SourceSlice {
             version,
             address_type: self.address_type,
             manager,
@@ -322,7 +306,7 @@ impl SourceDraft {
             odd: self.odd,
             copied_hub: None,
             endpoints,
-        })
+        }
     }
 }
 
@@ -375,6 +359,13 @@ impl Conditions {
     }
 }
 
+/// Returns the elements in memory of exactly their size. Shrinking does not suffice: allocators
+/// leave a block that is still half full as it is.
+fn fitted<T>(mut all: Vec<T>) -> Box<[T]> {
+    all.drain(..).collect()
+}
+
+/// Returns the compact form of a port; `None` if its protocol is unknown.
 fn port(port: &discovery::EndpointPort) -> Option<SlicePort> {
     let protocol = match port.protocol.as_deref() {
         None => Protocol::Tcp,
@@ -400,7 +391,6 @@ mod tests {
             "metadata": {"name": "foo-x", "namespace": "shop", "uid": "u", "resourceVersion": "7"},
             "addressType": address_type,
             "endpoints": endpoints,
-            "ports": [{"name": "http", "port": 8080}],
         }));
         let slice: EndpointSlice = slice.expect("a slice decodes");
         let mut places = Places::default();
@@ -408,13 +398,12 @@ mod tests {
         for endpoint in &slice.endpoints {
             draft.add(&WireEndpoint::of(endpoint));
         }
-        let ports = slice.ports.as_deref().unwrap_or_default();
-        let draft = draft.finish(&slice.metadata, ports, SliceManager::Pods, &mut places);
-        draft.expect("a source")
+        let version = SourceVersion::parse("u/7").expect("a version");
+        draft.finish(version, SliceManager::Pods, &[], &mut places)
     }
 
     #[test]
-    fn what_is_carried_of_an_endpoint_comes_back_as_it_was() {
+    fn endpoint_is_returned_as_it_was_read() {
         let slice = read(
             "IPv4",
             json!([
@@ -456,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_whose_addresses_are_not_of_the_slices_type_are_passed_over() {
+    fn endpoint_with_an_address_of_another_type_is_skipped() {
         let odd = json!([
             {"addresses": ["fd00::1"]}, {"addresses": []}, {"addresses": ["10.0.0.1"], "hostname": "a"},
             {"addresses": ["10.0.0.2", "foo.example"]},

@@ -1,4 +1,4 @@
-//! Encoder of slices. It omits the fields of an object's metadata that only API servers set.
+//! Encoder of slices: the fields of `k8s.io/api/discovery/v1/generated.proto`, by their numbers.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,14 @@ use k8s_openapi::api::discovery::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use crate::model::protobuf::Message;
+use crate::protobuf::Message;
 
-/// Returns the message of a slice.
-pub fn slice_message(slice: &EndpointSlice) -> Vec<u8> {
+/// Number of the field of a slice's endpoints.
+pub(super) const ENDPOINTS: u32 = 2;
+
+/// Returns the message `k8s.io.api.discovery.v1.EndpointSlice` of a slice. It lacks the fields of
+/// the metadata that only API servers set.
+pub fn encode(slice: &EndpointSlice) -> Vec<u8> {
     let EndpointSlice {
         metadata,
         endpoints,
@@ -21,7 +25,7 @@ pub fn slice_message(slice: &EndpointSlice) -> Vec<u8> {
     let mut out = Vec::with_capacity(512 + 64 * endpoints.len());
     out.message(1, |out| push_metadata(out, metadata));
     for endpoint in endpoints {
-        out.message(2, |out| push_endpoint(out, endpoint));
+        out.message(ENDPOINTS, |out| push_endpoint(out, endpoint));
     }
     for port in ports.iter().flatten() {
         out.message(3, |out| push_port(out, port));
@@ -31,7 +35,7 @@ pub fn slice_message(slice: &EndpointSlice) -> Vec<u8> {
 }
 
 /// Adds a text, if there is one.
-pub(in crate::model::slice) fn push_text(out: &mut Vec<u8>, field: u32, text: Option<&str>) {
+pub(super) fn push_text(out: &mut Vec<u8>, field: u32, text: Option<&str>) {
     if let Some(text) = text {
         out.bytes(field, text.as_bytes());
     }
@@ -143,7 +147,7 @@ fn push_endpoint(out: &mut Vec<u8>, endpoint: &Endpoint) {
 }
 
 /// Adds the conditions of an endpoint: ready, serving and terminating.
-pub(in crate::model::slice) fn push_conditions(out: &mut Vec<u8>, conditions: [Option<bool>; 3]) {
+pub(super) fn push_conditions(out: &mut Vec<u8>, conditions: [Option<bool>; 3]) {
     out.message(2, |out| {
         for (field, given) in (1..).zip(conditions) {
             push_flag(out, field, given);
@@ -175,7 +179,7 @@ fn push_reference(out: &mut Vec<u8>, target: &ObjectReference) {
 }
 
 /// Adds the names of the zones and of the nodes in the hints of an endpoint.
-pub(in crate::model::slice) fn push_hints<'a>(
+pub(super) fn push_hints<'a>(
     out: &mut Vec<u8>,
     zones: impl Iterator<Item = &'a str>,
     nodes: impl Iterator<Item = &'a str>,

@@ -1,12 +1,11 @@
 //! Places of endpoints: a node and its zone.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::{Arc, Weak};
 
 use foldhash::fast::RandomState;
-
-use crate::model::map::HashMap;
 
 /// Maximum number of places in a table, and maximum bytes of their text. Later places are put into
 /// another table: nodes come and go.
@@ -44,9 +43,10 @@ pub(super) struct PlaceTexts {
     ends: Vec<[usize; 2]>,
 }
 
-/// Interner of places: slices of a cluster name the same nodes over and over.
+/// Interner of places: slices of a cluster name the same nodes over and over. Slices that are read
+/// with one interner share its table.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Places {
+pub struct Places {
     table: Arc<Table>,
     /// Bytes of text in the table.
     bytes: usize,
@@ -54,8 +54,9 @@ pub(super) struct Places {
     is_private: bool,
     /// Tables that are full.
     full: Vec<Weak<Table>>,
-    /// Index in the table, by the hash of a place.
-    known: HashMap<u64, u32>,
+    /// Index in the table, by the hash of a place. The place itself is compared before the index is
+    /// used, so a collision costs a second entry in the table and nothing else.
+    known: HashMap<u64, u32, RandomState>,
     hasher: RandomState,
 }
 
@@ -148,7 +149,8 @@ impl Places {
     /// Returns the places of a slice.
     pub(super) fn of_slice(&mut self, read: &PlaceTexts) -> SlicePlaces {
         self.begin_slice();
-        // One step for all of them after the other: so the processor need not wait for the memory of each.
+        // Each step is done for all places before the next step: the processor need not wait for
+        // the memory of each place.
         let hash = |place: Place<&str>| self.hasher.hash_one(place.text);
         let hashes: Vec<u64> = read.each().map(hash).collect();
         let known = |hash: &u64| self.known.get(hash).copied();
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn places_stay_what_they_are_while_nodes_come_and_go() {
+    fn places_are_unchanged_while_nodes_come_and_go() {
         let mut places = Places::default();
         let first = slice(&mut places, [1, 2, 1].into_iter());
         assert_eq!(places.table.count(), 2);
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn few_full_tables_are_kept_by_slices_that_stay() {
+    fn slices_retain_only_a_few_full_tables() {
         let mut places = Places::default();
         let mut kept = Vec::new();
         for table in 0..2 * FULL_TABLES {
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_and_a_zone_that_are_not_known_are_none() {
+    fn empty_node_and_zone_are_none() {
         let mut read = PlaceTexts::default();
         for (node, zone) in [("", ""), ("", "a"), ("a", "")] {
             read.push(node, zone);

@@ -1,0 +1,25 @@
+//! Error of an object that cannot be read.
+
+use thiserror::Error;
+
+use crate::protobuf::Malformed;
+
+/// Reason why an object cannot be read.
+#[derive(Debug, Error)]
+pub enum Unreadable {
+    /// The JSON cannot be read.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The protobuf cannot be read.
+    #[error(transparent)]
+    Protobuf(#[from] Malformed),
+    /// The metadata can be read, and nothing else.
+    #[error("only its metadata can be read")]
+    Content,
+    /// The object has more bytes than the caller accepts.
+    #[error("it is too long")]
+    TooLong,
+    /// The object is protobuf, which the client did not request.
+    #[error("it is protobuf, which was not asked for")]
+    NotAskedFor,
+}
