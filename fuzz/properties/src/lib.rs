@@ -9,9 +9,11 @@
 //! | [`envelope`] | the body of a request to the webhook, as it comes |
 //! | [`admission`] | `{object, stored?, request?, policy?, hub?}`: a change of a MultiClusterService and what the webhook knows |
 //! | [`planning`] | `{object, service?, clusters?, members?}`: a MultiClusterService and what the controller knows |
+//! | [`decoding`] | an answer of an API server, or `{slice, edits, part}`: an EndpointSlice and damage to its bytes |
 //! | [`watching`] | `{kind, items, events}`: what an API server lists and then tells of one kind |
 
 pub mod admission;
+pub mod decoding;
 pub mod envelope;
 pub mod mutation;
 pub mod planning;

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use causeway_properties::{admission, envelope, mutation, planning, watching};
+use causeway_properties::{admission, decoding, envelope, mutation, planning, watching};
 
 /// How many documents are made of each seed, each of the one before.
 const MADE: u64 = 250;
@@ -107,4 +107,9 @@ fn what_schema_and_webhook_accept_the_controller_can_plan() {
 #[test]
 fn one_odd_object_never_ends_a_watch() {
     hold("watching", watching::holds);
+}
+
+#[test]
+fn no_answer_makes_the_decoder_panic() {
+    hold("decoding", decoding::holds);
 }
