@@ -42,6 +42,11 @@ pub struct WriteConflicts {
 
 type Place = (TargetCluster, ObjectId);
 
+/// Last write of an object.
+///
+/// Objects and contents are compared by hashes of 64 bits. A collision makes different content count
+/// as written again. Five of them within [`WINDOW`] would pause a write, for [`LONGEST`] at most, and
+/// the write is tried again after the pause. No copy stays wrong for good.
 #[derive(Debug)]
 struct Written {
     content: u64,

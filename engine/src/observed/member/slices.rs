@@ -1,5 +1,6 @@
 //! EndpointSlices of a member, by service.
 
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -25,8 +26,12 @@ pub(super) struct Slices {
     /// Slices that are neither; stored because their names are taken.
     unmanaged: ByService<UnmanagedSlice>,
     /// Service of each slice, by the hash of the slice's namespace and name: a slice may change its
-    /// role.
+    /// role. An entry counts only if its service has a slice of that name, so a slice is never
+    /// mistaken for another one with the same hash.
     homes: HashMap<u64, Arc<ServiceKey>>,
+    /// Services and names of slices whose hash is that of another slice. It is empty, except by a
+    /// chance of 3 in 100 million among a million slices.
+    collided: Vec<(Arc<ServiceKey>, Arc<str>)>,
     hasher: RandomState,
 }
 
@@ -102,6 +107,7 @@ impl Slices {
                 let old_copies = std::mem::take(&mut self.copies);
                 let old_strays = std::mem::take(&mut self.unmanaged);
                 self.homes.clear();
+                self.collided.clear();
                 for slice in slices {
                     self.put(slice, &mut Changed::default());
                 }
@@ -201,7 +207,26 @@ impl Slices {
     }
 
     fn home(&self, namespace: &str, name: &str) -> Option<&Arc<ServiceKey>> {
-        self.homes.get(&self.id(namespace, name))
+        if let Some(at) = self.collision(namespace, name) {
+            return self.collided.get(at).map(|(key, _)| key);
+        }
+        let home = self.homes.get(&self.id(namespace, name));
+        home.filter(|key| *key.namespace == *namespace && self.has(key, name))
+    }
+
+    fn collision(&self, namespace: &str, name: &str) -> Option<usize> {
+        let mut collided = self.collided.iter();
+        collided.position(|(key, slice)| **slice == *name && *key.namespace == *namespace)
+    }
+
+    /// Whether the service has a slice of that name.
+    fn has(&self, key: &ServiceKey, name: &str) -> bool {
+        fn has<T>(slices: &ByService<T>, key: &ServiceKey, name: &str) -> bool {
+            slices.get(key).is_some_and(|all| all.get(name).is_some())
+        }
+        has(&self.copies, key, name)
+            || has(&self.sources, key, name)
+            || has(&self.unmanaged, key, name)
     }
 
     fn id(&self, namespace: &str, name: &str) -> u64 {
@@ -228,20 +253,32 @@ impl Slices {
 
     /// Notes the service of a slice. Returns the shared key if another slice of the service has
     /// one: each slice comes with a text of its own.
-    fn settle(&mut self, key: ServiceKey, slice: &str) -> Arc<ServiceKey> {
+    fn settle(&mut self, key: ServiceKey, slice: &Arc<str>) -> Arc<ServiceKey> {
         let of_copies = self.copies.get_key_value(&key).map(|(known, _)| known);
         let known = self.sources.get_key_value(&key).map(|(known, _)| known);
         let of_strays = self.unmanaged.get_key_value(&key).map(|(known, _)| known);
         let known = known.or(of_copies).or(of_strays).cloned();
         let key = known.unwrap_or_else(|| Arc::new(key));
         let id = self.id(&key.namespace, slice);
-        self.homes.insert(id, key.clone());
+        match self.homes.entry(id) {
+            Entry::Vacant(home) => {
+                home.insert(key.clone());
+            }
+            Entry::Occupied(_) => self.collided.push((key.clone(), slice.clone())),
+        }
         key
     }
 
+    fn take_home(&mut self, namespace: &str, name: &str) -> Option<Arc<ServiceKey>> {
+        if let Some(at) = self.collision(namespace, name) {
+            return Some(self.collided.swap_remove(at).0);
+        }
+        self.home(namespace, name)?;
+        self.homes.remove(&self.id(namespace, name))
+    }
+
     fn remove(&mut self, namespace: &Arc<str>, name: &Arc<str>, changed: &mut Changed) {
-        let id = self.id(namespace, name);
-        let Some(key) = self.homes.remove(&id) else {
+        let Some(key) = self.take_home(namespace, name) else {
             return;
         };
         let source = remove_from(&mut self.sources, &key, name);
@@ -294,4 +331,41 @@ fn remove_from<T>(map: &mut ByService<T>, key: &ServiceKey, name: &Arc<str>) -> 
         map.remove(key);
     }
     removed
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn source(name: &str, service: &str) -> ObservedSlice {
+        let slice = serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "shop", "uid": name, "resourceVersion": "7",
+                "labels": {"kubernetes.io/service-name": service}},
+            "addressType": "IPv4",
+            "endpoints": [],
+        }));
+        ObservedSlice::read(&slice.expect("a slice"))
+    }
+
+    #[test]
+    fn slice_with_the_hash_of_another_is_found_and_removed() {
+        let mut slices = Slices::default();
+        let changed = &mut Changed::default();
+        slices.apply(Signal::Applied(source("a", "foo")), changed);
+        let home = slices.homes.values().next().expect("a home").clone();
+        let hash_of_b = slices.id("shop", "b");
+        slices.homes.insert(hash_of_b, home);
+        let of_b = |slices: &Slices| slices.home("shop", "b").map(|key| key.name.to_string());
+        assert_eq!(of_b(&slices), None);
+        for service in ["bar", "foo"] {
+            slices.apply(Signal::Applied(source("b", service)), changed);
+            assert_eq!(of_b(&slices).as_deref(), Some(service));
+        }
+        slices.apply(Signal::Deleted(source("b", "foo")), changed);
+        assert_eq!(of_b(&slices), None);
+        let names = slices.sources.values().flat_map(ByName::iter);
+        assert_eq!(names.map(|(name, _)| &**name).collect::<Vec<_>>(), ["a"]);
+    }
 }
