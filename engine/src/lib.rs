@@ -6,6 +6,7 @@
 
 mod by_item;
 pub mod diff;
+mod digest;
 pub mod evidence;
 pub mod explain;
 

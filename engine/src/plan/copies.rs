@@ -32,6 +32,7 @@ pub use self::template::EndpointRole;
 use self::template::{CopyInputs, CopyTemplate};
 use super::provider_use::{ProviderUses, Unused};
 use super::tiers::Tiers;
+use crate::digest::Digest;
 use crate::evidence::Proof;
 use crate::model::MemberState;
 use crate::model::slice::{
@@ -397,7 +398,7 @@ impl Planner<'_> {
         member: &Member,
         outcomes: &mut Outcomes,
     ) {
-        let (template, fingerprint) = slice.template;
+        let (template, digest) = slice.template;
         if template.fit().is_behind(source) {
             return self.skip(slice, source, Skipped::Behind, outcomes);
         }
@@ -409,10 +410,10 @@ impl Planner<'_> {
             return self.skip(slice, source, Skipped::NoPort(missing), outcomes);
         }
         let provider = slice.provider.name;
-        let outcome = outcomes.of(*fingerprint, template, source);
+        let outcome = outcomes.of(*digest, template, source);
         let example = || template.first_refusal(source);
-        self.desired
-            .note_refused(provider, outcome.refused, 0, example);
+        let refused = outcome.refused as usize;
+        self.desired.note_refused(provider, refused, 0, example);
         let copy = WantedCopy {
             content: CopyTemplate::content(&outcome, self.origin.import),
             name: slice.name.clone(),
@@ -471,7 +472,7 @@ struct Slice<'a> {
     name: &'a Arc<str>,
     /// Proof of the slices that the provider has and lacks.
     proof: Proof,
-    template: &'a (Arc<CopyTemplate>, u64),
+    template: &'a (Arc<CopyTemplate>, Digest),
 }
 
 /// Decides about the copies of these providers' slices in a consumer. Nothing of the clusters that

@@ -1,33 +1,37 @@
 //! Cache of the results of copying slices, for the next plan of the same service.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::name::copy_name;
 use super::template::{CopyInputs, CopyTemplate, Outcome};
+use crate::digest::{Digest, Digester};
 use crate::model::map::HashMap;
-use crate::model::slice::{AddressType, Exposure, SourceSlice, SourceVersion};
+use crate::model::slice::{AddressType, Exposure, SourceSlice};
 
 /// Results of the last plan of each service, and nothing else: the cache shrinks with the plans.
 #[derive(Debug, Default)]
 pub struct CopyCache {
-    last: HashMap<ServiceKey, Box<[(u64, Outcome)]>>,
-    keys: RandomState,
+    last: HashMap<ServiceKey, Box<[(Digest, Outcome)]>>,
+    digester: Digester,
 }
 
 /// Results that one plan of a service makes.
+///
+/// A result is known by the digest of its template and of the source's version. A collision would
+/// leave a copy as it is although it should change, until its source changes; see [`Digest`] for
+/// the probability.
 #[derive(Debug)]
 pub(in crate::plan) struct Outcomes {
     /// Results of the last plan with their keys, sorted by key.
-    last: Box<[(u64, Outcome)]>,
-    now: HashMap<u64, Outcome>,
-    /// Recipes by provider, each with its fingerprint.
-    recipes: HashMap<ClusterName, Vec<(Arc<CopyTemplate>, u64)>>,
-    /// Names of copies, by a hash of their source. They are the same for every consumer.
-    names: HashMap<u64, Arc<str>>,
-    keys: RandomState,
+    last: Box<[(Digest, Outcome)]>,
+    now: HashMap<Digest, Outcome>,
+    /// Templates by provider, each with the digest of its inputs.
+    templates: HashMap<ClusterName, Vec<(Arc<CopyTemplate>, Digest)>>,
+    /// Names of copies, by their source. They are the same for every consumer.
+    names: HashMap<(Exposure, ClusterName, Arc<str>, AddressType), Arc<str>>,
+    digester: Digester,
 }
 
 impl CopyCache {
@@ -42,9 +46,9 @@ impl CopyCache {
         Outcomes {
             last: self.last.remove(key).unwrap_or_default(),
             now: HashMap::default(),
-            recipes: HashMap::default(),
+            templates: HashMap::default(),
             names: HashMap::default(),
-            keys: self.keys.clone(),
+            digester: self.digester.clone(),
         }
     }
 
@@ -60,17 +64,18 @@ impl CopyCache {
 }
 
 impl Outcomes {
-    /// Returns the template for these inputs and its fingerprint. Equal consumers share one template.
-    pub(super) fn template(&mut self, inputs: &CopyInputs<'_>) -> (Arc<CopyTemplate>, u64) {
+    /// Returns the template for these inputs and its digest. Equal consumers share one template.
+    pub(super) fn template(&mut self, inputs: &CopyInputs<'_>) -> (Arc<CopyTemplate>, Digest) {
         let name = inputs.provider.name;
-        if let Some(known) = self.recipes.get(name)
+        if let Some(known) = self.templates.get(name)
             && let Some(known) = known.iter().find(|(template, _)| template.is_for(inputs))
         {
             return known.clone();
         }
         let template = Arc::new(CopyTemplate::new(inputs));
-        let made = (template.clone(), template.fingerprint());
-        let of_provider = self.recipes.entry(name.clone()).or_default();
+        let digest = self.digester.digest(&*template);
+        let made = (template, digest);
+        let of_provider = self.templates.entry(name.clone()).or_default();
         of_provider.push(made.clone());
         made
     }
@@ -83,8 +88,8 @@ impl Outcomes {
         slice: &Arc<str>,
         address_type: AddressType,
     ) -> Arc<str> {
-        let of = (exposure, provider, slice, address_type);
-        let name = self.names.entry(self.keys.hash_one(of));
+        let of = (exposure, provider.clone(), slice.clone(), address_type);
+        let name = self.names.entry(of);
         name.or_insert_with(|| copy_name(exposure, provider, slice, address_type))
             .clone()
     }
@@ -93,12 +98,11 @@ impl Outcomes {
     /// slice, as long as the template stays.
     pub(super) fn of(
         &mut self,
-        fingerprint: u64,
+        digest: Digest,
         template: &CopyTemplate,
         source: &SourceSlice,
     ) -> Outcome {
-        let made: (u64, &SourceVersion) = (fingerprint, &source.version);
-        let made = self.keys.hash_one(made);
+        let made = self.digester.digest(&(digest, &source.version));
         *self.now.entry(made).or_insert_with(|| {
             let at = self.last.binary_search_by_key(&made, |(made, _)| *made);
             at.map_or_else(|_| template.outcome(source), |at| self.last[at].1)

@@ -1,6 +1,5 @@
 //! Recipes: the inputs that decide the content of copies, and the copies made from them.
 
-use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
 use causeway::api::labels;
@@ -38,11 +37,11 @@ pub(super) struct Outcome {
     /// Hash of the copy's content, without its owner.
     content: ContentHash,
     /// Number of endpoints that the copy lacks.
-    pub(super) refused: usize,
+    pub(super) refused: u32,
 }
 
 /// Inputs that decide the content of the copies of one provider's slices in one consumer, except
-/// the import that owns the copies there.
+/// the import that owns the copies there. Equal templates produce equal copies.
 #[derive(Debug, Hash)]
 pub(super) struct CopyTemplate {
     hub: Box<str>,
@@ -169,13 +168,6 @@ impl CopyTemplate {
         &self.owner
     }
 
-    /// Returns a hash of all inputs: equal fingerprints produce equal copies.
-    pub(super) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish()
-    }
-
     /// Returns the ports of both Services.
     pub(super) fn fit(&self) -> PortFit<'_> {
         PortFit {
@@ -199,7 +191,9 @@ impl CopyTemplate {
         let ports: Vec<_> = self.fit().ports(source).collect();
         Outcome {
             content: content.hash(&ports),
-            refused: source.len() - copied + source.odd as usize,
+            refused: u32::try_from(source.len() - copied)
+                .unwrap_or(u32::MAX)
+                .saturating_add(source.odd),
         }
     }
 
