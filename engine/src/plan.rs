@@ -15,6 +15,7 @@ mod no_endpoints;
 mod not_followed;
 pub mod placement;
 pub mod provider_use;
+pub mod providers;
 pub mod publish;
 pub mod service;
 mod settings;
@@ -28,11 +29,12 @@ use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKe
 
 use self::capabilities::Capabilities;
 pub use self::copies::CopyCache;
-use self::copies::{DesiredCopies, Observation, Outcomes, Provider, Request, Withdraw};
+use self::copies::{DesiredCopies, Observation, Outcomes, Request, Withdraw};
 pub use self::desired::{Desired, DesiredMember, KarmadaManaged, Members};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
 use self::provider_use::{ProviderUses, UnreachablePolicy};
+use self::providers::{Frontend, Provider};
 use self::service::DesiredService;
 pub use self::settings::Settings;
 pub use self::status::TTL_EXPIRED;
@@ -328,7 +330,7 @@ impl Native<'_> {
             false => service,
         };
         let (ports, problem) = service.ports_offered(observed, key, &exposed.ports);
-        let frontend = tiers::Frontend::new(&ports, observed);
+        let frontend = Frontend::new(&ports, observed);
         let tiers = roles
             .consumer
             .then(|| request.of_consumer(name, member, &frontend));

@@ -14,9 +14,11 @@ use crate::messages::explain::quoted;
 use crate::messages::explain::slice::Slice;
 use crate::model::slice::{Exposure, SourceEndpoint, SourceSlice};
 use crate::plan::copies::{
-    CopyDecision, CopyState, DesiredCopies, EndpointRole, Hold, MissingPort, Observation, Request,
-    Skipped, WantedCopy, Withdraw, copy_name,
+    CopyDecision, CopyState, DesiredCopies, Hold, Observation, Request, Skipped, WantedCopy,
+    Withdraw, copy_name,
 };
+use crate::plan::providers::{MissingPort, Unfit};
+use crate::plan::tiers::EndpointRole;
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
@@ -384,5 +386,8 @@ impl<'a> Place<'a> {
 
 /// Whether the plan copies slices that Kubernetes manages instead of that one.
 fn is_redundant(copies: &DesiredCopies, provider: &ClusterName, slice: &str) -> bool {
-    matches!(copies.skipped(provider, slice), Some(Skipped::Redundant(_)))
+    matches!(
+        copies.skipped(provider, slice),
+        Some(Skipped::Unfit(Unfit::Redundant(_)))
+    )
 }

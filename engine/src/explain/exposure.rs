@@ -12,6 +12,7 @@ use crate::model::slice::Exposure;
 use crate::plan::Members;
 use crate::plan::copies::{CopyDecision, DesiredCopies, Skipped};
 use crate::plan::ignored::ignored;
+use crate::plan::providers::Unfit;
 use crate::problem::ServiceProblem;
 
 /// Name under which a service reaches other clusters.
@@ -117,10 +118,10 @@ impl<'a> ExposedService<'a> {
                 name,
             };
             match copies().find_map(|copies| copies.skipped(provider, name)) {
-                Some(why @ (Skipped::AddressType | Skipped::Unreadable)) => {
+                Some(why @ Skipped::Unfit(Unfit::AddressType | Unfit::Unreadable)) => {
                     Some(slice.skipped(why))
                 }
-                Some(Skipped::Redundant(Some(disagreement))) => {
+                Some(Skipped::Unfit(Unfit::Redundant(Some(disagreement)))) => {
                     Some(slice.writers_disagree(disagreement))
                 }
                 _ => (source.odd > 0).then(|| slice.without_address(source)),

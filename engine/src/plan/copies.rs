@@ -1,11 +1,9 @@
 //! Copies of a provider's EndpointSlices that a consumer should hold.
 
 mod cache;
-mod candidates;
 mod decision;
 mod inputs;
 mod name;
-mod port_fit;
 mod skipped;
 mod template;
 pub(crate) mod yield_to_karmada;
@@ -19,19 +17,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 pub use self::cache::CopyCache;
 pub(super) use self::cache::Outcomes;
-pub(super) use self::candidates::candidates;
 pub use self::decision::{CopyDecision, Hold, Observation, Request, Withdraw};
 use self::decision::{OfOthers, OfProvider, Ruling};
-pub use self::inputs::{Consumer, Origin, Provider};
+pub use self::inputs::{Consumer, Origin};
 pub use self::name::copy_name;
-pub use self::port_fit::MissingPort;
-pub(super) use self::port_fit::PortFit;
-pub(super) use self::skipped::MOST_SLICES;
-pub use self::skipped::{Disagreement, MissingPorts, Skipped};
-pub use self::template::EndpointRole;
+pub use self::skipped::{MissingPorts, Skipped};
 use self::template::{CopyInputs, CopyTemplate};
 use super::provider_use::{ProviderUses, Unused};
-use super::tiers::Tiers;
+use super::providers::{Disagreement, MOST_SLICES, Provider, Unfit, candidates};
+use super::tiers::{EndpointRole, Tiers};
 use crate::digest::Digest;
 use crate::evidence::Proof;
 use crate::model::MemberState;
@@ -267,7 +261,7 @@ impl DesiredCopies {
             slices.map(move |(name, why)| ((provider, name), why))
         });
         slices.filter_map(|(slice, why)| match why {
-            Skipped::Redundant(disagreement) => Some((slice, disagreement.as_ref()?)),
+            Skipped::Unfit(Unfit::Redundant(disagreement)) => Some((slice, disagreement.as_ref()?)),
             _ => None,
         })
     }
@@ -384,7 +378,7 @@ impl Planner<'_> {
             };
             match candidate {
                 Ok(source) => self.add_slice(&slice, source, member, outcomes),
-                Err((why, source)) => self.skip(&slice, source, why, outcomes),
+                Err((why, source)) => self.skip(&slice, source, Skipped::Unfit(why), outcomes),
             }
         }
         OfProvider::Known(proof)
@@ -439,13 +433,14 @@ impl Planner<'_> {
         let (template, _) = slice.template;
         let observed = |what| Ruling::Withdraw(Withdraw::Observed(what, slice.proof));
         let (ruling, endpoints, slices) = match &why {
-            Skipped::AddressType => (observed(Observation::AddressType), 0, 1),
-            Skipped::Redundant(_) => (observed(Observation::Redundant), source.odd as usize, 0),
+            Skipped::Unfit(Unfit::AddressType) => (observed(Observation::AddressType), 0, 1),
+            Skipped::Unfit(Unfit::Redundant(_)) => {
+                (observed(Observation::Redundant), source.odd as usize, 0)
+            }
             Skipped::NoPort(_) => (observed(Observation::NoPort), 0, 0),
             Skipped::Behind => (Ruling::Hold(Hold::SliceUnusable), 0, 0),
-            Skipped::Unreadable | Skipped::TooManyEndpoints | Skipped::TooManySlices => {
-                (Ruling::Hold(Hold::SliceUnusable), 0, 1)
-            }
+            Skipped::Unfit(Unfit::Unreadable | Unfit::TooManyEndpoints)
+            | Skipped::TooManySlices => (Ruling::Hold(Hold::SliceUnusable), 0, 1),
         };
         // The family that earlier copies of the slice had is unknown where it has none now.
         let families = match source.address_type {

@@ -9,8 +9,9 @@ use std::time::Duration;
 use causeway::domain::ServiceKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::copies::{Disagreement, SliceOfProvider};
+use super::copies::SliceOfProvider;
 use super::desired::Desired;
+use super::providers::Disagreement;
 use crate::model::TimePoint;
 use crate::observed::Index;
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::copies::Provider;
 use super::copies::yield_to_karmada::{lags, ready};
 use super::desired::{Desired, DesiredMember, KarmadaManaged, Members};
 use super::placement::Placement;
+use super::providers::Provider;
 use super::service::DesiredService;
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, TimePoint};

@@ -6,7 +6,7 @@
 //! enough ready endpoints; while it has too few, the next is active too. Unknown clusters never
 //! cause a promotion or a demotion.
 
-mod readiness;
+mod role;
 mod words;
 
 use std::collections::BTreeSet;
@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use causeway::domain::{ClusterName, Percentage, Preference, Ranges, ServiceKey, Tier};
 
-pub use self::readiness::{Frontend, Readiness};
+pub use self::role::EndpointRole;
 use super::capabilities::Capabilities;
-use super::copies::{EndpointRole, Provider};
+use super::providers::{Frontend, Provider, Readiness};
 use crate::model::TimePoint;
 use crate::model::slice::Exposure;
 use crate::observed::Index;

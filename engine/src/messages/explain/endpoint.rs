@@ -7,7 +7,7 @@ use causeway::domain::{AddressRefusal, ClusterName, ServiceKey, ServicePort, des
 
 use super::{adopt, edit_service, extend_preference, wait};
 use crate::messages::Diagnosis;
-use crate::plan::copies::MissingPort;
+use crate::plan::providers::MissingPort;
 use crate::plan::tiers::{TierState, Tiers};
 use crate::reasons::Reason;
 

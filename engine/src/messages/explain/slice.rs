@@ -7,8 +7,9 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::messages::Diagnosis;
 use crate::model::slice::SourceSlice;
-use crate::plan::copies::{Disagreement, Skipped};
+use crate::plan::copies::Skipped;
 use crate::plan::disagreement;
+use crate::plan::providers::{Disagreement, Unfit};
 use crate::reasons::Reason;
 
 /// EndpointSlice of a provider, by its name.
@@ -26,12 +27,12 @@ impl Slice<'_> {
     /// Reports that nothing of the slice is copied.
     pub(crate) fn skipped(&self, why: &Skipped) -> Diagnosis {
         let reason = match why {
-            Skipped::AddressType => Reason::AddressTypeNotSupported,
-            Skipped::Unreadable => Reason::SliceInvalid,
-            Skipped::TooManyEndpoints => Reason::TooManyEndpoints,
+            Skipped::Unfit(Unfit::AddressType) => Reason::AddressTypeNotSupported,
+            Skipped::Unfit(Unfit::Unreadable) => Reason::SliceInvalid,
+            Skipped::Unfit(Unfit::TooManyEndpoints) => Reason::TooManyEndpoints,
             Skipped::TooManySlices => Reason::TooManySlices,
             Skipped::Behind | Skipped::NoPort(_) => Reason::PortNotInSlice,
-            Skipped::Redundant(_) => Reason::Progressing,
+            Skipped::Unfit(Unfit::Redundant(_)) => Reason::Progressing,
         };
         let Self { provider, name, .. } = self;
         let message = format!("EndpointSlice {name} of {provider} is not copied: {why}");

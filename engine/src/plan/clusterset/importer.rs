@@ -18,6 +18,7 @@ use crate::plan::capabilities::Capabilities;
 use crate::plan::copies::{
     self, Consumer, DesiredCopies, Hold, Observation, Origin, Outcomes, Withdraw,
 };
+use crate::plan::providers::Frontend;
 use crate::plan::service::DesiredService;
 use crate::plan::tiers::{self, Tiers};
 
@@ -122,7 +123,7 @@ impl Importer<'_> {
         let preference = service
             .as_ref()
             .and_then(|service| service.traffic_distribution(observed));
-        let tiers = self.tiers(shape, &tiers::Frontend::new(&ports, observed));
+        let tiers = self.tiers(shape, &Frontend::new(&ports, observed));
         let consumer = Consumer {
             tiers: tiers.as_ref(),
             name: self.name,
@@ -154,7 +155,7 @@ impl Importer<'_> {
 
     /// Sorts the providers into failover tiers of the member. Where Karmada imports the service, no
     /// preference applies: clients use Karmada's slices.
-    fn tiers(&self, shape: &ImportShape, frontend: &tiers::Frontend<'_>) -> Option<Tiers> {
+    fn tiers(&self, shape: &ImportShape, frontend: &Frontend<'_>) -> Option<Tiers> {
         let chooses = !shape.headless && self.source.importer != By::Karmada;
         if chooses && self.source.lacks_record(self.member) {
             let held = Tiers::of_copies(self.index, self.key, self.name, self.member);

@@ -20,8 +20,8 @@ use crate::observed::Index;
 use crate::observed::clusterset::ImportView;
 use crate::observed::hub::manager::Importer as By;
 use crate::observed::member::{Member, NamespaceState};
-use crate::plan::copies::Provider;
 use crate::plan::provider_use::{ProviderUses, UnreachablePolicy};
+use crate::plan::providers::Provider;
 use crate::plan::settings::Settings;
 
 /// Imported service.

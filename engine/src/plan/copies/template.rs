@@ -9,27 +9,14 @@ use causeway::domain::{
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::inputs::{Consumer, Origin, Provider};
-use super::port_fit::PortFit;
+use super::inputs::{Consumer, Origin};
 use crate::model::slice::{
     CONTENT_ANNOTATIONS, CONTENT_LABELS, ContentHash, CopyEndpoint, SourceEndpoint, SourceSlice,
     content,
 };
 use crate::plan::capabilities::Field;
-
-/// Role of a provider's ready endpoints in a consumer. Endpoints that are not ready at their source
-/// are used in no role.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum EndpointRole {
-    /// They are ready.
-    #[default]
-    Ready,
-    /// They are standby endpoints: not ready, serving and terminating. A proxy uses such endpoints
-    /// while no other is ready (KEP-1669).
-    Standby,
-    /// They are not ready, because the consumer's data plane would not use standby endpoints.
-    NotReady,
-}
+use crate::plan::providers::{PortFit, Provider};
+use crate::plan::tiers::EndpointRole;
 
 /// Result of copying a slice.
 #[derive(Clone, Copy, Debug)]
@@ -323,18 +310,5 @@ impl CopyTemplate {
             self.stores.zone_hints.then_some(zone),
             self.stores.node_hints.then_some(node),
         ]
-    }
-}
-
-impl EndpointRole {
-    /// Returns ready, serving and terminating of a copy's endpoint, given those of its source.
-    fn conditions(self, source: [Option<bool>; 3]) -> [Option<bool>; 3] {
-        let [ready, _, terminating] = source;
-        match (self, ready) {
-            (Self::Ready, _) => source,
-            (Self::Standby, None | Some(true)) => [Some(false), Some(true), Some(true)],
-            // One that terminates and still serves would be used beside the standby endpoints.
-            (Self::Standby | Self::NotReady, _) => [Some(false), Some(false), terminating],
-        }
     }
 }

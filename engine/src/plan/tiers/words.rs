@@ -5,9 +5,9 @@ use std::fmt;
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 
+use super::EndpointRole;
 use super::{Readiness, TierState, Tiers};
 use crate::model::ObjectEvent;
-use crate::plan::copies::EndpointRole;
 use crate::reasons::Reason;
 
 impl Tiers {

@@ -4,10 +4,11 @@ use std::ops::AddAssign;
 
 use causeway::domain::{Ranges, ServiceKey, ServicePort};
 
+use super::candidates::{MOST_SLICES, candidates};
+use super::port_fit::PortFit;
 use crate::model::slice::{AddressType, SourceSlice};
 use crate::observed::member::Member;
 use crate::observed::service::{ServiceKind, ServiceView};
-use crate::plan::copies::{MOST_SLICES, PortFit, candidates};
 
 /// Endpoints that a Service leads to, of the address family that has more of them. Endpoints that
 /// are terminating and not ready do not count: others replace them.

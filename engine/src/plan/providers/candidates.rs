@@ -5,13 +5,52 @@ use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
 
-use super::skipped::{Disagreement, Skipped};
 use crate::model::map::HashMap;
-use crate::model::slice::{SliceManager, SlicePort, SourceEndpoint, SourceSlice};
+use crate::model::slice::{AddressType, SliceManager, SlicePort, SourceEndpoint, SourceSlice};
 use crate::observed::member::Member;
 
+/// Maximum number of slices of one service and provider that are copied. Slices of Kubernetes hold
+/// a hundred endpoints each.
+pub const MOST_SLICES: usize = 1000;
+/// Maximum number of endpoints of a slice (discovery.k8s.io/v1).
+pub(in crate::plan) const MOST_ENDPOINTS: usize = 1000;
+
+/// Reason why a slice is not copied, whatever a consumer exposes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// Its addresses are hostnames, or of an unknown newer type.
+    AddressType,
+    /// It cannot be read.
+    Unreadable,
+    /// It has more endpoints than a slice may have.
+    TooManyEndpoints,
+    /// Slices that Kubernetes keeps hold all of its endpoints, and may disagree on their readiness.
+    Redundant(Option<Disagreement>),
+}
+
+/// Slice that Kubernetes maintains and that differs from a redundant one on the readiness of an
+/// endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Disagreement {
+    /// Name of the slice that Kubernetes keeps. Its readiness is what consumers get.
+    pub kept: Arc<str>,
+}
+
+impl Unfit {
+    /// Returns the reason why the slice itself cannot be copied.
+    fn of(source: &SourceSlice) -> Option<Self> {
+        match source.address_type {
+            AddressType::Other => Some(Self::AddressType),
+            AddressType::Unread => Some(Self::Unreadable),
+            AddressType::Ipv4 | AddressType::Ipv6 => {
+                (source.len() > MOST_ENDPOINTS).then_some(Self::TooManyEndpoints)
+            }
+        }
+    }
+}
+
 /// Slice that is copied; or a slice that is not, with the reason.
-type Candidate<'a> = Result<&'a Arc<SourceSlice>, (Skipped, &'a Arc<SourceSlice>)>;
+type Candidate<'a> = Result<&'a Arc<SourceSlice>, (Unfit, &'a Arc<SourceSlice>)>;
 
 /// Lists the slices of a provider by name. A slice that cannot be copied is never redundant: no
 /// other slice holds content that nobody can read.
@@ -21,7 +60,7 @@ pub(in crate::plan) fn candidates<'a>(
 ) -> impl Iterator<Item = (&'a Arc<str>, Candidate<'a>)> {
     let kept = KeptByKubernetes::of(|| member.sources(key));
     member.sources(key).map(move |(name, source)| {
-        let why = Skipped::of(source).or_else(|| kept.passes_over(source));
+        let why = Unfit::of(source).or_else(|| kept.makes_redundant(source));
         (name, why.map_or(Ok(source), |why| Err((why, source))))
     })
 }
@@ -45,7 +84,7 @@ impl<'a> KeptByKubernetes<'a> {
             return kept;
         }
         let own = sources().filter(|(_, source)| source.manager != SliceManager::Other);
-        for (name, source) in own.filter(|(_, source)| Skipped::of(source).is_none()) {
+        for (name, source) in own.filter(|(_, source)| Unfit::of(source).is_none()) {
             let held = kept.0.entry(&source.ports).or_default();
             for endpoint in source.endpoints() {
                 let ready = endpoint.is_ready();
@@ -62,7 +101,7 @@ impl<'a> KeptByKubernetes<'a> {
 
     /// Returns the reason why a slice of another writer is not copied: slices of Kubernetes with
     /// the same ports have each of its endpoints. Kubernetes decides whether these are ready.
-    fn passes_over(&self, source: &SourceSlice) -> Option<Skipped> {
+    fn makes_redundant(&self, source: &SourceSlice) -> Option<Unfit> {
         if source.manager != SliceManager::Other {
             return None;
         }
@@ -76,7 +115,7 @@ impl<'a> KeptByKubernetes<'a> {
                     kept: Arc::clone(name),
                 })
             });
-            Skipped::Redundant(disagreement)
+            Unfit::Redundant(disagreement)
         })
     }
 }
