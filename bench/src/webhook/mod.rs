@@ -272,9 +272,12 @@ fn rows(scenario: &Scenario, webhook: &Rounds, floor: &Rounds) -> Vec<Row> {
         pairs.row(scenario.name(what), unit)
     };
     let percentile = |what: &str, part: f64| in_turns(what, "ms", &|round| round.percentile(part));
+    let requests = in_turns("requests", "1/s", &Round::per_second);
     vec![
-        in_turns("requests", "1/s", &Round::per_second)
-            .ratio_at_least(scenario.size.throughput_ratio),
+        match scenario.size.throughput_ratio {
+            Some(ratio) => requests.ratio_at_least(ratio),
+            None => requests,
+        },
         percentile("p50", 0.5),
         percentile("p99", 0.99).ratio_at_most(LATENCY_RATIO),
         percentile("p99.9", 0.999),
