@@ -57,17 +57,17 @@
 
 pub mod discovery;
 mod hub;
-pub mod initial_list;
-pub mod list;
+pub(crate) mod initial_list;
+pub(crate) mod list;
 mod member;
 mod proof;
 pub mod relist;
-pub mod rollback;
-pub mod tombstones;
+pub(crate) mod rollback;
+pub(crate) mod tombstones;
 
-pub use self::hub::HubEvidence;
-pub use self::member::MemberEvidence;
-pub use self::proof::Proof;
+pub(crate) use self::hub::HubEvidence;
+pub(crate) use self::member::MemberEvidence;
+pub(crate) use self::proof::Proof;
 
 /// Number of objects that may be missing from a list and count as deleted at once. A fifth of all
 /// (`SHARE`) may be missing too.

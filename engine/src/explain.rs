@@ -23,7 +23,7 @@ use causeway::domain::ServiceKey;
 
 pub use self::report::{
     ConsumerReport, ConsumerState, EndpointReport, EndpointState, Explanation, ExposureReport,
-    ProviderReport, TierReport, TiersReport,
+    ProviderReport, TierReport,
 };
 use crate::lists::{HubLists, Members};
 pub use crate::messages::Diagnosis;

@@ -60,7 +60,7 @@ impl Index {
     /// Returns the index of a process that has read these lists twice, so that objects that they
     /// lack are deleted. State that only the controller has is taken from the conditions that it
     /// reports.
-    pub fn of_lists(hub: &HubLists, members: &Members, now: TimePoint) -> Self {
+    pub(crate) fn of_lists(hub: &HubLists, members: &Members, now: TimePoint) -> Self {
         let mut index = Self::new(&hub.uid);
         for event in hub_events(hub) {
             index.apply_hub(event, now);

@@ -4,10 +4,10 @@ mod event;
 mod failure;
 mod hub_objects;
 mod item;
-pub mod map;
+pub(crate) mod map;
 mod member_state;
 pub(crate) mod memory;
-pub mod object;
+pub(crate) mod object;
 mod priority;
 pub mod propagation;
 pub mod served;
@@ -20,14 +20,14 @@ pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Signal};
 pub use self::failure::{Failure, FailureKind, absent_object};
 pub use self::hub_objects::{HubExport, HubImport};
 pub use self::item::Item;
-pub use self::member_state::{
-    Configuration, ConfigurationError, LeftOut, MemberState, Refusal, RequiredKind,
-};
+pub(crate) use self::member_state::RequiredKind;
+pub use self::member_state::{Configuration, ConfigurationError, LeftOut, MemberState, Refusal};
 pub use self::priority::Priority;
 pub use self::propagation::Propagation;
 pub use self::time_point::TimePoint;
 pub use self::work::{ServiceWork, Work};
+pub(crate) use self::write::status_patch;
 pub use self::write::{
     Ack, DeletedObject, Dispatch, ObjectEvent, ObjectId, ObservedVersion, Operation, SliceId,
-    TargetCluster, Write, WriteResult, status_patch,
+    TargetCluster, Write, WriteResult,
 };

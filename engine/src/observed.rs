@@ -6,22 +6,22 @@
 //! observed on a connection to the same cluster. Observed objects are retained while a member is
 //! unreachable.
 
-pub mod clusterset;
+pub(crate) mod clusterset;
 mod dirty_keys;
-pub mod finalizers;
+pub(crate) mod finalizers;
 mod holders;
-pub mod hub;
+pub(crate) mod hub;
 pub mod member;
 mod misplaced;
 mod others;
 mod queries;
 pub mod quota;
 mod recorded_sources;
-pub mod selector;
-pub mod service;
-pub mod since;
-pub mod tiers;
-pub mod unready;
+pub(crate) mod selector;
+pub(crate) mod service;
+pub(crate) mod since;
+pub(crate) mod tiers;
+pub(crate) mod unready;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -477,7 +477,7 @@ impl Index {
 
     /// Finds members that are the same cluster. The one that was joined first counts, and the
     /// others are refused.
-    pub fn find_duplicates(&mut self) {
+    pub(crate) fn find_duplicates(&mut self) {
         let mut by_age: Vec<_> = self.members.keys().cloned().collect();
         by_age.sort_by_key(|name| {
             (
@@ -519,7 +519,7 @@ impl Index {
 
     /// Whether the endpoints of a member are withdrawn because it has been unreachable for too
     /// long. Its exports still count, so no import loses its addresses.
-    pub fn has_ttl_expired(&self, name: &ClusterName) -> bool {
+    pub(crate) fn has_ttl_expired(&self, name: &ClusterName) -> bool {
         self.members
             .get(name)
             .is_some_and(|member| member.ttl_expired)
@@ -567,7 +567,7 @@ impl Index {
 
     /// Returns what statuses report of the cluster of that name, and the time at which it changes
     /// without an event.
-    pub fn reported_state(
+    pub(crate) fn reported_state(
         &self,
         name: &ClusterName,
         now: TimePoint,
@@ -590,12 +590,6 @@ impl Index {
         holders
             .filter(move |(_, member)| member.owns_native(key, &self.hub.uid))
             .map(|(name, _)| name)
-    }
-
-    /// Whether any member holds an object that causeway wrote for that service.
-    pub fn owns_any(&self, key: &ServiceKey) -> bool {
-        let mut holders = self.holders(key);
-        holders.any(|(_, member)| member.owns_any(key, &self.hub.uid))
     }
 }
 

@@ -1,26 +1,26 @@
 //! Desired state of every cluster for one service: a pure function of the observed state.
 
-pub mod capabilities;
-pub mod cluster;
-pub mod clusterset;
-pub mod condition_state;
-pub mod copies;
+pub(crate) mod capabilities;
+pub(crate) mod cluster;
+pub(crate) mod clusterset;
+pub(crate) mod condition_state;
+pub(crate) mod copies;
 mod desired;
-pub mod disagreement;
-pub mod exposure;
-pub mod hostnames;
-pub mod ignored;
-pub mod karmada_managed;
+pub(crate) mod disagreement;
+pub(crate) mod exposure;
+pub(crate) mod hostnames;
+pub(crate) mod ignored;
+pub(crate) mod karmada_managed;
 mod no_endpoints;
 mod not_followed;
-pub mod placement;
-pub mod provider_use;
-pub mod providers;
-pub mod publish;
-pub mod service;
+pub(crate) mod placement;
+pub(crate) mod provider_use;
+pub(crate) mod providers;
+pub(crate) mod publish;
+pub(crate) mod service;
 mod settings;
-pub mod status;
-pub mod tiers;
+pub(crate) mod status;
+pub(crate) mod tiers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,14 +30,17 @@ use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKe
 use self::capabilities::Capabilities;
 pub use self::copies::CopyCache;
 use self::copies::{DesiredCopies, Observation, Outcomes, Request, Withdraw};
-pub use self::desired::{Desired, DesiredMember, KarmadaManaged, Members};
+pub use self::desired::Desired;
+pub(crate) use self::desired::{DesiredMember, Members};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
+
+pub use self::provider_use::STANDBY_AFTER;
 use self::provider_use::{ProviderUses, UnreachablePolicy};
 use self::providers::{Frontend, Provider};
 use self::service::DesiredService;
 pub use self::settings::Settings;
-pub use self::status::TTL_EXPIRED;
+pub(crate) use self::status::TTL_EXPIRED;
 use crate::evidence::Proof;
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, TimePoint};

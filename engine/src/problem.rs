@@ -69,9 +69,9 @@ pub struct KarmadaEndpoints {
     /// Gaps that have lasted long enough to be reported.
     pub gaps: Vec<Gap>,
     /// Whether other gaps may close in a moment.
-    pub wavers: bool,
+    pub(crate) wavers: bool,
     /// Whether any provider has a ready endpoint.
-    pub any_ready: bool,
+    pub(crate) any_ready: bool,
     /// Providers and consumers that are not synced.
     pub unknown: BTreeSet<ClusterName>,
 }

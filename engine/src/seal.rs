@@ -17,7 +17,7 @@ impl Seal {
     }
 
     /// Returns the seal of a text, in base64.
-    pub fn put_on(&self, text: &str) -> String {
+    pub(crate) fn put_on(&self, text: &str) -> String {
         BASE64_STANDARD.encode(hmac::sign(&self.0, text.as_bytes()))
     }
 

@@ -124,7 +124,7 @@ impl WriteConflicts {
     }
 
     /// Returns the end of the pause of a write; `None` if it may be sent.
-    pub fn held_until(
+    pub(crate) fn held_until(
         &self,
         cluster: &TargetCluster,
         write: &Write,
@@ -139,7 +139,7 @@ impl WriteConflicts {
 
     /// Records that a write is held. The write of a copy is desired because the other writer has
     /// changed the copy since.
-    pub fn note_held(&mut self, cluster: &TargetCluster, object: &ObjectId) {
+    pub(crate) fn note_held(&mut self, cluster: &TargetCluster, object: &ObjectId) {
         let hold = self.holds.get_mut(&(cluster.clone(), object.clone()));
         if let (Some(hold), ObjectId::Slice(_)) = (hold, object)
             && hold.writer.lookup == Lookup::Early
@@ -149,7 +149,7 @@ impl WriteConflicts {
     }
 
     /// Takes the copies of an item whose other writer must be looked up, each once per conflict.
-    pub fn take_lookups(&mut self, item: &Item) -> Vec<(TargetCluster, SliceId)> {
+    pub(crate) fn take_lookups(&mut self, item: &Item) -> Vec<(TargetCluster, SliceId)> {
         let holds = self.holds.of(item);
         let due = holds.filter(|(_, hold)| hold.writer.lookup == Lookup::Due);
         let due: Vec<_> = due.map(|(place, _)| place.clone()).collect();
@@ -250,13 +250,13 @@ impl WriteConflicts {
 
     /// Returns the time at which the next conflict over an object of an item is checked again, if
     /// any.
-    pub fn next_end(&self, item: &Item, now: Instant) -> Option<Instant> {
+    pub(crate) fn next_end(&self, item: &Item, now: Instant) -> Option<Instant> {
         let ends = self.holds.of(item).map(|(_, hold)| hold.reported_until());
         ends.filter(|end| now < *end).min()
     }
 
     /// Returns the conflicts over objects of an item in a cluster.
-    pub fn ongoing(
+    pub(crate) fn ongoing(
         &self,
         cluster: &TargetCluster,
         item: &Item,

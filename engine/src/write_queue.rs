@@ -16,7 +16,7 @@ use crate::model::{
 };
 use crate::write_conflict::{OngoingConflict, WriteConflict, WriteConflicts};
 
-pub use self::retry::FailedWrite;
+pub(crate) use self::retry::FailedWrite;
 use self::retry::backoff;
 
 /// Result of enqueueing a write.
@@ -96,9 +96,9 @@ pub struct Finished {
     pub retry_at: Option<Instant>,
     /// Whether another write of the object was enqueued while this one was under way, and must be
     /// enqueued again.
-    pub enqueued: bool,
+    pub(crate) enqueued: bool,
     /// Whether it failed in a way that is unlikely to pass by itself in a moment.
-    pub is_persistent: bool,
+    pub(crate) is_persistent: bool,
     /// Number of failures in a row.
     pub attempts: u32,
     /// Conflict, if it was carried out again and again and another writer changes the object back
@@ -137,7 +137,7 @@ impl WriteQueue {
     }
 
     /// Removes the waiting writes of an item in the queue of a cluster. The next writes replace them.
-    pub fn retract(&mut self, target: &TargetCluster, item: &Item) {
+    pub(crate) fn retract(&mut self, target: &TargetCluster, item: &Item) {
         if let Some(state) = self.queues.get_mut(target) {
             state.withdraw(item, |_| true);
         }
@@ -310,7 +310,7 @@ impl WriteQueue {
     /// Drops the writes that an item no longer desires: they neither wait nor count as failed.
     /// Desired writes retain their places, so that an object that changes all the time gets its
     /// turn.
-    pub fn keep_only(&mut self, item: &Item, wanted: &BTreeMap<TargetCluster, Vec<Write>>) {
+    pub(crate) fn keep_only(&mut self, item: &Item, wanted: &BTreeMap<TargetCluster, Vec<Write>>) {
         let clusters = self.queues.iter_mut();
         for (target, state) in clusters.filter(|(_, state)| state.holds_any_of(item)) {
             let wanted = wanted.get(target).into_iter().flatten();
@@ -324,13 +324,13 @@ impl WriteQueue {
 
     /// Returns the time at which the next conflict over an object of an item is checked again, if
     /// any.
-    pub fn next_conflict_end(&self, item: &Item, now: Instant) -> Option<Instant> {
+    pub(crate) fn next_conflict_end(&self, item: &Item, now: Instant) -> Option<Instant> {
         self.write_conflicts.next_end(item, now)
     }
 
     /// Returns the end of the pause of a write whose object another writer changes back as often as
     /// it is written.
-    pub fn held_until(
+    pub(crate) fn held_until(
         &self,
         target: &TargetCluster,
         write: &Write,
@@ -366,7 +366,7 @@ impl WriteQueue {
     }
 
     /// Whether a write for the item is under way in any target.
-    pub fn is_busy_with(&self, item: &Item) -> bool {
+    pub(crate) fn is_busy_with(&self, item: &Item) -> bool {
         self.busy.contains_key(item)
     }
 

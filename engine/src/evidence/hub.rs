@@ -11,7 +11,7 @@ use crate::model::map::{HashMap, HashSet};
 
 /// Evidence of the hub.
 #[derive(Debug, Default)]
-pub struct HubEvidence {
+pub(crate) struct HubEvidence {
     /// Lists of its MultiClusterServices.
     pub multi_cluster_services: ListEvidence,
     /// Lists of its Services.
@@ -20,10 +20,10 @@ pub struct HubEvidence {
     pub clusters: ListEvidence,
     /// Time since which absence from its lists counts: complete lists of all three kinds were
     /// observed.
-    pub listed_since: Option<TimePoint>,
+    pub(crate) listed_since: Option<TimePoint>,
     /// Services of which a GET on the hub returned 404: their MultiClusterService does not exist,
     /// whatever a watch shows.
-    pub confirmed_absent: HashSet<ServiceKey>,
+    pub(crate) confirmed_absent: HashSet<ServiceKey>,
     /// Clusters that copies come from and that the initial list lacks.
     suspected_clusters: BTreeSet<ClusterName>,
     /// Numbers of MultiClusterServices that the initial list lacks and of which a member holds
@@ -39,39 +39,39 @@ impl HubEvidence {
     }
 
     /// Notes the time at which all lists were first complete.
-    pub fn note_listed(&mut self, now: TimePoint) {
+    pub(crate) fn note_listed(&mut self, now: TimePoint) {
         if self.all().iter().all(|list| list.is_listed()) {
             self.listed_since.get_or_insert(now);
         }
     }
 
     /// Returns the number of deletions that do not count yet.
-    pub fn suspended(&self) -> usize {
+    pub(crate) fn suspended(&self) -> usize {
         let lists = self.all().map(|list| list.suspended().count);
         let lists = lists.iter().sum::<usize>();
         lists + self.suspected_clusters.len() + self.suspected_services()
     }
 
     /// Notes that the Cluster was observed.
-    pub fn observe_cluster(&mut self, name: &ClusterName) {
+    pub(crate) fn observe_cluster(&mut self, name: &ClusterName) {
         self.removed_clusters.remove(name);
         self.suspected_clusters.remove(name);
     }
 
     /// Notes that the removal of the Cluster was observed.
-    pub fn observe_removal(&mut self, name: &ClusterName) {
+    pub(crate) fn observe_removal(&mut self, name: &ClusterName) {
         self.removed_clusters.insert(name.clone());
     }
 
     /// Returns the clusters that are unknown: copies come from them, and the initial list lacks
     /// them. A single one suffices.
-    pub fn suspected_clusters(&self) -> &BTreeSet<ClusterName> {
+    pub(crate) fn suspected_clusters(&self) -> &BTreeSet<ClusterName> {
         &self.suspected_clusters
     }
 
     /// Notes that a copy comes from a cluster that no list holds. Returns true if its deletion is
     /// suspected: no second list confirmed the absence, and its removal was not observed.
-    pub fn suspect_cluster(&mut self, name: &ClusterName) -> bool {
+    pub(crate) fn suspect_cluster(&mut self, name: &ClusterName) -> bool {
         if self.clusters.is_confirmed() || self.removed_clusters.contains(name) {
             return false;
         }
@@ -81,7 +81,7 @@ impl HubEvidence {
 
     /// Drops the suspicions that a list has settled: a second one confirmed it, or it holds the
     /// cluster. Returns true if it dropped any.
-    pub fn settle_clusters(&mut self, is_listed: impl Fn(&ClusterName) -> bool) -> bool {
+    pub(crate) fn settle_clusters(&mut self, is_listed: impl Fn(&ClusterName) -> bool) -> bool {
         let before = self.suspected_clusters.len();
         let is_confirmed = self.clusters.is_confirmed();
         self.suspected_clusters
@@ -91,7 +91,7 @@ impl HubEvidence {
 
     /// Returns the number of MultiClusterServices that the initial list lacks if it is large. While
     /// it is not 0, none of them is looked up on the hub; a second list comes first.
-    pub fn suspected_services(&self) -> usize {
+    pub(crate) fn suspected_services(&self) -> usize {
         self.suspected_services
             .values()
             .copied()
@@ -102,7 +102,7 @@ impl HubEvidence {
     /// Notes that a member holds objects of `held` services and that the list of
     /// MultiClusterServices lacks `missing` of them. Returns the number of suspected deletions
     /// before and now.
-    pub fn suspect_services(
+    pub(crate) fn suspect_services(
         &mut self,
         member: &ClusterName,
         missing: usize,
@@ -120,7 +120,7 @@ impl HubEvidence {
 
     /// Whether the initial list of Services lacks those of many MultiClusterServices: `missing` of
     /// `of`.
-    pub fn suspects_services_lost(&self, missing: usize, of: usize) -> bool {
+    pub(crate) fn suspects_services_lost(&self, missing: usize, of: usize) -> bool {
         self.services.is_unconfirmed()
             && self.multi_cluster_services.is_listed()
             && is_large_loss(missing, of)

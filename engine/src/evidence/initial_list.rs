@@ -14,7 +14,7 @@ use crate::model::{HubEvent, MemberEvent, Signal};
 
 /// Sources that the copies of one consumer record in one cluster, as hashes.
 #[derive(Debug, Default)]
-pub struct RecordedSources {
+pub(crate) struct RecordedSources {
     /// UIDs of source slices.
     pub sources: Vec<u64>,
     /// Keys of exported services.
@@ -22,12 +22,12 @@ pub struct RecordedSources {
 }
 
 /// Sources that a member's copies record, by the cluster that they come from.
-pub type RecordedByProvider = HashMap<DefaultAtom, RecordedSources>;
+pub(crate) type RecordedByProvider = HashMap<DefaultAtom, RecordedSources>;
 
 /// Content of a member's lists that is compared with the records of copies; `None` where a list is
 /// no initial one.
 #[derive(Debug)]
-pub struct InitialLists {
+pub(crate) struct InitialLists {
     /// UIDs of its source slices.
     pub sources: Option<HashSet<u64>>,
     /// Keys of the services that it exports.
@@ -36,7 +36,7 @@ pub struct InitialLists {
 
 impl RecordedSources {
     /// Sorts and deduplicates the records, and releases spare capacity.
-    pub fn compact(&mut self) {
+    pub(crate) fn compact(&mut self) {
         for hashes in [&mut self.sources, &mut self.exports] {
             hashes.sort_unstable();
             hashes.dedup();
@@ -48,7 +48,7 @@ impl RecordedSources {
 impl InitialLists {
     /// Returns the number of deletions that they suggest, if these are too many to count at once.
     /// The consumer with the highest number decides.
-    pub fn suspected_deletions<'a>(
+    pub(crate) fn suspected_deletions<'a>(
         &self,
         recorded: impl Iterator<Item = &'a RecordedSources> + Clone,
     ) -> usize {
@@ -81,7 +81,7 @@ fn suspected_deletions(recorded: &[u64], listed: &HashSet<u64>) -> usize {
 /// one deletion fewer. That changes a conclusion only at the limit of [`is_large_loss`]. The
 /// probability is 1 in 10^8 for a million sources. A member that constructs such UIDs gains nothing:
 /// it could list the source itself.
-pub fn hash(value: &impl Hash) -> u64 {
+pub(crate) fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
@@ -89,7 +89,7 @@ pub fn hash(value: &impl Hash) -> u64 {
 
 /// Complete list that was accepted or confirmed, and that is to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompleteList {
+pub(crate) enum CompleteList {
     /// A member's EndpointSlices.
     Slices,
     /// Services.
@@ -106,7 +106,7 @@ pub enum CompleteList {
 
 impl CompleteList {
     /// Returns the complete list of a member that an event reports, if it reports one.
-    pub fn of_member(event: &MemberEvent) -> Option<Self> {
+    pub(crate) fn of_member(event: &MemberEvent) -> Option<Self> {
         match event {
             MemberEvent::Slices(signal) => Self::of(signal, Self::Slices),
             MemberEvent::Services(signal) => Self::of(signal, Self::Services),
@@ -116,7 +116,7 @@ impl CompleteList {
     }
 
     /// Returns the complete list of the hub that an event reports, if it reports one.
-    pub fn of_hub(event: &HubEvent) -> Option<Self> {
+    pub(crate) fn of_hub(event: &HubEvent) -> Option<Self> {
         match event {
             HubEvent::MultiClusterServices(signal) => Self::of(signal, Self::MultiClusterServices),
             HubEvent::Services(signal) => Self::of(signal, Self::Services),

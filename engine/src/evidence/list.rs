@@ -12,7 +12,7 @@ use crate::model::{Failure, Signal, TimePoint};
 /// | `Unconfirmed` | `Unconfirmed` | `Confirmed` | `Outlived` |
 /// | `Confirmed` | `Confirmed` | `Confirmed` | `Outlived` |
 #[derive(Debug, Default)]
-pub struct ListEvidence {
+pub(crate) struct ListEvidence {
     state: ListState,
     suspended: SuspendedDeletions,
     /// Failure of the watch, while it fails.
@@ -37,39 +37,39 @@ enum ListState {
 
 impl ListEvidence {
     /// Whether a complete list was observed, also by an earlier watch.
-    pub fn is_listed(&self) -> bool {
+    pub(crate) fn is_listed(&self) -> bool {
         self.state != ListState::Unlisted
     }
 
     /// Whether a complete list of the current watch was observed.
-    pub fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         matches!(self.state, ListState::Unconfirmed | ListState::Confirmed)
     }
 
     /// Whether only the initial list of this watch shows what is absent.
-    pub fn is_unconfirmed(&self) -> bool {
+    pub(crate) fn is_unconfirmed(&self) -> bool {
         self.state == ListState::Unconfirmed
     }
 
     /// Whether a second list of this watch confirmed the first.
-    pub fn is_confirmed(&self) -> bool {
+    pub(crate) fn is_confirmed(&self) -> bool {
         self.state == ListState::Confirmed
     }
 
     /// Returns the deletions that its relists suggest and that are suspended.
-    pub fn suspended(&self) -> SuspendedDeletions {
+    pub(crate) fn suspended(&self) -> SuspendedDeletions {
         self.suspended
     }
 
     /// Begins another watch, which has observed nothing.
-    pub fn expect_initial_list(&mut self) {
+    pub(crate) fn expect_initial_list(&mut self) {
         if self.is_listed() {
             self.state = ListState::Outlived;
         }
     }
 
     /// Applies the watch's report of its own state.
-    pub fn observe<K>(&mut self, signal: &Signal<K>, now: TimePoint) {
+    pub(crate) fn observe<K>(&mut self, signal: &Signal<K>, now: TimePoint) {
         match signal {
             Signal::Listed(_) => {
                 if self.state != ListState::Confirmed {

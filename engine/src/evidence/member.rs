@@ -8,7 +8,7 @@ use crate::model::TimePoint;
 
 /// Evidence of one member.
 #[derive(Debug, Default)]
-pub struct MemberEvidence {
+pub(crate) struct MemberEvidence {
     /// Lists of its Services.
     pub services: ListEvidence,
     /// Lists of its EndpointSlices.
@@ -23,16 +23,16 @@ pub struct MemberEvidence {
     /// yet.
     pub recorded: RecordedByProvider,
     /// Objects that were observed deleted.
-    pub tombstones: Tombstones,
+    pub(crate) tombstones: Tombstones,
     /// Versions of source slices that its store may have lost.
-    pub rollbacks: Rollbacks,
+    pub(crate) rollbacks: Rollbacks,
     /// Deletions that its initial lists suggest, compared with the sources that copies record.
     suspected: SuspendedDeletions,
 }
 
 impl MemberEvidence {
     /// Returns the lists without which the member is unknown.
-    pub fn required(&self) -> [&ListEvidence; 3] {
+    pub(crate) fn required(&self) -> [&ListEvidence; 3] {
         [&self.services, &self.slices, &self.namespaces]
     }
 
@@ -52,18 +52,18 @@ impl MemberEvidence {
     }
 
     /// Whether complete lists of Services and EndpointSlices were observed.
-    pub fn has_listed_natives(&self) -> bool {
+    pub(crate) fn has_listed_natives(&self) -> bool {
         self.slices.is_listed() && self.services.is_listed()
     }
 
     /// Whether all lists were observed that are compared with the sources that copies record.
-    pub fn is_compared(&self, serves_exports: bool) -> bool {
+    pub(crate) fn is_compared(&self, serves_exports: bool) -> bool {
         self.slices.is_current() && (self.exports.is_current() || !serves_exports)
     }
 
     /// Marks the next lists as initial ones, from other watches. Returns true if lists were
     /// complete before.
-    pub fn expect_initial_lists(&mut self) -> bool {
+    pub(crate) fn expect_initial_lists(&mut self) -> bool {
         for list in self.all_mut() {
             list.expect_initial_list();
         }
@@ -72,14 +72,14 @@ impl MemberEvidence {
 
     /// Marks the next lists of ServiceExports and ServiceImports as initial ones, from other
     /// watches. Returns true if exports were listed before.
-    pub fn expect_clusterset_lists(&mut self) -> bool {
+    pub(crate) fn expect_clusterset_lists(&mut self) -> bool {
         self.exports.expect_initial_list();
         self.imports.expect_initial_list();
         self.exports.is_listed()
     }
 
     /// Drops the failures of earlier watches: the member is engaged again.
-    pub fn forget_failures(&mut self) {
+    pub(crate) fn forget_failures(&mut self) {
         for list in self.all_mut() {
             list.failure = None;
         }
@@ -87,12 +87,12 @@ impl MemberEvidence {
 
     /// Returns the number of deletions that its initial lists suggest and that do not count yet.
     /// The member is unknown while it is not 0.
-    pub fn suspected(&self) -> usize {
+    pub(crate) fn suspected(&self) -> usize {
         self.suspected.count
     }
 
     /// Notes the number of deletions that its initial lists suggest.
-    pub fn suspect(&mut self, deletions: usize, now: TimePoint) {
+    pub(crate) fn suspect(&mut self, deletions: usize, now: TimePoint) {
         match deletions {
             0 => self.suspected = SuspendedDeletions::default(),
             some => self.suspected.observe(some, now),
@@ -101,7 +101,7 @@ impl MemberEvidence {
 
     /// Returns the number of deletions that do not count yet, of initial lists and of relists, and
     /// the time since which they are as many.
-    pub fn suspended(&self) -> SuspendedDeletions {
+    pub(crate) fn suspended(&self) -> SuspendedDeletions {
         let lists = self.all().map(ListEvidence::suspended);
         let each: Vec<_> = lists.chain([self.suspected]).collect();
         SuspendedDeletions {

@@ -5,7 +5,7 @@ use super::MemberEvidence;
 /// Proof that a state was observed, not assumed. Only [`crate::evidence`] constructs it, so a copy
 /// cannot be withdrawn because of an API server that was not asked or whose answer is suspected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proof(());
+pub(crate) struct Proof(());
 
 impl Proof {
     /// Returns the proof that an observed object exists.

@@ -20,7 +20,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(3600);
 
 /// Versions of source slices that copies name and the member does not show.
 #[derive(Debug, Default)]
-pub struct Rollbacks {
+pub(crate) struct Rollbacks {
     suspected: HashMap<Uid, Newer>,
     /// Versions that are lost, as a second list confirmed, and with them all older ones that the
     /// member does not show.
@@ -39,7 +39,7 @@ struct Request {
 
 /// Consequence of a copy that names a newer version than its source's cluster shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Suspicion {
+pub(crate) enum Suspicion {
     /// The version is noted. A second list is under way.
     Noted,
     /// The version is noted. A second list is to be requested.
@@ -59,14 +59,14 @@ struct Newer {
 impl Rollbacks {
     /// Returns the newest version of that slice that its cluster has lost, as a second list
     /// confirmed. Older versions are lost too.
-    pub fn lost_versions(&self, source: &Uid) -> Option<u64> {
+    pub(crate) fn lost_versions(&self, source: &Uid) -> Option<u64> {
         let lost = self.lost.get(source)?;
         Some(lost.resource_version)
     }
 
     /// Notes that a copy names that version of a source slice, which is newer than the one that its
     /// cluster shows. The pauses between second lists grow.
-    pub fn suspect(
+    pub(crate) fn suspect(
         &mut self,
         key: &ServiceKey,
         version: &SourceVersion,
@@ -103,7 +103,7 @@ impl Rollbacks {
 
     /// Drops the suspected versions: other watches begin, which have not observed them. Returns the
     /// services that are to be reviewed.
-    pub fn drop_suspected(&mut self) -> Vec<ServiceKey> {
+    pub(crate) fn drop_suspected(&mut self) -> Vec<ServiceKey> {
         self.last = None;
         let suspected = std::mem::take(&mut self.suspected);
         suspected.into_values().map(|newer| newer.key).collect()
@@ -113,7 +113,7 @@ impl Rollbacks {
     /// (`shown`). A version that was suspected before the list and that the cluster still does not
     /// show is lost. Returns the services of all suspected versions, which are to be reviewed: a
     /// younger version is suspected again.
-    pub fn confirm(
+    pub(crate) fn confirm(
         &mut self,
         shown: impl Fn(&ServiceKey, &Uid) -> Option<u64>,
         now: TimePoint,

@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 /// UIDs of the objects that were last observed deleted. The answer to a write may come after the
 /// watch showed the object deleted: it does not restore the object.
 #[derive(Debug, Default)]
-pub struct Tombstones(VecDeque<Box<str>>);
+pub(crate) struct Tombstones(VecDeque<Box<str>>);
 
 impl Tombstones {
     const KEPT: usize = 256;
 
     /// Notes that the object was observed deleted.
-    pub fn add(&mut self, uid: &str) {
+    pub(crate) fn add(&mut self, uid: &str) {
         self.0.truncate(Self::KEPT - 1);
         self.0.push_front(uid.into());
     }
 
     /// Whether the object was observed deleted.
-    pub fn contains(&self, uid: &str) -> bool {
+    pub(crate) fn contains(&self, uid: &str) -> bool {
         self.0.iter().any(|kept| **kept == *uid)
     }
 }

@@ -7,6 +7,6 @@ use std::collections;
 use foldhash::fast::RandomState;
 
 /// Hash map.
-pub type HashMap<K, V> = collections::HashMap<K, V, RandomState>;
+pub(crate) type HashMap<K, V> = collections::HashMap<K, V, RandomState>;
 /// Hash set.
-pub type HashSet<T> = collections::HashSet<T, RandomState>;
+pub(crate) type HashSet<T> = collections::HashSet<T, RandomState>;

@@ -111,7 +111,7 @@ pub enum ConfigurationError {
 
 impl MemberState {
     /// Returns the same state with an outage that began at `since` or earlier.
-    pub fn lasting_since(mut self, since: TimePoint) -> Self {
+    pub(crate) fn lasting_since(mut self, since: TimePoint) -> Self {
         if let Self::Unreachable { since: own, .. } | Self::Unwatched { since: own, .. } = &mut self
         {
             *own = since.min(*own);
@@ -124,7 +124,7 @@ impl MemberState {
     ///
     /// The outage that an earlier process recorded counts. This process observes it for a minute in
     /// any case: the member may have answered while no process ran.
-    pub fn unreachable_for(&self, patience: Duration) -> Option<TimePoint> {
+    pub(crate) fn unreachable_for(&self, patience: Duration) -> Option<TimePoint> {
         let Self::Unreachable {
             since, observed, ..
         } = self

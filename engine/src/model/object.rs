@@ -4,7 +4,7 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// Returns the service key of an object.
-pub fn key_of(meta: &ObjectMeta) -> Option<ServiceKey> {
+pub(crate) fn key_of(meta: &ObjectMeta) -> Option<ServiceKey> {
     Some(ServiceKey::new(
         meta.namespace.as_deref()?,
         meta.name.as_deref()?,
@@ -12,13 +12,13 @@ pub fn key_of(meta: &ObjectMeta) -> Option<ServiceKey> {
 }
 
 /// Whether the object has that UID.
-pub fn is(uid: &str, meta: &ObjectMeta) -> bool {
+pub(crate) fn is(uid: &str, meta: &ObjectMeta) -> bool {
     meta.uid.as_deref() == Some(uid)
 }
 
 /// Whether one resourceVersion is before another (comparable as numbers, KEP-5504). Unknown forms
 /// are never older.
-pub fn is_older(one: &str, other: &str) -> bool {
+pub(crate) fn is_older(one: &str, other: &str) -> bool {
     match (one.parse::<u64>(), other.parse::<u64>()) {
         (Ok(one), Ok(other)) => one < other,
         _ => false,

@@ -9,8 +9,8 @@ pub use causeway_wire::{
     SourceSlice, SourceVersion, Uid, Unreadable,
 };
 
-pub use self::content::{CONTENT_ANNOTATIONS, CONTENT_LABELS, content, content_hash};
+pub(crate) use self::content::{CONTENT_ANNOTATIONS, CONTENT_LABELS};
+pub use self::content::{content, content_hash};
 pub use self::decoder::{SliceDecoder, WireSlice};
-pub use self::observed::{
-    CopiedSlice, Exposure, KarmadasSlice, ObservedSlice, SliceRole, UnmanagedSlice,
-};
+pub(crate) use self::observed::{CopiedSlice, KarmadasSlice, UnmanagedSlice};
+pub use self::observed::{Exposure, ObservedSlice, SliceRole};

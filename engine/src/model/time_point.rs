@@ -39,7 +39,7 @@ impl TimePoint {
     /// Returns the point at which the wall clock showed that time if nobody set it; this point for
     /// a time in the future.
     #[must_use]
-    pub fn back_to_wall(self, wall: Timestamp) -> Self {
+    pub(crate) fn back_to_wall(self, wall: Timestamp) -> Self {
         let ago = self.wall.duration_since(wall).max(SignedDuration::ZERO);
         let instant = self.instant.checked_sub(ago.unsigned_abs());
         match instant.filter(|_| ago > SignedDuration::ZERO) {
@@ -51,7 +51,7 @@ impl TimePoint {
     /// Returns the point at which the wall clock will show that time if nobody sets it; this point
     /// for a time in the past.
     #[must_use]
-    pub fn at_wall(self, wall: Timestamp) -> Self {
+    pub(crate) fn at_wall(self, wall: Timestamp) -> Self {
         let wait = wall.duration_since(self.wall);
         self.after(wait.max(SignedDuration::ZERO).unsigned_abs())
     }

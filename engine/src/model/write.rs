@@ -54,7 +54,7 @@ impl Write {
 
     /// Returns the same write, which these Events report once it is carried out.
     #[must_use]
-    pub fn with_events(mut self, events: impl IntoIterator<Item = ObjectEvent>) -> Self {
+    pub(crate) fn with_events(mut self, events: impl IntoIterator<Item = ObjectEvent>) -> Self {
         self.events.extend(events);
         self
     }
@@ -328,7 +328,7 @@ impl fmt::Display for ObjectId {
 impl Ack {
     /// Whether the object has the same version as before the write: the API server dropped unknown
     /// fields, or its admission undid the change.
-    pub fn changed_nothing(&self, operation: &Operation) -> bool {
+    pub(crate) fn changed_nothing(&self, operation: &Operation) -> bool {
         let before = match operation {
             Operation::ReplaceSlice(_, slice) => slice.metadata.resource_version.as_deref(),
             other => other
@@ -353,7 +353,7 @@ impl Ack {
 }
 
 /// Returns a patch of the status of that version of an object.
-pub fn status_patch(resource_version: &str, status: Value) -> Value {
+pub(crate) fn status_patch(resource_version: &str, status: Value) -> Value {
     json!({"metadata": {"resourceVersion": resource_version}, "status": status})
 }
 
@@ -418,7 +418,7 @@ impl Operation {
     }
 
     /// Returns the cluster from whose slice a copy is made, if this creates or replaces one.
-    pub fn source_cluster(&self) -> Option<&str> {
+    pub(crate) fn source_cluster(&self) -> Option<&str> {
         let (Self::CreateSlice(_, slice) | Self::ReplaceSlice(_, slice)) = self else {
             return None;
         };

@@ -40,7 +40,7 @@ pub struct ExportView {
     /// Clusters that import it.
     pub consumers: Consumers,
     /// Errors in its annotations; the values are ignored.
-    pub misread: FieldErrors,
+    pub(crate) misread: FieldErrors,
     /// Conditions of its status.
     pub conditions: Vec<Condition>,
 }
@@ -71,7 +71,7 @@ pub struct ImportView {
     /// Its status.
     pub status: ServiceImportStatus,
     /// Whether nobody but causeway, of whichever hub, can have written its status.
-    pub is_status_ours: bool,
+    pub(crate) is_status_ours: bool,
 }
 
 impl ExportView {

@@ -14,20 +14,20 @@ impl Finalizers {
     }
 
     /// Whether causeway's finalizer is among them.
-    pub fn have_ours(&self) -> bool {
+    pub(crate) fn have_ours(&self) -> bool {
         self.0.iter().any(|name| name == labels::FINALIZER)
     }
 
     /// Returns a merge patch that adds causeway's finalizer if the object still has that
     /// resourceVersion.
-    pub fn with_ours(&self, resource_version: &str) -> Value {
+    pub(crate) fn with_ours(&self, resource_version: &str) -> Value {
         let ours = std::iter::once(labels::FINALIZER);
         patch(resource_version, self.others().chain(ours).collect())
     }
 
     /// Returns a merge patch that removes causeway's finalizer if the object still has that
     /// resourceVersion.
-    pub fn without_ours(&self, resource_version: &str) -> Value {
+    pub(crate) fn without_ours(&self, resource_version: &str) -> Value {
         patch(resource_version, self.others().collect())
     }
 

@@ -4,9 +4,9 @@ mod change;
 mod cluster;
 mod exports;
 mod imports;
-pub mod manager;
+pub(crate) mod manager;
 mod selections;
-pub mod works;
+pub(crate) mod works;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use causeway::domain::{
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-pub use self::change::Change;
-pub use self::cluster::ClusterView;
+pub(crate) use self::change::Change;
+pub(crate) use self::cluster::ClusterView;
 use self::exports::HubExports;
 use self::imports::HubImports;
 use self::selections::Selections;
@@ -33,7 +33,7 @@ use crate::model::{Ack, HubEvent, Signal, TimePoint};
 
 /// Observed state of the hub.
 #[derive(Debug)]
-pub struct Hub {
+pub(crate) struct Hub {
     /// UID of its kube-system namespace.
     pub(super) uid: Arc<str>,
     /// Its MultiClusterServices.
@@ -67,7 +67,7 @@ pub struct McsView {
     /// Generation of its spec.
     pub generation: i64,
     /// Time at which it was first observed terminating.
-    pub deleting_since: Option<TimePoint>,
+    pub(crate) deleting_since: Option<TimePoint>,
     /// Its finalizers.
     pub finalizers: Finalizers,
     /// Its spec, or the errors for which it cannot be read.
@@ -75,18 +75,18 @@ pub struct McsView {
     /// Failover settings of its annotations.
     pub failover: Failover,
     /// Errors in its annotations; the values are ignored.
-    pub misread: FieldErrors,
+    pub(crate) misread: FieldErrors,
     /// Conditions of its status.
     pub conditions: Vec<Condition>,
     /// Load balancers of its status.
     pub ingress: Vec<LoadBalancerIngress>,
     /// Last writer of its status other than causeway.
-    pub status_writer: Option<Box<str>>,
+    pub(crate) status_writer: Option<Box<str>>,
 }
 
 /// Losses of the hub's Service of an exposed name.
 #[derive(Clone, Debug, Default)]
-pub struct Lost {
+pub(crate) struct Lost {
     /// Last state of the Service, if it is gone, and the time at which it went.
     pub service: Option<(ServiceView, TimePoint)>,
     /// Ports that it lost while it was exposed, each with its time.
@@ -95,7 +95,7 @@ pub struct Lost {
 
 impl Hub {
     /// Returns a hub of which only the identity is known.
-    pub fn new(uid: &str) -> Self {
+    pub(crate) fn new(uid: &str) -> Self {
         Self {
             uid: uid.into(),
             multi_cluster_services: HashMap::default(),
@@ -113,12 +113,12 @@ impl Hub {
 
     /// Whether complete lists of MultiClusterServices, Services and Clusters were observed. Until
     /// then absence proves nothing.
-    pub fn is_listed(&self) -> bool {
+    pub(crate) fn is_listed(&self) -> bool {
         self.evidence.listed_since.is_some()
     }
 
     /// Returns the number of deletions that its lists suggest and that do not count yet.
-    pub fn suspended_deletions(&self) -> usize {
+    pub(crate) fn suspended_deletions(&self) -> usize {
         self.evidence.suspended() + self.works.suspended_deletions()
     }
 
@@ -133,34 +133,19 @@ impl Hub {
             .suspects_services_lost(missing.count(), all.len())
     }
 
-    /// Returns the UID of its kube-system namespace.
-    pub fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    /// Returns the Cluster of that name.
-    pub fn cluster(&self, name: &ClusterName) -> Option<&ClusterView> {
-        self.clusters.get(name)
-    }
-
-    /// Returns the MultiClusterService of that key.
-    pub fn multi_cluster_service(&self, key: &ServiceKey) -> Option<&McsView> {
-        self.multi_cluster_services.get(key)
-    }
-
     /// Whether a MultiClusterService of that key exists.
-    pub fn exposes(&self, key: &ServiceKey) -> bool {
+    pub(crate) fn exposes(&self, key: &ServiceKey) -> bool {
         self.multi_cluster_services.contains_key(key)
     }
 
     /// Returns the MultiClusterServices that the cluster may concern: they select it, or are
     /// terminating. Some come more than once.
-    pub fn selecting(&self, name: &ClusterName) -> impl Iterator<Item = &ServiceKey> {
+    pub(crate) fn selecting(&self, name: &ClusterName) -> impl Iterator<Item = &ServiceKey> {
         self.selections.of(name)
     }
 
     /// Returns the address ranges that the cluster may give to others.
-    pub fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
+    pub(crate) fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
         let declared = self
             .clusters
             .iter()
@@ -174,7 +159,7 @@ impl Hub {
     }
 
     /// Whether that cluster is terminating.
-    pub fn is_being_removed(&self, name: &ClusterName) -> bool {
+    pub(crate) fn is_being_removed(&self, name: &ClusterName) -> bool {
         self.clusters
             .get(name)
             .is_some_and(|cluster| cluster.leaving_since.is_some())

@@ -19,12 +19,13 @@ use k8s_openapi::jiff::Timestamp;
 
 use self::by_name::ByName;
 use self::clusterset::Clusterset;
-pub use self::clusterset::{DerivedRefusal, Membership};
-pub use self::namespaces::NamespaceState;
+pub(crate) use self::clusterset::{DerivedRefusal, Membership};
+pub(crate) use self::namespaces::NamespaceState;
 use self::namespaces::Namespaces;
-pub use self::objects::{Objects, View};
+pub use self::objects::Objects;
+pub(crate) use self::objects::View;
 use self::outage::Outage;
-pub use self::slices::InTheWay;
+pub(crate) use self::slices::InTheWay;
 use self::slices::Slices;
 pub use self::written::{Changed, Written};
 use super::clusterset::{ExportView, ImportView};
@@ -236,7 +237,7 @@ impl Member {
 
     /// Whether the slices that the member provides are known, now or from before it became
     /// unreachable.
-    pub fn sources_are_known(&self) -> bool {
+    pub(crate) fn sources_are_known(&self) -> bool {
         self.sources_absence().is_some()
     }
 
@@ -256,7 +257,7 @@ impl Member {
     }
 
     /// Returns whether any slice of the service has a ready endpoint; `None` if that is unknown.
-    pub fn has_ready(&self, key: &ServiceKey) -> Option<bool> {
+    pub(crate) fn has_ready(&self, key: &ServiceKey) -> Option<bool> {
         let sources = || self.sources(key).map(|(_, source)| source);
         let mut endpoints = sources().flat_map(|source| source.endpoints());
         let has_ready = endpoints.any(|endpoint| endpoint.conditions[0] != Some(false));
@@ -287,13 +288,13 @@ impl Member {
     }
 
     /// Returns the slice that has the name of a copy of the service and is none.
-    pub fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
+    pub(crate) fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
         self.slices.in_the_way(key, name)
     }
 
     /// Returns the copies of the Service of that key that were made on behalf of that owner and
     /// lost their labels.
-    pub fn lost_copies(
+    pub(crate) fn lost_copies(
         &self,
         service: &ServiceKey,
         owner: &str,
@@ -303,7 +304,7 @@ impl Member {
 
     /// Returns the slices of other clusters that Karmada's own controllers maintain for the Service
     /// of that key.
-    pub fn karmadas_slices(
+    pub(crate) fn karmadas_slices(
         &self,
         service: &ServiceKey,
     ) -> impl Iterator<Item = (&Arc<str>, &KarmadasSlice)> {
@@ -312,13 +313,17 @@ impl Member {
 
     /// Returns the slice of that name that Karmada's own controllers maintain for the Service of
     /// that key.
-    pub fn karmadas_slice(&self, service: &ServiceKey, name: &str) -> Option<&KarmadasSlice> {
+    pub(crate) fn karmadas_slice(
+        &self,
+        service: &ServiceKey,
+        name: &str,
+    ) -> Option<&KarmadasSlice> {
         self.slices.one_of_karmada(service, name)
     }
 
     /// Returns the newest version of that slice that its cluster has lost, as a second list
     /// confirmed. Older versions are lost too.
-    pub fn lost_versions(&self, source: &Uid) -> Option<u64> {
+    pub(crate) fn lost_versions(&self, source: &Uid) -> Option<u64> {
         self.evidence.rollbacks.lost_versions(source)
     }
 
@@ -335,7 +340,7 @@ impl Member {
 
     /// Returns the number of deletions that its initial lists suggest, compared with the sources
     /// that copies record. The member's endpoints are unknown while it is not 0.
-    pub fn suspected_deletions(&self) -> usize {
+    pub(crate) fn suspected_deletions(&self) -> usize {
         self.evidence.suspected()
     }
 
@@ -392,12 +397,12 @@ impl Member {
     }
 
     /// Returns the limit of the member's quota that the export exceeds, if it exceeds one.
-    pub fn beyond_quota(&self, key: &ServiceKey, quota: &Quota) -> Option<BeyondQuota> {
+    pub(crate) fn beyond_quota(&self, key: &ServiceKey, quota: &Quota) -> Option<BeyondQuota> {
         self.clusterset.by_age.beyond(key, quota)
     }
 
     /// Returns the ServiceExport, with writes that no watch has shown yet.
-    pub fn written_export(&self, key: &ServiceKey) -> Option<&Written<ExportView>> {
+    pub(crate) fn written_export(&self, key: &ServiceKey) -> Option<&Written<ExportView>> {
         self.clusterset.exports.get(key)
     }
 
@@ -407,7 +412,7 @@ impl Member {
     }
 
     /// Returns the ServiceImport, with writes that no watch has shown yet.
-    pub fn written_import(&self, key: &ServiceKey) -> Option<&Written<ImportView>> {
+    pub(crate) fn written_import(&self, key: &ServiceKey) -> Option<&Written<ImportView>> {
         self.clusterset.imports.get(key)
     }
 
@@ -428,29 +433,29 @@ impl Member {
 
     /// Returns the time since which the Service, which selects pods, has been observed without an
     /// EndpointSlice. `None` for a Service that did not change once both kinds were listed.
-    pub fn slice_awaited_since(&self, key: &ServiceKey) -> Option<TimePoint> {
+    pub(crate) fn slice_awaited_since(&self, key: &ServiceKey) -> Option<TimePoint> {
         self.awaited_slices.get(key).copied()
     }
 
     /// Returns the time since which an export has been without its Service.
-    pub fn service_lost_since(&self, key: &ServiceKey) -> Option<TimePoint> {
+    pub(crate) fn service_lost_since(&self, key: &ServiceKey) -> Option<TimePoint> {
         self.clusterset.lost_services.get(key).copied()
     }
 
     /// Returns whether the member takes part in the clusterset.
-    pub fn membership(&self) -> Membership {
+    pub(crate) fn membership(&self) -> Membership {
         self.clusterset.membership(&self.evidence)
     }
 
     /// Returns what statuses report of [`Member::membership`], and the time at which it changes
     /// without an event.
-    pub fn reported_membership(&self, now: TimePoint) -> (Membership, Option<TimePoint>) {
+    pub(crate) fn reported_membership(&self, now: TimePoint) -> (Membership, Option<TimePoint>) {
         self.clusterset_outage
             .reported(self.membership(), Membership::Unknown, now)
     }
 
     /// Returns the version in which the member's exports are watched, if they are.
-    pub fn exports_followed(&self) -> Option<Version> {
+    pub(crate) fn exports_followed(&self) -> Option<Version> {
         match self.membership() {
             Membership::Part { exports, .. } => exports,
             Membership::Unknown | Membership::Failing(_) => None,
@@ -467,7 +472,7 @@ impl Member {
 
     /// Whether the exports of the member and their Services are known, now or from before it became
     /// unreachable.
-    pub fn exports_are_known(&self) -> bool {
+    pub(crate) fn exports_are_known(&self) -> bool {
         self.exports_absence().is_some()
     }
 
@@ -479,12 +484,12 @@ impl Member {
     }
 
     /// Returns the persistent rejection of a derived Service by its API server.
-    pub fn derived_refusal(&self, key: &ServiceKey) -> Option<&DerivedRefusal> {
+    pub(crate) fn derived_refusal(&self, key: &ServiceKey) -> Option<&DerivedRefusal> {
         self.clusterset.refusals.get(key)
     }
 
     /// Notes a persistent rejection of a derived Service by its API server.
-    pub fn note_derived_refusal(&mut self, key: ServiceKey, refusal: DerivedRefusal) {
+    pub(crate) fn note_derived_refusal(&mut self, key: ServiceKey, refusal: DerivedRefusal) {
         self.clusterset.refusals.insert(key, refusal);
     }
 
@@ -495,7 +500,7 @@ impl Member {
 
     /// Returns the keys of all ServiceExports and ServiceImports of the member; some more than
     /// once.
-    pub fn clusterset_keys(&self) -> impl Iterator<Item = &ServiceKey> {
+    pub(crate) fn clusterset_keys(&self) -> impl Iterator<Item = &ServiceKey> {
         let exports = self.clusterset.exports.iter().map(|(key, _)| key);
         let imports = self.clusterset.imports.iter().map(|(key, _)| key);
         exports.chain(imports)

@@ -74,7 +74,7 @@ impl Index {
 
     /// Marks the member's next lists as initial ones, from other watches. They are compared with
     /// the sources that copies record.
-    pub fn expect_initial_lists(&mut self, name: &ClusterName) {
+    pub(crate) fn expect_initial_lists(&mut self, name: &ClusterName) {
         let Some(member) = self.members.get_mut(name) else {
             return;
         };

@@ -19,7 +19,7 @@ impl Selector {
     }
 
     /// Returns the selector as the API represents it.
-    pub fn to_map(&self) -> BTreeMap<String, String> {
+    pub(crate) fn to_map(&self) -> BTreeMap<String, String> {
         let owned = |(label, value): (&str, &str)| (label.to_owned(), value.to_owned());
         self.iter().map(owned).collect()
     }

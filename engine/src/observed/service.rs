@@ -31,9 +31,9 @@ pub struct ServiceView {
     /// Owner on whose behalf causeway wrote it ([`labels::OWNER`]).
     pub owner: Option<Box<str>>,
     /// Name of the exported service that causeway derived it for, if it is a `derived-` Service.
-    pub derived_for: Option<Box<str>>,
+    pub(crate) derived_for: Option<Box<str>>,
     /// Whether Karmada propagated it ([`labels::KARMADA_MANAGED`]).
-    pub by_karmada: bool,
+    pub(crate) by_karmada: bool,
     /// Last observed writer other than causeway, if causeway manages the Service.
     pub other_writer: Option<Box<str>>,
     /// Whether one of Karmada's policies claims it ([`labels::POLICY_IDS`]).
@@ -64,7 +64,7 @@ pub struct ServiceShape {
     /// None or ClientIP.
     pub session_affinity: String,
     /// Time for which a client stays with an endpoint, in seconds.
-    pub affinity_seconds: Option<i32>,
+    pub(crate) affinity_seconds: Option<i32>,
     /// Preference such as PreferClose.
     pub traffic_distribution: Option<String>,
     /// Whether endpoints count before they are ready.
@@ -155,29 +155,29 @@ impl ServiceView {
     }
 
     /// Whether this is a Service that causeway, for that hub, delivered under its own name.
-    pub fn is_delivered_by(&self, hub: &str) -> bool {
+    pub(crate) fn is_delivered_by(&self, hub: &str) -> bool {
         self.hub.as_deref() == Some(hub) && self.derived_for.is_none()
     }
 
     /// Whether some hub's causeway manages it, or did until it became foreign.
-    pub fn is_marked(&self) -> bool {
+    pub(crate) fn is_marked(&self) -> bool {
         self.hub.is_some() || self.marks.is_some()
     }
 
     /// Whether causeway derived it for the exported service of that key, or may have: a Service
     /// that became foreign may have lost the record of it.
-    pub fn may_stand_for(&self, key: &ServiceKey) -> bool {
+    pub(crate) fn may_stand_for(&self, key: &ServiceKey) -> bool {
         self.derived_for.as_deref() == Some(&*key.name) || self.marks.is_some()
     }
 
     /// Whether this is the Service that causeway derived, for that hub, for the exported service of
     /// that key.
-    pub fn is_derived_for(&self, key: &ServiceKey, hub: &str) -> bool {
+    pub(crate) fn is_derived_for(&self, key: &ServiceKey, hub: &str) -> bool {
         self.hub.as_deref() == Some(hub) && self.derived_for.as_deref() == Some(&*key.name)
     }
 
     /// Whether it is an alias of another host, without endpoints.
-    pub fn is_external_name(&self) -> bool {
+    pub(crate) fn is_external_name(&self) -> bool {
         self.shape.kind == ServiceKind::ExternalName
     }
 
@@ -193,7 +193,7 @@ impl ServiceView {
 
 impl ServiceShape {
     /// Whether two shapes request the same, in any order of the ports.
-    pub fn is_like(&self, other: &Self) -> bool {
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
         let all_in =
             |one: &Self, other: &Self| one.ports.iter().all(|port| other.ports.contains(port));
         all_in(self, other) && all_in(other, self) && self.beside_ports() == other.beside_ports()

@@ -9,7 +9,7 @@ use crate::model::map::HashMap;
 
 /// Time since which each fact about a service holds.
 #[derive(Debug)]
-pub struct Since<T>(HashMap<ServiceKey, BTreeMap<T, TimePoint>>);
+pub(crate) struct Since<T>(HashMap<ServiceKey, BTreeMap<T, TimePoint>>);
 
 impl<T> Default for Since<T> {
     fn default() -> Self {
@@ -19,12 +19,12 @@ impl<T> Default for Since<T> {
 
 impl<T: Ord> Since<T> {
     /// Returns the time since which the fact holds; `None` before it is noted.
-    pub fn of(&self, key: &ServiceKey, fact: &T) -> Option<TimePoint> {
+    pub(crate) fn of(&self, key: &ServiceKey, fact: &T) -> Option<TimePoint> {
         self.0.get(key)?.get(fact).copied()
     }
 
     /// Notes all facts that hold of a service now.
-    pub fn note(&mut self, key: &ServiceKey, facts: BTreeSet<T>, now: TimePoint) {
+    pub(crate) fn note(&mut self, key: &ServiceKey, facts: BTreeSet<T>, now: TimePoint) {
         let before = self.0.remove(key).unwrap_or_default();
         if facts.is_empty() {
             return;

@@ -120,7 +120,7 @@ fn leftovers_of_a_service_are_looked_at_too() {
     let mut env = three_services();
     env.off_hub(Kind::Service, "quiet").deliver();
     env.lose("member2").off_hub(Kind::Mcs, "foo").settle();
-    assert!(env.index.owns_any(&key("foo")) && env.mcs("foo").is_none());
+    assert!(env.index.owns_native(&key("foo")) && env.mcs("foo").is_none());
     env.index.mark_all_services();
     assert_eq!(marked(&mut env), [item("bar"), item("foo")]);
 }

@@ -15,27 +15,27 @@ pub struct NotedTiers {
     /// Farthest active tier; `None` where all providers are alike.
     pub farthest: Option<Tier>,
     /// Time since which nearer tiers have had enough ready endpoints.
-    pub enough_since: Option<TimePoint>,
+    pub(crate) enough_since: Option<TimePoint>,
 }
 
 /// Consumers of a service, by exposure.
-pub type TiersOfService = BTreeMap<(Exposure, ClusterName), NotedTiers>;
+pub(crate) type TiersOfService = BTreeMap<(Exposure, ClusterName), NotedTiers>;
 
 /// Consumer, farthest active tier, and the number of services that the consumer gets by it.
-pub type TierCount = (ClusterName, String, usize);
+pub(crate) type TierCount = (ClusterName, String, usize);
 
 type Counts = BTreeMap<(ClusterName, String), usize>;
 
 /// Tiers of all services in their consumers.
 #[derive(Debug, Default)]
-pub struct TierNotes {
+pub(crate) struct TierNotes {
     services: HashMap<ServiceKey, TiersOfService>,
     counts: Counts,
 }
 
 impl TierNotes {
     /// Returns the time since which the nearer tiers of a consumer have had enough ready endpoints.
-    pub fn enough_since(
+    pub(crate) fn enough_since(
         &self,
         key: &ServiceKey,
         exposure: Exposure,
@@ -46,7 +46,7 @@ impl TierNotes {
     }
 
     /// Notes the active tiers of a service in all its consumers. Returns the counts that changed.
-    pub fn note(&mut self, key: &ServiceKey, tiers: TiersOfService) -> Vec<TierCount> {
+    pub(crate) fn note(&mut self, key: &ServiceKey, tiers: TiersOfService) -> Vec<TierCount> {
         let before = match tiers.is_empty() {
             true => self.services.remove(key),
             false => self.services.insert(key.clone(), tiers),
@@ -72,7 +72,7 @@ impl TierNotes {
     }
 
     /// Drops all notes. Returns the counts that changed.
-    pub fn forget(&mut self) -> Vec<TierCount> {
+    pub(crate) fn forget(&mut self) -> Vec<TierCount> {
         let counts = std::mem::take(self).counts.into_keys();
         counts.map(|(cluster, tier)| (cluster, tier, 0)).collect()
     }

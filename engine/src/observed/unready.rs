@@ -24,21 +24,25 @@ const REASONS: [Reason; 9] = [
 ];
 
 /// Reason in place of all that causeway does not write.
-pub const OTHER: &str = "Other";
+pub(crate) const OTHER: &str = "Other";
 
 /// Reason, and the number of MultiClusterServices that are not Ready for it.
-pub type ReasonCount = (&'static str, usize);
+pub(crate) type ReasonCount = (&'static str, usize);
 
 /// Reasons why MultiClusterServices are not Ready, by service.
 #[derive(Debug, Default)]
-pub struct UnreadyNotes {
+pub(crate) struct UnreadyNotes {
     services: HashMap<ServiceKey, &'static str>,
     counts: BTreeMap<&'static str, usize>,
 }
 
 impl UnreadyNotes {
     /// Notes the reason why a service is not Ready, or that it is. Returns the counts that changed.
-    pub fn note(&mut self, key: &ServiceKey, reason: Option<&'static str>) -> Vec<ReasonCount> {
+    pub(crate) fn note(
+        &mut self,
+        key: &ServiceKey,
+        reason: Option<&'static str>,
+    ) -> Vec<ReasonCount> {
         let before = match reason {
             Some(reason) => self.services.insert(key.clone(), reason),
             None => self.services.remove(key),
@@ -60,7 +64,7 @@ impl UnreadyNotes {
     }
 
     /// Drops all notes. Returns the counts that changed.
-    pub fn forget(&mut self) -> Vec<ReasonCount> {
+    pub(crate) fn forget(&mut self) -> Vec<ReasonCount> {
         let counts = std::mem::take(self).counts.into_iter();
         let counted = counts.filter(|(_, count)| *count > 0);
         counted.map(|(reason, _)| (reason, 0)).collect()
@@ -68,7 +72,7 @@ impl UnreadyNotes {
 }
 
 /// Returns the reason why a MultiClusterService is not Ready; `None` if it is Ready or terminating.
-pub fn not_ready(mcs: &McsView) -> Option<&'static str> {
+pub(crate) fn not_ready(mcs: &McsView) -> Option<&'static str> {
     if mcs.is_deleting() {
         return None;
     }

@@ -14,7 +14,7 @@ use crate::observed::member::Member;
 
 /// Field that causeway writes and that not every release since 1.21 stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
+pub(crate) enum Field {
     /// `endpoints[].conditions.serving` and `.terminating` of an EndpointSlice.
     EndpointConditions,
     /// `endpoints[].hints.forZones` of an EndpointSlice.
@@ -41,7 +41,7 @@ pub enum Field {
 /// (EndpointSliceNodeName, on since 1.21) and `zone` (discovery.k8s.io/v1), SCTP (SCTPSupport, on
 /// since 1.19). ServiceImports have the fields of their definition, which causeway reads
 /// (the member module of causeway-controller).
-pub const SINCE: [(Field, &str, u32); 6] = [
+pub(crate) const SINCE: [(Field, &str, u32); 6] = [
     // KEP-1672: alpha in 1.20.
     (
         Field::EndpointConditions,
@@ -67,16 +67,16 @@ pub const SINCE: [(Field, &str, u32); 6] = [
 /// Kubernetes release of a member. An unknown release counts as the newest; nothing is written
 /// while it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Capabilities(pub Option<KubernetesVersion>);
+pub(crate) struct Capabilities(pub Option<KubernetesVersion>);
 
 impl Capabilities {
     /// Returns the release of a member.
-    pub fn of(member: &Member) -> Self {
+    pub(crate) fn of(member: &Member) -> Self {
         Self(member.identity().map(|identity| identity.release))
     }
 
     /// Whether the release stores a field.
-    pub fn stores(self, field: Field) -> bool {
+    pub(crate) fn stores(self, field: Field) -> bool {
         let mut rows = SINCE.iter();
         let since = rows
             .find_map(|(of, _, since)| (*of == field).then_some(KubernetesVersion::new(1, *since)));
@@ -87,13 +87,13 @@ impl Capabilities {
 
     /// Whether kube-proxy of the release uses serving and terminating endpoints while no other is
     /// ready: ProxyTerminatingEndpoints (KEP-1669), on since 1.26.
-    pub fn uses_standby(self) -> bool {
+    pub(crate) fn uses_standby(self) -> bool {
         self.0
             .is_none_or(|release| release >= KubernetesVersion::new(1, 26))
     }
 
     /// Returns the traffic preference of a Service that comes closest to the requested one.
-    pub fn preference(self, asked: &Option<String>) -> Option<String> {
+    pub(crate) fn preference(self, asked: &Option<String>) -> Option<String> {
         let asked = asked
             .clone()
             .filter(|_| self.stores(Field::TrafficDistribution))?;
@@ -104,14 +104,14 @@ impl Capabilities {
     }
 
     /// Returns the internal traffic policy of a Service; `None` if the release does not store one.
-    pub fn internal_traffic_policy(self, asked: Option<String>) -> Option<String> {
+    pub(crate) fn internal_traffic_policy(self, asked: Option<String>) -> Option<String> {
         asked.filter(|_| self.stores(Field::InternalTrafficPolicy))
     }
 }
 
 /// Returns the name of a preference since Kubernetes 1.34: PreferClose is PreferSameZone
 /// (KEP-3015).
-pub fn meant_by(preference: &str) -> &str {
+pub(crate) fn meant_by(preference: &str) -> &str {
     match preference {
         "PreferClose" => "PreferSameZone",
         other => other,

@@ -15,7 +15,7 @@ use crate::reasons::Reason;
 
 /// Desired status of a Cluster.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DesiredClusterStatus {
+pub(crate) struct DesiredClusterStatus {
     /// Kubernetes version that the member reports.
     pub kubernetes_version: Option<String>,
     /// Conditions.
@@ -24,7 +24,11 @@ pub struct DesiredClusterStatus {
 
 /// Returns the desired status of a member's Cluster; `None` if it equals the stored status, or if
 /// no such Cluster is joined.
-pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<DesiredClusterStatus> {
+pub(crate) fn status(
+    index: &Index,
+    name: &ClusterName,
+    now: TimePoint,
+) -> Option<DesiredClusterStatus> {
     let cluster = index.cluster(name)?;
     let identity = index.member(name).and_then(Member::identity);
     let kubernetes_version = identity

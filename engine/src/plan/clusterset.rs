@@ -5,21 +5,21 @@
 //! imported one, then the ServiceImport with its addresses, then copies of the exporters' slices,
 //! including the member's own.
 
-pub mod conditions;
+pub(crate) mod conditions;
 mod desired;
-pub mod exports;
-pub mod import;
+pub(crate) mod exports;
+pub(crate) mod import;
 mod importer;
 mod karmada;
-pub mod merge;
-pub mod precedence;
+pub(crate) mod merge;
+pub(crate) mod precedence;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-pub use self::desired::{Clusterset, DesiredImport, Imports, NotImporting, Unresolved};
+pub(crate) use self::desired::{Clusterset, DesiredImport, Imports, NotImporting};
 use self::exports::Exports;
 use self::importer::Importer;
 use self::source::{ProviderSets, Source};

@@ -14,7 +14,7 @@ use crate::reasons::Reason;
 
 /// Progress of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// Nothing is outstanding.
     Done,
     /// Work is outstanding.
@@ -25,7 +25,7 @@ pub enum State {
 
 /// Desired state of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConditionState {
+pub(crate) enum ConditionState {
     /// It holds.
     True,
     /// It does not hold.
@@ -50,13 +50,13 @@ impl ConditionState {
 }
 
 /// Reason and message of a condition that holds.
-pub type Text<'a> = (&'a str, &'a str);
+pub(crate) type Text<'a> = (&'a str, &'a str);
 
 const NAMED_AT_MOST: usize = 5;
 
 /// Returns the progress, given a problem and whether anything is outstanding. A problem comes
 /// first.
-pub fn settled(problem: Option<String>, pending: bool) -> State {
+pub(crate) fn settled(problem: Option<String>, pending: bool) -> State {
     match (problem, pending) {
         (Some(problem), _) => State::FailedWrite(problem),
         (None, true) => State::InProgress,
@@ -66,7 +66,7 @@ pub fn settled(problem: Option<String>, pending: bool) -> State {
 
 /// States of the clusters of one role: their number, the failing ones, and whether any is in
 /// progress.
-pub struct Tally<'a> {
+pub(crate) struct Tally<'a> {
     noun: &'static str,
     total: usize,
     problems: Vec<(&'a ClusterName, String)>,
@@ -74,7 +74,7 @@ pub struct Tally<'a> {
 }
 
 /// Sums up the states of the clusters of one role.
-pub fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> Tally<'a> {
+pub(crate) fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> Tally<'a> {
     let mut tally = Tally {
         noun,
         total: states.len(),
@@ -93,7 +93,7 @@ pub fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> T
 
 /// Returns a condition that holds once all clusters are done. Its message names the failing ones;
 /// without a failure the condition stays as it was while any cluster is in progress.
-pub fn summarize<const N: usize>(reason: Reason, tallies: [Tally<'_>; N]) -> ConditionState {
+pub(crate) fn summarize<const N: usize>(reason: Reason, tallies: [Tally<'_>; N]) -> ConditionState {
     let failed: Vec<_> = tallies
         .iter()
         .filter(|tally| !tally.problems.is_empty())
@@ -139,7 +139,7 @@ impl Tally<'_> {
 }
 
 /// Sets a condition, within the bounds of the API. Returns an Event if its status changed.
-pub fn set(
+pub(crate) fn set(
     conditions: &mut Vec<Condition>,
     type_: &str,
     (true_reason, true_message): Text<'_>,

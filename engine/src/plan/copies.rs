@@ -17,11 +17,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 pub use self::cache::CopyCache;
 pub(super) use self::cache::Outcomes;
-pub use self::decision::{CopyDecision, Hold, Observation, Request, Withdraw};
+pub(crate) use self::decision::Request;
+pub(crate) use self::decision::{CopyDecision, Hold, Observation, Withdraw};
 use self::decision::{OfOthers, OfProvider, Ruling};
-pub use self::inputs::{Consumer, Origin};
-pub use self::name::copy_name;
-pub use self::skipped::{MissingPorts, Skipped};
+pub(crate) use self::inputs::{Consumer, Origin};
+pub(crate) use self::name::copy_name;
+pub(crate) use self::skipped::MissingPorts;
+pub(crate) use self::skipped::Skipped;
 use self::template::{CopyInputs, CopyTemplate};
 use super::provider_use::{ProviderUses, Unused};
 use super::providers::{Disagreement, MOST_SLICES, Provider, Unfit, candidates};
@@ -38,7 +40,7 @@ use crate::observed::member::Member;
 /// Copy that a consumer should hold. Its hash identifies its content; the object is made only if it
 /// is to be written.
 #[derive(Clone, Debug)]
-pub struct WantedCopy {
+pub(crate) struct WantedCopy {
     /// Hash of its content.
     pub content: ContentHash,
     /// Name of its source slice.
@@ -53,7 +55,7 @@ pub struct WantedCopy {
 
 /// Result of comparing an existing copy with the wanted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyState {
+pub(crate) enum CopyState {
     /// The copy stays as it is.
     UpToDate,
     /// The copy is to be replaced.
@@ -65,14 +67,14 @@ pub enum CopyState {
 
 impl WantedCopy {
     /// Returns the provider of its source slice.
-    pub fn provider(&self) -> &ClusterName {
+    pub(crate) fn provider(&self) -> &ClusterName {
         self.template.provider()
     }
 
     /// Compares the wanted copy with the existing one. Older content never replaces newer, unless
     /// lists have confirmed that the newer version is lost. The copy is then replaced even if its
     /// content is the same, so that the versions of its source are in order again.
-    pub fn compare(&self, observed: &CopiedSlice) -> CopyState {
+    pub(crate) fn compare(&self, observed: &CopiedSlice) -> CopyState {
         let newer = observed
             .source
             .as_ref()
@@ -87,33 +89,33 @@ impl WantedCopy {
     }
 
     /// Returns the role of the provider's endpoints in the consumer.
-    pub fn role(&self) -> EndpointRole {
+    pub(crate) fn role(&self) -> EndpointRole {
         self.template.role()
     }
 
     /// Returns the address family of its endpoints: IPv4 or IPv6.
-    pub fn family(&self) -> &'static str {
+    pub(crate) fn family(&self) -> &'static str {
         self.source.address_type.as_str()
     }
 
     /// Whether its source has any endpoint.
-    pub fn has_endpoints(&self) -> bool {
+    pub(crate) fn has_endpoints(&self) -> bool {
         !self.source.is_empty()
     }
 
     /// Returns the owner on whose behalf it is made, `<kind>/<uid>`.
-    pub fn owner(&self) -> &str {
+    pub(crate) fn owner(&self) -> &str {
         self.template.owner()
     }
 
     /// Returns the reason why an endpoint of the source is not in the copy; `None` if its addresses
     /// are accepted.
-    pub fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {
+    pub(crate) fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {
         self.template.refusal(endpoint)
     }
 
     /// Returns the ports that the consumer's Service offers and the copy lacks.
-    pub fn missing_ports(&self) -> MissingPorts {
+    pub(crate) fn missing_ports(&self) -> MissingPorts {
         MissingPorts {
             template: self.template.clone(),
             source: self.source.clone(),
@@ -121,7 +123,7 @@ impl WantedCopy {
     }
 
     /// Returns the object of that name, without identity.
-    pub fn slice(&self, name: &str) -> EndpointSlice {
+    pub(crate) fn slice(&self, name: &str) -> EndpointSlice {
         self.template
             .slice(name, &self.source, self.import.as_deref())
     }
@@ -129,7 +131,7 @@ impl WantedCopy {
 
 /// Endpoints and slices of a provider that are not copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refused {
+pub(crate) struct Refused {
     /// Number of refused endpoints, of slices that are copied or redundant.
     pub endpoints: usize,
     /// Number of whole slices that are not copied.
@@ -140,7 +142,7 @@ pub struct Refused {
 
 impl Refused {
     /// Returns `2 endpoints of member1 (10.0.0.1 is ...)`.
-    pub fn of(&self, provider: &ClusterName) -> String {
+    pub(crate) fn of(&self, provider: &ClusterName) -> String {
         let counted = |count, noun| match count {
             0 => None,
             1 => Some(format!("1 {noun}")),
@@ -156,11 +158,11 @@ impl Refused {
 }
 
 /// Slice, by its provider and its name there.
-pub type SliceOfProvider<'a> = (&'a ClusterName, &'a Arc<str>);
+pub(crate) type SliceOfProvider<'a> = (&'a ClusterName, &'a Arc<str>);
 
 /// Decisions about the copies of one exposure in one consumer.
 #[derive(Clone, Debug)]
-pub struct DesiredCopies {
+pub(crate) struct DesiredCopies {
     /// Wanted copies, by name.
     pub wanted: BTreeMap<Arc<str>, WantedCopy>,
     /// Tiers of the consumer's providers; `None` where it uses all of them alike.
@@ -191,17 +193,17 @@ impl DesiredCopies {
     }
 
     /// Returns decisions to hold every copy.
-    pub fn hold_all(why: Hold) -> Self {
+    pub(crate) fn hold_all(why: Hold) -> Self {
         Self::all(Ruling::Hold(why))
     }
 
     /// Returns decisions to withdraw every copy.
-    pub fn withdraw_all(why: Withdraw) -> Self {
+    pub(crate) fn withdraw_all(why: Withdraw) -> Self {
         Self::all(Ruling::Withdraw(why))
     }
 
     /// Returns the decision about a copy of a provider, by its name.
-    pub fn decide(
+    pub(crate) fn decide(
         &self,
         index: &Index,
         key: &ServiceKey,
@@ -231,7 +233,7 @@ impl DesiredCopies {
     }
 
     /// Whether a copy of that name is certainly not wanted, whoever its provider is.
-    pub fn abandons(&self, name: &str) -> bool {
+    pub(crate) fn abandons(&self, name: &str) -> bool {
         let holds = |(_, of): &(_, OfProvider)| matches!(of, OfProvider::All(Ruling::Hold(_)));
         let may_be_wanted = matches!(self.others, OfOthers::All(Ruling::Hold(_)))
             || self.providers.iter().any(holds)
@@ -244,7 +246,7 @@ impl DesiredCopies {
 
     /// Returns the reason why a slice is not copied, if its content or the number of slices decides
     /// that.
-    pub fn skipped(&self, provider: &ClusterName, slice: &str) -> Option<&Skipped> {
+    pub(crate) fn skipped(&self, provider: &ClusterName, slice: &str) -> Option<&Skipped> {
         match self.of_provider(provider.as_str()) {
             Some(OfProvider::All(Ruling::Hold(Hold::TooManySlices))) => {
                 Some(&Skipped::TooManySlices)
@@ -254,7 +256,9 @@ impl DesiredCopies {
     }
 
     /// Lists the slices that are not copied and disagree with those of Kubernetes on readiness.
-    pub fn disagreements(&self) -> impl Iterator<Item = (SliceOfProvider<'_>, &Disagreement)> {
+    pub(crate) fn disagreements(
+        &self,
+    ) -> impl Iterator<Item = (SliceOfProvider<'_>, &Disagreement)> {
         let slices = self.skipped.iter();
         let slices = slices.flat_map(|(provider, slices)| {
             let slices = slices.iter();
@@ -268,7 +272,7 @@ impl DesiredCopies {
 
     /// Lists the names of wanted copies that another object has in the consumer. A copy of the same
     /// owner that lost its labels does not count.
-    pub fn taken_names(
+    pub(crate) fn taken_names(
         &self,
         consumer: &Member,
         key: &ServiceKey,

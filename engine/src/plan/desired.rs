@@ -19,29 +19,29 @@ use crate::problem::{Gap, Problem, ServiceProblem};
 #[derive(Clone, Debug, Default)]
 pub struct Desired {
     /// Objects that a MultiClusterService requests in the members.
-    pub members: Members,
+    pub(crate) members: Members,
     /// Objects that ServiceExports request in the members.
-    pub clusterset: Clusterset,
+    pub(crate) clusterset: Clusterset,
     /// Ports that a MultiClusterService exposes.
-    pub exposed: Vec<ServicePort>,
+    pub(crate) exposed: Vec<ServicePort>,
     /// Problem on the hub's side.
-    pub problem: Option<Problem>,
+    pub(crate) problem: Option<Problem>,
     /// Providers, consumers, and members that take no part.
-    pub placement: Placement,
+    pub(crate) placement: Placement,
     /// Providers of the MultiClusterService that it does not use as they are.
-    pub uses: ProviderUses,
+    pub(crate) uses: ProviderUses,
     /// State beside Karmada, if Karmada manages the service.
-    pub karmada: Option<KarmadaManaged>,
+    pub(crate) karmada: Option<KarmadaManaged>,
     /// Whether the manager of the MultiClusterService is still unknown. Until it is known, nothing
     /// is reported.
-    pub on_hold: bool,
+    pub(crate) on_hold: bool,
     /// Time at which the plan changes without an event.
-    pub again_at: Option<TimePoint>,
+    pub(crate) again_at: Option<TimePoint>,
 }
 
 /// Objects that the members should hold for one service.
 #[derive(Clone, Debug, Default)]
-pub enum Members {
+pub(crate) enum Members {
     /// The objects that they hold now, whichever these are.
     #[default]
     Untouched,
@@ -51,7 +51,7 @@ pub enum Members {
 
 /// Objects that one member should hold for one service.
 #[derive(Clone, Debug)]
-pub struct DesiredMember {
+pub(crate) struct DesiredMember {
     /// Desired Service.
     pub service: DesiredService,
     /// Exposed ports of the Service, under its own names for them.
@@ -64,16 +64,30 @@ pub struct DesiredMember {
 
 /// State of a service that Karmada manages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KarmadaManaged {
+pub(crate) struct KarmadaManaged {
     /// Work by which Karmada manages it.
     pub work: String,
     /// Objects and endpoints that consumers lack.
     pub gaps: BTreeSet<Gap>,
     /// Whether some of the gaps may close in a moment. Until then the stored report stays.
-    pub wavers: bool,
+    pub(crate) wavers: bool,
 }
 
 impl Desired {
+    /// Returns the problem on the hub's side, if any.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.problem.as_ref()
+    }
+
+    /// Returns the members that should hold objects of a MultiClusterService; `None` if all members
+    /// are left untouched.
+    pub fn wanted_members(&self) -> Option<impl Iterator<Item = &ClusterName>> {
+        match &self.members {
+            Members::Untouched => None,
+            Members::Wanted(members) => Some(members.keys()),
+        }
+    }
+
     /// Lists the copies of all consumers, on both paths.
     pub(crate) fn each_copies(
         &self,
@@ -114,7 +128,7 @@ impl Desired {
 
     /// Returns the problem that reports Karmada's management of the service. Karmada then reports
     /// its progress in conditions of the same types as causeway's.
-    pub fn karmadas_problem(&self) -> Option<&Problem> {
+    pub(crate) fn karmadas_problem(&self) -> Option<&Problem> {
         let problem = self.problem.as_ref();
         problem.filter(|problem| matches!(problem, Problem::ManagedByKarmada(_)))
     }

@@ -19,7 +19,10 @@ use crate::observed::Index;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns a sentence that names both slices.
-pub fn sentence((provider, slice): SliceOfProvider<'_>, disagreement: &Disagreement) -> String {
+pub(crate) fn sentence(
+    (provider, slice): SliceOfProvider<'_>,
+    disagreement: &Disagreement,
+) -> String {
     format!(
         "in {provider} EndpointSlice {slice} and those that Kubernetes keeps ({}) disagree on which endpoints are ready",
         disagreement.kept

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 
 /// Exposed part of a service.
 #[derive(Clone, Debug)]
-pub struct Exposed {
+pub(crate) struct Exposed {
     /// Basis of the plan.
     pub state: State,
     /// Exposed ports, each (protocol, number) once.
@@ -27,7 +27,7 @@ pub struct Exposed {
 
 /// Basis of a plan.
 #[derive(Clone, Debug)]
-pub enum State {
+pub(crate) enum State {
     /// Service of the hub, as it is or as it was before its removal.
     Service(Box<ServiceView>),
     /// The exposed ports are unknown; the members retain the objects that they hold.
@@ -49,7 +49,7 @@ impl Exposed {
 
 /// Decides which part of a service is exposed. A Service or port that the hub lost stays exposed
 /// for `grace`: replacing a Service by force causes no outage.
-pub fn expose(
+pub(crate) fn expose(
     index: &Index,
     grace: Duration,
     key: &ServiceKey,

@@ -14,7 +14,7 @@ use crate::observed::service::ServiceKind;
 
 /// Hostnames that several providers have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ambiguous {
+pub(crate) struct Ambiguous {
     hostname: String,
     clusters: [ClusterName; 2],
     /// Number of ambiguous hostnames.
@@ -23,7 +23,7 @@ pub struct Ambiguous {
 
 /// Finds hostnames that several of the providers have. Looks at endpoints of headless services with
 /// several providers alone, ready or not: a pod that restarts keeps its name.
-pub fn ambiguous<'a>(
+pub(crate) fn ambiguous<'a>(
     index: &'a Index,
     key: &ServiceKey,
     mut providers: impl Iterator<Item = &'a ClusterName>,
@@ -59,7 +59,7 @@ pub fn ambiguous<'a>(
 
 impl Ambiguous {
     /// Returns a sentence that names one hostname and two of its clusters.
-    pub fn sentence(&self, key: &ServiceKey) -> String {
+    pub(crate) fn sentence(&self, key: &ServiceKey) -> String {
         let [first, other] = &self.clusters;
         let more = match self.count {
             1 => String::new(),
@@ -72,7 +72,7 @@ impl Ambiguous {
     }
 
     /// Returns a remedy: a name that leads to the pod of one cluster, and its precondition.
-    pub fn remedy(&self, key: &ServiceKey) -> String {
+    pub(crate) fn remedy(&self, key: &ServiceKey) -> String {
         format!(
             "use {}.{}.{}.{}.svc.clusterset.local, with a ServiceExport {key} in each of these clusters",
             self.hostname, self.clusters[0], key.name, key.namespace

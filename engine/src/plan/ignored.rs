@@ -17,7 +17,7 @@ use crate::observed::service::{ServiceKind, ServiceView};
 
 /// Reason why clients of a consumer do not reach copies that exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ignored {
+pub(crate) enum Ignored {
     /// The consumer's Service leads to endpoints on the client's own node alone.
     LocalPolicy,
     /// The consumer's Service has none of the address families of these providers' endpoints.
@@ -35,7 +35,7 @@ pub enum Ignored {
 /// concerns no endpoints of other clusters is ignored.
 ///
 /// The exporters decide whether a derived Service is Local, which is therefore no problem.
-pub fn ignored(
+pub(crate) fn ignored(
     exposure: Exposure,
     consumer: &ClusterName,
     service: &ServiceView,
@@ -71,7 +71,7 @@ pub fn ignored(
 
 impl Ignored {
     /// Whether endpoints of that provider are among those that clients do not reach.
-    pub fn concerns(&self, provider: &ClusterName) -> bool {
+    pub(crate) fn concerns(&self, provider: &ClusterName) -> bool {
         match self {
             Self::LocalPolicy => true,
             Self::Families { providers, .. } => providers.contains(provider),
@@ -79,7 +79,7 @@ impl Ignored {
     }
 
     /// Returns a sentence that describes the Service in these clusters.
-    pub fn sentence(&self, service: &ServiceKey, clusters: &str) -> String {
+    pub(crate) fn sentence(&self, service: &ServiceKey, clusters: &str) -> String {
         match self {
             Self::LocalPolicy => format!(
                 "in {clusters} Service {service} has internalTrafficPolicy Local, so its clients reach no other cluster's pods"
@@ -102,7 +102,7 @@ impl Ignored {
     }
 
     /// Returns the remedy for a person.
-    pub fn remedy(&self, service: &ServiceKey, clusters: &str) -> String {
+    pub(crate) fn remedy(&self, service: &ServiceKey, clusters: &str) -> String {
         match self {
             Self::LocalPolicy => format!(
                 "in {clusters}: kubectl -n {} patch service {} --type=merge -p \

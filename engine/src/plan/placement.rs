@@ -9,7 +9,7 @@ use crate::observed::Index;
 
 /// Members that take part in a service, with their roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placement {
+pub(crate) struct Placement {
     /// Members that take part, including those that are named and not joined.
     pub targets: BTreeMap<ClusterName, Roles>,
     /// Members that are requested and take no part, with the reason. Nothing waits for them.
@@ -18,7 +18,7 @@ pub struct Placement {
 
 /// Roles of a member in a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Roles {
+pub(crate) struct Roles {
     /// Whether its pods back the service.
     pub provider: bool,
     /// Whether its clients may reach the service.
@@ -27,7 +27,7 @@ pub struct Roles {
 
 impl Placement {
     /// Lists the members whose pods back the service.
-    pub fn providers(&self) -> impl Iterator<Item = &ClusterName> {
+    pub(crate) fn providers(&self) -> impl Iterator<Item = &ClusterName> {
         self.targets
             .iter()
             .filter(|(_, roles)| roles.provider)
@@ -35,7 +35,7 @@ impl Placement {
     }
 
     /// Lists the members whose clients may reach the service.
-    pub fn consumers(&self) -> impl Iterator<Item = &ClusterName> {
+    pub(crate) fn consumers(&self) -> impl Iterator<Item = &ClusterName> {
         self.targets
             .iter()
             .filter(|(_, roles)| roles.consumer)
@@ -44,7 +44,7 @@ impl Placement {
 }
 
 /// Decides which members take part. An empty list means every cluster that the hub has.
-pub fn place(index: &Index, spec: &MultiClusterService) -> Placement {
+pub(crate) fn place(index: &Index, spec: &MultiClusterService) -> Placement {
     let mut placement = Placement::default();
     let selections = [&spec.providers, &spec.consumers];
     let selects_all = selections.contains(&&ClusterSelection::All);

@@ -19,7 +19,7 @@ pub const STANDBY_AFTER: Duration = Duration::from_secs(40);
 
 /// Use of a provider by a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProviderUse {
+pub(crate) enum ProviderUse {
     /// Its endpoints are used as they are.
     Used,
     /// It is unreachable, and its endpoints are standby endpoints.
@@ -33,7 +33,7 @@ pub enum ProviderUse {
 /// Reason why nothing that a cluster provides is used. The first two are requests of the hub, the
 /// others follow from evidence and a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unused {
+pub(crate) enum Unused {
     /// No Cluster has its name.
     NotJoined,
     /// A person drained it.
@@ -48,7 +48,7 @@ pub enum Unused {
 
 impl Unused {
     /// Returns the reason that holds for every service; `None` where services may use the cluster.
-    pub fn everywhere(index: &Index, name: &ClusterName) -> Option<Self> {
+    pub(crate) fn everywhere(index: &Index, name: &ClusterName) -> Option<Self> {
         let Some(cluster) = index.cluster(name) else {
             return Some(Self::NotJoined);
         };
@@ -62,7 +62,7 @@ impl Unused {
     }
 
     /// Whether no service may use a cluster, whether reachable or not.
-    pub fn excludes(index: &Index, name: &ClusterName) -> bool {
+    pub(crate) fn excludes(index: &Index, name: &ClusterName) -> bool {
         let unused = Self::everywhere(index, name);
         unused.is_some_and(|why| why != Self::TtlExpired)
     }
@@ -70,7 +70,7 @@ impl Unused {
 
 /// Policy of one service for unreachable providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnreachablePolicy {
+pub(crate) struct UnreachablePolicy {
     /// Request of the service, which precedes `--provider-ttl`; `None` without one.
     pub requested: Option<Unreachable>,
     /// Policy without a request.
@@ -82,7 +82,7 @@ pub struct UnreachablePolicy {
 
 /// Providers of one service that it does not use as they are.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProviderUses {
+pub(crate) struct ProviderUses {
     /// Unreachable providers whose endpoints are standby endpoints.
     pub standby: BTreeSet<ClusterName>,
     unused: BTreeMap<ClusterName, Unused>,
@@ -92,7 +92,7 @@ pub struct ProviderUses {
 
 impl ProviderUses {
     /// Decides the use of each provider. A Cluster that is suspected to be lost is never unused.
-    pub fn of<'a>(
+    pub(crate) fn of<'a>(
         index: &Index,
         settings: &Settings,
         policy: UnreachablePolicy,
@@ -135,17 +135,17 @@ impl ProviderUses {
     }
 
     /// Returns the reason why nothing of a provider is used; `None` if something is.
-    pub fn unused(&self, name: &ClusterName) -> Option<Unused> {
+    pub(crate) fn unused(&self, name: &ClusterName) -> Option<Unused> {
         self.unused.get(name).copied()
     }
 
     /// Lists the providers of which nothing is used, with the reason.
-    pub fn all_unused(&self) -> impl Iterator<Item = (&ClusterName, Unused)> {
+    pub(crate) fn all_unused(&self) -> impl Iterator<Item = (&ClusterName, Unused)> {
         self.unused.iter().map(|(name, why)| (name, *why))
     }
 
     /// Returns the use of a provider by the service.
-    pub fn get(&self, index: &Index, name: &ClusterName) -> ProviderUse {
+    pub(crate) fn get(&self, index: &Index, name: &ClusterName) -> ProviderUse {
         let is_known = |member: &Member| member.sources_are_known();
         match self.unused(name) {
             Some(why) => ProviderUse::Unused(why),
@@ -159,7 +159,7 @@ impl ProviderUses {
     ///
     /// # Errors
     /// The reason why nothing of it is used.
-    pub fn member<'i>(
+    pub(crate) fn member<'i>(
         &self,
         index: &'i Index,
         name: &ClusterName,

@@ -9,16 +9,17 @@ use std::sync::Arc;
 
 use causeway::domain::{ClusterName, Ranges, ServiceKey, ServicePort};
 
-pub use self::candidates::{Disagreement, MOST_SLICES, Unfit};
+pub(crate) use self::candidates::{Disagreement, MOST_SLICES, Unfit};
 pub(super) use self::candidates::{MOST_ENDPOINTS, candidates};
-pub use self::port_fit::MissingPort;
+pub(crate) use self::port_fit::MissingPort;
 pub(super) use self::port_fit::PortFit;
-pub use self::readiness::{Frontend, Readiness};
+pub(crate) use self::readiness::Frontend;
+pub(crate) use self::readiness::Readiness;
 use crate::observed::member::Member;
 
 /// Provider, as far as copies of its slices are concerned.
 #[derive(Clone, Debug)]
-pub struct Provider<'a> {
+pub(crate) struct Provider<'a> {
     /// Name of the cluster.
     pub name: &'a ClusterName,
     /// Observed state of the provider; `None` while its endpoints are unknown.
@@ -41,7 +42,7 @@ struct Counted {
 
 impl<'a> Provider<'a> {
     /// Returns a provider with its observed state.
-    pub fn new(
+    pub(crate) fn new(
         name: &'a ClusterName,
         member: Option<&'a Member>,
         ports: Vec<ServicePort>,
@@ -58,7 +59,7 @@ impl<'a> Provider<'a> {
 
     /// Returns the readiness of the provider's endpoints that a consumer's Service leads to; `None`
     /// where that is unknown.
-    pub fn readiness(&self, key: &ServiceKey, frontend: &Frontend<'_>) -> Option<Readiness> {
+    pub(crate) fn readiness(&self, key: &ServiceKey, frontend: &Frontend<'_>) -> Option<Readiness> {
         let member = self.member?;
         let families = [frontend.ipv4, frontend.ipv6];
         let mut counted = self.counted.borrow_mut();

@@ -23,7 +23,12 @@ use crate::observed::service::ServiceView;
 
 /// Adds exports in the providers and imports in the consumers. The Service of the own name serves
 /// the import: causeway makes no other Service and no other copies.
-pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &mut Clusterset) {
+pub(crate) fn publish(
+    index: &Index,
+    key: &ServiceKey,
+    native: &Desired,
+    clusterset: &mut Clusterset,
+) {
     let (Members::Wanted(members), Imports::Wanted(imports)) =
         (&native.members, &mut clusterset.imports)
     else {
@@ -111,7 +116,7 @@ fn shape(service: &ServiceView, desired: &DesiredMember) -> Option<ImportShape> 
 }
 
 /// Returns the ServiceExport of a provider.
-pub fn export(key: &ServiceKey, version: Version, hub: &str, owner: &str) -> ServiceExport {
+pub(crate) fn export(key: &ServiceKey, version: Version, hub: &str, owner: &str) -> ServiceExport {
     let metadata = ObjectMeta {
         name: Some(key.name.to_string()),
         namespace: Some(key.namespace.to_string()),

@@ -17,7 +17,7 @@ use crate::problem::ServiceProblem;
 
 /// Service that a member should hold.
 #[derive(Clone, Debug, PartialEq)]
-pub enum DesiredService {
+pub(crate) enum DesiredService {
     /// Service of another writer, used as it is.
     Foreign,
     /// Conflicting Service, which stays as it is and gets no endpoints.
@@ -28,7 +28,7 @@ pub enum DesiredService {
 
 /// Service that causeway maintains in a member.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OwnService {
+pub(crate) struct OwnService {
     /// Desired ports, selector and settings.
     pub shape: ServiceShape,
     /// Owner on whose behalf it exists.
@@ -39,7 +39,7 @@ pub struct OwnService {
 
 /// Additional content of a Service that stands for an imported service.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Derived {
+pub(crate) struct Derived {
     /// Imported service.
     pub of: String,
     /// Internal traffic policy, Cluster or Local; `None` where the member has no such field.
@@ -52,7 +52,7 @@ pub struct Derived {
 
 /// Place of a Service in a member, with the existing Service.
 #[derive(Clone, Copy, Debug)]
-pub struct Site<'a> {
+pub(crate) struct Site<'a> {
     /// Hub, by the UID of its kube-system namespace.
     pub hub: &'a str,
     /// Namespace and name of the Service.
@@ -67,7 +67,7 @@ pub struct Site<'a> {
 ///
 /// A derived Service, of whichever hub, stands for another service: its traffic must not reach the
 /// endpoints of this one.
-pub fn desired(
+pub(crate) fn desired(
     site: &Site<'_>,
     hub_service: &ServiceView,
     ports: &[PortShape],
@@ -117,7 +117,7 @@ fn no_backends() -> Selector {
 impl DesiredService {
     /// Returns the exposed ports that the member's Service offers, under its own names for them,
     /// and its problem, if it has one.
-    pub fn ports_offered(
+    pub(crate) fn ports_offered(
         &self,
         observed: Option<&ServiceView>,
         key: &ServiceKey,
@@ -134,7 +134,7 @@ impl DesiredService {
     }
 
     /// Returns the traffic preference of the member's Service.
-    pub fn traffic_distribution<'a>(
+    pub(crate) fn traffic_distribution<'a>(
         &'a self,
         observed: Option<&'a ServiceView>,
     ) -> Option<&'a str> {
@@ -174,7 +174,7 @@ fn foreign_ports(
 
 impl OwnService {
     /// Whether the member's Service equals the desired one.
-    pub fn is_met_by(&self, observed: &ServiceView) -> bool {
+    pub(crate) fn is_met_by(&self, observed: &ServiceView) -> bool {
         self.shape.is_like(&observed.shape)
             && observed.owner.as_deref() == Some(self.owner.as_str())
             && self
@@ -185,12 +185,12 @@ impl OwnService {
 
     /// Whether the member's Service can be updated to the desired one. Otherwise it has to be
     /// recreated: an address cannot be taken away.
-    pub fn can_become(&self, observed: &ServiceView) -> bool {
+    pub(crate) fn can_become(&self, observed: &ServiceView) -> bool {
         self.shape.kind == observed.shape.kind
     }
 
     /// Returns the object to create.
-    pub fn object(&self, key: &ServiceKey, hub: &str) -> Service {
+    pub(crate) fn object(&self, key: &ServiceKey, hub: &str) -> Service {
         let shape = &self.shape;
         let derived = self.derived.as_ref();
         let addresses = derived.map(|derived| derived.addresses.clone());
@@ -241,7 +241,7 @@ impl OwnService {
 
     /// Returns a merge patch that turns the observed Service into the desired one. The API server
     /// refuses it if the Service has another resourceVersion by then.
-    pub fn patch(&self, observed: &ServiceView, hub: &str) -> Value {
+    pub(crate) fn patch(&self, observed: &ServiceView, hub: &str) -> Value {
         let shape = &self.shape;
         let removed = observed.shape.selector.iter();
         let removed = removed.map(|(label, _)| (label.to_owned(), Value::Null));

@@ -5,7 +5,7 @@
 
 mod ready;
 
-pub use self::ready::TTL_EXPIRED;
+pub(crate) use self::ready::TTL_EXPIRED;
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ use crate::reasons::Reason;
 
 /// Desired status, and the time at which it changes without an event.
 #[derive(Debug)]
-pub struct DesiredStatus {
+pub(crate) struct DesiredStatus {
     /// Conditions.
     pub conditions: Vec<Condition>,
     /// Addresses of the load balancers.
@@ -42,20 +42,20 @@ pub struct DesiredStatus {
 
 /// Outstanding and failed writes into one member.
 #[derive(Clone, Debug, Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Whether a write of the Service or its namespace is outstanding.
-    pub service_pending: bool,
+    pub(crate) service_pending: bool,
     /// Whether a write of a copy is outstanding.
-    pub copies_pending: bool,
+    pub(crate) copies_pending: bool,
     /// Reason why the Service cannot be written.
-    pub service_problem: Option<WriteProblem>,
+    pub(crate) service_problem: Option<WriteProblem>,
     /// Reason why copies cannot be written.
-    pub copies_problem: Option<WriteProblem>,
+    pub(crate) copies_problem: Option<WriteProblem>,
 }
 
 impl Progress {
     /// Whether anything is outstanding.
-    pub fn is_pending(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         self.service_pending || self.copies_pending
     }
 
@@ -70,12 +70,12 @@ impl Progress {
     }
 
     /// Whether another writer reverts anything as often as it is written.
-    pub fn has_conflict(&self) -> bool {
+    pub(crate) fn has_conflict(&self) -> bool {
         self.has_service_conflict() || self.has_copies_conflict()
     }
 
     /// Returns the reason why a write fails, that of the Service first.
-    pub fn problem(&self) -> Option<&WriteProblem> {
+    pub(crate) fn problem(&self) -> Option<&WriteProblem> {
         self.service_problem
             .as_ref()
             .or(self.copies_problem.as_ref())
@@ -87,7 +87,7 @@ impl Progress {
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 /// Returns the desired status of a service. `conflict` describes a write conflict over the
 /// MultiClusterService itself.
-pub fn status(
+pub(crate) fn status(
     index: &Index,
     key: &ServiceKey,
     mcs: &McsView,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use causeway::domain::{ClusterName, Percentage, Preference, Ranges, ServiceKey, Tier};
 
-pub use self::role::EndpointRole;
+pub(crate) use self::role::EndpointRole;
 use super::capabilities::Capabilities;
 use super::providers::{Frontend, Provider, Readiness};
 use crate::model::TimePoint;
@@ -25,33 +25,33 @@ use crate::observed::service::ServiceView;
 
 /// Time for which nearer tiers must have enough ready endpoints before a farther tier is standby
 /// again: the first pod that comes back does not get all traffic.
-pub const HOLD: Duration = Duration::from_secs(30);
+pub(crate) const HOLD: Duration = Duration::from_secs(30);
 
 /// Providers of a service, as one consumer uses them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tiers {
+pub(crate) struct Tiers {
     /// Tiers, nearest first.
     pub all: Vec<TierState>,
     /// Number of active tiers, nearest first.
     pub active: usize,
     /// Time since which nearer tiers have had enough ready endpoints without the farthest active
     /// one.
-    pub enough_since: Option<TimePoint>,
+    pub(crate) enough_since: Option<TimePoint>,
     /// Time at which the tiers change without an event.
     pub again_at: Option<TimePoint>,
     /// Unreachable providers, whose endpoints are used while no other is ready.
     pub unreachable: BTreeSet<ClusterName>,
     /// Whether the consumer's data plane uses standby endpoints by itself.
-    pub uses_standby: bool,
+    pub(crate) uses_standby: bool,
     /// Share of a tier that must be ready, if one is requested.
-    pub min_ready: Option<Percentage>,
+    pub(crate) min_ready: Option<Percentage>,
     /// Whether the preference is unknown.
     pub is_unknown: bool,
 }
 
 /// Tier with its providers and their readiness.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TierState {
+pub(crate) struct TierState {
     /// Tier of the preference; `None` where all providers are alike.
     pub tier: Option<Tier>,
     /// Clusters in the tier.
@@ -65,12 +65,12 @@ pub struct TierState {
 
 /// Tiers as the consumer used them before.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Before {
+pub(crate) struct Before {
     /// Number of active tiers according to the copies in the consumer; `None` where it holds no
     /// copy of a known provider.
     pub active: Option<usize>,
     /// [`Tiers::enough_since`] of the last plan.
-    pub enough_since: Option<TimePoint>,
+    pub(crate) enough_since: Option<TimePoint>,
 }
 
 /// Inputs from which tiers are made.
@@ -210,7 +210,7 @@ impl Tiers {
 
     /// Returns the role of that provider's endpoints in the copies; `None` where no copies are
     /// made.
-    pub fn role(&self, provider: &ClusterName) -> Option<EndpointRole> {
+    pub(crate) fn role(&self, provider: &ClusterName) -> Option<EndpointRole> {
         let standby = match self.uses_standby {
             true => EndpointRole::Standby,
             false => EndpointRole::NotReady,
@@ -231,23 +231,23 @@ impl Tiers {
     }
 
     /// Returns the active tiers.
-    pub fn active(&self) -> &[TierState] {
+    pub(crate) fn active(&self) -> &[TierState] {
         self.all.get(..self.active).unwrap_or(&self.all)
     }
 
     /// Returns the tiers whose endpoints are standby endpoints.
-    pub fn standby(&self) -> &[TierState] {
+    pub(crate) fn standby(&self) -> &[TierState] {
         self.all.get(self.active..).unwrap_or_default()
     }
 
     /// Returns the index of the tier that a provider is in.
-    pub fn place(&self, provider: &str) -> Option<usize> {
+    pub(crate) fn place(&self, provider: &str) -> Option<usize> {
         let mut all = self.all.iter();
         all.position(|state| state.clusters.iter().any(|name| name.as_str() == provider))
     }
 
     /// Whether no provider is in any tier of the preference, and the consumer therefore uses none.
-    pub fn lack_providers(&self) -> bool {
+    pub(crate) fn lack_providers(&self) -> bool {
         !self.is_unknown
             && self.unreachable.is_empty()
             && self.all.iter().all(|state| state.clusters.is_empty())

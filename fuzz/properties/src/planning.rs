@@ -19,7 +19,7 @@ use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::slice::ObservedSlice;
 use causeway_engine::model::{HubEvent, Identity, MemberEvent, Signal, TimePoint};
 use causeway_engine::observed::Index;
-use causeway_engine::plan::{CopyCache, Desired, Members, Settings, plan};
+use causeway_engine::plan::{CopyCache, Desired, Settings, plan};
 use causeway_engine::seal::Seal;
 use causeway_webhook::decide::{self, Change, Decision, Stored};
 use k8s_openapi::api::core::v1::Service;
@@ -246,16 +246,16 @@ impl Environment {
         let spec = object.filter(|mcs| !mcs.is_deleting()).map(|mcs| &mcs.spec);
         if let Some(Err(errors)) = spec {
             assert!(
-                !errors.to_string().is_empty() && desired.problem.is_some(),
+                !errors.to_string().is_empty() && desired.problem().is_some(),
                 "unreadable, and nothing is reported"
             );
             assert!(
-                matches!(desired.members, Members::Untouched),
+                desired.wanted_members().is_none(),
                 "unreadable, and acted upon"
             );
         }
-        if let (Some(Ok(spec)), Members::Wanted(members)) = (spec, &desired.members) {
-            let strangers = members.keys().find(|name| !is_asked_for(spec, name));
+        if let (Some(Ok(spec)), Some(mut members)) = (spec, desired.wanted_members()) {
+            let strangers = members.find(|name| !is_asked_for(spec, name));
             assert_eq!(strangers, None, "a member that nobody asked for: {spec:?}");
         }
         let moment = Moment {
@@ -281,7 +281,8 @@ impl Environment {
         let desired = self.plan_anything();
         if self.service_is_stored && !change.dry_run {
             assert_eq!(
-                desired.problem, None,
+                desired.problem(),
+                None,
                 "accepted, and the controller cannot carry it out"
             );
         }

@@ -5,7 +5,7 @@ use causeway_wire::{Content, ContentHash, RawSlice, Unreadable};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 /// Labels of a copy that causeway decides.
-pub const CONTENT_LABELS: [&str; 6] = [
+pub(crate) const CONTENT_LABELS: [&str; 6] = [
     labels::SERVICE_NAME,
     labels::SLICE_MANAGED_BY,
     labels::SOURCE_CLUSTER,
@@ -16,7 +16,7 @@ pub const CONTENT_LABELS: [&str; 6] = [
 
 /// Annotations of a copy that causeway decides; [`labels::SOURCE`] alone changes with every version
 /// of the source.
-pub const CONTENT_ANNOTATIONS: [&str; 3] =
+pub(crate) const CONTENT_ANNOTATIONS: [&str; 3] =
     [labels::PROVISION_CLUSTER, labels::OWNER, labels::STANDBY];
 
 /// Returns the content of a copy without endpoints. `label` and `annotation` return the value of a

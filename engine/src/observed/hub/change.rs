@@ -6,7 +6,7 @@ use crate::model::map::HashSet;
 
 /// Changes that an event of the hub makes.
 #[derive(Debug, Default)]
-pub struct Change {
+pub(crate) struct Change {
     /// Services to plan again.
     pub services: HashSet<ServiceKey>,
     /// Clusters to reconcile.

@@ -31,9 +31,9 @@ pub struct ClusterView {
     pub withdrawn: bool,
     /// Time at which a person confirmed the deletions that were suspended by then
     /// ([`labels::CONFIRM_DELETIONS`]).
-    pub deletions_confirmed: Option<Timestamp>,
+    pub(crate) deletions_confirmed: Option<Timestamp>,
     /// Namespaces from which it may export ([`labels::EXPORT_NAMESPACES`]); `None` for all.
-    pub export_namespaces: Option<BTreeSet<Box<str>>>,
+    pub(crate) export_namespaces: Option<BTreeSet<Box<str>>>,
     /// Ranges of its endpoints' addresses ([`labels::ENDPOINT_CIDRS`]).
     pub declared: Declared,
     /// Its region, if it has one.
@@ -41,11 +41,11 @@ pub struct ClusterView {
     /// Its zones.
     pub zones: BTreeSet<Box<str>>,
     /// Whether its data plane uses standby endpoints: true unless [`labels::STANDBY`] is `false`.
-    pub uses_standby: bool,
+    pub(crate) uses_standby: bool,
     /// Its finalizers.
     pub finalizers: Finalizers,
     /// Time at which it was first observed terminating or gone.
-    pub leaving_since: Option<TimePoint>,
+    pub(crate) leaving_since: Option<TimePoint>,
     /// Whether the object is gone from the hub and only the member has still to be cleaned.
     pub gone: bool,
     /// Conditions of its status.
@@ -98,14 +98,14 @@ impl ClusterView {
     /// Returns the time since which the status records that the controller does not reach the
     /// cluster. On Karmada's hubs the status does not record it: Karmada's own controllers write
     /// other reasons.
-    pub fn recorded_outage(&self) -> Option<Timestamp> {
+    pub(crate) fn recorded_outage(&self) -> Option<Timestamp> {
         let ready = find(&self.conditions, READY)?;
         let is_lost = ready.status == FALSE && ready.reason == Reason::Unreachable;
         is_lost.then_some(ready.last_transition_time.0)
     }
 
     /// Whether the hub allows it to export from that namespace.
-    pub fn may_export_from(&self, namespace: &str) -> bool {
+    pub(crate) fn may_export_from(&self, namespace: &str) -> bool {
         self.export_namespaces
             .as_ref()
             .is_none_or(|names| names.contains(namespace))

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Manager of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manager<'a> {
+pub(crate) enum Manager<'a> {
     /// Perhaps Karmada: the Works are not listed yet. The controller waits for them until that
     /// time, or without end.
     Unknown(Option<TimePoint>),
@@ -25,7 +25,7 @@ pub enum Manager<'a> {
 
 /// Importer of an exported service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Importer {
+pub(crate) enum Importer {
     /// Causeway, as far as is known.
     #[default]
     Causeway,
@@ -40,7 +40,7 @@ impl Hub {
     /// Returns the manager of the service. A hub whose Works are not listed within a minute,
     /// because causeway lacks the permission, counts as a hub without Works: most have none, and
     /// causeway would otherwise never write anything.
-    pub fn manager(&self, key: &ServiceKey, now: TimePoint) -> Manager<'_> {
+    pub(crate) fn manager(&self, key: &ServiceKey, now: TimePoint) -> Manager<'_> {
         if let Some(work) = self.works.of_service.get(key).and_then(BTreeSet::first) {
             return Manager::Karmada(work);
         }
@@ -52,7 +52,7 @@ impl Hub {
     }
 
     /// Whether services are planned although the services that Karmada manages are unknown.
-    pub fn hides_works(&self, now: TimePoint) -> bool {
+    pub(crate) fn hides_works(&self, now: TimePoint) -> bool {
         let until = self.works_awaited_until();
         !self.works.are_known() && until.is_some_and(|until| until <= now)
     }
@@ -72,7 +72,7 @@ impl Hub {
 
     /// Returns the importer of the service. Causeway is the importer if the hub's objects are not
     /// listed within a minute for lack of a permission, as with [`Hub::manager`].
-    pub fn importer(&self, key: &ServiceKey, now: TimePoint) -> Importer {
+    pub(crate) fn importer(&self, key: &ServiceKey, now: TimePoint) -> Importer {
         if self.works.are_unserved() {
             return Importer::Causeway;
         }

@@ -12,7 +12,7 @@ use crate::model::{ServiceWork, Signal, TimePoint};
 
 /// Services that Karmada manages.
 #[derive(Debug, Default)]
-pub struct Works {
+pub(crate) struct Works {
     served: Option<bool>,
     /// Time at which discovery last reported whether they are served.
     pub(super) since: Option<TimePoint>,

@@ -34,7 +34,7 @@ pub(super) struct Clusterset {
 /// Persistent rejection of a derived Service by an API server: causeway does not request the same
 /// again while the process lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DerivedRefusal {
+pub(crate) enum DerivedRefusal {
     /// The cluster does not have these address families.
     Families(Vec<Box<str>>),
     /// Other objects now have these addresses, which the Service had before.
@@ -44,7 +44,7 @@ pub enum DerivedRefusal {
 impl DerivedRefusal {
     /// Returns the reason for which a derived Service was rejected, if it concerns its addresses
     /// and is persistent.
-    pub fn read(failure: &Failure, service: &Service) -> Option<Self> {
+    pub(crate) fn read(failure: &Failure, service: &Service) -> Option<Self> {
         let boxed = |texts: Option<&Vec<String>>| {
             let texts = texts.into_iter().flatten();
             texts.map(|text| text.as_str().into()).collect()
@@ -67,7 +67,7 @@ impl DerivedRefusal {
 
 /// Participation of a member in the clusterset.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Membership {
+pub(crate) enum Membership {
     /// Not known yet.
     Unknown,
     /// Its exports and imports are known, and watched in these versions.

@@ -13,7 +13,7 @@ use crate::model::slice::{Exposure, SourceSlice};
 impl Member {
     /// Whether the member holds an object of that service that is or was causeway's, or belongs to
     /// the clusterset.
-    pub fn holds_any(&self, key: &ServiceKey) -> bool {
+    pub(crate) fn holds_any(&self, key: &ServiceKey) -> bool {
         let service = self.services.get(key);
         let derived = self.services.get(&key.derived());
         service.is_some_and(|service| service.view.is_marked() || self.may_have_residue(key))
@@ -25,7 +25,7 @@ impl Member {
 
     /// Whether any object of that service bears the hub's label, including one whose deletion was
     /// acknowledged and that is not observed gone.
-    pub fn owns_any(&self, key: &ServiceKey, hub: &str) -> bool {
+    pub(crate) fn owns_any(&self, key: &ServiceKey, hub: &str) -> bool {
         self.owns_native(key, hub) || self.owns_clusterset(key, &key.derived(), hub)
     }
 
@@ -52,7 +52,7 @@ impl Member {
     /// Returns the empty EndpointSlices that Kubernetes made for the Service of that key while that
     /// hub's causeway managed it. Kubernetes left them when the Service became foreign and lost its
     /// selector.
-    pub fn residues(
+    pub(crate) fn residues(
         &self,
         key: &ServiceKey,
         hub: &str,
@@ -75,13 +75,23 @@ impl Member {
 
     /// Whether any object on behalf of ServiceExports bears the hub's label. `derived` is the key
     /// of the service's derived Service.
-    pub fn owns_clusterset(&self, key: &ServiceKey, derived: &ServiceKey, hub: &str) -> bool {
+    pub(crate) fn owns_clusterset(
+        &self,
+        key: &ServiceKey,
+        derived: &ServiceKey,
+        hub: &str,
+    ) -> bool {
         self.owns_behind_import(key, derived, hub)
             || self.owns_import(key, hub, Exposure::Clusterset)
     }
 
     /// Whether any object behind an import bears the hub's label: the derived Service or a copy.
-    pub fn owns_behind_import(&self, key: &ServiceKey, derived: &ServiceKey, hub: &str) -> bool {
+    pub(crate) fn owns_behind_import(
+        &self,
+        key: &ServiceKey,
+        derived: &ServiceKey,
+        hub: &str,
+    ) -> bool {
         let derived = self.services.get(derived);
         derived.is_some_and(|service| service.view.is_derived_for(key, hub))
             || self.owns_copies(key, hub, Exposure::Clusterset)
@@ -100,7 +110,7 @@ impl Member {
     }
 
     /// Returns the services of which an object bears the hub's label; some more than once.
-    pub fn own_keys<'a>(&'a self, hub: &'a str) -> impl Iterator<Item = ServiceKey> + 'a {
+    pub(crate) fn own_keys<'a>(&'a self, hub: &'a str) -> impl Iterator<Item = ServiceKey> + 'a {
         let ours = move |bearer: &Option<DefaultAtom>| bearer.as_deref() == Some(hub);
         let services = self.services.iter();
         let services = services
@@ -123,7 +133,7 @@ impl Member {
 
     /// Returns the services of which the member holds a Service or a copy on behalf of
     /// ServiceExports; some more than once.
-    pub fn own_clusterset_keys<'a>(
+    pub(crate) fn own_clusterset_keys<'a>(
         &'a self,
         hub: &'a str,
     ) -> impl Iterator<Item = ServiceKey> + 'a {

@@ -37,7 +37,7 @@ pub(super) struct Slices {
 
 /// Slice that has the name of an absent copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InTheWay<'a> {
+pub(crate) enum InTheWay<'a> {
     /// A source, or a copy of another service.
     Used,
     /// A slice that is neither.
@@ -46,7 +46,7 @@ pub enum InTheWay<'a> {
 
 impl<'a> InTheWay<'a> {
     /// Returns the slice if it is a copy that was made on behalf of that owner and lost its labels.
-    pub fn lost_copy_of(self, owner: &str) -> Option<&'a UnmanagedSlice> {
+    pub(crate) fn lost_copy_of(self, owner: &str) -> Option<&'a UnmanagedSlice> {
         match self {
             Self::UnmanagedSlice(unmanaged) if unmanaged.owner.as_deref() == Some(owner) => {
                 Some(unmanaged)

@@ -69,7 +69,7 @@ impl<T> Written<T> {
 
     /// Returns the time at which a write of causeway's was acknowledged that no watch has shown
     /// yet.
-    pub fn unseen_since(&self) -> Option<TimePoint> {
+    pub(crate) fn unseen_since(&self) -> Option<TimePoint> {
         match self.acknowledged.as_deref()? {
             Acknowledged::Write(since) => Some(*since),
             Acknowledged::Deletion => None,

@@ -28,7 +28,7 @@ use crate::plan::status::Progress;
 use crate::reasons::Reason;
 
 /// An exported service, as the statuses of its exports and imports report it.
-pub struct View<'a> {
+pub(crate) struct View<'a> {
     /// Observed state of the hub and its members.
     pub index: &'a Index,
     /// Name of the service.
@@ -52,7 +52,7 @@ const NAMED_AT_MOST: usize = 5;
 
 impl View<'_> {
     /// Returns the writes of the statuses that change, each with its cluster.
-    pub fn writes(&self) -> Vec<(ClusterName, Write)> {
+    pub(crate) fn writes(&self) -> Vec<(ClusterName, Write)> {
         let exports = self.clusterset.exports.iter();
         let exports = exports.filter_map(|(name, validity)| {
             let write = self.export_status(name, self.member(name)?, *validity)?;
@@ -70,7 +70,7 @@ impl View<'_> {
     }
 
     /// Returns the time at which time alone changes the content of the statuses.
-    pub fn again_at(&self) -> Option<TimePoint> {
+    pub(crate) fn again_at(&self) -> Option<TimePoint> {
         if self.clusterset.exports.is_empty() {
             return None;
         }
@@ -485,7 +485,7 @@ impl View<'_> {
 }
 
 /// Whether a member has exports whose status does not report its removal yet.
-pub fn has_unreported_removal(index: &Index, name: &ClusterName) -> bool {
+pub(crate) fn has_unreported_removal(index: &Index, name: &ClusterName) -> bool {
     let member = index.member(name);
     let member = member.filter(|member| member.exports_followed().is_some());
     let Some(member) = member else {

@@ -18,13 +18,13 @@ use crate::problem::ServiceProblem;
 
 /// Desired state of an exported service.
 #[derive(Clone, Debug, Default)]
-pub struct Clusterset {
+pub(crate) struct Clusterset {
     /// Desired imports of the members.
     pub imports: Imports,
     /// Validity of each export, by cluster.
     pub exports: BTreeMap<ClusterName, Validity>,
     /// Precedence conditions to write on exports, by cluster.
-    pub precedences: BTreeMap<ClusterName, Condition>,
+    pub(crate) precedences: BTreeMap<ClusterName, Condition>,
     /// Members that are to hold an export on behalf of a MultiClusterService, with the owner of
     /// each.
     pub published: BTreeMap<ClusterName, String>,
@@ -34,9 +34,9 @@ pub struct Clusterset {
     pub conflicts: Vec<Conflict>,
     /// Whether a recorded exporter is unknown at present: exports that are not observed may
     /// disagree too.
-    pub unsure: bool,
+    pub(crate) unsure: bool,
     /// Members that import nothing, whatever is exported, with the reason.
-    pub not_importing: BTreeMap<ClusterName, NotImporting>,
+    pub(crate) not_importing: BTreeMap<ClusterName, NotImporting>,
     /// Reason why nothing is exported.
     pub problem: Option<Protected>,
     /// Message about the imports that Karmada's own controllers manage.
@@ -47,13 +47,13 @@ pub struct Clusterset {
 
 impl Clusterset {
     /// Returns the reason why a member imports nothing, whatever is exported.
-    pub fn not_importing(&self, name: &ClusterName) -> Option<NotImporting> {
+    pub(crate) fn not_importing(&self, name: &ClusterName) -> Option<NotImporting> {
         self.not_importing.get(name).copied()
     }
 
     /// Whether no cluster exports the service, as far as is observed. Exports of drained clusters
     /// do not count. A protected service counts as used.
-    pub fn is_unused(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         let mut exports = self.exports.values();
         exports.all(|validity| *validity == Validity::Withdrawn)
             && self.exporters.is_empty()
@@ -63,7 +63,7 @@ impl Clusterset {
 
 /// Desired state of an imported service in the members.
 #[derive(Clone, Debug)]
-pub enum Imports {
+pub(crate) enum Imports {
     /// The members hold the same as now.
     Untouched,
     /// Each listed member holds its import; all others hold nothing.
@@ -78,7 +78,7 @@ impl Default for Imports {
 
 impl Imports {
     /// Returns the desired import of a member.
-    pub fn of(&self, name: &ClusterName) -> Option<&DesiredImport> {
+    pub(crate) fn of(&self, name: &ClusterName) -> Option<&DesiredImport> {
         match self {
             Self::Untouched => None,
             Self::Wanted(imports) => imports.get(name),
@@ -86,7 +86,7 @@ impl Imports {
     }
 
     /// Lists the members that should hold something.
-    pub fn names(&self) -> impl Iterator<Item = &ClusterName> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &ClusterName> {
         let wanted = match self {
             Self::Untouched => None,
             Self::Wanted(imports) => Some(imports),
@@ -97,7 +97,7 @@ impl Imports {
 
 /// Desired state of an imported service in one member.
 #[derive(Clone, Debug)]
-pub struct DesiredImport {
+pub(crate) struct DesiredImport {
     /// Version and fields in which the member serves imports.
     pub served: ServedImports,
     /// Derived Service; `None` if the member has none of its address families, if the Service of
@@ -112,14 +112,14 @@ pub struct DesiredImport {
     pub problem: Option<ServiceProblem>,
     /// Reason why the clusterset's name does not lead to the service in the member although all
     /// else is as requested.
-    pub unresolved: Option<Unresolved>,
+    pub(crate) unresolved: Option<Unresolved>,
     /// Whether the import is left to Karmada's own controllers.
     pub karmadas: bool,
 }
 
 /// Reason why the clusterset's name leads elsewhere in a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unresolved {
+pub(crate) struct Unresolved {
     /// Statement about the member, which follows its name.
     pub why: String,
     /// Command to run in the member.
@@ -134,7 +134,7 @@ impl fmt::Display for Unresolved {
 
 /// Reason why a member imports nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotImporting {
+pub(crate) enum NotImporting {
     /// The member does not serve ServiceImports, or does not show them.
     NotServed,
     /// The exports do not name the member among their consumers.

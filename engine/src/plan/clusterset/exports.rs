@@ -22,7 +22,7 @@ use crate::seal::Seal;
 
 /// Validity of an export: whether it can be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Validity {
+pub(crate) enum Validity {
     /// The export can be followed.
     Valid,
     /// The cluster has no Service of the export's name.
@@ -43,7 +43,7 @@ pub enum Validity {
 
 /// Exports of one service that users created.
 #[derive(Debug, Default)]
-pub struct Exports<'a> {
+pub(crate) struct Exports<'a> {
     all: BTreeMap<&'a ClusterName, Known<'a>>,
     /// Clusters whose export of the service is unknown.
     pub unknown: BTreeSet<ClusterName>,
@@ -54,7 +54,7 @@ pub struct Exports<'a> {
     /// Clusters that export a Service which was deleted within the grace period.
     lost: BTreeSet<ClusterName>,
     /// Precedence conditions to write on exports that lack one.
-    pub precedences: BTreeMap<ClusterName, Condition>,
+    pub(crate) precedences: BTreeMap<ClusterName, Condition>,
     /// Time at which a grace period ends, or an export beyond the quota is due for another check.
     pub again_at: Option<TimePoint>,
 }
@@ -75,7 +75,7 @@ const QUOTA_AGAIN: Duration = Duration::from_secs(60);
 /// replaced by force does not end the import or release its addresses. An export that is already
 /// imported remains valid beyond the quota: a lower quota applies to later exports and takes
 /// nothing from clients that are served.
-pub fn gather<'a>(
+pub(crate) fn gather<'a>(
     index: &'a Index,
     key: &'a ServiceKey,
     settings: &Settings,
@@ -173,7 +173,7 @@ impl<'a> Exports<'a> {
     }
 
     /// Returns the validity of each export, by cluster.
-    pub fn validities(&self) -> BTreeMap<ClusterName, Validity> {
+    pub(crate) fn validities(&self) -> BTreeMap<ClusterName, Validity> {
         let all = self.all.iter();
         let all = all.map(|(name, known)| ((*name).clone(), validity(known.service)));
         // A cluster that is being taken out counts until it is gone; that is what its condition says.
@@ -183,7 +183,7 @@ impl<'a> Exports<'a> {
     }
 
     /// Returns the valid exports, ready to be merged.
-    pub fn constituents(&self) -> Vec<Constituent<'a>> {
+    pub(crate) fn constituents(&self) -> Vec<Constituent<'a>> {
         let of = |(cluster, known): (&&'a ClusterName, &Known<'a>)| {
             (validity(known.service) == Validity::Valid).then_some(Constituent {
                 cluster,
@@ -200,18 +200,18 @@ impl<'a> Exports<'a> {
 
 /// Whether a user created the export, rather than this hub's causeway, which publishes a
 /// MultiClusterService by it, or the causeway of another hub.
-pub fn is_by_person(export: &ExportView, hub: &str) -> bool {
+pub(crate) fn is_by_person(export: &ExportView, hub: &str) -> bool {
     export.exposure(hub) != Some(Exposure::Native) && !is_of_another(&export.hub, hub)
 }
 
 /// Whether the causeway of another hub wrote the object. This hub ignores the requests of other
 /// hubs.
-pub fn is_of_another(writer: &Option<DefaultAtom>, hub: &str) -> bool {
+pub(crate) fn is_of_another(writer: &Option<DefaultAtom>, hub: &str) -> bool {
     writer.as_deref().is_some_and(|writer| writer != hub)
 }
 
 /// Returns the validity of an export of a Service.
-pub fn validity(service: Option<&ServiceView>) -> Validity {
+pub(crate) fn validity(service: Option<&ServiceView>) -> Validity {
     match service {
         None => Validity::NoService,
         Some(service) if service.shape.kind == ServiceKind::ExternalName => {
@@ -226,7 +226,7 @@ pub fn validity(service: Option<&ServiceView>) -> Validity {
 ///
 /// Without any record, the process that created the imports ended before it recorded their
 /// exporters. In that case any unknown cluster may be an exporter, and the list is empty.
-pub fn recorded_and_unknown(
+pub(crate) fn recorded_and_unknown(
     index: &Index,
     key: &ServiceKey,
     exports: &Exports<'_>,

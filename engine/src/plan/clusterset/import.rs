@@ -24,7 +24,7 @@ use crate::reasons::Reason;
 
 /// Plan for a member's ServiceImport.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ImportPlan {
+pub(crate) enum ImportPlan {
     /// Somebody else created the import; causeway leaves it unchanged.
     Foreign,
     /// The addresses are not known yet; the observed import remains.
@@ -35,7 +35,7 @@ pub enum ImportPlan {
 
 /// ServiceImport that causeway owns in a member.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OwnImport {
+pub(crate) struct OwnImport {
     /// Desired spec.
     pub spec: ServiceImportSpec,
     /// Exported labels.
@@ -56,7 +56,7 @@ pub struct OwnImport {
 
 /// Reason why an import has no addresses: reason and message of its Ready condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unready {
+pub(crate) struct Unready {
     /// Reason, in CamelCase.
     pub reason: Reason,
     /// Message for a person.
@@ -65,7 +65,7 @@ pub struct Unready {
 
 impl Unready {
     /// Reports that the member has none of the service's address families.
-    pub fn unsupported(families: &[Box<str>]) -> Self {
+    pub(crate) fn unsupported(families: &[Box<str>]) -> Self {
         Self {
             reason: Reason::IPFamilyNotSupported,
             message: format!(
@@ -77,7 +77,7 @@ impl Unready {
 
     /// Reports that the derived name belongs to a Service that is not causeway's, or that
     /// represents another service.
-    pub fn conflict(why: &ServiceProblem) -> Self {
+    pub(crate) fn conflict(why: &ServiceProblem) -> Self {
         Self {
             reason: Reason::ServiceConflict,
             message: format!("this cluster {why}"),
@@ -92,7 +92,7 @@ const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
 
 /// Plans a member's import, given the name of the Service that represents it, and the observed
 /// Service of that name.
-pub fn plan(
+pub(crate) fn plan(
     served: ServedImports,
     shape: &ImportShape,
     owner: &str,
@@ -169,7 +169,7 @@ fn kind(shape: &ImportShape) -> ServiceKind {
 /// Returns the problem of a Service that has the derived name but is not the one that causeway
 /// derived. Its clients do not request the imported service, and clients of the imported service
 /// must not reach its pods.
-pub fn conflict(
+pub(crate) fn conflict(
     key: &ServiceKey,
     derived: &ServiceKey,
     service: &ServiceView,
@@ -192,7 +192,7 @@ fn wire_port(port: &ImportPort) -> WirePort {
 }
 
 /// Returns the port of the derived Service.
-pub fn port_shape(port: &ImportPort) -> PortShape {
+pub(crate) fn port_shape(port: &ImportPort) -> PortShape {
     PortShape {
         port: port.port.clone(),
         target: IntOrString::Int(i32::from(port.port.id.number)),
@@ -203,7 +203,7 @@ pub fn port_shape(port: &ImportPort) -> PortShape {
 /// Returns the shape that an import describes. If the import names no ports, the merged ports of
 /// the exports apply. Failover and consumers are those of the exports, or those that the import
 /// records if no export is known.
-pub fn shape_of(import: &ImportView, merged: Option<&ImportShape>) -> ImportShape {
+pub(crate) fn shape_of(import: &ImportView, merged: Option<&ImportShape>) -> ImportShape {
     let spec = &import.spec;
     let affinity = spec
         .session_affinity
@@ -253,14 +253,14 @@ pub fn shape_of(import: &ImportView, merged: Option<&ImportShape>) -> ImportShap
 }
 
 /// Returns the failover annotations of the exports that an import records.
-pub fn recorded_failover(import: &ImportView) -> Failover {
+pub(crate) fn recorded_failover(import: &ImportView) -> Failover {
     let annotation = |name: &str| import.annotations.get(name).map(String::as_str);
     // Causeway wrote them; what somebody has made of them since is passed over.
     Failover::read(annotation, &mut drop)
 }
 
 /// Returns the consumers that an import records.
-pub fn recorded_consumers(import: &ImportView) -> Consumers {
+pub(crate) fn recorded_consumers(import: &ImportView) -> Consumers {
     let annotation = import.annotations.get(labels::CONSUMERS);
     Consumers::read(annotation.map(String::as_str), &mut drop)
 }
@@ -271,7 +271,10 @@ pub fn recorded_consumers(import: &ImportView) -> Consumers {
 /// Service may add some, and the fields that only the import has: labels, annotations, failover and
 /// consumers. It also decides fields that the Service may lack, because the member may support
 /// fewer preferences.
-pub fn record(import: Option<&ImportView>, derived: Option<&ServiceView>) -> Option<ImportShape> {
+pub(crate) fn record(
+    import: Option<&ImportView>,
+    derived: Option<&ServiceView>,
+) -> Option<ImportShape> {
     let said = import.map(|import| shape_of(import, None));
     let Some(service) = derived else {
         return said;
@@ -332,7 +335,7 @@ fn read_port(port: &WirePort) -> Option<ImportPort> {
 /// The first write fixes its address families: of two, the member assigns those that it supports; a
 /// single family is requested by name. Addresses outlive the Service if the import still names
 /// them.
-pub fn derived_service(
+pub(crate) fn derived_service(
     key: &ServiceKey,
     shape: &ImportShape,
     owner: &str,
@@ -381,7 +384,11 @@ pub fn derived_service(
 
 /// Returns the reference by which copies belong to an import (KEP-1645, "Using EndpointSlice
 /// objects to track endpoints").
-pub fn owner_reference(key: &ServiceKey, version: Version, import: &ImportView) -> OwnerReference {
+pub(crate) fn owner_reference(
+    key: &ServiceKey,
+    version: Version,
+    import: &ImportView,
+) -> OwnerReference {
     OwnerReference {
         api_version: version.api_version(),
         kind: "ServiceImport".to_owned(),
@@ -394,7 +401,7 @@ pub fn owner_reference(key: &ServiceKey, version: Version, import: &ImportView) 
 
 impl OwnImport {
     /// Whether the observed import equals the desired one.
-    pub fn is_met_by(&self, observed: &ImportView, hub: &str) -> bool {
+    pub(crate) fn is_met_by(&self, observed: &ImportView, hub: &str) -> bool {
         let changes = |wanted: &BTreeMap<String, Value>, stored: &BTreeMap<String, String>| {
             wanted.iter().any(|(name, value)| match value {
                 Value::Null => stored.contains_key(name),
@@ -407,7 +414,7 @@ impl OwnImport {
     }
 
     /// Returns the object to create.
-    pub fn object(&self, key: &ServiceKey, version: Version, hub: &str) -> ServiceImport {
+    pub(crate) fn object(&self, key: &ServiceKey, version: Version, hub: &str) -> ServiceImport {
         let metadata = ObjectMeta {
             name: Some(key.name.to_string()),
             namespace: Some(key.namespace.to_string()),
@@ -420,7 +427,7 @@ impl OwnImport {
 
     /// Returns a merge patch that turns the observed import into the desired one. It fails if the
     /// resource version has changed. One write changes type, addresses and families.
-    pub fn patch(&self, observed: &ImportView, hub: &str) -> Value {
+    pub(crate) fn patch(&self, observed: &ImportView, hub: &str) -> Value {
         json!({
             "metadata": {
                 "resourceVersion": observed.resource_version,

@@ -14,16 +14,17 @@ mod shape;
 use causeway::api::multicluster::ServiceExportSpec;
 use causeway::domain::ClusterName;
 
-pub use self::conflict::{Conflict, conflict_text};
-pub use self::export::Constituent;
+pub(crate) use self::conflict::Conflict;
+pub(crate) use self::conflict::conflict_text;
+pub(crate) use self::export::Constituent;
 use self::export::Export;
 use self::exported::Exported;
 use self::ports::Union;
-pub use self::shape::{ImportPort, ImportShape};
+pub(crate) use self::shape::{ImportPort, ImportShape};
 
 /// All exports of a service, merged.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Merged<'a> {
+pub(crate) struct Merged<'a> {
     /// Shape of the import.
     pub shape: ImportShape,
     /// Conflicts of the exports, at most one a field.
@@ -33,7 +34,7 @@ pub struct Merged<'a> {
 }
 
 /// Merges the exports of one service, which may be given in any order; `None` without exports.
-pub fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
+pub(crate) fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
     let mut by_age: Vec<_> = constituents.iter().copied().map(Export::new).collect();
     by_age.sort_by_key(|Export { export, .. }| (export.precedence, export.cluster));
     let mut union = Union::default();
@@ -49,7 +50,7 @@ pub fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
 }
 
 /// Returns the labels and annotations of an export that cannot be exported, with the reasons.
-pub fn left_out(spec: &ServiceExportSpec) -> Option<String> {
+pub(crate) fn left_out(spec: &ServiceExportSpec) -> Option<String> {
     Exported::read(spec).left_out()
 }
 

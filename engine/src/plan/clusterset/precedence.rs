@@ -26,7 +26,7 @@ const TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 /// Position of an export among those of its service: the lowest decides; of two equal ones, the
 /// export in the cluster with the first name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Precedence {
+pub(crate) struct Precedence {
     /// Time from which the export counts.
     pub since: Timestamp,
     /// Time of creation, as its cluster reports it.
@@ -35,7 +35,7 @@ pub struct Precedence {
 
 /// Export of a service, with its cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct Claim<'a> {
+pub(crate) struct Claim<'a> {
     /// Cluster of the export.
     pub cluster: &'a ClusterName,
     /// Exported service.
@@ -46,7 +46,11 @@ pub struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     /// Returns the claim of the export in that cluster.
-    pub fn new(cluster: &'a ClusterName, key: &'a ServiceKey, export: &'a ExportView) -> Self {
+    pub(crate) fn new(
+        cluster: &'a ClusterName,
+        key: &'a ServiceKey,
+        export: &'a ExportView,
+    ) -> Self {
         Self {
             cluster,
             key,
@@ -56,12 +60,12 @@ impl<'a> Claim<'a> {
 
     /// Returns the time of creation, as its cluster reports it. An export without one is the
     /// youngest.
-    pub fn created(&self) -> Timestamp {
+    pub(crate) fn created(&self) -> Timestamp {
         self.export.created.unwrap_or(Timestamp::MAX)
     }
 
     /// Returns the time from which the export counts, if this hub has sealed one on it.
-    pub fn since(&self, seal: &Seal, hub: &str) -> Option<Timestamp> {
+    pub(crate) fn since(&self, seal: &Seal, hub: &str) -> Option<Timestamp> {
         let mut conditions = self.export.conditions.iter();
         let written = conditions.find(|one| is_precedence(one, hub))?;
         let since = written.last_transition_time.0;
@@ -104,14 +108,14 @@ fn is_precedence(condition: &Condition, hub: &str) -> bool {
 }
 
 /// Replaces the precedence condition of this hub by `written`; `None` removes it.
-pub fn put(written: Option<Condition>, hub: &str, conditions: &mut Vec<Condition>) {
+pub(crate) fn put(written: Option<Condition>, hub: &str, conditions: &mut Vec<Condition>) {
     conditions.retain(|one| !is_precedence(one, hub));
     conditions.extend(written);
 }
 
 /// Returns the precedence of each export of a service, in the order of `claims`, and the condition
 /// to write on an export without a valid one. Without a seal no condition is written.
-pub fn places(
+pub(crate) fn places(
     claims: &[Claim<'_>],
     seal: Option<&Seal>,
     hub: &str,

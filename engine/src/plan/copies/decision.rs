@@ -9,7 +9,7 @@ use crate::plan::provider_use::Unused;
 
 /// Decision about one copy in one consumer.
 #[derive(Clone, Copy, Debug)]
-pub enum CopyDecision<'a> {
+pub(crate) enum CopyDecision<'a> {
     /// The consumer holds this copy: it is created, replaced, or stays.
     Keep(&'a WantedCopy),
     /// An existing copy stays as it is, and none is created.
@@ -20,7 +20,7 @@ pub enum CopyDecision<'a> {
 
 /// Reason why an existing copy stays as it is, and none is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub(crate) enum Hold {
     /// The endpoints of the provider are unknown.
     ProviderUnknown,
     /// The provider has more slices than are copied.
@@ -39,7 +39,7 @@ pub enum Hold {
 
 /// Reason why an existing copy is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Withdraw {
+pub(crate) enum Withdraw {
     /// An object that a person or the hub's administrator wrote requests it.
     Requested(Request),
     /// The state of a member requires it, and was observed.
@@ -48,7 +48,7 @@ pub enum Withdraw {
 
 /// Request by which a copy is not wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub(crate) enum Request {
     /// The cluster does not consume the service, or nothing exposes the service.
     NotConsumer,
     /// The cluster does not provide the service, or the copy is of the consumer's own endpoints.
@@ -61,7 +61,7 @@ pub enum Request {
 
 /// Observed state by which a copy is not wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Observation {
+pub(crate) enum Observation {
     /// The provider has no such slice.
     SourceGone,
     /// The provider has the slice, and its addresses are neither IPv4 nor IPv6.

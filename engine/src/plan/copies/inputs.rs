@@ -9,7 +9,7 @@ use crate::plan::tiers::{EndpointRole, Tiers};
 
 /// Owner on whose behalf copies are made.
 #[derive(Clone, Copy, Debug)]
-pub struct Origin<'a> {
+pub(crate) struct Origin<'a> {
     /// Hub, by the UID of its kube-system namespace.
     pub hub: &'a str,
     /// Owner, `<kind>/<uid>`.
@@ -28,7 +28,7 @@ pub struct Origin<'a> {
 
 /// Consumer, as far as its copies are concerned.
 #[derive(Clone, Copy, Debug)]
-pub struct Consumer<'a> {
+pub(crate) struct Consumer<'a> {
     /// Name of the cluster.
     pub name: &'a ClusterName,
     /// Exposed ports of its Service, under its own names: kube-proxy joins Service and slice by

@@ -15,7 +15,7 @@ const HASH_HEX: usize = 8;
 /// between sources whose names agree in their first 180 characters, and between texts that a hyphen
 /// divides in two ways. The author of such names would need 2^32 attempts, and would reach other
 /// sources of the same namespace alone.
-pub fn copy_name(
+pub(crate) fn copy_name(
     exposure: Exposure,
     provider: &ClusterName,
     slice: &str,

@@ -11,7 +11,7 @@ use crate::plan::providers::{MOST_ENDPOINTS, MOST_SLICES, MissingPort, Unfit};
 
 /// Reason why nothing of a slice is copied to a consumer.
 #[derive(Clone, Debug)]
-pub enum Skipped {
+pub(crate) enum Skipped {
     /// It is copied to no consumer.
     Unfit(Unfit),
     /// Its provider has more slices of the service than are copied.
@@ -25,19 +25,19 @@ pub enum Skipped {
 
 /// Ports that a consumer's Service offers and a slice lacks. They are computed on request.
 #[derive(Clone, Debug)]
-pub struct MissingPorts {
+pub(crate) struct MissingPorts {
     pub(super) template: Arc<CopyTemplate>,
     pub(super) source: Arc<SourceSlice>,
 }
 
 impl MissingPorts {
     /// Returns one gap for each port that is missing.
-    pub fn list(&self) -> Vec<MissingPort> {
+    pub(crate) fn list(&self) -> Vec<MissingPort> {
         self.template.fit().gaps(&self.source).collect()
     }
 
     /// Returns the ports of the provider's Service.
-    pub fn provider_ports(&self) -> &[ServicePort] {
+    pub(crate) fn provider_ports(&self) -> &[ServicePort] {
         self.template.fit().provider
     }
 }

@@ -15,7 +15,7 @@ use crate::observed::member::Member;
 /// Slice of a provider with ready endpoints that neither causeway nor Karmada delivers to a
 /// consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undelivered {
+pub(crate) struct Undelivered {
     /// Provider.
     pub provider: ClusterName,
     /// Name of the slice in the provider.
@@ -27,7 +27,7 @@ impl DesiredCopies {
     /// deletes one once Karmada's slice of the same source in the consumer has the copy's ports and
     /// every ready endpoint of the copy. Returns the slices with ready endpoints that are neither
     /// in an up-to-date copy nor in Karmada's slice.
-    pub fn leave_to_karmada(
+    pub(crate) fn leave_to_karmada(
         &mut self,
         consumer: &Member,
         key: &ServiceKey,
@@ -62,7 +62,7 @@ impl DesiredCopies {
     /// Yields the sources of which Karmada's slice exists behind `service`, which is causeway's.
     /// Causeway creates no copy beside that slice, and deletes one once the slice has the copy's
     /// ports and every ready endpoint of the copy. All other sources are copied as usual.
-    pub fn yield_to_karmada(
+    pub(crate) fn yield_to_karmada(
         &mut self,
         consumer: &Member,
         key: &ServiceKey,

@@ -11,13 +11,13 @@ use crate::observed::member::Member;
 
 /// Maximum number of slices of one service and provider that are copied. Slices of Kubernetes hold
 /// a hundred endpoints each.
-pub const MOST_SLICES: usize = 1000;
+pub(crate) const MOST_SLICES: usize = 1000;
 /// Maximum number of endpoints of a slice (discovery.k8s.io/v1).
 pub(in crate::plan) const MOST_ENDPOINTS: usize = 1000;
 
 /// Reason why a slice is not copied, whatever a consumer exposes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub(crate) enum Unfit {
     /// Its addresses are hostnames, or of an unknown newer type.
     AddressType,
     /// It cannot be read.
@@ -31,7 +31,7 @@ pub enum Unfit {
 /// Slice that Kubernetes maintains and that differs from a redundant one on the readiness of an
 /// endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Disagreement {
+pub(crate) struct Disagreement {
     /// Name of the slice that Kubernetes keeps. Its readiness is what consumers get.
     pub kept: Arc<str>,
 }

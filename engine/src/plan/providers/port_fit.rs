@@ -7,7 +7,7 @@ use crate::model::slice::{SliceManager, SlicePort, SourceSlice};
 
 /// Reason why a port that a consumer's Service offers leads to none of a slice's endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MissingPort {
+pub(crate) enum MissingPort {
     /// The provider's Service lacks this port.
     NotInProvider(PortId),
     /// The slice lacks this port of the provider's Service.

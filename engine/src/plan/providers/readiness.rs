@@ -13,7 +13,7 @@ use crate::observed::service::{ServiceKind, ServiceView};
 /// Endpoints that a Service leads to, of the address family that has more of them. Endpoints that
 /// are terminating and not ready do not count: others replace them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Readiness {
+pub(crate) struct Readiness {
     /// Number of ready endpoints.
     pub ready: usize,
     /// Number of endpoints.
@@ -24,19 +24,19 @@ pub struct Readiness {
 
 /// Ports and address families that a consumer's Service leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frontend<'a> {
+pub(crate) struct Frontend<'a> {
     /// Exposed ports, under the Service's own names.
     pub ports: &'a [ServicePort],
     /// Whether it leads to IPv4 endpoints.
     pub ipv4: bool,
     /// Whether it leads to IPv6 endpoints.
-    pub ipv6: bool,
+    pub(crate) ipv6: bool,
 }
 
 impl<'a> Frontend<'a> {
     /// Returns the frontend of a Service that exposes `ports`. A Service that does not exist yet,
     /// or whose address families are unknown, may lead to both families.
-    pub fn new(ports: &'a [ServicePort], service: Option<&ServiceView>) -> Self {
+    pub(crate) fn new(ports: &'a [ServicePort], service: Option<&ServiceView>) -> Self {
         let clustered = service.filter(|service| service.shape.kind == ServiceKind::ClusterIp);
         let families = clustered.map_or(&[][..], |service| &service.ip_families);
         let has = |name: &str| families.is_empty() || families.iter().any(|one| **one == *name);
@@ -62,7 +62,7 @@ impl Readiness {
     ///
     /// Returns `None` where copies stay as they are, so that their content is unknown: the provider
     /// has too many slices, or its controllers have not caught up with its Service's ports.
-    pub fn of(
+    pub(crate) fn of(
         member: &Member,
         key: &ServiceKey,
         ports: &[ServicePort],

@@ -25,7 +25,7 @@ use crate::problem::Problem;
 use crate::reasons::Reason;
 
 /// Description of a provider whose endpoints are not used since `--provider-ttl` expired.
-pub const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
+pub(crate) const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
 /// Description of a provider whose endpoints are not used since the service's own `withdraw-after`
 /// expired.
 const WITHDRAWN: &str = "out of reach for longer than withdraw-after";

@@ -3,7 +3,7 @@
 /// Role of a provider's ready endpoints in a consumer. Endpoints that are not ready at their source
 /// are used in no role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum EndpointRole {
+pub(crate) enum EndpointRole {
     /// They are ready.
     #[default]
     Ready,

@@ -13,7 +13,7 @@ use crate::reasons::Reason;
 impl Tiers {
     /// Returns the Event of a promotion or demotion of the endpoints of `provider` in a consumer;
     /// `None` if their role did not change.
-    pub fn change(
+    pub(crate) fn change(
         &self,
         consumer: &ClusterName,
         provider: &ClusterName,
@@ -50,7 +50,7 @@ impl Tiers {
 
     /// Describes why the farthest active tier is active: `local has 1 of 4 endpoints ready, fewer
     /// than 50%`.
-    pub fn why_promoted(&self) -> String {
+    pub(crate) fn why_promoted(&self) -> String {
         let active = self.active();
         if let Some(since) = self.enough_since {
             let nearer = &active[..active.len().saturating_sub(1)];
@@ -69,19 +69,19 @@ impl Tiers {
     }
 
     /// Describes why the farther tiers are not active: `local has 4 of 4 endpoints ready`.
-    pub fn why_standby(&self) -> String {
+    pub(crate) fn why_standby(&self) -> String {
         shares(self.active().last())
     }
 
     /// Describes why the endpoints of an unreachable provider are standby endpoints. Such a
     /// provider is in no tier.
-    pub fn why_unreachable(&self, provider: &ClusterName) -> String {
+    pub(crate) fn why_unreachable(&self, provider: &ClusterName) -> String {
         format!("{provider} cannot be reached; its endpoints are used where no other is ready")
     }
 
     /// Describes tiers that no provider is in, after the names of the consumers:
     /// `mcs.causeway.dev/prefer names only tiers that no provider is in (zone)`.
-    pub fn why_unused(&self) -> String {
+    pub(crate) fn why_unused(&self) -> String {
         let words: Vec<_> = self.all.iter().map(TierState::name).collect();
         let words = words.join(", ");
         format!(
@@ -91,7 +91,7 @@ impl Tiers {
     }
 
     /// Returns the tier that a provider is in, with its clusters.
-    pub fn tier_of(&self, provider: &ClusterName) -> Option<&TierState> {
+    pub(crate) fn tier_of(&self, provider: &ClusterName) -> Option<&TierState> {
         self.all.get(self.place(provider.as_str())?)
     }
 }
@@ -121,7 +121,7 @@ fn shares<'a>(states: impl IntoIterator<Item = &'a TierState>) -> String {
 
 impl TierState {
     /// Returns the word of the tier, `all` where all providers are alike.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let tier = self.tier.as_ref();
         tier.map_or_else(|| "all".to_owned(), ToString::to_string)
     }

@@ -12,7 +12,7 @@ use crate::reasons::Reason;
 
 /// Field on which the exports of a service disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
+pub(crate) struct Conflict {
     /// Reason as KEP-1645 words it.
     pub reason: Reason,
     /// One sentence: the value that is used, its cluster, and the clusters with other values.
@@ -34,7 +34,7 @@ type Words = BTreeMap<String, String>;
 
 /// Returns the reason and the message of a condition that reports these conflicts; `None` without
 /// conflicts.
-pub fn conflict_text(conflicts: &[Conflict]) -> Option<(String, String)> {
+pub(crate) fn conflict_text(conflicts: &[Conflict]) -> Option<(String, String)> {
     if conflicts.is_empty() {
         return None;
     }

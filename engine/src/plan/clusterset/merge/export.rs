@@ -10,11 +10,11 @@ use crate::plan::clusterset::precedence::Precedence;
 
 /// Valid export of a service. A cluster has at most one.
 #[derive(Clone, Copy, Debug)]
-pub struct Constituent<'a> {
+pub(crate) struct Constituent<'a> {
     /// Exporting cluster.
     pub cluster: &'a ClusterName,
     /// Position among the exports.
-    pub precedence: Precedence,
+    pub(crate) precedence: Precedence,
     /// Spec of the ServiceExport.
     pub spec: &'a ServiceExportSpec,
     /// Failover that its annotations request.

@@ -68,7 +68,7 @@ impl ImportShape {
     /// unknown, nothing else changes. A record with an unnamed port gets no further ports, because
     /// that port would need a name.
     #[must_use]
-    pub fn grown_from(record: &Self, merged: Option<&Self>) -> Self {
+    pub(crate) fn grown_from(record: &Self, merged: Option<&Self>) -> Self {
         let mut grown = record.clone();
         let all_named = record.ports.iter().all(|port| !port.port.name.is_empty());
         if let Some(merged) = merged.filter(|_| all_named) {

@@ -8,7 +8,7 @@ use crate::observed::service::{PortShape, ServiceKind, ServiceView};
 
 /// Service as the clusters of the clusterset import it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ImportShape {
+pub(crate) struct ImportShape {
     /// Whether clients reach the service by its endpoints' own addresses.
     pub headless: bool,
     /// Ports: those of the oldest export in its order, then those that the next ones add. No two
@@ -17,7 +17,7 @@ pub struct ImportShape {
     /// None or ClientIP.
     pub session_affinity: String,
     /// Time for which a client's session is bound to an endpoint, in seconds.
-    pub affinity_seconds: Option<i32>,
+    pub(crate) affinity_seconds: Option<i32>,
     /// Address families, the primary one first.
     pub ip_families: Vec<Box<str>>,
     /// Cluster or Local.
@@ -36,7 +36,7 @@ pub struct ImportShape {
 
 /// Port of an imported service.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ImportPort {
+pub(crate) struct ImportPort {
     /// Protocol, number and name.
     pub port: ServicePort,
     /// Application protocol.
@@ -45,7 +45,7 @@ pub struct ImportPort {
 
 impl ImportPort {
     /// Returns the imported port of a Service's port.
-    pub fn of(shape: &PortShape) -> Self {
+    pub(crate) fn of(shape: &PortShape) -> Self {
         Self {
             port: shape.port.clone(),
             app_protocol: shape.app_protocol.clone(),
@@ -55,7 +55,7 @@ impl ImportPort {
 
 impl ImportShape {
     /// Returns the shape of an import of a Service with these ports.
-    pub fn of(service: &ServiceView, ports: Vec<ImportPort>) -> Self {
+    pub(crate) fn of(service: &ServiceView, ports: Vec<ImportPort>) -> Self {
         let shape = &service.shape;
         Self {
             headless: shape.kind == ServiceKind::Headless,
