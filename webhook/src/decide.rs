@@ -15,8 +15,11 @@ mod identity;
 mod name;
 mod ports;
 mod prepared_change;
+mod read_failover;
 mod types;
 mod violations;
+
+use std::collections::BTreeSet;
 
 use causeway::api::{MultiClusterServiceSpec, labels};
 use causeway::domain::protected::Protection;
@@ -25,6 +28,8 @@ use json_patch::PatchOperation;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
+use self::prepared_change::Before;
+use self::violations::Violations;
 use crate::entries::{BoundedSpec, too_many};
 use crate::fields::{fields, optional_fields};
 
@@ -196,6 +201,49 @@ pub enum Decision {
         /// Warnings beside the reason.
         warnings: Vec<String>,
     },
+}
+
+impl PreparedChange {
+    /// Returns the newly named clusters.
+    pub fn new_cluster_names(&self) -> BTreeSet<&str> {
+        clusters::new_names(self).map(|entry| entry.name).collect()
+    }
+
+    /// Validates the change against observations of the hub (V1-V11).
+    pub fn validate(&self, view: &HubView, policy: &Policy) -> Validation {
+        let mut violations = Violations::default();
+        if !self.too_long.is_empty() {
+            violations.errors.append(&self.too_long);
+            return violations.into_validation(&self.metadata.name);
+        }
+        match &self.before {
+            Before::Deleting => {}
+            Before::Nothing => {
+                name::validate(self, view, policy, &mut violations);
+                self.validate_spec(view, policy, &mut violations);
+                failover::validate(self, view, policy, &mut violations);
+            }
+            Before::Object(stored, _) => {
+                violations
+                    .errors
+                    .extend(identity::changed_id(&self.metadata, stored));
+                self.validate_spec(view, policy, &mut violations);
+                failover::validate(self, view, policy, &mut violations);
+            }
+        }
+        violations.into_validation(&self.metadata.name)
+    }
+
+    fn validate_spec(&self, view: &HubView, policy: &Policy, violations: &mut Violations) {
+        if !self.is_spec_validated {
+            return;
+        }
+        types::validate(self, violations);
+        violations.errors.append(&self.wrong);
+        ports::validate(self, view, policy, violations);
+        clusters::validate(self, view, policy, violations);
+        types::validate_service(self, view, violations);
+    }
 }
 
 /// Reason why a request is denied.

@@ -4,76 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use causeway::api::labels::{MIN_READY, PREFER, UNREACHABLE};
 use causeway::domain::{
-    ClusterField, ClusterName, ExposureType, Failover, FieldError, FieldErrors, Preference, Tier,
-    Unreachable,
+    ClusterField, ClusterName, ExposureType, Failover, FieldError, Preference, Tier, Unreachable,
 };
 
 use super::hub_view::{Clusters, Locality, ServiceKind};
-use super::prepared_change::Before;
+use super::read_failover::named;
 use super::violations::{Severity, Violations};
-use super::{HubView, Impact, Metadata, Policy, PreparedChange, clusters};
-
-/// Parsed annotations of a change.
-#[derive(Debug, Default)]
-pub(super) struct ReadFailover {
-    failover: Failover,
-    /// Errors of changed annotations.
-    wrong: FieldErrors,
-    /// Whether the preference is invalid.
-    is_preference_wrong: bool,
-    /// Clusters that the stored object prefers.
-    preferred_before: HashSet<ClusterName>,
-}
-
-impl ReadFailover {
-    pub(super) fn of(change: &PreparedChange) -> Self {
-        let stored = match &change.before {
-            Before::Nothing => None,
-            Before::Object(stored, _) => Some(stored),
-            Before::Deleting => return Self::default(),
-        };
-        let prefer = Failover::path(PREFER);
-        let changed = Failover::ANNOTATIONS
-            .into_iter()
-            .filter(|name| change.annotation_changed(name));
-        let changed: HashSet<_> = changed.map(Failover::path).collect();
-        let mut wrong = FieldErrors::default();
-        let mut is_preference_wrong = false;
-        let failover = read(&change.metadata, &mut |error| {
-            is_preference_wrong |= error.path == prefer;
-            if changed.contains(&error.path) {
-                wrong.push(error);
-            }
-        });
-        let before = stored.map(|stored| read(stored, &mut |_| ()));
-        let before = before.and_then(|before| before.preference);
-        Self {
-            failover,
-            wrong,
-            is_preference_wrong,
-            preferred_before: named(before.as_ref()).cloned().collect(),
-        }
-    }
-
-    /// Returns the newly preferred clusters.
-    pub(super) fn new_clusters(&self) -> impl Iterator<Item = &ClusterName> {
-        named(self.failover.preference.as_ref())
-            .filter(|name| !self.preferred_before.contains(*name))
-    }
-}
-
-fn read(metadata: &Metadata, report: &mut dyn FnMut(FieldError)) -> Failover {
-    Failover::read(|name| metadata.annotation(name), report)
-}
-
-/// Returns the clusters of a preference.
-fn named(preference: Option<&Preference>) -> impl Iterator<Item = &ClusterName> {
-    let tiers = preference.map(Preference::tiers).unwrap_or_default();
-    tiers.iter().filter_map(|tier| match tier {
-        Tier::Cluster(name) => Some(name),
-        _ => None,
-    })
-}
+use super::{HubView, Impact, Policy, PreparedChange, clusters};
 
 pub(super) fn validate(
     change: &PreparedChange,

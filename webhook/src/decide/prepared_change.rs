@@ -8,9 +8,8 @@ use causeway::domain::{
 };
 
 use super::counts::{take, times};
-use super::failover::{self, ReadFailover};
-use super::violations::{Validation, Violations};
-use super::{Change, HubView, Metadata, Policy, clusters, identity, name, ports, types};
+use super::read_failover::ReadFailover;
+use super::{Change, Metadata};
 use crate::entries::too_many;
 
 /// Change that is validated against one or two views of the hub.
@@ -27,11 +26,11 @@ pub struct PreparedChange {
     /// Number of stored ports in `spec`.
     pub(super) ports_kept: usize,
     /// Whether the spec differs from the stored one.
-    is_spec_validated: bool,
+    pub(super) is_spec_validated: bool,
     /// Errors of the parser in changed parts.
-    wrong: FieldErrors,
+    pub(super) wrong: FieldErrors,
     /// Errors of lists that are too long. If there are any, nothing else is validated.
-    too_long: FieldErrors,
+    pub(super) too_long: FieldErrors,
     /// Parsed annotations.
     pub(super) failover: ReadFailover,
 }
@@ -103,7 +102,11 @@ impl From<Change> for PreparedChange {
             prepared.put_kept_ports_first();
             prepared.wrong = prepared.parse();
         }
-        prepared.failover = ReadFailover::of(&prepared);
+        prepared.failover = match &prepared.before {
+            Before::Nothing => ReadFailover::new(&prepared.metadata, None),
+            Before::Object(stored, _) => ReadFailover::new(&prepared.metadata, Some(stored)),
+            Before::Deleting => ReadFailover::default(),
+        };
         prepared
     }
 }
@@ -112,47 +115,6 @@ impl PreparedChange {
     /// Returns namespace and name of the Service.
     pub fn service(&self) -> (&str, &str) {
         (&self.namespace, &self.metadata.name)
-    }
-
-    /// Returns the newly named clusters.
-    pub fn new_cluster_names(&self) -> BTreeSet<&str> {
-        clusters::new_names(self).map(|entry| entry.name).collect()
-    }
-
-    /// Validates the change against observations of the hub (V1-V11).
-    pub fn validate(&self, view: &HubView, policy: &Policy) -> Validation {
-        let mut violations = Violations::default();
-        if !self.too_long.is_empty() {
-            violations.errors.append(&self.too_long);
-            return violations.into_validation(&self.metadata.name);
-        }
-        match &self.before {
-            Before::Deleting => {}
-            Before::Nothing => {
-                name::validate(self, view, policy, &mut violations);
-                self.validate_spec(view, policy, &mut violations);
-                failover::validate(self, view, policy, &mut violations);
-            }
-            Before::Object(stored, _) => {
-                violations
-                    .errors
-                    .extend(identity::changed_id(&self.metadata, stored));
-                self.validate_spec(view, policy, &mut violations);
-                failover::validate(self, view, policy, &mut violations);
-            }
-        }
-        violations.into_validation(&self.metadata.name)
-    }
-
-    fn validate_spec(&self, view: &HubView, policy: &Policy, violations: &mut Violations) {
-        if !self.is_spec_validated {
-            return;
-        }
-        types::validate(self, violations);
-        violations.errors.append(&self.wrong);
-        ports::validate(self, view, policy, violations);
-        clusters::validate(self, view, policy, violations);
-        types::validate_service(self, view, violations);
     }
 
     /// Whether an annotation differs from the stored one.
