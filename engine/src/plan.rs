@@ -35,11 +35,10 @@ pub(crate) use self::desired::{DesiredMember, Members};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
 
-pub use self::provider_use::STANDBY_AFTER;
 use self::provider_use::{ProviderUses, UnreachablePolicy};
 use self::providers::{Frontend, Provider};
 use self::service::DesiredService;
-pub use self::settings::Settings;
+pub use self::settings::{STANDBY_AFTER, Settings};
 pub(crate) use self::status::TTL_EXPIRED;
 use crate::evidence::Proof;
 use crate::model::slice::Exposure;

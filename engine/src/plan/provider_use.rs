@@ -3,7 +3,6 @@
 //! A provider that does not answer loses no endpoint, unless the service or a flag requests that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use causeway::domain::{ClusterName, Unreachable};
 
@@ -11,11 +10,6 @@ use super::settings::Settings;
 use crate::model::TimePoint;
 use crate::observed::Index;
 use crate::observed::member::Member;
-
-/// Time for which a provider is unreachable until its endpoints are standby endpoints, where that
-/// is requested. Two probes find a silent provider within 30 s, so together it is little more than
-/// a minute.
-pub const STANDBY_AFTER: Duration = Duration::from_secs(40);
 
 /// Use of a provider by a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,13 @@ use std::time::Duration;
 use causeway::domain::Unreachable;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 
-use super::provider_use::STANDBY_AFTER;
 use crate::observed::quota::Quota;
 use crate::seal::Seal;
+
+/// Time for which a provider is unreachable until its endpoints are standby endpoints, where that
+/// is requested. Two probes find a silent provider within 30 s, so together it is little more than
+/// a minute.
+pub const STANDBY_AFTER: Duration = Duration::from_secs(40);
 
 /// Settings with which the controller was started, for planning.
 #[derive(Clone, Debug)]
