@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use causeway::api::labels;
 use serde_json::json;
 
