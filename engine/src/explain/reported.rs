@@ -5,10 +5,11 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::lists::{HubLists, MemberLists, Members};
+use crate::messages::remarks::TTL_EXPIRED;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::observed::clusterset::{ExportView, ImportView};
-use crate::plan::{Settings, TTL_EXPIRED};
+use crate::plan::Settings;
 use crate::reasons::Reason;
 
 impl Index {

@@ -48,9 +48,3 @@ fn extend_preference() -> String {
         labels::PREFER
     )
 }
-
-/// Returns the names, separated by commas.
-fn listed<'a>(names: impl IntoIterator<Item = &'a ClusterName>) -> String {
-    let names = names.into_iter().map(ClusterName::as_str);
-    names.collect::<Vec<_>>().join(", ")
-}

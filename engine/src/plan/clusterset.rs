@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-pub(crate) use self::desired::{Clusterset, DesiredImport, Imports, NotImporting};
+pub(crate) use self::desired::{Clusterset, DesiredImport, Imports, NotImporting, Unresolved};
 use self::exports::Exports;
 use self::importer::Importer;
 use self::source::{ProviderSets, Source};

@@ -8,8 +8,8 @@ use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::messages;
-use crate::model::{ObjectEvent, TimePoint};
-use crate::problem::Problem;
+use crate::model::{Failure, MemberState, ObjectEvent, TimePoint};
+use crate::problem::{Problem, ServiceProblem, WriteProblem};
 use crate::reasons::Reason;
 
 /// Progress of one cluster.
@@ -19,8 +19,27 @@ pub(crate) enum State {
     Done,
     /// Work is outstanding.
     InProgress,
-    /// The work cannot be completed, with the reason.
-    FailedWrite(String),
+    /// The work cannot be completed.
+    Failed(MemberProblem),
+}
+
+/// Problem of a member that a condition reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MemberProblem {
+    /// The member cannot be written to.
+    Unusable(MemberState),
+    /// Its Service cannot serve as requested.
+    Service(ServiceProblem),
+    /// A write fails, or another object is in the way.
+    Write(WriteProblem),
+    /// It has no such Service.
+    NoService(ServiceKey),
+    /// It has no EndpointSlice of the Service.
+    NoSlice(ServiceKey),
+    /// That many copies were written, and no watch has shown them.
+    NotSeen(usize),
+    /// Its ServiceExports and ServiceImports cannot be listed.
+    ClustersetHidden(Failure),
 }
 
 /// Desired state of a condition.
@@ -52,13 +71,11 @@ impl ConditionState {
 /// Reason and message of a condition that holds.
 pub(crate) type Text<'a> = (&'a str, &'a str);
 
-const NAMED_AT_MOST: usize = 5;
-
 /// Returns the progress, given a problem and whether anything is outstanding. A problem comes
 /// first.
-pub(crate) fn settled(problem: Option<String>, pending: bool) -> State {
+pub(crate) fn settled(problem: Option<MemberProblem>, pending: bool) -> State {
     match (problem, pending) {
-        (Some(problem), _) => State::FailedWrite(problem),
+        (Some(problem), _) => State::Failed(problem),
         (None, true) => State::InProgress,
         (None, false) => State::Done,
     }
@@ -67,9 +84,9 @@ pub(crate) fn settled(problem: Option<String>, pending: bool) -> State {
 /// States of the clusters of one role: their number, the failing ones, and whether any is in
 /// progress.
 pub(crate) struct Tally<'a> {
-    noun: &'static str,
-    total: usize,
-    problems: Vec<(&'a ClusterName, String)>,
+    pub(crate) noun: &'static str,
+    pub(crate) total: usize,
+    pub(crate) problems: Vec<(&'a ClusterName, MemberProblem)>,
     under_way: bool,
 }
 
@@ -83,7 +100,7 @@ pub(crate) fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)
     };
     for (name, state) in states {
         match state {
-            State::FailedWrite(why) => tally.problems.push((name, why)),
+            State::Failed(why) => tally.problems.push((name, why)),
             State::InProgress => tally.under_way = true,
             State::Done => {}
         }
@@ -109,32 +126,6 @@ pub(crate) fn summarize<const N: usize>(reason: Reason, tallies: [Tally<'_>; N])
         ConditionState::Unchanged
     } else {
         ConditionState::True
-    }
-}
-
-impl Tally<'_> {
-    /// Returns `1 of 3 consumers: member3 unreachable since ...`, the shortest problems first.
-    fn message(&self) -> String {
-        let mut texts: Vec<_> = self
-            .problems
-            .iter()
-            .map(|(name, why)| format!("{name} {why}"))
-            .collect();
-        texts.sort_by_key(|text| (text.len(), text.clone()));
-        let more = texts.len().saturating_sub(NAMED_AT_MOST);
-        texts.truncate(NAMED_AT_MOST);
-        let rest = if more > 0 {
-            format!("; and {more} more")
-        } else {
-            String::new()
-        };
-        format!(
-            "{} of {} {}: {}{rest}",
-            self.problems.len(),
-            self.total,
-            self.noun,
-            texts.join("; ")
-        )
     }
 }
 

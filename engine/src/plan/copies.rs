@@ -140,23 +140,6 @@ pub(crate) struct Refused {
     pub example: String,
 }
 
-impl Refused {
-    /// Returns `2 endpoints of member1 (10.0.0.1 is ...)`.
-    pub(crate) fn of(&self, provider: &ClusterName) -> String {
-        let counted = |count, noun| match count {
-            0 => None,
-            1 => Some(format!("1 {noun}")),
-            many => Some(format!("{many} {noun}s")),
-        };
-        let counts = [
-            counted(self.endpoints, "endpoint"),
-            counted(self.slices, "EndpointSlice"),
-        ];
-        let counts: Vec<_> = counts.into_iter().flatten().collect();
-        format!("{} of {provider} ({})", counts.join(" and "), self.example)
-    }
-}
-
 /// Slice, by its provider and its name there.
 pub(crate) type SliceOfProvider<'a> = (&'a ClusterName, &'a Arc<str>);
 

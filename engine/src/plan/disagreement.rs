@@ -18,17 +18,6 @@ use crate::observed::Index;
 /// Time after which a disagreement is reported.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Returns a sentence that names both slices.
-pub(crate) fn sentence(
-    (provider, slice): SliceOfProvider<'_>,
-    disagreement: &Disagreement,
-) -> String {
-    format!(
-        "in {provider} EndpointSlice {slice} and those that Kubernetes keeps ({}) disagree on which endpoints are ready",
-        disagreement.kept
-    )
-}
-
 /// Returns the time at which the next disagreement is old enough to be reported.
 pub(super) fn again_at(
     index: &Index,
@@ -43,30 +32,20 @@ pub(super) fn again_at(
     ends.filter(|end| *end > now).min()
 }
 
-/// Returns the part of Ready that reports lasting disagreements; empty without any. A disagreement
-/// that the stored condition reports stays reported as long as it holds, also after a restart.
-pub(super) fn reported<'a>(
+/// Lists the lasting disagreements. A disagreement that the stored condition reports stays reported
+/// as long as it holds, also after a restart.
+pub(super) fn lasting<'a>(
     index: &Index,
     key: &ServiceKey,
     all: impl Iterator<Item = (SliceOfProvider<'a>, &'a Disagreement)>,
     stored: Option<&Condition>,
     now: TimePoint,
-) -> String {
+) -> Vec<(SliceOfProvider<'a>, &'a Disagreement)> {
     let all: BTreeMap<_, _> = all.collect();
-    let sentences = all.into_iter().map(|(slice, disagreement)| {
-        let lasts = patience_end(index, key, slice, now) <= now;
-        (lasts, sentence(slice, disagreement))
-    });
-    let is_stored = |text: &str| stored.is_some_and(|ready| ready.message.contains(text));
-    let mut lasting = sentences.filter(|(lasts, text)| *lasts || is_stored(text));
-    let Some((_, first)) = lasting.next() else {
-        return String::new();
+    let lasts = |(slice, disagreement): &(SliceOfProvider<'_>, &Disagreement)| {
+        patience_end(index, key, *slice, now) <= now || disagreement.is_reported(*slice, stored)
     };
-    let more = match lasting.count() {
-        0 => String::new(),
-        count => format!(" (and {count} more)"),
-    };
-    format!("; {first}{more}, and the latter decide: stop one of the writers")
+    all.into_iter().filter(lasts).collect()
 }
 
 fn patience_end(

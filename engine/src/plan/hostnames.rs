@@ -15,10 +15,12 @@ use crate::observed::service::ServiceKind;
 /// Hostnames that several providers have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ambiguous {
-    hostname: String,
-    clusters: [ClusterName; 2],
+    /// The first hostname.
+    pub hostname: String,
+    /// Two of the clusters with that hostname.
+    pub clusters: [ClusterName; 2],
     /// Number of ambiguous hostnames.
-    count: usize,
+    pub count: usize,
 }
 
 /// Finds hostnames that several of the providers have. Looks at endpoints of headless services with
@@ -55,27 +57,4 @@ pub(crate) fn ambiguous<'a>(
         clusters: [first.clone(), other.clone()],
         count,
     })
-}
-
-impl Ambiguous {
-    /// Returns a sentence that names one hostname and two of its clusters.
-    pub(crate) fn sentence(&self, key: &ServiceKey) -> String {
-        let [first, other] = &self.clusters;
-        let more = match self.count {
-            1 => String::new(),
-            count => format!(" (one of {count} such hostnames)"),
-        };
-        format!(
-            "{}.{}.{}.svc leads to pods of {first} and of {other}{more}",
-            self.hostname, key.name, key.namespace
-        )
-    }
-
-    /// Returns a remedy: a name that leads to the pod of one cluster, and its precondition.
-    pub(crate) fn remedy(&self, key: &ServiceKey) -> String {
-        format!(
-            "use {}.{}.{}.{}.svc.clusterset.local, with a ServiceExport {key} in each of these clusters",
-            self.hostname, self.clusters[0], key.name, key.namespace
-        )
-    }
 }

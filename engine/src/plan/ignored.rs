@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ClusterName;
 
 use super::copies::{DesiredCopies, WantedCopy};
 use crate::model::slice::Exposure;
@@ -75,43 +75,6 @@ impl Ignored {
         match self {
             Self::LocalPolicy => true,
             Self::Families { providers, .. } => providers.contains(provider),
-        }
-    }
-
-    /// Returns a sentence that describes the Service in these clusters.
-    pub(crate) fn sentence(&self, service: &ServiceKey, clusters: &str) -> String {
-        match self {
-            Self::LocalPolicy => format!(
-                "in {clusters} Service {service} has internalTrafficPolicy Local, so its clients reach no other cluster's pods"
-            ),
-            Self::Families {
-                has,
-                offered,
-                providers,
-            } => {
-                let providers: Vec<_> = providers.iter().map(ClusterName::as_str).collect();
-                let offered: Vec<_> = offered.iter().copied().collect();
-                format!(
-                    "in {clusters} Service {service} has {} alone, and the endpoints of {} have {}, so its clients do not reach them",
-                    has.join(" and "),
-                    providers.join(", "),
-                    offered.join(" and ")
-                )
-            }
-        }
-    }
-
-    /// Returns the remedy for a person.
-    pub(crate) fn remedy(&self, service: &ServiceKey, clusters: &str) -> String {
-        match self {
-            Self::LocalPolicy => format!(
-                "in {clusters}: kubectl -n {} patch service {} --type=merge -p \
-                 '{{\"spec\":{{\"internalTrafficPolicy\":\"Cluster\"}}}}'",
-                service.namespace, service.name
-            ),
-            Self::Families { .. } => {
-                "set spec.ipFamilyPolicy: PreferDualStack on these Services, where the clusters have both families".to_owned()
-            }
         }
     }
 }

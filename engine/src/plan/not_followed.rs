@@ -6,39 +6,38 @@ use causeway::domain::{Failover, FieldErrors, Unreachable};
 
 use crate::observed::service::{ServiceKind, ServiceView};
 
-/// Describes the annotations that are not followed: unreadable ones, and those that a headless
-/// Service cannot have.
-pub(super) fn not_followed(
+/// Annotations of a service that are not followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotFollowed<'a> {
+    /// Unreadable annotations.
+    pub misread: &'a FieldErrors,
+    /// Whether the earliest time of [`labels::UNREACHABLE`] is used instead of an earlier one.
+    pub uses_earliest: bool,
+    /// Annotations that a headless Service cannot have.
+    pub of_headless: Vec<&'static str>,
+}
+
+/// Returns the annotations that are not followed; `None` if all are.
+pub(super) fn not_followed<'a>(
     failover: &Failover,
-    misread: &FieldErrors,
+    misread: &'a FieldErrors,
     service: Option<&ServiceView>,
-) -> Option<String> {
+) -> Option<NotFollowed<'a>> {
     let is_headless = service.is_some_and(|one| one.shape.kind == ServiceKind::Headless);
+    let standby = failover.unreachable == Some(Unreachable::Standby);
     let needs = [
         (labels::PREFER, failover.preference.is_some()),
-        (
-            labels::UNREACHABLE,
-            failover.unreachable == Some(Unreachable::Standby),
-        ),
+        (labels::UNREACHABLE, standby),
     ];
-    let needs = needs.into_iter().filter(|(_, needs)| *needs && is_headless);
-    let of_headless = needs.map(|(annotation, _)| {
-        format!(
-            "{annotation}, for the Service is headless and no proxy chooses among its endpoints"
-        )
-    });
+    let of_headless = needs.into_iter().filter(|(_, needs)| *needs && is_headless);
+    let of_headless: Vec<_> = of_headless.map(|(annotation, _)| annotation).collect();
     let unreachable = Failover::path(labels::UNREACHABLE);
-    let is_early = failover.unreachable == Some(Unreachable::EARLIEST)
-        && misread
-            .shown()
-            .iter()
-            .any(|error| error.path == unreachable);
-    let misread = (!misread.is_empty()).then(|| misread.to_string());
-    let minimum = is_early.then(|| format!("{} is used instead", Unreachable::EARLIEST));
-    let all: Vec<_> = misread
-        .into_iter()
-        .chain(minimum)
-        .chain(of_headless)
-        .collect();
-    (!all.is_empty()).then(|| all.join("; "))
+    let mut shown = misread.shown().iter();
+    let uses_earliest = failover.unreachable == Some(Unreachable::EARLIEST)
+        && shown.any(|error| error.path == unreachable);
+    (!misread.is_empty() || !of_headless.is_empty()).then_some(NotFollowed {
+        misread,
+        uses_earliest,
+        of_headless,
+    })
 }

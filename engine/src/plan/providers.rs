@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use causeway::domain::{ClusterName, Ranges, ServiceKey, ServicePort};
 
+pub(crate) use self::candidates::MOST_ENDPOINTS;
+pub(super) use self::candidates::candidates;
 pub(crate) use self::candidates::{Disagreement, MOST_SLICES, Unfit};
-pub(super) use self::candidates::{MOST_ENDPOINTS, candidates};
 pub(crate) use self::port_fit::MissingPort;
 pub(super) use self::port_fit::PortFit;
 pub(crate) use self::readiness::Frontend;

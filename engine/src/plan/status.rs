@@ -5,8 +5,6 @@
 
 mod ready;
 
-pub(crate) use self::ready::TTL_EXPIRED;
-
 use std::time::Duration;
 
 use causeway::api::condition as names;
@@ -15,10 +13,12 @@ use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
-use super::condition_state::{ConditionState, State, Text, set, settled, summarize, tally};
+use super::condition_state::{
+    ConditionState, MemberProblem, State, Text, set, settled, summarize, tally,
+};
 use super::provider_use::Unused;
 use super::{Desired, DesiredMember, Members};
-use crate::messages;
+use crate::messages::{self, native};
 use crate::model::map::HashMap;
 use crate::model::{MemberState, ObjectEvent, TimePoint};
 use crate::observed::Index;
@@ -141,19 +141,6 @@ pub(crate) fn status(
     }
 }
 
-const SERVICE_TEXT: Text<'static> = (
-    Reason::ServiceAppliedSucceed.as_str(),
-    "Service is propagated to target clusters.",
-);
-const DISPATCHED_TEXT: Text<'static> = (
-    Reason::EndpointSliceDispatchedSucceed.as_str(),
-    "EndpointSlice are dispatched successfully",
-);
-const APPLIED_TEXT: Text<'static> = (
-    Reason::EndpointSliceAppliedSuccess.as_str(),
-    "EndpointSlices are propagated to target clusters.",
-);
-
 struct View<'a> {
     index: &'a Index,
     key: &'a ServiceKey,
@@ -178,14 +165,22 @@ impl View<'_> {
         if self.desired.karmadas_problem().is_some() {
             return Vec::new();
         }
-        let mut all = vec![(names::SERVICE_APPLIED, SERVICE_TEXT, self.service_applied())];
+        let mut all = vec![(
+            names::SERVICE_APPLIED,
+            native::SERVICE_APPLIED,
+            self.service_applied(),
+        )];
         if self.exposure() == ExposureType::CrossCluster {
             all.push((
                 names::ENDPOINT_SLICE_DISPATCHED,
-                DISPATCHED_TEXT,
+                native::DISPATCHED,
                 self.dispatched(),
             ));
-            all.push((names::ENDPOINT_SLICE_APPLIED, APPLIED_TEXT, self.applied()));
+            all.push((
+                names::ENDPOINT_SLICE_APPLIED,
+                native::APPLIED,
+                self.applied(),
+            ));
         }
         all
     }
@@ -206,10 +201,9 @@ impl View<'_> {
             return ConditionState::of_problem(self.key, problem);
         }
         if self.desired.placement.targets.is_empty() {
-            let message = "no cluster takes part; join some with kubectl mcs join".to_owned();
             return ConditionState::False {
                 reason: Reason::ServiceAppliedFailed.into(),
-                message,
+                message: native::NO_TARGETS.to_owned(),
             };
         }
         let load_balancer = self.exposure() == ExposureType::LoadBalancer;
@@ -304,9 +298,8 @@ impl View<'_> {
     fn reachable(&self, name: &ClusterName) -> State {
         match self.index.reported_state(name, self.now).0 {
             MemberState::Synced => State::Done,
-            state => {
-                messages::member::unusable(&state).map_or(State::InProgress, State::FailedWrite)
-            }
+            MemberState::Syncing => State::InProgress,
+            state => State::Failed(MemberProblem::Unusable(state)),
         }
     }
 
@@ -316,11 +309,10 @@ impl View<'_> {
             return reachable;
         }
         let progress = self.progress.get(name);
-        let planned_problem = self
-            .desired_member(name)
-            .and_then(|member| member.problem.as_ref().map(ToString::to_string));
-        let problem =
-            planned_problem.or_else(|| Some(progress?.service_problem.as_ref()?.to_string()));
+        let planned = self.desired_member(name);
+        let planned = planned.and_then(|member| member.problem.clone());
+        let written = || Some(MemberProblem::Write(progress?.service_problem.clone()?));
+        let problem = planned.map(MemberProblem::Service).or_else(written);
         settled(
             problem,
             progress.is_some_and(|progress| progress.service_pending),
@@ -334,7 +326,7 @@ impl View<'_> {
             .is_some_and(|member| member.service(self.key).is_some());
         match reachable {
             State::Done if !has_service => {
-                State::FailedWrite(format!("has no Service {}", self.key))
+                State::Failed(MemberProblem::NoService(self.key.clone()))
             }
             other => other,
         }
@@ -350,9 +342,7 @@ impl View<'_> {
         {
             None => reachable,
             Some(until) if self.now < until => State::InProgress,
-            Some(_) => {
-                State::FailedWrite(format!("has no EndpointSlice of Service {}", self.key.name))
-            }
+            Some(_) => State::Failed(MemberProblem::NoSlice(self.key.clone())),
         }
     }
 
@@ -382,8 +372,8 @@ impl View<'_> {
             return reachable;
         }
         let progress = self.progress.get(name);
-        let problem = progress.and_then(|progress| progress.copies_problem.as_ref());
-        let problem = problem.map(ToString::to_string);
+        let problem = progress.and_then(|progress| progress.copies_problem.clone());
+        let problem = problem.map(MemberProblem::Write);
         let pending =
             progress.is_some_and(|progress| progress.copies_pending || progress.service_pending);
         settled(problem, pending)
@@ -393,7 +383,7 @@ impl View<'_> {
         let was_true = names::is_true(&self.mcs.conditions, names::ENDPOINT_SLICE_APPLIED);
         match self.dispatched_to(name) {
             // What an unreachable consumer holds it still holds.
-            State::FailedWrite(_) if was_true && self.reachable(name) != State::Done => {
+            State::Failed(_) if was_true && self.reachable(name) != State::Done => {
                 State::InProgress
             }
             State::Done => self.seen_in(name),
@@ -410,9 +400,7 @@ impl View<'_> {
         match (unseen.len(), late) {
             (0, _) => State::Done,
             (_, 0) => State::InProgress,
-            (_, late) => State::FailedWrite(format!(
-                "{late} EndpointSlices were written and are not seen back"
-            )),
+            (_, late) => State::Failed(MemberProblem::NotSeen(late)),
         }
     }
 

@@ -7,7 +7,6 @@
 //! cause a promotion or a demotion.
 
 mod role;
-mod words;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -47,6 +46,17 @@ pub(crate) struct Tiers {
     pub(crate) min_ready: Option<Percentage>,
     /// Whether the preference is unknown.
     pub is_unknown: bool,
+}
+
+/// Change of the role of a provider's endpoints in a consumer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum TierShift<'a> {
+    /// The endpoints of this tier are ready endpoints now.
+    Promoted(&'a TierState),
+    /// The endpoints of this tier are standby endpoints now.
+    Standby(&'a TierState),
+    /// The provider is unreachable, and its endpoints are standby endpoints now.
+    Unreachable,
 }
 
 /// Tier with its providers and their readiness.
@@ -177,6 +187,23 @@ impl Request<'_> {
 }
 
 impl Tiers {
+    /// Returns the tier that a provider is in, with its clusters.
+    pub(crate) fn tier_of(&self, provider: &ClusterName) -> Option<&TierState> {
+        self.all.get(self.place(provider.as_str())?)
+    }
+
+    /// Returns the promotion or demotion of the endpoints of `provider`; `None` if their role did
+    /// not change.
+    pub(crate) fn shift(&self, provider: &ClusterName, was_standby: bool) -> Option<TierShift<'_>> {
+        let is_standby = self.role(provider)? != EndpointRole::Ready;
+        match (was_standby, is_standby) {
+            (true, false) => self.tier_of(provider).map(TierShift::Promoted),
+            (false, true) if self.unreachable.contains(provider) => Some(TierShift::Unreachable),
+            (false, true) => self.tier_of(provider).map(TierShift::Standby),
+            _ => None,
+        }
+    }
+
     /// Returns the tiers that the consumer's copies show, for a service whose preference is
     /// unknown. Providers without a copy are in no tier: the consumer does not begin to use them.
     pub(super) fn of_copies(

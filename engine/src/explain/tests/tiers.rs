@@ -105,7 +105,7 @@ fn a_tier_that_is_about_to_be_given_up_says_so() {
     let (reason, _, message) = of_a(&explained(&env));
     assert_eq!(reason, Reason::Promoted);
     assert!(
-        message.contains("local has 2 of 2 endpoints ready again since"),
+        message.contains("local has 2 of 2 endpoints ready since"),
         "{message}"
     );
     env.pass(HOLD);

@@ -6,8 +6,8 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{listed, quoted, status};
-use crate::messages::Diagnosis;
+use super::{quoted, status};
+use crate::messages::{Diagnosis, names};
 use crate::reasons::Reason;
 
 /// Reports that the namespace may not be exported from.
@@ -23,7 +23,7 @@ pub(crate) fn not_imported(key: &ServiceKey, members: &[ClusterName]) -> Option<
     let first = members.first()?;
     let message = format!(
         "{} without namespace {namespace} do not import it",
-        listed(members)
+        names(members)
     );
     let remedy = format!("in {first}: kubectl create namespace {namespace}");
     Some(Diagnosis::new(Reason::NotImported, message).fix(remedy))

@@ -2,8 +2,8 @@
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::{adopt, listed};
-use crate::messages::Diagnosis;
+use super::adopt;
+use crate::messages::{Diagnosis, names};
 use crate::reasons::Reason;
 
 /// Reports that Karmada's own controllers manage the MultiClusterService, by this Work.
@@ -30,7 +30,7 @@ pub(crate) fn left<'a>(
 ) -> Diagnosis {
     let message = format!(
         "EndpointSlices of Karmada's are left in {}, beside causeway's, and nobody keeps them up",
-        listed(members)
+        names(members)
     );
     Diagnosis::new(Reason::LeftByKarmada, message).fix(adopt(key))
 }

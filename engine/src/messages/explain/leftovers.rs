@@ -2,8 +2,7 @@
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::listed;
-use crate::messages::Diagnosis;
+use crate::messages::{Diagnosis, names};
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
@@ -55,7 +54,7 @@ pub(crate) fn leftovers<'a>(
 ) -> Diagnosis {
     let message = format!(
         "objects of {key} that causeway wrote are left in {}; the controller collects them when it reaches these members",
-        listed(holders)
+        names(holders)
     );
     let left = Diagnosis::new(Reason::Leftovers, message);
     left.fix("kubectl mcs status shows which members are not Synced, and why")

@@ -5,8 +5,8 @@ use std::fmt;
 use causeway::api::karmada;
 use causeway::domain::{ClusterName, ServiceKey, ServicePort, describe_ports};
 
-use super::{adopt, listed, status};
-use crate::messages::{self, Diagnosis};
+use super::{adopt, status};
+use crate::messages::{self, Diagnosis, names};
 use crate::plan::hostnames::Ambiguous;
 use crate::problem::Problem;
 use crate::reasons::Reason;
@@ -71,7 +71,7 @@ pub(crate) struct Waits<'a> {
 pub(crate) fn deleting(key: &ServiceKey, waits: &Waits<'_>) -> Diagnosis {
     let parts = [
         (!waits.holders.is_empty())
-            .then(|| format!("{} to be cleaned", listed(waits.holders.iter().copied()))),
+            .then(|| format!("{} to be cleaned", names(waits.holders.iter().copied()))),
         (!waits.karmadas.is_empty())
             .then(|| format!("Karmada's finalizer: {}", waits.karmadas.join(", "))),
         (!waits.others.is_empty())

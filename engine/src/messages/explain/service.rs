@@ -3,8 +3,8 @@
 use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, describe_ports};
 
-use super::{extend_preference, listed, status};
-use crate::messages::Diagnosis;
+use super::{extend_preference, status};
+use crate::messages::{Diagnosis, names};
 use crate::observed::member::NamespaceState;
 use crate::plan::ignored::Ignored;
 use crate::plan::tiers::Tiers;
@@ -16,7 +16,7 @@ pub(crate) fn no_endpoints(key: &ServiceKey, providers: &[ClusterName]) -> Diagn
     let (namespace, name) = (&key.namespace, &key.name);
     let providers = match providers {
         [] => "there is none".to_owned(),
-        names => listed(names),
+        providers => names(providers),
     };
     let message = format!("no provider has a ready endpoint ({providers}): nothing can answer");
     Diagnosis::new(Reason::NoEndpoints, message).fix(format!(

@@ -8,7 +8,6 @@ use causeway::domain::{ClusterName, ServiceKey};
 use crate::messages::Diagnosis;
 use crate::model::slice::SourceSlice;
 use crate::plan::copies::Skipped;
-use crate::plan::disagreement;
 use crate::plan::providers::{Disagreement, Unfit};
 use crate::reasons::Reason;
 
@@ -55,7 +54,7 @@ impl Slice<'_> {
     /// endpoints.
     pub(crate) fn writers_disagree(&self, disagreement: &Disagreement) -> Diagnosis {
         let slice = (self.provider, &self.name.into());
-        let message = disagreement::sentence(slice, disagreement);
+        let message = disagreement.sentence(slice);
         let message = format!("{message}, and the latter decide");
         Diagnosis::new(Reason::WritersDisagree, message).fix(self.stop_writer())
     }

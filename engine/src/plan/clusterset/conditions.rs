@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use causeway::api::condition as names;
-use causeway::api::labels;
 use causeway::api::multicluster::{ExportingCluster, ServiceImportStatus};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -12,19 +11,27 @@ use serde_json::{Value, json};
 use super::exports::{Validity, is_by_person};
 use super::import::{ImportPlan, OwnImport};
 use super::{Clusterset, DesiredImport, Imports, NotImporting, merge, precedence};
+use crate::messages::endpoints::reports_none_ready;
+use crate::messages::exports;
+use crate::messages::remarks::with_remarks;
 use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status_patch};
 use crate::observed::Index;
 use crate::observed::clusterset::{ExportView, ImportView};
 use crate::observed::member::{Member, Membership};
-use crate::plan::condition_state::{ConditionState, State, set, settled, summarize, tally};
-use crate::plan::copies::Refused;
+use crate::plan::condition_state::{
+    ConditionState, MemberProblem, State, set, settled, summarize, tally,
+};
+use crate::plan::copies::{Refused, SliceOfProvider};
 use crate::plan::disagreement;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
+use crate::plan::providers::Disagreement;
+use crate::plan::remark::{Remark, some};
 use crate::plan::status::Progress;
+use crate::plan::tiers::Tiers;
 use crate::reasons::Reason;
 
 /// An exported service, as the statuses of its exports and imports report it.
@@ -41,14 +48,7 @@ pub(crate) struct View<'a> {
     pub now: TimePoint,
 }
 
-const EXPORTED: (&str, &str) = (
-    Reason::Exported.as_str(),
-    "the service is exported to the clusterset",
-);
-const IMPORTED: (&str, &str) = (Reason::Ready.as_str(), "the service is imported");
 const PRESENT: &str = "Present";
-/// Maximum number of members without an import that a message names.
-const NAMED_AT_MOST: usize = 5;
 
 impl View<'_> {
     /// Returns the writes of the statuses that change, each with its cluster.
@@ -114,13 +114,11 @@ impl View<'_> {
             let generation = export.generation;
             set(&mut conditions, type_, text, state, generation, self.now)
         };
-        let mut sentence = format!("Service {} can be exported", self.key);
-        if let Some(left_out) = merge::left_out(&export.spec) {
-            sentence.push_str(&format!("; not exported: {left_out}"));
-        }
+        let left_out = merge::left_out(&export.spec);
+        let mut sentence = exports::can_be_exported(self.key, left_out.as_deref());
         let service = member.service(self.key);
         if let Some(what) = not_followed(&export.failover, &export.misread, service) {
-            sentence.push_str(&format!("; not followed: {what}"));
+            sentence = with_remarks(sentence, self.key, &[Remark::NotFollowed(what)]);
         }
         let valid = self.valid(name, validity);
         let of_valid = put(names::VALID, (Reason::Valid.as_str(), &sentence), &valid);
@@ -136,7 +134,7 @@ impl View<'_> {
         });
         let ready = self.ready(export, validity);
         let text = self.exported_text(name, export);
-        let of_ready = put(names::READY, (EXPORTED.0, &text), &ready);
+        let of_ready = put(names::READY, (Reason::Exported.as_str(), &text), &ready);
         let of_ready = of_ready.filter(|event| event.reason != Reason::Pending);
         let events = of_valid.into_iter().chain(of_conflict).chain(of_ready);
         let hub = self.index.hub_uid();
@@ -151,83 +149,68 @@ impl View<'_> {
     /// Returns the message of Ready for an export that is imported, including the parts that are
     /// not imported.
     fn exported_text(&self, name: &ClusterName, export: &ExportView) -> String {
-        let mut text = EXPORTED.1.to_owned();
-        if let Some(refused) = self.refused(name) {
-            text.push_str(&format!("; not copied: {}", refused.of(name)));
-        }
-        text.push_str(&self.disagreements(name, export));
-        if self.lacks_endpoints(export) {
-            text.push_str(&format!("; no exporter {}", no_endpoints::SENTENCE));
-        }
-        text.push_str(&self.unserved());
-        text.push_str(&self.not_consumers());
+        let refused = self
+            .refused(name)
+            .map(|refused| BTreeMap::from([(name, refused)]));
+        let mut remarks: Vec<_> = refused.map(Remark::NotCopied).into_iter().collect();
+        remarks.extend(some(self.disagreements(name, export)).map(Remark::WritersDisagree));
+        let lacks_endpoints = self.lacks_endpoints(export);
+        remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Clusterset)));
+        remarks.extend(some(self.unserved()).map(Remark::Unserved));
+        remarks.extend(some(self.not_consumers()).map(Remark::NotConsumers));
         let own = self.clusterset.imports.of(name);
-        if let Some(why) = own.and_then(|desired| desired.unresolved.as_ref()) {
-            text.push_str(&format!("; {name} {why}"));
-        }
+        let unresolved = own.and_then(|desired| desired.unresolved.as_ref());
+        remarks.extend(unresolved.map(|why| Remark::Unresolved(name, why)));
         let derived = self.key.derived();
-        for (ignored, clusters) in self.ignored(name, &derived) {
-            let clusters = clusters.join(", ");
-            text.push_str(&format!(
-                "; {}: {}",
-                ignored.sentence(&derived, &clusters),
-                ignored.remedy(&derived, &clusters)
-            ));
-        }
-        text
+        let ignored = self.ignored(name, &derived).into_iter();
+        remarks.extend(ignored.map(|(why, clusters)| Remark::Ignored {
+            service: derived.clone(),
+            why,
+            clusters,
+        }));
+        with_remarks(exports::EXPORTED.to_owned(), self.key, &remarks)
     }
 
-    /// Returns the part of Ready that reports writers of the exporter that disagree.
-    fn disagreements(&self, name: &ClusterName, export: &ExportView) -> String {
+    /// Lists the lasting disagreements of writers of the exporter.
+    fn disagreements<'a>(
+        &'a self,
+        name: &'a ClusterName,
+        export: &ExportView,
+    ) -> Vec<(SliceOfProvider<'a>, &'a Disagreement)> {
         let Imports::Wanted(imports) = &self.clusterset.imports else {
-            return String::new();
+            return Vec::new();
         };
         let stored = names::find(&export.conditions, names::READY);
         let imports = imports.values();
         let all = imports.flat_map(|desired| desired.copies.disagreements());
         let own = all.filter(|((provider, _), _)| *provider == name);
-        disagreement::reported(self.index, self.key, own, stored, self.now)
+        disagreement::lasting(self.index, self.key, own, stored, self.now)
     }
 
     fn lacks_endpoints(&self, export: &ExportView) -> bool {
         let stored = names::find(&export.conditions, names::READY);
         let exporters = self.clusterset.exporters.iter();
-        no_endpoints::are_unready(self.index, self.key, exporters, stored)
+        no_endpoints::are_unready(self.index, self.key, exporters, reports_none_ready(stored))
     }
 
-    /// Returns the part of Ready that names the importers whose preference leads to no exporter.
-    /// While an exporter is unknown, the preference is the one that a member recorded, and Ready
-    /// does not repeat it.
-    fn unserved(&self) -> String {
+    /// Lists the importers whose preference leads to no exporter. While an exporter is unknown, the
+    /// preference is the one that a member recorded, and Ready does not repeat it.
+    fn unserved(&self) -> Vec<(&ClusterName, &Tiers)> {
         let imports = match &self.clusterset.imports {
             Imports::Wanted(imports) if !self.clusterset.unsure => imports,
-            _ => return String::new(),
+            _ => return Vec::new(),
         };
         let tiers = imports.iter();
         let tiers =
             tiers.filter_map(|(name, desired)| Some((name, desired.copies.tiers.as_ref()?)));
-        let unserved: Vec<_> = tiers.filter(|(_, tiers)| tiers.lack_providers()).collect();
-        no_endpoints::unserved(&unserved)
+        tiers.filter(|(_, tiers)| tiers.lack_providers()).collect()
     }
 
-    /// Returns the part of Ready that names members which the exports do not list as consumers.
-    fn not_consumers(&self) -> String {
+    /// Lists the members which the exports do not list as consumers.
+    fn not_consumers(&self) -> Vec<&ClusterName> {
         let all = self.clusterset.not_importing.iter();
         let kept = all.filter(|(_, why)| **why == NotImporting::NotConsumer);
-        let names: Vec<_> = kept.map(|(name, _)| name.as_str()).collect();
-        let (named, more) = names.split_at(names.len().min(NAMED_AT_MOST));
-        let more = match more.len() {
-            0 => String::new(),
-            count => format!(" and {count} more"),
-        };
-        match named {
-            [] => String::new(),
-            _ => format!(
-                "; not imported by {}{more}, which {} does not name",
-                named.join(", "),
-                labels::CONSUMERS
-            ),
-        }
+        kept.map(|(name, _)| name).collect()
     }
 
     /// Returns the endpoints and slices of an exporter that no importing cluster receives.
@@ -241,7 +224,11 @@ impl View<'_> {
 
     /// Returns the clusters in which clients do not reach the existing copies of an exporter's
     /// endpoints, by reason.
-    fn ignored(&self, name: &ClusterName, derived: &ServiceKey) -> BTreeMap<Ignored, Vec<&str>> {
+    fn ignored(
+        &self,
+        name: &ClusterName,
+        derived: &ServiceKey,
+    ) -> BTreeMap<Ignored, Vec<&ClusterName>> {
         let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
         let Imports::Wanted(imports) = &self.clusterset.imports else {
             return all;
@@ -254,32 +241,25 @@ impl View<'_> {
                 ignored::ignored(Exposure::Clusterset, importer, service, &desired.copies)
             });
             if let Some(found) = found.filter(|found| found.concerns(name)) {
-                all.entry(found).or_default().push(importer.as_str());
+                all.entry(found).or_default().push(importer);
             }
         }
         all
     }
 
     fn valid(&self, name: &ClusterName, validity: Validity) -> ConditionState {
-        let key = self.key;
-        match validity {
+        let reason = match validity {
             Validity::Valid
             | Validity::Forbidden
             | Validity::Withdrawn
-            | Validity::BeyondQuota(_) => ConditionState::True,
-            Validity::Leaving => ConditionState::Unchanged,
-            Validity::NoService => ConditionState::False {
-                reason: Reason::NoService.into(),
-                message: format!(
-                    "{name} has no Service {key}; make it, or delete the ServiceExport"
-                ),
-            },
-            Validity::InvalidServiceType => ConditionState::False {
-                reason: Reason::InvalidServiceType.into(),
-                message: format!(
-                    "Service {key} is an ExternalName and has no endpoints; export a Service with a selector"
-                ),
-            },
+            | Validity::BeyondQuota(_) => return ConditionState::True,
+            Validity::Leaving => return ConditionState::Unchanged,
+            Validity::NoService => Reason::NoService,
+            Validity::InvalidServiceType => Reason::InvalidServiceType,
+        };
+        ConditionState::False {
+            reason: reason.into(),
+            message: exports::invalid(reason, name, self.key),
         }
     }
 
@@ -299,13 +279,9 @@ impl View<'_> {
             }
             Some(text) => (text, ConditionState::True),
             None => {
-                let message = match validity {
-                    Validity::Leaving => "the service is not exported any more",
-                    _ => "all exports of the service agree",
-                };
                 let agreed = ConditionState::False {
                     reason: Reason::NoConflicts.into(),
-                    message: message.to_owned(),
+                    message: exports::no_conflict(validity).to_owned(),
                 };
                 (Default::default(), agreed)
             }
@@ -317,15 +293,22 @@ impl View<'_> {
             reason: reason.into(),
             message,
         };
+        let message = exports::not_exported(self.key, validity);
         if validity == Validity::Leaving {
-            let message =
-                "this cluster is taken out of the clusterset, and with it what it exports";
-            return not_ready(Reason::NotJoined, message.to_owned());
+            return not_ready(Reason::NotJoined, message);
         }
         if let Some(problem) = &self.clusterset.problem {
             return not_ready(Reason::Failed, problem.to_string());
         }
-        if let Some((reason, message)) = self.not_exported(validity) {
+        let reason = match validity {
+            Validity::Valid | Validity::Leaving => None,
+            Validity::NoService => Some(Reason::Pending),
+            Validity::Forbidden | Validity::Withdrawn | Validity::InvalidServiceType => {
+                Some(Reason::Failed)
+            }
+            Validity::BeyondQuota(_) => Some(Reason::QuotaExceeded),
+        };
+        if let Some(reason) = reason {
             return not_ready(reason, message);
         }
         if let Some(karmadas) = &self.clusterset.karmadas {
@@ -342,45 +325,9 @@ impl View<'_> {
             .is_none_or(|ready| ready.reason != Reason::Exported);
         match state {
             ConditionState::Unchanged if is_new => {
-                not_ready(Reason::Pending, "the service is being exported".to_owned())
+                not_ready(Reason::Pending, exports::EXPORTING.to_owned())
             }
             other => other,
-        }
-    }
-
-    /// Returns the reason and the message for an export that no member imports; `None` if members
-    /// may import it.
-    fn not_exported(&self, validity: Validity) -> Option<(Reason, String)> {
-        match validity {
-            Validity::Valid | Validity::Leaving => None,
-            Validity::NoService => {
-                Some((Reason::Pending, format!("waits for Service {}", self.key)))
-            }
-            Validity::Forbidden => {
-                let message = format!(
-                    "the hub does not let this cluster export from namespace {} (annotation {} of its Cluster)",
-                    self.key.namespace,
-                    labels::EXPORT_NAMESPACES
-                );
-                Some((Reason::Failed, message))
-            }
-            Validity::Withdrawn => {
-                let message = format!(
-                    "nothing that this cluster provides is used (annotation {} of its Cluster)",
-                    labels::WITHDRAW
-                );
-                Some((Reason::Failed, message))
-            }
-            Validity::BeyondQuota(beyond) => {
-                let message = format!(
-                    "{beyond}; the oldest are served: delete ServiceExports that are not needed, or raise the flag"
-                );
-                Some((Reason::QuotaExceeded, message))
-            }
-            Validity::InvalidServiceType => {
-                let message = format!("Service {} cannot be exported", self.key);
-                Some((Reason::Failed, message))
-            }
         }
     }
 
@@ -392,16 +339,16 @@ impl View<'_> {
         let fails = matches!(member.membership(), Membership::Failing(_));
         match member.reported_membership(self.now).0 {
             Membership::Failing(why) => {
-                let text = format!("does not show its ServiceExports and ServiceImports ({why})");
-                return Some(State::FailedWrite(text));
+                return Some(State::Failed(MemberProblem::ClustersetHidden(why)));
             }
             _ if fails => return Some(State::InProgress),
             _ => {}
         }
         let desired = self.clusterset.imports.of(name)?;
         let progress = self.progress.get(name);
-        let problem = desired.problem.as_ref().map(ToString::to_string);
-        let problem = problem.or_else(|| Some(progress?.problem()?.to_string()));
+        let planned = desired.problem.clone().map(MemberProblem::Service);
+        let written = || Some(MemberProblem::Write(progress?.problem()?.clone()));
+        let problem = planned.or_else(written);
         let pending = progress.is_some_and(Progress::is_pending)
             || matches!(&desired.import, ImportPlan::Later);
         Some(settled(problem, pending))
@@ -470,7 +417,7 @@ impl View<'_> {
             set(
                 &mut conditions,
                 names::READY,
-                IMPORTED,
+                (Reason::Ready.as_str(), exports::IMPORTED),
                 &ready,
                 generation,
                 self.now,

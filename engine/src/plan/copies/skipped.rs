@@ -1,13 +1,12 @@
 //! Reasons why a slice of a provider, or a port of it, is not copied.
 
-use std::fmt;
 use std::sync::Arc;
 
 use causeway::domain::ServicePort;
 
 use super::template::CopyTemplate;
 use crate::model::slice::SourceSlice;
-use crate::plan::providers::{MOST_ENDPOINTS, MOST_SLICES, MissingPort, Unfit};
+use crate::plan::providers::{MissingPort, Unfit};
 
 /// Reason why nothing of a slice is copied to a consumer.
 #[derive(Clone, Debug)]
@@ -39,30 +38,5 @@ impl MissingPorts {
     /// Returns the ports of the provider's Service.
     pub(crate) fn provider_ports(&self) -> &[ServicePort] {
         self.template.fit().provider
-    }
-}
-
-impl fmt::Display for Skipped {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unfit(Unfit::AddressType) => {
-                out.write_str("its addressType is neither IPv4 nor IPv6")
-            }
-            Self::Unfit(Unfit::Unreadable) => {
-                out.write_str("it cannot be read; copies made of it before stay")
-            }
-            Self::Unfit(Unfit::TooManyEndpoints) => write!(
-                out,
-                "it has more than {MOST_ENDPOINTS} endpoints; copies made of it before stay"
-            ),
-            Self::TooManySlices => {
-                write!(out, "no more than {MOST_SLICES} of a service are copied")
-            }
-            Self::Unfit(Unfit::Redundant(_)) => {
-                out.write_str("slices that Kubernetes keeps hold the same endpoints")
-            }
-            Self::Behind => out.write_str("its ports are not those of its Service yet"),
-            Self::NoPort(_) => out.write_str("none of its ports is exposed"),
-        }
     }
 }

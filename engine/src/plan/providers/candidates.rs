@@ -13,7 +13,7 @@ use crate::observed::member::Member;
 /// a hundred endpoints each.
 pub(crate) const MOST_SLICES: usize = 1000;
 /// Maximum number of endpoints of a slice (discovery.k8s.io/v1).
-pub(in crate::plan) const MOST_ENDPOINTS: usize = 1000;
+pub(crate) const MOST_ENDPOINTS: usize = 1000;
 
 /// Reason why a slice is not copied, whatever a consumer exposes.
 #[derive(Clone, Debug, PartialEq, Eq)]

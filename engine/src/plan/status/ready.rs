@@ -3,32 +3,28 @@
 use std::collections::BTreeMap;
 
 use causeway::api::condition::{self as names, TRUE};
-use causeway::api::labels;
 use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, ExposureType, Preference, Tier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
-use crate::model::propagation::advice;
+use crate::messages::endpoints::reports_none_ready;
+use crate::messages::native;
+use crate::messages::remarks::with_remarks;
 use crate::model::slice::Exposure;
 use crate::plan::Members;
 use crate::plan::condition_state::{ConditionState, Text};
-use crate::plan::copies::Refused;
+use crate::plan::copies::{Refused, SliceOfProvider};
 use crate::plan::disagreement;
-use crate::plan::hostnames;
+use crate::plan::hostnames::{self, Ambiguous};
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
-use crate::plan::provider_use::Unused;
+use crate::plan::providers::Disagreement;
+use crate::plan::remark::{NotUsed, Remark, some};
 use crate::plan::tiers::Tiers;
 use crate::problem::Problem;
 use crate::reasons::Reason;
-
-/// Description of a provider whose endpoints are not used since `--provider-ttl` expired.
-pub(crate) const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
-/// Description of a provider whose endpoints are not used since the service's own `withdraw-after`
-/// expired.
-const WITHDRAWN: &str = "out of reach for longer than withdraw-after";
 
 impl View<'_> {
     /// Returns the state of Ready. A write conflict comes first, then Karmada's management, then
@@ -57,7 +53,7 @@ impl View<'_> {
         if let Some(failed) = stored.iter().find(|one| one.status != TRUE) {
             let mut message = failed.message.clone();
             if let Some(why) = self.without_providers().filter(|_| self.has_ttl_expired()) {
-                message.push_str(&format!("; {why}"));
+                message = format!("{message}; {why}");
             }
             return ConditionState::False {
                 reason: failed.reason.clone().into(),
@@ -98,14 +94,7 @@ impl View<'_> {
     fn without_providers(&self) -> Option<String> {
         let is_planned = matches!(self.desired.members, Members::Wanted(_));
         let used = self.used().next().is_some();
-        let out = self.left_out();
-        (is_planned && !used).then(|| {
-            let out = match out.is_empty() {
-                true => "no cluster is named that provides it".to_owned(),
-                false => out.join(", "),
-            };
-            format!("no cluster backs {}: {out}", self.key)
-        })
+        (is_planned && !used).then(|| native::no_providers(self.key, &self.left_out()))
     }
 
     fn has_ttl_expired(&self) -> bool {
@@ -116,128 +105,90 @@ impl View<'_> {
     /// Lists the providers whose endpoints are used.
     fn used(&self) -> impl Iterator<Item = &ClusterName> {
         let providers = self.desired.placement.providers();
-        providers.filter(|name| self.unused(name).is_none())
-    }
-
-    /// Returns the reason why nothing of a provider is used; `None` if something is.
-    fn unused(&self, name: &ClusterName) -> Option<&'static str> {
-        Some(match self.desired.uses.unused(name)? {
-            Unused::NotJoined => "is not joined",
-            Unused::Drained => "withdrawn",
-            Unused::Duplicate => "the same cluster as another",
-            Unused::TtlExpired => TTL_EXPIRED,
-            Unused::WithdrawAfter => WITHDRAWN,
-        })
+        providers.filter(|name| self.desired.uses.unused(name).is_none())
     }
 
     /// Lists the clusters that take no part, with the reason.
-    fn left_out(&self) -> Vec<String> {
+    fn left_out(&self) -> Vec<(&ClusterName, NotUsed<'_>)> {
         let placement = &self.desired.placement;
-        let providers = placement.providers();
-        let unused = providers.filter_map(|name| Some(format!("{name} ({})", self.unused(name)?)));
         let left_out = placement.left_out.iter();
-        let left_out = left_out.map(|(name, reason)| format!("{name} ({reason})"));
+        let left_out = left_out.map(|(name, why)| (name, NotUsed::LeftOut(why)));
+        let unused = placement.providers().filter_map(|name| {
+            let why = self.desired.uses.unused(name)?;
+            Some((name, NotUsed::Unused(why)))
+        });
         left_out.chain(unused).collect()
     }
 
     pub(super) fn ready_message(&self) -> String {
-        let placement = &self.desired.placement;
         let used = self.used().count();
         let unserved = self.unserved();
-        let consumers = placement.consumers().count() - unserved.len();
         let lacks_endpoints = self.lacks_endpoints();
-        let mut message = match self.exposure() {
+        let message = match self.exposure() {
             ExposureType::CrossCluster => {
-                let verb = match lacks_endpoints {
-                    true => "is exposed in",
-                    false => "can be reached from",
-                };
-                let (consumers, used) = (counted(consumers), counted(used));
-                format!("{} {verb} {consumers}, backed by {used}", self.key)
+                let consumers = self.desired.placement.consumers().count() - unserved.len();
+                native::exposed(self.key, consumers, used, !lacks_endpoints)
             }
-            ExposureType::LoadBalancer => {
-                format!("the load balancers of {} are gathered", counted(used))
-            }
+            ExposureType::LoadBalancer => native::load_balancers(used),
         };
-        if lacks_endpoints {
-            message.push_str(&format!("; no provider {}", no_endpoints::SENTENCE));
-        }
-        message.push_str(&no_endpoints::unserved(&unserved));
-        let out = self.left_out();
-        if !out.is_empty() {
-            message.push_str(&format!("; left out: {}", out.join(", ")));
-        }
+        let mut remarks = Vec::new();
+        remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Native)));
+        remarks.extend(some(unserved).map(Remark::Unserved));
+        self.push_remarks(&mut remarks);
+        with_remarks(message, self.key, &remarks)
+    }
+
+    /// Adds the facts that need a person's attention although the service is exposed.
+    fn push_remarks<'a>(&'a self, remarks: &mut Vec<Remark<'a>>) {
+        remarks.extend(some(self.left_out()).map(Remark::LeftOut));
         let refused = self.refused();
-        if !refused.is_empty() {
-            message.push_str(&format!("; not copied: {}", refused.join(", ")));
-        }
-        message.push_str(&self.disagreements());
-        let standby: Vec<_> = self.desired.uses.standby.iter().collect();
-        if !standby.is_empty() {
-            let names: Vec<_> = standby.iter().map(|name| name.as_str()).collect();
-            let names = names.join(", ");
-            message.push_str(&format!("; standby, because out of reach: {names}"));
-        }
+        remarks.extend((!refused.is_empty()).then_some(Remark::NotCopied(refused)));
+        remarks.extend(some(self.disagreements()).map(Remark::WritersDisagree));
+        let standby = &self.desired.uses.standby;
+        remarks.extend((!standby.is_empty()).then_some(Remark::Standby(standby)));
         let service = self.index.hub_service(self.key);
         let unfollowed = not_followed(&self.mcs.failover, &self.mcs.misread, service);
-        if let Some(what) = unfollowed {
-            message.push_str(&format!("; not followed: {what}"));
-        }
-        message.push_str(&self.ambiguous_hostnames());
-        message.push_str(&self.without_places());
-        message.push_str(&self.remarks());
-        message
-    }
-
-    /// Describes problems that need a person's attention although the service is exposed.
-    fn remarks(&self) -> String {
-        let mut message = String::new();
-        for (ignored, clusters) in self.ignored() {
-            let clusters = clusters.join(", ");
-            message.push_str(&format!(
-                "; {}: {}",
-                ignored.sentence(self.key, &clusters),
-                ignored.remedy(self.key, &clusters)
-            ));
-        }
+        remarks.extend(unfollowed.map(Remark::NotFollowed));
+        remarks.extend(self.ambiguous_hostnames().map(Remark::AmbiguousHostname));
+        remarks.extend(self.without_places());
+        let ignored = self.ignored().into_iter();
+        remarks.extend(ignored.map(|(why, clusters)| Remark::Ignored {
+            service: self.key.clone(),
+            why,
+            clusters,
+        }));
         let clusters = self.index.refused_propagation(self.key);
-        if !clusters.is_empty() {
-            message.push_str(&format!("; {}", advice(self.key, &clusters)));
-        }
-        message.push_str(&self.lost_copies());
-        if self.index.hides_works(self.now) {
-            message.push_str("; unknown whether Karmada manages it too (its Works cannot be read)");
-        }
-        message
+        remarks.extend(some(clusters).map(Remark::RefusedPropagation));
+        remarks.extend(self.lost_copies());
+        let hides_works = self.index.hides_works(self.now);
+        remarks.extend(hides_works.then_some(Remark::WorksHidden));
     }
 
-    /// Names copies that lost their labels and are no longer wanted. Causeway deletes nothing
-    /// without its label, and clients still use these copies.
-    fn lost_copies(&self) -> String {
+    /// Lists copies that lost their labels and are no longer wanted.
+    fn lost_copies(&self) -> Vec<Remark<'_>> {
         let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
-        let mut text = String::new();
+        let mut lost = Vec::new();
         for name in self.desired.placement.consumers() {
             let (Some(member), Some(desired)) = (self.member(name), self.desired_member(name))
             else {
                 continue;
             };
-            for slice in member.lost_copies(self.key, &owner) {
-                if desired.copies.abandons(slice) {
-                    let namespace = &self.key.namespace;
-                    text.push_str(&format!(
-                        "; in {name} EndpointSlice {slice} is a copy without its labels and its source is gone: kubectl delete \
-                         endpointslice {slice} -n {namespace}"
-                    ));
-                }
-            }
+            let copies = member.lost_copies(self.key, &owner);
+            let copies = copies.filter(|slice| desired.copies.abandons(slice));
+            lost.extend(copies.map(|slice| Remark::LostCopy(name, slice)));
         }
-        text
+        lost
     }
 
     fn lacks_endpoints(&self) -> bool {
         let stored = names::find(&self.mcs.conditions, names::READY);
         self.exposure() == ExposureType::CrossCluster
-            && no_endpoints::are_unready(self.index, self.key, self.used(), stored)
+            && no_endpoints::are_unready(
+                self.index,
+                self.key,
+                self.used(),
+                reports_none_ready(stored),
+            )
     }
 
     /// Lists the consumers whose preference leads to no provider.
@@ -248,9 +199,8 @@ impl View<'_> {
         tiers.filter(|(_, tiers)| tiers.lack_providers()).collect()
     }
 
-    /// Names the consumers without a region or zone in their Cluster, if the preference names that
-    /// tier.
-    fn without_places(&self) -> String {
+    /// Lists the tiers of the preference that the Clusters of some consumers lack.
+    fn without_places(&self) -> Vec<Remark<'_>> {
         let preference = self.mcs.failover.preference.as_ref();
         let tiers = preference.map(Preference::tiers).unwrap_or_default();
         let lacks = |tier: &Tier, name: &ClusterName| {
@@ -263,20 +213,14 @@ impl View<'_> {
         };
         let lacking = tiers.iter().filter_map(|tier| {
             let consumers = self.desired.placement.consumers();
-            let names = consumers.filter(|name| lacks(tier, name));
-            let names: Vec<_> = names.map(ClusterName::as_str).collect();
-            let first = names.first()?;
-            Some(format!(
-                "; the Cluster of {} has no {tier}, which {} names: kubectl mcs join {first} --{tier} NAME",
-                names.join(", "),
-                labels::PREFER
-            ))
+            let names = consumers.filter(|name| lacks(tier, name)).collect();
+            Some(Remark::NoPlace(tier.clone(), some(names)?))
         });
         lacking.collect()
     }
 
     /// Groups the consumers whose clients do not reach existing copies by reason.
-    fn ignored(&self) -> BTreeMap<Ignored, Vec<&str>> {
+    fn ignored(&self) -> BTreeMap<Ignored, Vec<&ClusterName>> {
         let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for name in self.desired.placement.consumers() {
             let service = self
@@ -288,53 +232,34 @@ impl View<'_> {
                     ignored::ignored(Exposure::Native, name, service, &desired.copies)
                 });
             if let Some(found) = found {
-                all.entry(found).or_default().push(name.as_str());
+                all.entry(found).or_default().push(name);
             }
         }
         all
     }
 
-    /// Returns the part of Ready on hostnames that lead to pods of several clusters; empty without
-    /// any.
-    fn ambiguous_hostnames(&self) -> String {
-        if self.desired.placement.consumers().next().is_none() {
-            return String::new();
-        }
-        let providers = self.desired.placement.providers();
-        let used = providers.filter(|name| self.unused(name).is_none());
-        let found = hostnames::ambiguous(self.index, self.key, used);
-        found.map_or_else(String::new, |found| {
-            format!("; {}: {}", found.sentence(self.key), found.remedy(self.key))
-        })
+    /// Returns the hostnames that lead to pods of several clusters.
+    fn ambiguous_hostnames(&self) -> Option<Ambiguous> {
+        self.desired.placement.consumers().next()?;
+        hostnames::ambiguous(self.index, self.key, self.used())
     }
 
-    fn disagreements(&self) -> String {
+    fn disagreements(&self) -> Vec<(SliceOfProvider<'_>, &Disagreement)> {
         let Members::Wanted(members) = &self.desired.members else {
-            return String::new();
+            return Vec::new();
         };
         let stored = names::find(&self.mcs.conditions, names::READY);
         let all = members.values();
         let all = all.flat_map(|member| member.copies.disagreements());
-        disagreement::reported(self.index, self.key, all, stored, self.now)
+        disagreement::lasting(self.index, self.key, all, stored, self.now)
     }
 
-    /// Describes the endpoints and slices of each provider that are copied to no consumer.
-    fn refused(&self) -> Vec<String> {
+    /// Returns the endpoints and slices of each provider that are copied to no consumer.
+    fn refused(&self) -> BTreeMap<&ClusterName, &Refused> {
         let Members::Wanted(members) = &self.desired.members else {
-            return Vec::new();
+            return BTreeMap::new();
         };
-        let all: BTreeMap<_, _> = members
-            .values()
-            .flat_map(|member| &member.copies.refused)
-            .collect();
-        let worded = |(name, refused): (&ClusterName, &Refused)| refused.of(name);
-        all.into_iter().map(worded).collect()
+        let members = members.values();
+        members.flat_map(|member| &member.copies.refused).collect()
     }
-}
-
-fn counted(clusters: usize) -> String {
-    format!(
-        "{clusters} {}",
-        if clusters == 1 { "cluster" } else { "clusters" }
-    )
 }

@@ -1,13 +1,14 @@
-//! Descriptions of tiers for people: Events, and parts of conditions.
+//! Sentences about failover tiers: Events of promotions and demotions, and parts of conditions.
 
 use std::fmt;
 
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 
-use super::EndpointRole;
-use super::{Readiness, TierState, Tiers};
+use super::names;
 use crate::model::ObjectEvent;
+use crate::plan::providers::Readiness;
+use crate::plan::tiers::{HOLD, TierShift, TierState, Tiers};
 use crate::reasons::Reason;
 
 impl Tiers {
@@ -19,27 +20,19 @@ impl Tiers {
         provider: &ClusterName,
         was_standby: bool,
     ) -> Option<ObjectEvent> {
-        let is_standby = self.role(provider)? != EndpointRole::Ready;
-        let (reason, note) = match (was_standby, is_standby) {
-            (true, false) => {
-                let tier = self.tier_of(provider)?;
-                (
-                    Reason::Promoted,
-                    format!("{consumer} uses {tier}: {}", self.why_promoted()),
-                )
-            }
-            (false, true) if self.unreachable.contains(provider) => (
+        let (reason, note) = match self.shift(provider, was_standby)? {
+            TierShift::Promoted(tier) => (
+                Reason::Promoted,
+                format!("{consumer} uses {tier}: {}", self.why_promoted()),
+            ),
+            TierShift::Unreachable => (
                 Reason::Demoted,
                 format!("{consumer}: {}", self.why_unreachable(provider)),
             ),
-            (false, true) => {
-                let tier = self.tier_of(provider)?;
-                (
-                    Reason::Demoted,
-                    format!("{consumer} has {tier} as standby: {}", self.why_standby()),
-                )
-            }
-            _ => return None,
+            TierShift::Standby(tier) => (
+                Reason::Demoted,
+                format!("{consumer} has {tier} as standby: {}", self.why_standby()),
+            ),
         };
         Some(ObjectEvent {
             warning: false,
@@ -54,8 +47,9 @@ impl Tiers {
         let active = self.active();
         if let Some(since) = self.enough_since {
             let nearer = &active[..active.len().saturating_sub(1)];
+            let until = since.after(HOLD);
             return format!(
-                "{} again since {since:.0}, which is waited out",
+                "{} since {since:.0}; failback at {until:.0}",
                 shares(nearer)
             );
         }
@@ -88,11 +82,6 @@ impl Tiers {
             "{} names only tiers that no provider is in ({words})",
             labels::PREFER
         )
-    }
-
-    /// Returns the tier that a provider is in, with its clusters.
-    pub(crate) fn tier_of(&self, provider: &ClusterName) -> Option<&TierState> {
-        self.all.get(self.place(provider.as_str())?)
     }
 }
 
@@ -130,7 +119,6 @@ impl TierState {
 /// Writes `region (member2, member3)`.
 impl fmt::Display for TierState {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clusters: Vec<_> = self.clusters.iter().map(ClusterName::as_str).collect();
-        write!(out, "{} ({})", self.name(), clusters.join(", "))
+        write!(out, "{} ({})", self.name(), names(&self.clusters))
     }
 }

@@ -1,0 +1,71 @@
+//! Sentences about slices and endpoints that are not copied.
+
+use std::fmt;
+
+use causeway::domain::ClusterName;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::plan::copies::{Refused, Skipped, SliceOfProvider};
+use crate::plan::providers::{Disagreement, MOST_ENDPOINTS, MOST_SLICES, Unfit};
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfit(Unfit::AddressType) => {
+                out.write_str("its addressType is neither IPv4 nor IPv6")
+            }
+            Self::Unfit(Unfit::Unreadable) => {
+                out.write_str("it cannot be read; copies made of it before stay")
+            }
+            Self::Unfit(Unfit::TooManyEndpoints) => write!(
+                out,
+                "it has more than {MOST_ENDPOINTS} endpoints; copies made of it before stay"
+            ),
+            Self::TooManySlices => {
+                write!(out, "no more than {MOST_SLICES} of a service are copied")
+            }
+            Self::Unfit(Unfit::Redundant(_)) => {
+                out.write_str("slices that Kubernetes keeps hold the same endpoints")
+            }
+            Self::Behind => out.write_str("its ports are not those of its Service yet"),
+            Self::NoPort(_) => out.write_str("none of its ports is exposed"),
+        }
+    }
+}
+
+impl Refused {
+    /// Returns `2 endpoints of member1 (10.0.0.1 is ...)`.
+    pub(crate) fn of(&self, provider: &ClusterName) -> String {
+        let counted = |count, noun| match count {
+            0 => None,
+            1 => Some(format!("1 {noun}")),
+            many => Some(format!("{many} {noun}s")),
+        };
+        let counts = [
+            counted(self.endpoints, "endpoint"),
+            counted(self.slices, "EndpointSlice"),
+        ];
+        let counts: Vec<_> = counts.into_iter().flatten().collect();
+        format!("{} of {provider} ({})", counts.join(" and "), self.example)
+    }
+}
+
+impl Disagreement {
+    /// Returns a sentence that names both slices.
+    pub(crate) fn sentence(&self, (provider, slice): SliceOfProvider<'_>) -> String {
+        format!(
+            "in {provider} EndpointSlice {slice} and those that Kubernetes keeps ({}) disagree on which endpoints are ready",
+            self.kept
+        )
+    }
+
+    /// Whether the stored condition reports the disagreement. The condition is the one record of it
+    /// that outlives the process.
+    pub(crate) fn is_reported(
+        &self,
+        slice: SliceOfProvider<'_>,
+        stored: Option<&Condition>,
+    ) -> bool {
+        stored.is_some_and(|ready| ready.message.contains(&self.sentence(slice)))
+    }
+}

@@ -1,0 +1,144 @@
+//! Sentences of the Ready conditions of MultiClusterServices and ServiceExports.
+
+use std::fmt;
+
+use causeway::api::labels;
+use causeway::domain::{ClusterName, ServiceKey, Unreachable};
+
+use super::{endpoints, first, names};
+use crate::model::propagation::advice;
+use crate::plan::not_followed::NotFollowed;
+use crate::plan::provider_use::Unused;
+use crate::plan::remark::{NotUsed, Remark};
+
+/// Description of a provider that is not used because `--provider-ttl` expired.
+pub(crate) const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
+/// Maximum number of members without an import that a message names.
+const NAMED_AT_MOST: usize = 5;
+
+/// Returns a message and its remarks about a service, separated by semicolons.
+pub(crate) fn with_remarks(
+    mut message: String,
+    key: &ServiceKey,
+    remarks: &[Remark<'_>],
+) -> String {
+    for remark in remarks {
+        message.push_str("; ");
+        message.push_str(&remark.sentence(key));
+    }
+    message
+}
+
+impl Remark<'_> {
+    /// Returns the sentence of the remark on a service.
+    pub(crate) fn sentence(&self, key: &ServiceKey) -> String {
+        match self {
+            Self::NoReadyEndpoint(exposure) => endpoints::none_ready(*exposure),
+            Self::Unserved(consumers) => {
+                let why = consumers.first().map(|(_, tiers)| tiers.why_unused());
+                let consumers = names(consumers.iter().map(|(name, _)| *name));
+                format!("no endpoint in {consumers}: {}", why.unwrap_or_default())
+            }
+            Self::LeftOut(clusters) => format!("left out: {}", not_used(clusters)),
+            Self::NotCopied(refused) => {
+                let all = refused.iter().map(|(name, refused)| refused.of(name));
+                format!("not copied: {}", all.collect::<Vec<_>>().join(", "))
+            }
+            Self::WritersDisagree(all) => {
+                let sentence = all.first().map(|(slice, one)| one.sentence(*slice));
+                let more = match all.len().saturating_sub(1) {
+                    0 => String::new(),
+                    count => format!(" (and {count} more)"),
+                };
+                format!(
+                    "{}{more}, and the latter decide: stop one of the writers",
+                    sentence.unwrap_or_default()
+                )
+            }
+            Self::Standby(providers) => {
+                format!("standby, because out of reach: {}", names(*providers))
+            }
+            Self::NotFollowed(what) => format!("not followed: {what}"),
+            Self::AmbiguousHostname(found) => {
+                format!("{}: {}", found.sentence(key), found.remedy(key))
+            }
+            Self::NoPlace(tier, consumers) => format!(
+                "the Cluster of {} has no {tier}, which {} names: kubectl mcs join {} --{tier} NAME",
+                names(consumers.iter().copied()),
+                labels::PREFER,
+                names(consumers.first().copied())
+            ),
+            Self::Ignored {
+                service,
+                why,
+                clusters,
+            } => {
+                let clusters = names(clusters.iter().copied());
+                let remedy = why.remedy(service, &clusters);
+                format!("{}: {remedy}", why.sentence(service, &clusters))
+            }
+            Self::RefusedPropagation(clusters) => advice(key, clusters),
+            Self::LostCopy(consumer, slice) => format!(
+                "in {consumer} EndpointSlice {slice} is a copy without its labels and its source is gone: kubectl delete \
+                 endpointslice {slice} -n {}",
+                key.namespace
+            ),
+            Self::WorksHidden => {
+                "unknown whether Karmada manages it too (its Works cannot be read)".to_owned()
+            }
+            Self::NotConsumers(members) => {
+                let members: Vec<_> = members.iter().map(|name| name.as_str()).collect();
+                format!(
+                    "not imported by {}, which {} does not name",
+                    first(&members, NAMED_AT_MOST),
+                    labels::CONSUMERS
+                )
+            }
+            Self::Unresolved(member, why) => format!("{member} {why}"),
+        }
+    }
+}
+
+/// Lists clusters of which nothing is used: `member1 (withdrawn), member2 (pull mode)`.
+pub(super) fn not_used(clusters: &[(&ClusterName, NotUsed<'_>)]) -> String {
+    let all = clusters.iter().map(|(name, why)| format!("{name} ({why})"));
+    all.collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for NotUsed<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LeftOut(why) => why.fmt(out),
+            Self::Unused(why) => why.fmt(out),
+        }
+    }
+}
+
+impl fmt::Display for Unused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::NotJoined => "is not joined",
+            Self::Drained => "withdrawn",
+            Self::Duplicate => "the same cluster as another",
+            Self::TtlExpired => TTL_EXPIRED,
+            Self::WithdrawAfter => "out of reach for longer than withdraw-after",
+        })
+    }
+}
+
+impl fmt::Display for NotFollowed<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let misread = (!self.misread.is_empty()).then(|| self.misread.to_string());
+        let earliest = Unreachable::EARLIEST;
+        let earliest = self
+            .uses_earliest
+            .then(|| format!("{earliest} is used instead"));
+        let of_headless = self.of_headless.iter().map(|annotation| {
+            format!(
+                "{annotation}, for the Service is headless and no proxy chooses among its endpoints"
+            )
+        });
+        let all = misread.into_iter().chain(earliest).chain(of_headless);
+        out.write_str(&all.collect::<Vec<_>>().join("; "))
+    }
+}

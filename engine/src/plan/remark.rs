@@ -1,0 +1,74 @@
+//! Remarks of a Ready condition: facts about a service that need attention although its objects are
+//! in place.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::domain::{ClusterName, ServiceKey, Tier};
+
+use super::clusterset::Unresolved;
+use super::copies::{Refused, SliceOfProvider};
+use super::hostnames::Ambiguous;
+use super::ignored::Ignored;
+use super::not_followed::NotFollowed;
+use super::provider_use::Unused;
+use super::providers::Disagreement;
+use super::tiers::Tiers;
+use crate::model::LeftOut;
+use crate::model::slice::Exposure;
+
+/// Remark of a Ready condition.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Remark<'a> {
+    /// No provider has a ready endpoint.
+    NoReadyEndpoint(Exposure),
+    /// The preference leads these consumers to no provider.
+    Unserved(Vec<(&'a ClusterName, &'a Tiers)>),
+    /// These clusters take no part, or nothing of them is used.
+    LeftOut(Vec<(&'a ClusterName, NotUsed<'a>)>),
+    /// Endpoints and slices of these providers are copied to no consumer.
+    NotCopied(BTreeMap<&'a ClusterName, &'a Refused>),
+    /// Two writers of these slices disagree on which endpoints are ready.
+    WritersDisagree(Vec<(SliceOfProvider<'a>, &'a Disagreement)>),
+    /// The endpoints of these unreachable providers are standby endpoints.
+    Standby(&'a BTreeSet<ClusterName>),
+    /// Annotations are not followed.
+    NotFollowed(NotFollowed<'a>),
+    /// Hostnames lead to pods of several clusters.
+    AmbiguousHostname(Ambiguous),
+    /// The Clusters of these consumers lack the region or zone that the preference names.
+    NoPlace(Tier, Vec<&'a ClusterName>),
+    /// Clients in these clusters do not reach the copies.
+    Ignored {
+        /// Service of the clients.
+        service: ServiceKey,
+        /// Reason.
+        why: Ignored,
+        /// Clusters of the clients.
+        clusters: Vec<&'a ClusterName>,
+    },
+    /// Karmada's policy is not applied in these clusters, which have the Service of causeway.
+    RefusedPropagation(Vec<&'a ClusterName>),
+    /// A copy lost its labels, and its source is gone. Causeway deletes nothing without its label,
+    /// and clients still use the copy.
+    LostCopy(&'a ClusterName, &'a str),
+    /// Karmada's Works cannot be read.
+    WorksHidden,
+    /// The exports do not name these members as consumers.
+    NotConsumers(Vec<&'a ClusterName>),
+    /// The clusterset's name leads elsewhere in this member.
+    Unresolved(&'a ClusterName, &'a Unresolved),
+}
+
+/// Reason why nothing of a cluster is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotUsed<'a> {
+    /// It takes no part.
+    LeftOut(&'a LeftOut),
+    /// Its endpoints are not used.
+    Unused(Unused),
+}
+
+/// Returns a list unless it is empty.
+pub(super) fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}
