@@ -17,7 +17,7 @@ use causeway_engine::diff::NewerCopy;
 use causeway_engine::model::{Item, TargetCluster, TimePoint, WriteResult};
 use causeway_engine::observed::Index;
 use causeway_engine::plan::{CopyCache, Settings};
-use causeway_engine::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
+use causeway_engine::reconcile::{ClusterOutcome, Reconciler};
 use causeway_engine::write_queue::WriteQueue;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
@@ -288,13 +288,12 @@ impl Controller {
                     self.queue.at(item.clone(), expiry.instant);
                 }
                 let keeps = *self.parts.keeps_clusters.borrow();
-                match reconcile_cluster(
-                    &self.parts.index,
-                    &mut self.parts.write_queue,
-                    name,
-                    keeps,
+                let mut reconciler = Reconciler {
+                    index: &self.parts.index,
+                    write_queue: &mut self.parts.write_queue,
                     now,
-                ) {
+                };
+                match reconciler.cluster(name, keeps) {
                     ClusterOutcome::Stays => {}
                     ClusterOutcome::LookAgain(at) => self.queue.at(item, at),
                     ClusterOutcome::Gone(left) => self.forget(name, &left),
@@ -305,14 +304,12 @@ impl Controller {
 
     fn reconcile_service(&mut self, key: &ServiceKey, now: TimePoint) {
         let parts = &mut self.parts;
-        let outcome = reconcile_service(
-            &parts.index,
-            &mut parts.write_queue,
-            &parts.settings,
-            key,
+        let mut reconciler = Reconciler {
+            index: &parts.index,
+            write_queue: &mut parts.write_queue,
             now,
-            &mut self.copy_cache,
-        );
+        };
+        let outcome = reconciler.service(&parts.settings, key, &mut self.copy_cache);
         if let Some(at) = outcome.again_at {
             self.queue.at(Item::Service(key.clone()), at);
         }

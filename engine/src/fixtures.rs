@@ -30,7 +30,7 @@ use crate::model::{
 };
 use crate::observed::Index;
 use crate::plan::{CopyCache, Desired, Settings, plan};
-use crate::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
+use crate::reconcile::{ClusterOutcome, Reconciler};
 use crate::removal::Leftovers;
 use crate::seal::Seal;
 use crate::write_queue::{WriteLimits, WriteQueue};
@@ -346,14 +346,12 @@ impl Environment {
             self.due.remove(&item);
             match &item {
                 Item::Service(key) => {
-                    let outcome = reconcile_service(
-                        &self.index,
-                        &mut self.write_queue,
-                        &self.settings,
-                        key,
+                    let mut reconciler = Reconciler {
+                        index: &self.index,
+                        write_queue: &mut self.write_queue,
                         now,
-                        &mut self.copy_cache,
-                    );
+                    };
+                    let outcome = reconciler.service(&self.settings, key, &mut self.copy_cache);
                     assert_eq!(outcome.undecided, 0, "copies of {key} without a decision");
                     self.index.note_gaps(key, outcome.gaps, now);
                     self.index
@@ -373,7 +371,12 @@ impl Environment {
                     let expiry = self.index.note_ttl(name, ttl, now);
                     self.look_again(item.clone(), expiry.map(|at| at.instant));
                     let keeps = self.keeps_clusters;
-                    match reconcile_cluster(&self.index, &mut self.write_queue, name, keeps, now) {
+                    let mut reconciler = Reconciler {
+                        index: &self.index,
+                        write_queue: &mut self.write_queue,
+                        now,
+                    };
+                    match reconciler.cluster(name, keeps) {
                         ClusterOutcome::Stays => {}
                         ClusterOutcome::LookAgain(at) => self.look_again(item, Some(at)),
                         ClusterOutcome::Gone(left) => {

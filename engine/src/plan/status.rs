@@ -85,73 +85,58 @@ impl Progress {
 /// Time after which a written copy that no watch has shown is a problem, and likewise a Service
 /// without an EndpointSlice.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
-/// Returns the desired status of a service. `conflict` describes a write conflict over the
-/// MultiClusterService itself.
-pub(crate) fn status(
-    index: &Index,
-    key: &ServiceKey,
-    mcs: &McsView,
-    desired: &Desired,
-    progress: &HashMap<ClusterName, Progress>,
-    conflict: Option<ObjectConflict>,
-    now: TimePoint,
-) -> DesiredStatus {
-    let view = View {
-        index,
-        key,
-        mcs,
-        desired,
-        progress,
-        conflict,
-        now,
-    };
-    let mut conditions = mcs.conditions.clone();
-    let mut events = Vec::new();
-    let states = view.states();
-    for (type_, true_text, state) in &states {
-        events.extend(set(
-            &mut conditions,
-            type_,
-            *true_text,
-            state,
-            mcs.generation,
-            now,
-        ));
-    }
-    let ready = view.ready(&conditions, &states);
-    let message = view.ready_message();
-    let true_text = (Reason::Ready.as_str(), message.as_str());
-    let said = set(
-        &mut conditions,
-        names::READY,
-        true_text,
-        &ready,
-        mcs.generation,
-        now,
-    );
-    let by_itself = |said: &ObjectEvent| states.is_empty() || said.reason == Reason::NoProviders;
-    events.extend(said.filter(by_itself));
-    // Whoever notices a write_conflict tells of it, once.
-    events.retain(|said| said.reason != Reason::WriteConflict);
-    DesiredStatus {
-        conditions,
-        ingress: view.ingress(),
-        events,
-        again_at: view.patience_ends(),
-    }
-}
-
-struct View<'a> {
-    index: &'a Index,
-    key: &'a ServiceKey,
-    mcs: &'a McsView,
-    desired: &'a Desired,
-    progress: &'a HashMap<ClusterName, Progress>,
-    conflict: Option<ObjectConflict>,
-    now: TimePoint,
+/// Desired status of a service, with all that it depends on.
+pub(crate) struct View<'a> {
+    pub(crate) index: &'a Index,
+    pub(crate) key: &'a ServiceKey,
+    pub(crate) mcs: &'a McsView,
+    pub(crate) desired: &'a Desired,
+    pub(crate) progress: &'a HashMap<ClusterName, Progress>,
+    /// Write conflict over the MultiClusterService itself.
+    pub(crate) conflict: Option<ObjectConflict>,
+    pub(crate) now: TimePoint,
 }
 
 impl View<'_> {
+    /// Returns the desired status.
+    pub(crate) fn status(&self) -> DesiredStatus {
+        let mut conditions = self.mcs.conditions.clone();
+        let mut events = Vec::new();
+        let states = self.states();
+        for (type_, true_text, state) in &states {
+            events.extend(set(
+                &mut conditions,
+                type_,
+                *true_text,
+                state,
+                self.mcs.generation,
+                self.now,
+            ));
+        }
+        let ready = self.ready(&conditions, &states);
+        let message = self.ready_message();
+        let true_text = (Reason::Ready.as_str(), message.as_str());
+        let said = set(
+            &mut conditions,
+            names::READY,
+            true_text,
+            &ready,
+            self.mcs.generation,
+            self.now,
+        );
+        let by_itself =
+            |said: &ObjectEvent| states.is_empty() || said.reason == Reason::NoProviders;
+        events.extend(said.filter(by_itself));
+        // Whoever notices a write_conflict tells of it, once.
+        events.retain(|said| said.reason != Reason::WriteConflict);
+        DesiredStatus {
+            conditions,
+            ingress: self.ingress(),
+            events,
+            again_at: self.patience_ends(),
+        }
+    }
+
     fn exposure(&self) -> ExposureType {
         self.mcs
             .spec

@@ -9,6 +9,7 @@ use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, service, slice};
 use crate::fixtures::{Environment, env, key, name};
 use crate::model::{Failure, FailureKind, MemberEvent, MemberState, Signal};
+use crate::removal::Leftovers;
 
 mod recorded;
 
@@ -511,14 +512,12 @@ fn an_outcome_says_when_to_look_again() {
     let mut env = both(false);
     let look = |env: &mut Environment| {
         let now = env.now();
-        reconcile_service(
-            &env.index,
-            &mut env.write_queue,
-            &env.settings,
-            &key("foo"),
+        let mut reconciler = Reconciler {
+            index: &env.index,
+            write_queue: &mut env.write_queue,
             now,
-            &mut env.copy_cache,
-        )
+        };
+        reconciler.service(&env.settings, &key("foo"), &mut env.copy_cache)
     };
     let outcome = look(&mut env);
     assert!(outcome.again_at.is_none() && outcome.settled && !outcome.look_up);

@@ -516,15 +516,16 @@ fn progress_of_an_unplanned_member_is_none() {
             ..Progress::default()
         },
     );
-    let status = status(
-        &env.index,
-        &key("foo"),
+    let view = View {
+        index: &env.index,
+        key: &key("foo"),
         mcs,
-        &env.plan("foo"),
-        &progress,
-        None,
-        env.now(),
-    );
+        desired: &env.plan("foo"),
+        progress: &progress,
+        conflict: None,
+        now: env.now(),
+    };
+    let status = view.status();
     assert!(names::is_true(&status.conditions, names::READY) && status.events.is_empty());
 }
 

@@ -1,0 +1,91 @@
+//! Reconciliation of a member: the status and the finalizer of its Cluster.
+
+use std::time::Instant;
+
+use causeway::domain::ClusterName;
+use serde_json::json;
+
+use super::{Outcome, Reconciler, earlier};
+use crate::model::{Item, Operation, TargetCluster, TimePoint, Write, status_patch};
+use crate::observed::Index;
+use crate::observed::hub::ClusterView;
+use crate::plan::cluster;
+use crate::removal::{Leftovers, Removal, removal};
+
+/// Result of reconciling a member.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ClusterOutcome {
+    /// Nothing is left to do for now.
+    Stays,
+    /// Time of the next reconciliation, if nothing happens before.
+    LookAgain(Instant),
+    /// Its Cluster is deleted and the member is clean, or could not be cleaned in time: drop its
+    /// state.
+    Gone(Leftovers),
+}
+
+impl Reconciler<'_> {
+    /// Maintains a Cluster's status and finalizer. If the member is removed, removes the finalizer
+    /// once its cleanup is over.
+    pub fn cluster(&mut self, name: &ClusterName, keeps_clusters: bool) -> ClusterOutcome {
+        let Some(cluster) = self.index.cluster(name) else {
+            return ClusterOutcome::Stays;
+        };
+        let item = Item::Cluster(name.clone());
+        let mut outcome = Outcome::default();
+        self.write_queue.retract(&TargetCluster::Hub, &item);
+        match cluster.leaving_since {
+            None if keeps_clusters => self.keep(name, cluster, &mut outcome),
+            None => {}
+            Some(since) => match removal(self.index, name, since, self.now) {
+                Removal::UnderWay(until) => return ClusterOutcome::LookAgain(until.instant),
+                Removal::Over(left) if cluster.gone => return ClusterOutcome::Gone(left),
+                Removal::Over(_) if cluster.finalizers.have_ours() => {
+                    let patch = cluster.finalizers.without_ours(&cluster.resource_version);
+                    let write = Write::new(Operation::PatchCluster(name.clone(), patch));
+                    self.enqueue(&TargetCluster::Hub, &item, write, &mut outcome);
+                }
+                Removal::Over(_) => {}
+            },
+        }
+        outcome
+            .again_at
+            .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain)
+    }
+
+    fn keep(&mut self, name: &ClusterName, cluster: &ClusterView, outcome: &mut Outcome) {
+        let (index, now, item) = (self.index, self.now, Item::Cluster(name.clone()));
+        if !cluster.finalizers.have_ours() {
+            let patch = cluster.finalizers.with_ours(&cluster.resource_version);
+            let write = Write::new(Operation::PatchCluster(name.clone(), patch));
+            return self.enqueue(&TargetCluster::Hub, &item, write, outcome);
+        }
+        let (_, damped) = index.reported_state(name, now);
+        let member = index.member(name);
+        let clusterset = member.and_then(|member| member.reported_membership(now).1);
+        let damped = damped.into_iter().chain(clusterset).min();
+        earlier(&mut outcome.again_at, damped.map(|at| at.instant));
+        if let Some(status) = cluster::status(index, name, now) {
+            let fields = json!({
+                "kubernetesVersion": status.kubernetes_version,
+                "conditions": status.conditions,
+            });
+            let patch = status_patch(&cluster.resource_version, fields);
+            let write = Write::new(Operation::PatchClusterStatus(name.clone(), patch));
+            self.enqueue(&TargetCluster::Hub, &item, write, outcome);
+        }
+    }
+}
+
+/// Follower side of [`Reconciler::cluster`]: drops a removed member once it is clean, or the leader's
+/// cleanup deadline has passed. Cleans and writes nothing.
+pub fn follow_removal(index: &Index, name: &ClusterName, now: TimePoint) -> ClusterOutcome {
+    let cluster = index.cluster(name);
+    match cluster.and_then(|cluster| Some((cluster, cluster.leaving_since?))) {
+        Some((cluster, since)) if cluster.gone => match removal(index, name, since, now) {
+            Removal::UnderWay(until) => ClusterOutcome::LookAgain(until.instant),
+            Removal::Over(left) => ClusterOutcome::Gone(left),
+        },
+        _ => ClusterOutcome::Stays,
+    }
+}
