@@ -230,7 +230,11 @@ impl<'a> Live<'a> {
                         sender.send(change).await.is_ok()
                     }
                 };
-                Follower::start(number, hub, cluster, selection, held, report)
+                let follower = Follower::start(number, hub, cluster, selection, report);
+                match held {
+                    Some(held) => follower.with_held(held),
+                    None => follower,
+                }
             });
             self.followers.insert(name, follower);
         }

@@ -51,33 +51,32 @@ pub(crate) async fn serve(shape: Shape) -> anyhow::Result<Simulation> {
 
 fn hub(simulation: &Simulation, dead: &[usize]) {
     let hub = simulation.hub();
-    put(
-        hub,
-        Kind::Namespace,
-        None,
-        "kube-system",
-        HUB_UID,
-        json!({}),
-    );
+    let identity = Identity {
+        namespace: None,
+        name: "kube-system",
+        uid: HUB_UID,
+    };
+    put(hub, Kind::Namespace, identity, json!({}));
     let definition = "clusters.cluster.karmada.io";
     let by = json!({"metadata": {"labels": {labels::MANAGED_BY: labels::MANAGER}}, "spec": {
         "group": "cluster.karmada.io", "scope": "Cluster", "names": {"kind": "Cluster", "plural": "clusters"}, "versions": [],
     }});
-    put(
-        hub,
-        Kind::Definition,
-        None,
-        definition,
-        &uid(sort::OTHER, 0, 1),
-        by,
-    );
+    let identity = Identity {
+        namespace: None,
+        name: definition,
+        uid: &uid(sort::OTHER, 0, 1),
+    };
+    put(hub, Kind::Definition, identity, by);
     let key = BASE64_STANDARD.encode([7; 32]);
+    let identity = Identity {
+        namespace: Some(DEFAULT_NAMESPACE),
+        name: "causeway-export-seal",
+        uid: &uid(sort::OTHER, 0, 3),
+    };
     put(
         hub,
         Kind::Secret,
-        Some(DEFAULT_NAMESPACE),
-        "causeway-export-seal",
-        &uid(sort::OTHER, 0, 3),
+        identity,
         json!({"type": "Opaque", "data": {"key": key}}),
     );
     let url = |number| match dead.contains(&number) {
@@ -124,22 +123,23 @@ fn clusters(simulation: &Simulation, url: impl Fn(usize) -> String, secret: &Val
     for number in 0..simulation.members() {
         let name = member_name(number);
         let place = u32::try_from(number).unwrap_or_default();
+        let identity = Identity {
+            namespace: None,
+            name: &name,
+            uid: &uid(sort::CLUSTER, place, 0),
+        };
         put(
             hub,
             Kind::Cluster,
-            None,
-            &name,
-            &uid(sort::CLUSTER, place, 0),
+            identity,
             cluster(place, &name, &url(number)),
         );
-        put(
-            hub,
-            Kind::Secret,
-            Some(MEMBERS_NAMESPACE),
-            &name,
-            &uid(sort::OTHER, place, 2),
-            secret.clone(),
-        );
+        let identity = Identity {
+            namespace: Some(MEMBERS_NAMESPACE),
+            name: &name,
+            uid: &uid(sort::OTHER, place, 2),
+        };
+        put(hub, Kind::Secret, identity, secret.clone());
     }
 }
 
@@ -149,23 +149,19 @@ fn services(simulation: &Simulation) {
         let (namespace, name) = (namespace(service), service_name(service));
         let mcs_uid = uid(sort::MCS, service, 0);
         let mcs = multi_cluster_service(service, spec);
-        put(
-            hub,
-            Kind::MultiClusterService,
-            Some(&namespace),
-            &name,
-            &mcs_uid,
-            mcs,
-        );
+        let identity = Identity {
+            namespace: Some(&namespace),
+            name: &name,
+            uid: &mcs_uid,
+        };
+        put(hub, Kind::MultiClusterService, identity, mcs);
         let own = json!({"spec": service_spec(&json!({"app": name}))});
-        put(
-            hub,
-            Kind::Service,
-            Some(&namespace),
-            &name,
-            &uid(sort::SERVICE, service, 1),
-            own,
-        );
+        let identity = Identity {
+            namespace: Some(&namespace),
+            name: &name,
+            uid: &uid(sort::SERVICE, service, 1),
+        };
+        put(hub, Kind::Service, identity, own);
     }
 }
 
@@ -173,22 +169,23 @@ fn members(simulation: &Simulation) {
     for number in 0..simulation.members() {
         let place = u32::try_from(number).unwrap_or_default();
         let member = simulation.member(number);
-        put(
-            member,
-            Kind::Namespace,
-            None,
-            "kube-system",
-            &uid(sort::MEMBER, place, 0),
-            json!({}),
-        );
+        let identity = Identity {
+            namespace: None,
+            name: "kube-system",
+            uid: &uid(sort::MEMBER, place, 0),
+        };
+        put(member, Kind::Namespace, identity, json!({}));
         for name in 0..NAMESPACES {
             let of = uid(sort::MEMBER, place, name + 1);
+            let identity = Identity {
+                namespace: None,
+                name: &namespace(name),
+                uid: &of,
+            };
             put(
                 member,
                 Kind::Namespace,
-                None,
-                &namespace(name),
-                &of,
+                identity,
                 json!({"status": {"phase": "Active"}}),
             );
         }
@@ -233,14 +230,12 @@ fn deliver(member: &Store, service: u32, selector: &Value) {
         "spec": service_spec(selector),
     });
     let (namespace, name) = (namespace(service), service_name(service));
-    put(
-        member,
-        Kind::Service,
-        Some(&namespace),
-        &name,
-        &uid(sort::SERVICE, service, 0),
-        object,
-    );
+    let identity = Identity {
+        namespace: Some(&namespace),
+        name: &name,
+        uid: &uid(sort::SERVICE, service, 0),
+    };
+    put(member, Kind::Service, identity, object);
 }
 
 fn service_spec(selector: &Value) -> Value {
@@ -299,15 +294,19 @@ fn condition(type_: &str, reason: Reason, message: &str) -> Value {
     })
 }
 
-/// Puts in an object with an identity.
-fn put(
-    store: &Store,
-    kind: Kind,
-    namespace: Option<&str>,
-    name: &str,
-    uid: &str,
-    mut object: Value,
-) {
+struct Identity<'a> {
+    namespace: Option<&'a str>,
+    name: &'a str,
+    uid: &'a str,
+}
+
+/// Adds an object to a store.
+fn put(store: &Store, kind: Kind, identity: Identity<'_>, mut object: Value) {
+    let Identity {
+        namespace,
+        name,
+        uid,
+    } = identity;
     let (api_version, kind_name, _) = kind.names();
     object["apiVersion"] = api_version.into();
     object["kind"] = kind_name.into();

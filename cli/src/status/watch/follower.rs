@@ -7,8 +7,8 @@ use causeway::api::{Cluster, condition};
 use futures::pin_mut;
 use futures::stream::{self, StreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt as _;
 use kube::runtime::watcher::Event;
-use kube::{Resource, ResourceExt as _};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -47,13 +47,12 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Follows the member of that Cluster, of which this is known already. `report` hands a change over, and says whether anybody takes it.
+    /// Follows the member of a Cluster. `report` hands a change over and returns whether it is received.
     pub(super) fn start<F>(
         number: u64,
         hub: ApiServer,
         cluster: Cluster,
         selection: Selection,
-        held: Option<&Holdings>,
         report: impl Fn(String, MemberChange) -> F + Send + Sync + 'static,
     ) -> Self
     where
@@ -68,10 +67,17 @@ impl Follower {
             number,
             cluster,
             task,
-            exports: known(held.map(|held| held.exports.clone())),
-            imports: known(held.map(|held| held.imports.clone())),
+            exports: Mirror::default(),
+            imports: Mirror::default(),
             failure: None,
         }
+    }
+
+    /// Begins with what was read of the member before.
+    pub(super) fn with_held(mut self, held: &Holdings) -> Self {
+        self.exports = Mirror::of(held.exports.clone());
+        self.imports = Mirror::of(held.imports.clone());
+        self
     }
 
     /// Which follower it is.
@@ -91,17 +97,17 @@ impl Follower {
             MemberChange::Connected { exports, imports } => {
                 // What is not served is known: there is none.
                 if !exports {
-                    self.exports = known(Some(Vec::new()));
+                    self.exports = Mirror::of(Vec::new());
                 }
                 if !imports {
-                    self.imports = known(Some(Vec::new()));
+                    self.imports = Mirror::of(Vec::new());
                 }
                 self.failure = None;
             }
             MemberChange::Export(event) => self.exports.take(event),
             MemberChange::Import(event) => self.imports.take(event),
             MemberChange::Failed(why) => {
-                (self.exports, self.imports) = (known(None), known(None));
+                (self.exports, self.imports) = (Mirror::default(), Mirror::default());
                 self.failure = Some(why);
             }
         }
@@ -127,11 +133,6 @@ impl Drop for Follower {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-/// What is known already, if something is.
-fn known<K: Resource + Clone>(objects: Option<Vec<K>>) -> Mirror<K> {
-    objects.map_or_else(Mirror::default, Mirror::of)
 }
 
 /// What the controller says of the kinds that the member serves.
