@@ -4,14 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use crate::fault::Fault;
 use crate::issue::{Authority, Credentials, IssueError, Leaf, Purpose};
-use crate::rotation::{Change, Situation};
+use crate::rotation::{Change, OLD_MAX, Situation};
 use crate::stored::{CA_KEY, CERTIFICATE, Contents, KEY, Secrets, Signer, Stored};
 use crate::trust::Trusted;
 
 const COMMON_NAME: &str = "causeway-webhook";
-/// Maximum number of authorities that are trusted beside the signing one, so that rubbish cannot
-/// grow.
-const OLD_MAX: usize = 8;
 
 /// Error of a change that could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +106,8 @@ impl Situation<'_> {
     }
 
     /// Returns the authorities to trust: the signing one, that of the served leaf, and every other
-    /// valid one that this process knows, stored or published.
+    /// valid one that is stored, published or known to this process. Stored ones come first, so
+    /// replicas agree even if [`OLD_MAX`] limits the list.
     fn all_trust(&self, signer: &Signer) -> Vec<Trusted> {
         let of = |source: &Stored| {
             let next = source.next(self.now).and_then(Result::ok);
@@ -122,9 +120,9 @@ impl Situation<'_> {
         let bundles = self.published.bundles.iter();
         let published = bundles.flat_map(|bundle| bundle.authorities.clone());
         let copied = self.stored.copied.authorities.iter().cloned();
-        let known = serving.into_iter().chain(last_good).chain(copied);
+        let stored = serving.into_iter().chain(of(self.stored)).chain(copied);
         let mut trust = vec![signer.certificate.clone()];
-        for authority in known.chain(of(self.stored)).chain(published) {
+        for authority in stored.chain(published).chain(last_good) {
             let is_valid = authority.period().check(self.now).is_ok();
             if is_valid && !trust.contains(&authority) && trust.len() <= OLD_MAX {
                 trust.push(authority);

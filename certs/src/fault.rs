@@ -27,8 +27,8 @@ pub enum Fault {
     /// Not for every name of the webhook.
     #[error("not for every name of the webhook")]
     Names,
-    /// Without the authority of a served leaf.
-    #[error("without the authority of a served certificate")]
+    /// Without an authority whose leaf is, or may be, served.
+    #[error("without an authority that is in use")]
     Forgotten,
     /// A caBundle without authorities that it held.
     #[error("caBundle without authorities that it held")]

@@ -41,15 +41,18 @@
 //! * A replica that knows the contents of a deleted, emptied or damaged Secret restores them. A
 //!   replica without that knowledge creates an authority, and keeps trusting every one that the
 //!   caBundles and the serving Secret hold.
-//! * A restored older Secret first regains the authority of the served leaf. Until then no caBundle
-//!   is written.
+//! * A restored older Secret first regains the authority of the leaf that this process serves. If
+//!   the stored leaf is lost, or no stored authority signed it, the Secret first regains every
+//!   authority of the caBundles. Until then no caBundle is written.
 //! * At rest nothing is written.
 //!
 //! # Assumptions
 //! Clocks differ by less than the life of a certificate. The caller reads the configurations, then
 //! the serving Secret, then the Secret of the authority. So the Secret of the authority holds the
-//! issuer of every leaf in what was read before. The caller reads the configurations again if
-//! nothing can sign, and the serving Secret again if that one can sign.
+//! issuer of every leaf in what was read before. The caller reads the configurations again if the
+//! Secrets are not consistent ([`Stored::is_consistent`]), and the serving Secret again if that one
+//! can sign. Nobody restores two consistent Secrets that are older than the authority of a served
+//! leaf: a process that serves no leaf yet cannot detect it.
 
 use std::time::{Duration, SystemTime};
 
@@ -66,6 +69,9 @@ const SETTLING_SHARE: u32 = 10;
 const HANDOVER: Duration = Duration::from_secs(10 * 60);
 /// Minimum life of an authority, in lives of a leaf. A shorter one would be due at once.
 const LEAVES_IN_A_LIFE: u32 = 3;
+/// Maximum number of authorities that are trusted beside the signing one, so that rubbish cannot
+/// grow.
+pub(crate) const OLD_MAX: usize = 8;
 
 /// Validity of the certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +214,7 @@ pub struct Decision {
 pub fn decide(situation: &Situation<'_>) -> Decision {
     let (change, repairs) = situation.change();
     let trust = situation.stored.trust(situation.now);
-    let is_known = !trust.is_empty() && situation.forgotten().is_none();
+    let is_known = !trust.is_empty() && !situation.has_forgotten();
     Decision {
         change,
         repairs,
@@ -271,19 +277,27 @@ impl Situation<'_> {
         signing.or_else(|| sources().find_map(|source| source.next(self.now)?.ok()))
     }
 
-    /// Whether the Secrets may lack a trusted authority: none in them can sign, or they lack the
-    /// issuer of the served leaf.
+    /// Whether the Secrets may lack a trusted authority: none in them can sign, or one is forgotten.
     pub(crate) fn lost_authorities(&self) -> bool {
-        self.stored.signing(self.now).is_err() || self.forgotten().is_some()
+        self.stored.signing(self.now).is_err() || self.has_forgotten()
     }
 
-    /// Returns the issuer of the served leaf if the Secrets lack it: somebody restored an older
-    /// one.
-    fn forgotten(&self) -> Option<&Trusted> {
-        let serving = self.serving?;
-        serving.period.check(self.now).ok()?;
-        let stored = &self.stored.trusted.authorities;
-        (!stored.contains(&serving.issuer)).then_some(&serving.issuer)
+    /// Whether the Secrets lack an authority in use because somebody restored an older one: the
+    /// issuer of the leaf that this process serves, or, if the Secrets are not consistent, an
+    /// authority of a caBundle. Other replicas may serve a leaf of that one.
+    fn has_forgotten(&self) -> bool {
+        let listed = self.stored.trust(self.now);
+        let is_forgotten = |authority: &Trusted| {
+            authority.period().check(self.now).is_ok() && !listed.contains(authority)
+        };
+        let is_valid = |leaf: &&Served| leaf.period.check(self.now).is_ok();
+        let served = self.serving.filter(is_valid).map(|leaf| &leaf.issuer);
+        let takes_published = !self.stored.is_consistent(self.now) && listed.len() <= OLD_MAX;
+        let bundles = self.published.bundles.iter();
+        let published = bundles
+            .filter(|_| takes_published)
+            .flat_map(|bundle| &bundle.authorities);
+        served.into_iter().chain(published).any(is_forgotten)
     }
 
     /// Returns the fault for which the Secrets are not in their normal form; `None` after a first
@@ -309,7 +323,7 @@ impl Situation<'_> {
             let is_lost = is_served && self.stored.copied.authorities.is_empty();
             is_lost.then_some(Fault::Missing)
         };
-        let forgotten = self.forgotten().map(|_| Fault::Forgotten);
+        let forgotten = self.has_forgotten().then_some(Fault::Forgotten);
         let faults = forgotten.or_else(next).or_else(leaf);
         faults.or_else(rubbish).or_else(copy)
     }
@@ -324,7 +338,7 @@ impl Situation<'_> {
     /// Returns the stored leaf if this process should serve it: it is valid, it is trusted at least
     /// as much as the served one, and the Secrets still hold the issuer of that one.
     pub fn servable(&self) -> Option<&Served> {
-        if self.stored.signing(self.now).is_ok() && self.forgotten().is_some() {
+        if self.stored.signing(self.now).is_ok() && self.has_forgotten() {
             return None;
         }
         let leaf = self.stored.leaf(self.names, self.now).ok()?;

@@ -462,6 +462,13 @@ impl Stored {
         trust
     }
 
+    /// Whether the two Secrets belong together: an authority can sign, and a stored one signed the
+    /// leaf. If not, either Secret may be lost or older than the other, and only the caBundles hold
+    /// every authority in use.
+    pub fn is_consistent(&self, now: SystemTime) -> bool {
+        self.signing(now).is_ok() && self.leaf.is_ok()
+    }
+
     /// Returns the names of the stored leaf, valid or not.
     pub(crate) fn leaf_names(&self) -> Names {
         let leaf = self.leaf.as_ref().ok();

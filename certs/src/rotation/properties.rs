@@ -11,6 +11,7 @@ use super::*;
 use crate::stored::KEYS;
 
 mod model;
+mod stories;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const REPLICAS: usize = 3;
@@ -106,14 +107,20 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// So many cases, and many more where there is time for them.
+/// Configuration of a property: `few` cases, 40 times as many under `CAUSEWAY_SOAK`, or
+/// `PROPTEST_CASES`.
 fn cases(few: u32) -> ProptestConfig {
-    let soak = std::env::var_os("CAUSEWAY_SOAK").is_some();
+    let is_set = |variable| std::env::var_os(variable).is_some();
+    let defaults = ProptestConfig::default();
     ProptestConfig {
-        cases: if soak { few * 40 } else { few },
+        cases: match (is_set("PROPTEST_CASES"), is_set("CAUSEWAY_SOAK")) {
+            (true, _) => defaults.cases,
+            (false, true) => few * 40,
+            (false, false) => few,
+        },
         max_shrink_iters: 3000,
         failure_persistence: None,
-        ..ProptestConfig::default()
+        ..defaults
     }
 }
 

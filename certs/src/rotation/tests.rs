@@ -429,6 +429,35 @@ fn restored_old_secret_regains_the_served_authority() {
 }
 
 #[test]
+fn older_authority_without_its_leaf_regains_published_trust() {
+    let (older, ours) = (authority(begin()), authority(begin()));
+    let now = begin() + DAY;
+    let older_contents = good(&older, begin());
+    let both = format!("{}{}", ours.pem(), older.pem());
+    let all = Bundle::read(both.as_bytes());
+    let of_ours = Secrets::split(&good(&ours, begin()), false).serving;
+    for (what, serving) in [
+        ("a deleted leaf", None),
+        ("an empty Secret", Some(Contents::default())),
+        ("a leaf of an unlisted authority", of_ours),
+    ] {
+        let mut case = Case::new(older_contents.clone(), now).published(published(&both, DAY));
+        case.stored.serving = serving;
+        let normalize = (Some(Change::Normalize), Some(Fault::Forgotten));
+        assert_eq!(case.next_change(), normalize, "{what}");
+        let trust = |case: &Case| case.with(|situation| decide(situation).trust);
+        assert_eq!(trust(&case), None, "{what}: nothing is published before");
+        case.stored = case.written();
+        assert!(all.is_just(&trust(&case).unwrap()), "{what}");
+        assert_eq!(case.next_change().0, Some(Change::Issue), "{what}");
+    }
+    // Beside a leaf of a listed authority, any other authority of a caBundle is foreign.
+    let case = Case::new(older_contents, now).published(published(&both, DAY));
+    let trust = case.with(|situation| decide(situation).trust).unwrap();
+    assert!(Bundle::read(older.pem().as_bytes()).is_just(&trust));
+}
+
+#[test]
 fn leaf_that_may_authenticate_a_client_is_replaced() {
     let ours = authority(begin());
     let leaf = Leaf {

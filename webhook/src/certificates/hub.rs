@@ -120,14 +120,14 @@ impl Hub {
     }
 
     /// Reads all of it from the hub in the order that [`causeway_certs::decide`] needs: the
-    /// configurations, the serving Secret, the Secret of the authority. If nothing can sign, it
-    /// reads the configurations again: they have every authority that signed a served leaf.
+    /// configurations, the serving Secret, the Secret of the authority. If the Secrets are not
+    /// consistent, it reads the configurations again: they list every authority whose leaf is
+    /// served.
     pub(super) async fn read(&self) -> Result<Snapshot, HubError> {
         let before = self.configurations().await?;
         let secrets = self.secrets().await?;
         let stored = Stored::read(secrets.contents());
-        let signs = stored.signing(SystemTime::now()).is_ok();
-        let (mutating, validating) = if signs {
+        let (mutating, validating) = if stored.is_consistent(SystemTime::now()) {
             before
         } else {
             self.configurations().await?

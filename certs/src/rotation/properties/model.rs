@@ -55,9 +55,9 @@ pub(super) struct Model {
     replicas: Vec<Replica>,
     names: Names,
     lifetimes: Lifetimes,
-    /// A clock that is set may make valid what was expired and taken out, and a Secret that looks
-    /// whole and misses an authority is trusted by a replica that knows no better: until it is in
-    /// its normal form again nobody is blamed.
+    /// Suspends the checks until all is settled. A clock that is set may make valid what was
+    /// expired and taken out. A replica that serves nothing cannot detect that consistent Secrets
+    /// miss an authority.
     excused: bool,
 }
 
@@ -213,10 +213,11 @@ impl Model {
         change(&mut secret.contents, &history);
         secret.version = version;
         self.history = history;
-        let after = self.stored().trust(self.now);
-        let looks_whole = !after.is_empty();
+        let stored = self.stored();
+        let after = stored.trust(self.now);
+        let is_consistent = stored.is_consistent(self.now);
         let mut serving = self.replicas.iter().filter_map(|one| one.serving.as_ref());
-        self.excused |= looks_whole && serving.any(|leaf| !after.contains(&leaf.issuer));
+        self.excused |= is_consistent && serving.any(|leaf| !after.contains(&leaf.issuer));
     }
 
     fn advance(&mut self, by: Duration) {
@@ -314,9 +315,13 @@ impl Model {
         let stored = self.stored_for(version);
         self.note_combined(replica, &stored);
         let current = self.configurations.clone();
-        // Where nothing can sign the configurations are read again after the Secret.
-        let signs = stored.signing(self.now).is_ok();
-        let configurations = if signs { configurations } else { &current };
+        // Unless the Secrets are consistent, the configurations are read again after them.
+        let is_consistent = stored.is_consistent(self.now);
+        let configurations = if is_consistent {
+            configurations
+        } else {
+            &current
+        };
         let (published, read) = self.observe_configurations(replica, configurations);
         let request = self.serving.as_ref().and_then(|secret| secret.request);
         let situation = self.situation(replica, &stored, &published, request);
