@@ -1,12 +1,12 @@
 use std::time::SystemTime;
 
-use causeway_certs::{CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY};
+use causeway_certs::{CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, Trusted};
 use causeway_tests::causeway::Launch;
 use causeway_tests::{Running, SOON, eventually};
 use k8s_openapi::ByteString;
 use serde_json::json;
 
-use crate::stage::{Data, Stage, issuer, repairs, rotations, stage};
+use crate::stage::{CA_SECRET, Data, SECRET, Stage, issuer, repairs, rotations, stage};
 
 async fn two(stage: &Stage) -> [Running; 2] {
     two_of(stage, || stage.launch()).await
@@ -185,11 +185,9 @@ async fn process_on_rubbish_keeps_served_authorities_trusted() {
     }
 }
 
-#[tokio::test]
-async fn an_older_secret_that_is_put_back_takes_nobody_trust_away() {
-    let (stage, _turn) = stage().await;
-    let webhooks = two_of(stage, || soon_settled(stage)).await;
-    let older = stage.data().await;
+/// Rotates the authority. Returns the old and the new one, once every webhook serves a leaf of the
+/// new one.
+async fn rotated(stage: &Stage, webhooks: &[Running]) -> [Trusted; 2] {
     let first = issuer(&stage.stored().await);
     stage.rotate("ca").await;
     let second = eventually("a leaf of another authority", SOON, || async {
@@ -198,12 +196,44 @@ async fn an_older_secret_that_is_put_back_takes_nobody_trust_away() {
     })
     .await;
     stage.settled(2).await;
-    for webhook in &webhooks {
+    for webhook in webhooks {
         eventually("it is served", SOON, || async {
             rotations(webhook).await >= 1.0
         })
         .await;
     }
+    [first, second]
+}
+
+#[tokio::test]
+async fn restored_authority_without_a_leaf_keeps_published_trust() {
+    let (stage, _turn) = stage().await;
+    let webhooks = two_of(stage, || soon_settled(stage)).await;
+    let older = stage.data_of(CA_SECRET).await;
+    let [_, second] = rotated(stage, &webhooks).await;
+    let [old, stopped] = webhooks;
+    drop(stopped);
+    // The paused process alone serves a leaf of the second authority.
+    old.process().pause();
+    let no_leaf = [CERTIFICATE, KEY].map(|key| (key.to_owned(), ByteString::default()));
+    stage.put_in(CA_SECRET, older).await;
+    stage.put_in(SECRET, no_leaf.into()).await;
+    let new = soon_settled(stage).start().await;
+    let stored = stage.settled(2).await;
+    assert!(stored.trust(SystemTime::now()).contains(&second));
+    old.process().resume();
+    for bundle in stage.bundles().await {
+        stage.call(&old, &bundle).await.unwrap();
+        stage.call(&new, &bundle).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_older_secret_that_is_put_back_takes_nobody_trust_away() {
+    let (stage, _turn) = stage().await;
+    let webhooks = two_of(stage, || soon_settled(stage)).await;
+    let older = stage.data().await;
+    let [first, second] = rotated(stage, &webhooks).await;
     stage.put(older).await;
     eventually("both authorities are stored", SOON, || async {
         let trust = stage.stored().await.trust(SystemTime::now());
