@@ -231,10 +231,10 @@ impl Controller {
             self.parts.index.mark_all_services();
             self.parts.index.mark_all_clusters();
         } else {
-            for (cluster, tier, count) in self.parts.index.forget_tiers() {
+            for (cluster, tier, count) in self.parts.index.drop_tiers() {
                 self.parts.metrics.consumer_tier(&cluster, tier, count);
             }
-            for (reason, count) in self.parts.index.forget_unready() {
+            for (reason, count) in self.parts.index.drop_unready() {
                 self.parts.metrics.services_not_ready(reason, count);
             }
         }
@@ -296,7 +296,7 @@ impl Controller {
                 match reconciler.cluster(name, keeps) {
                     ClusterOutcome::Stays => {}
                     ClusterOutcome::LookAgain(at) => self.queue.at(item, at),
-                    ClusterOutcome::Gone(left) => self.forget(name, &left),
+                    ClusterOutcome::Removed(left) => self.forget(name, &left),
                 }
             }
         }

@@ -379,8 +379,8 @@ impl Environment {
                     match reconciler.cluster(name, keeps) {
                         ClusterOutcome::Stays => {}
                         ClusterOutcome::LookAgain(at) => self.look_again(item, Some(at)),
-                        ClusterOutcome::Gone(left) => {
-                            self.index.forget(name);
+                        ClusterOutcome::Removed(left) => {
+                            self.index.remove_cluster(name);
                             self.seen_out.push((name.to_string(), left));
                         }
                     }

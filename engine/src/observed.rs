@@ -92,8 +92,8 @@ impl Index {
 
     /// Drops the noted tiers: a process that no longer writes reports none. Returns the counts that
     /// changed.
-    pub fn forget_tiers(&mut self) -> Vec<TierCount> {
-        self.tiers.forget()
+    pub fn drop_tiers(&mut self) -> Vec<TierCount> {
+        self.tiers.clear()
     }
 
     /// Notes whether a MultiClusterService is Ready. Returns the counts that changed.
@@ -104,8 +104,8 @@ impl Index {
 
     /// Drops the noted reasons why MultiClusterServices are not Ready: a process that no longer
     /// writes reports none. Returns the counts that changed.
-    pub fn forget_unready(&mut self) -> Vec<ReasonCount> {
-        self.unready.forget()
+    pub fn drop_unready(&mut self) -> Vec<ReasonCount> {
+        self.unready.clear()
     }
 
     /// Drops the confirmed absence of a MultiClusterService: no leftover of the service remains.
@@ -431,7 +431,7 @@ impl Index {
             .or_insert_with(|| Member::new(generation));
         if member.cluster_uid != cluster_uid {
             *member = Member::new(generation);
-            self.holders.forget(name);
+            self.holders.drop_member(name);
             member.recorded_outage = recorded_outage;
         }
         member.engage_again(generation);
@@ -462,7 +462,7 @@ impl Index {
     }
 
     /// Removes a member and its Cluster for good: its endpoints are no longer provided.
-    pub fn forget(&mut self, name: &ClusterName) {
+    pub fn remove_cluster(&mut self, name: &ClusterName) {
         self.hub.clusters.remove(name);
         self.remove_member(name);
         self.find_duplicates();
@@ -472,7 +472,7 @@ impl Index {
 
     fn remove_member(&mut self, name: &ClusterName) {
         self.members.remove(name);
-        self.holders.forget(name);
+        self.holders.drop_member(name);
     }
 
     /// Finds members that are the same cluster. The one that was joined first counts, and the

@@ -11,7 +11,7 @@ use crate::observed::Index;
 use crate::plan::clusterset::conditions::has_unreported_removal;
 
 /// Maximum time of the cleanup of a removed member.
-const LEAVING_AT_MOST: Duration = Duration::from_secs(30);
+const CLEANUP_AT_MOST: Duration = Duration::from_secs(30);
 
 /// Maximum number of services that a message names.
 const NAMED_AT_MOST: usize = 10;
@@ -51,7 +51,7 @@ pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoi
         | MemberState::Unwatched { since: lost, .. } => Some(since.min(*lost)),
         MemberState::Refused(_) | MemberState::LeftOut(_) | MemberState::NotJoined => None,
     };
-    let until = begun.map(|begun| begun.after(LEAVING_AT_MOST));
+    let until = begun.map(|begun| begun.after(CLEANUP_AT_MOST));
     match until.filter(|until| now < *until) {
         Some(until) => Removal::UnderWay(until),
         None => Removal::Over(Leftovers {

@@ -194,7 +194,7 @@ impl WriteQueue {
             let Some(generation) = generation else {
                 continue;
             };
-            state.forget_old_starts(now, limits);
+            state.drop_old_starts(now, limits);
             for (item, write) in state.take(now, limits) {
                 *self.busy.entry(item.clone()).or_default() += 1;
                 all.push(Dispatch {
@@ -555,7 +555,7 @@ impl ClusterQueue {
         taken
     }
 
-    fn forget_old_starts(&mut self, now: Instant, limits: WriteLimits) {
+    fn drop_old_starts(&mut self, now: Instant, limits: WriteLimits) {
         if self.started.len() > 1024 {
             self.started
                 .retain(|_, started| now.saturating_duration_since(*started) < FOLD);

@@ -178,7 +178,7 @@ impl Controller {
         match follow_removal(&self.parts.index, name, now) {
             ClusterOutcome::Stays => {}
             ClusterOutcome::LookAgain(at) => self.queue.at(Item::Cluster(name.clone()), at),
-            ClusterOutcome::Gone(left) => self.forget(name, &left),
+            ClusterOutcome::Removed(left) => self.forget(name, &left),
         }
     }
 
@@ -191,7 +191,7 @@ impl Controller {
             }
         }
         self.parts.fleet.stop_watching(name);
-        self.parts.index.forget(name);
+        self.parts.index.remove_cluster(name);
         self.parts
             .write_queue
             .reset(&TargetCluster::Member(name.clone()));

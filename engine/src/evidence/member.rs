@@ -79,7 +79,7 @@ impl MemberEvidence {
     }
 
     /// Drops the failures of earlier watches: the member is engaged again.
-    pub(crate) fn forget_failures(&mut self) {
+    pub(crate) fn drop_failures(&mut self) {
         for list in self.all_mut() {
             list.failure = None;
         }

@@ -18,7 +18,7 @@ impl Facts<'_> {
             return Some(words::not_joined(name));
         };
         self.left_out(name, cluster)
-            .or_else(|| cluster.leaving_since.map(|_| words::terminating(name)))
+            .or_else(|| cluster.removed_since.map(|_| words::terminating(name)))
             .or_else(|| self.refused(name))
             .or_else(|| reported(name, cluster))
             .or_else(|| self.unread(name))

@@ -35,7 +35,7 @@ impl Holders {
     }
 
     /// Removes a member.
-    pub(super) fn forget(&mut self, name: &ClusterName) {
+    pub(super) fn drop_member(&mut self, name: &ClusterName) {
         self.0.retain(|_, names| {
             names.retain(|other| other != name);
             !names.is_empty()

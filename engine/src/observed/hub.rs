@@ -162,7 +162,7 @@ impl Hub {
     pub(crate) fn is_being_removed(&self, name: &ClusterName) -> bool {
         self.clusters
             .get(name)
-            .is_some_and(|cluster| cluster.leaving_since.is_some())
+            .is_some_and(|cluster| cluster.removed_since.is_some())
     }
 
     pub(super) fn apply(&mut self, event: HubEvent, now: TimePoint) -> Change {
@@ -362,7 +362,7 @@ impl Hub {
                     }
                 }
                 for name in gone {
-                    self.cluster_is_gone(&name, now, change);
+                    self.note_removal(&name, now, change);
                 }
                 change.placement = true;
             }
@@ -377,7 +377,7 @@ impl Hub {
                     .as_deref()
                     .and_then(|name| ClusterName::try_from(name).ok());
                 if let Some(name) = name {
-                    self.cluster_is_gone(&name, now, change);
+                    self.note_removal(&name, now, change);
                 }
             }
             Signal::Confirmed
@@ -407,9 +407,9 @@ impl Hub {
         let mut view = ClusterView::read(object, now)?;
         let old = self.clusters.get(&name);
         if let Some(old) = old.filter(|old| old.uid == view.uid) {
-            view.leaving_since = view
-                .leaving_since
-                .and(old.leaving_since.or(view.leaving_since));
+            view.removed_since = view
+                .removed_since
+                .and(old.removed_since.or(view.removed_since));
         }
         let matters = old.is_none_or(|old| !old.plans_like(&view));
         change.placement |= matters;
@@ -419,11 +419,11 @@ impl Hub {
         Some(name)
     }
 
-    fn cluster_is_gone(&mut self, name: &ClusterName, now: TimePoint, change: &mut Change) {
+    fn note_removal(&mut self, name: &ClusterName, now: TimePoint, change: &mut Change) {
         if let Some(cluster) = self.clusters.get_mut(name) {
-            cluster.gone = true;
+            cluster.is_removed = true;
             self.evidence.observe_removal(name);
-            cluster.leaving_since.get_or_insert(now);
+            cluster.removed_since.get_or_insert(now);
             change.clusters.insert(name.clone());
             change.placement = true;
         }
@@ -446,7 +446,7 @@ impl Hub {
                 let known = self
                     .clusters
                     .get(name)
-                    .is_some_and(|known| !known.gone && is(&known.uid, &object.metadata));
+                    .is_some_and(|known| !known.is_removed && is(&known.uid, &object.metadata));
                 if known && !self.has_newer_cluster(&object) {
                     self.put_cluster(&object, now, &mut Change::default());
                 }

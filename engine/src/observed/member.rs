@@ -160,7 +160,7 @@ impl Member {
         self.outage = Outage::default();
         self.clusterset_outage = Outage::default();
         self.clusterset.refusals.clear();
-        self.evidence.forget_failures();
+        self.evidence.drop_failures();
     }
 
     /// Returns the state of the member.

@@ -74,7 +74,7 @@ mod tests {
         env.list_exports();
         env.off_hub(crate::fixtures::objects::Kind::Cluster, "member1");
         env.deliver();
-        env.index.forget(&crate::fixtures::name("member1"));
+        env.index.remove_cluster(&crate::fixtures::name("member1"));
         assert_eq!(said(&mut env), "foo");
         assert!(!env.index.is_exported(&key("foo")));
     }

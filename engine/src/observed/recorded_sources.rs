@@ -126,7 +126,7 @@ impl Index {
                 if untraced.contains(&atom) {
                     self.compare_initial_lists(&source, now);
                 } else if let Some(member) = self.members.get_mut(name) {
-                    member.forget_sources_in(&atom);
+                    member.drop_sources_in(&atom);
                 }
             }
         }
@@ -205,7 +205,7 @@ impl Index {
                 .insert(TargetCluster::Member(name.clone()));
         } else if is_compared {
             let all = self.members.values_mut();
-            all.for_each(|other| other.forget_sources_in(&atom));
+            all.for_each(|other| other.drop_sources_in(&atom));
         }
         if suspected == before {
             return;

@@ -144,7 +144,7 @@ fn absence_means_nothing_before_the_hub_has_listed_everything() {
 #[test]
 fn a_member_that_was_forgotten_is_not_joined() {
     let mut env = three_services();
-    env.index.forget(&name("member2"));
+    env.index.remove_cluster(&name("member2"));
     assert_eq!(
         env.index.member_state(&name("member2")),
         MemberState::NotJoined

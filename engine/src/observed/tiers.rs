@@ -72,7 +72,7 @@ impl TierNotes {
     }
 
     /// Drops all notes. Returns the counts that changed.
-    pub(crate) fn forget(&mut self) -> Vec<TierCount> {
+    pub(crate) fn clear(&mut self) -> Vec<TierCount> {
         let counts = std::mem::take(self).counts.into_keys();
         counts.map(|(cluster, tier)| (cluster, tier, 0)).collect()
     }
@@ -122,7 +122,7 @@ mod tests {
         let gone = [count("a", "any", 0), count("b", "local", 1)];
         assert_eq!(notes.note(&key("foo"), TiersOfService::new()), gone);
         let rest = [count("a", "local", 0), count("b", "local", 0)];
-        assert_eq!(notes.forget(), rest);
-        assert_eq!(notes.forget(), []);
+        assert_eq!(notes.clear(), rest);
+        assert_eq!(notes.clear(), []);
     }
 }

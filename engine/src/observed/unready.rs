@@ -64,7 +64,7 @@ impl UnreadyNotes {
     }
 
     /// Drops all notes. Returns the counts that changed.
-    pub(crate) fn forget(&mut self) -> Vec<ReasonCount> {
+    pub(crate) fn clear(&mut self) -> Vec<ReasonCount> {
         let counts = std::mem::take(self).counts.into_iter();
         let counted = counts.filter(|(_, count)| *count > 0);
         counted.map(|(reason, _)| (reason, 0)).collect()
@@ -99,7 +99,7 @@ mod tests {
         let moved = [(none, 1), (missing, 1)];
         assert_eq!(notes.note(&key("foo"), Some(missing)), moved);
         assert_eq!(notes.note(&key("bar"), None), [(none, 0)]);
-        assert_eq!(notes.forget(), [(missing, 0)]);
-        assert_eq!(notes.forget(), []);
+        assert_eq!(notes.clear(), [(missing, 0)]);
+        assert_eq!(notes.clear(), []);
     }
 }

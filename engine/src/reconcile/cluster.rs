@@ -21,7 +21,7 @@ pub enum ClusterOutcome {
     LookAgain(Instant),
     /// Its Cluster is deleted and the member is clean, or could not be cleaned in time: drop its
     /// state.
-    Gone(Leftovers),
+    Removed(Leftovers),
 }
 
 impl Reconciler<'_> {
@@ -34,12 +34,12 @@ impl Reconciler<'_> {
         let item = Item::Cluster(name.clone());
         let mut outcome = Outcome::default();
         self.write_queue.retract(&TargetCluster::Hub, &item);
-        match cluster.leaving_since {
+        match cluster.removed_since {
             None if keeps_clusters => self.keep(name, cluster, &mut outcome),
             None => {}
             Some(since) => match removal(self.index, name, since, self.now) {
                 Removal::UnderWay(until) => return ClusterOutcome::LookAgain(until.instant),
-                Removal::Over(left) if cluster.gone => return ClusterOutcome::Gone(left),
+                Removal::Over(left) if cluster.is_removed => return ClusterOutcome::Removed(left),
                 Removal::Over(_) if cluster.finalizers.have_ours() => {
                     let patch = cluster.finalizers.without_ours(&cluster.resource_version);
                     let write = Write::new(Operation::PatchCluster(name.clone(), patch));
@@ -81,10 +81,10 @@ impl Reconciler<'_> {
 /// cleanup deadline has passed. Cleans and writes nothing.
 pub fn follow_removal(index: &Index, name: &ClusterName, now: TimePoint) -> ClusterOutcome {
     let cluster = index.cluster(name);
-    match cluster.and_then(|cluster| Some((cluster, cluster.leaving_since?))) {
-        Some((cluster, since)) if cluster.gone => match removal(index, name, since, now) {
+    match cluster.and_then(|cluster| Some((cluster, cluster.removed_since?))) {
+        Some((cluster, since)) if cluster.is_removed => match removal(index, name, since, now) {
             Removal::UnderWay(until) => ClusterOutcome::LookAgain(until.instant),
-            Removal::Over(left) => ClusterOutcome::Gone(left),
+            Removal::Over(left) => ClusterOutcome::Removed(left),
         },
         _ => ClusterOutcome::Stays,
     }

@@ -482,8 +482,8 @@ fn a_late_answer_does_not_bring_a_leaving_cluster_back() {
         crate::model::Ack::Cluster(leaving.into()),
         now,
     );
-    assert!(env.index.cluster(&name("member1")).unwrap().gone);
-    env.index.forget(&name("member1"));
+    assert!(env.index.cluster(&name("member1")).unwrap().is_removed);
+    env.index.remove_cluster(&name("member1"));
     assert!(env.index.cluster(&name("member1")).is_none());
 }
 

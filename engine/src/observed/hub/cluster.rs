@@ -45,9 +45,9 @@ pub struct ClusterView {
     /// Its finalizers.
     pub finalizers: Finalizers,
     /// Time at which it was first observed terminating or gone.
-    pub(crate) leaving_since: Option<TimePoint>,
+    pub(crate) removed_since: Option<TimePoint>,
     /// Whether the object is gone from the hub and only the member has still to be cleaned.
-    pub gone: bool,
+    pub is_removed: bool,
     /// Conditions of its status.
     pub conditions: Vec<Condition>,
     /// Version of its status.
@@ -88,8 +88,8 @@ impl ClusterView {
                 .collect(),
             uses_standby: annotation(labels::STANDBY).is_none_or(|value| value != "false"),
             finalizers: Finalizers::read(meta),
-            leaving_since: meta.deletion_timestamp.is_some().then_some(now),
-            gone: false,
+            removed_since: meta.deletion_timestamp.is_some().then_some(now),
+            is_removed: false,
             conditions: status.conditions,
             kubernetes_version: status.kubernetes_version,
         })
@@ -121,8 +121,8 @@ impl ClusterView {
             && self.region == other.region
             && self.zones == other.zones
             && self.uses_standby == other.uses_standby
-            && self.leaving_since.is_some() == other.leaving_since.is_some()
-            && self.gone == other.gone
+            && self.removed_since.is_some() == other.removed_since.is_some()
+            && self.is_removed == other.is_removed
     }
 }
 

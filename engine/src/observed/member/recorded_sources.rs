@@ -63,7 +63,7 @@ impl Member {
     }
 
     /// Drops the sources in one cluster: they were compared with its lists.
-    pub(in crate::observed) fn forget_sources_in(&mut self, provider: &DefaultAtom) {
+    pub(in crate::observed) fn drop_sources_in(&mut self, provider: &DefaultAtom) {
         self.evidence.recorded.remove(provider);
     }
 
