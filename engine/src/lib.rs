@@ -23,5 +23,6 @@ pub mod reasons;
 pub mod reconcile;
 pub mod removal;
 pub mod seal;
+mod status;
 pub mod write_conflict;
 pub mod write_queue;

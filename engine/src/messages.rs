@@ -38,3 +38,6 @@ fn first<T: AsRef<str>>(all: &[T], most: usize) -> String {
 
 #[cfg(test)]
 mod tests;
+
+/// Reason and message of a condition that holds.
+pub(crate) type Text<'a> = (&'a str, &'a str);

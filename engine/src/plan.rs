@@ -1,9 +1,7 @@
 //! Desired state of every cluster for one service: a pure function of the observed state.
 
 pub(crate) mod capabilities;
-pub(crate) mod cluster;
 pub(crate) mod clusterset;
-pub(crate) mod condition_state;
 pub(crate) mod copies;
 mod desired;
 pub(crate) mod disagreement;
@@ -11,7 +9,7 @@ pub(crate) mod exposure;
 pub(crate) mod hostnames;
 pub(crate) mod ignored;
 pub(crate) mod karmada_managed;
-mod no_endpoints;
+pub(crate) mod no_endpoints;
 pub(crate) mod not_followed;
 pub(crate) mod placement;
 pub(crate) mod provider_use;
@@ -20,7 +18,6 @@ pub(crate) mod publish;
 pub(crate) mod remark;
 pub(crate) mod service;
 mod settings;
-pub(crate) mod status;
 pub(crate) mod tiers;
 
 use std::collections::{BTreeMap, BTreeSet};

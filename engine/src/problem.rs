@@ -6,7 +6,7 @@ use std::sync::Arc;
 use causeway::domain::protected::Protected;
 use causeway::domain::{ClusterName, ExposedPort, FieldErrors, ServiceKey, ServicePort};
 
-use crate::model::{Failure, ObjectId, TimePoint};
+use crate::model::{ConfigurationError, Failure, MemberState, ObjectId, TimePoint};
 use crate::reasons::Reason;
 
 /// Problem on the hub's side, which ServiceApplied reports.
@@ -201,4 +201,95 @@ pub struct ObjectConflict {
     pub object: ObjectId,
     /// Field manager of the other writer, if it is known.
     pub manager: Option<String>,
+}
+
+/// Progress of one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing is outstanding.
+    Done,
+    /// Work is outstanding.
+    InProgress,
+    /// The work cannot be completed.
+    Failed(MemberProblem),
+}
+
+/// Problem of a member that a condition reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MemberProblem {
+    /// The member cannot be written to.
+    Unusable(MemberState),
+    /// Its Service cannot serve as requested.
+    Service(ServiceProblem),
+    /// A write fails, or another object is in the way.
+    Write(WriteProblem),
+    /// It has no such Service.
+    NoService(ServiceKey),
+    /// It has no EndpointSlice of the Service.
+    NoSlice(ServiceKey),
+    /// That many copies were written, and no watch has shown them.
+    NotSeen(usize),
+    /// Its ServiceExports and ServiceImports cannot be listed.
+    ClustersetHidden(Failure),
+}
+
+/// States of the clusters of one role: their number, the failing ones, and whether any is in
+/// progress.
+pub(crate) struct Tally<'a> {
+    pub(crate) noun: &'static str,
+    pub(crate) total: usize,
+    pub(crate) problems: Vec<(&'a ClusterName, MemberProblem)>,
+    pub(crate) under_way: bool,
+}
+
+/// Sums up the states of the clusters of one role.
+pub(crate) fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> Tally<'a> {
+    let mut tally = Tally {
+        noun,
+        total: states.len(),
+        problems: Vec::new(),
+        under_way: false,
+    };
+    for (name, state) in states {
+        match state {
+            State::Failed(why) => tally.problems.push((name, why)),
+            State::InProgress => tally.under_way = true,
+            State::Done => {}
+        }
+    }
+    tally
+}
+
+/// Facts that Ready of a Cluster reports.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClusterFacts<'a> {
+    /// Name of the Cluster.
+    pub name: &'a ClusterName,
+    /// State of the member.
+    pub state: &'a MemberState,
+    /// Error in the Cluster or Secret of a member that stays engaged with its last valid
+    /// connection.
+    pub outdated: Option<&'a ConfigurationError>,
+    /// Whether the member has been unreachable for longer than `--provider-ttl`.
+    pub has_ttl_expired: bool,
+    /// Number of suspended deletions.
+    pub suspended: usize,
+    /// Invalid ranges in the annotation of the Cluster.
+    pub unreadable: &'a [Box<str>],
+}
+
+impl ClusterFacts<'_> {
+    /// Returns the reason of Ready; `None` for a member that is not joined.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        Some(match self.state {
+            _ if self.outdated.is_some() => Reason::InvalidConfiguration,
+            MemberState::Synced => Reason::Synced,
+            MemberState::Syncing => Reason::Syncing,
+            MemberState::Unreachable { .. } => Reason::Unreachable,
+            MemberState::Unwatched { .. } | MemberState::Refused(_) | MemberState::LeftOut(_) => {
+                Reason::Refused
+            }
+            MemberState::NotJoined => return None,
+        })
+    }
 }

@@ -19,10 +19,9 @@ use crate::model::{Item, ObjectId, Operation, TargetCluster, TimePoint, Write, s
 use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::tiers::TiersOfService;
-use crate::plan::clusterset::conditions;
-use crate::plan::status::{self, DesiredStatus, Progress};
 use crate::plan::{CopyCache, Desired, Settings, plan};
 use crate::problem::Gap;
+use crate::status::{self, DesiredStatus, Progress, exports};
 use crate::write_queue::{Enqueued, WriteQueue};
 
 /// Result of reconciling a service.
@@ -102,7 +101,7 @@ impl<'a> Reconciler<'a> {
             diff.writes
                 .insert(TargetCluster::Hub, write.into_iter().collect());
         }
-        let view = conditions::View {
+        let view = exports::View {
             index,
             key,
             clusterset: &desired.clusterset,

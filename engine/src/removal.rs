@@ -8,7 +8,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use crate::messages;
 use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
-use crate::plan::clusterset::conditions::has_unreported_removal;
+use crate::status::exports::has_unreported_removal;
 
 /// Maximum time of the cleanup of a removed member.
 const CLEANUP_AT_MOST: Duration = Duration::from_secs(30);

@@ -5,7 +5,7 @@ use causeway::api::labels;
 use super::remarks::TTL_EXPIRED;
 use crate::model::MemberState;
 use crate::observed::member::Membership;
-use crate::plan::cluster::ClusterFacts;
+use crate::problem::ClusterFacts;
 
 /// Message of DeletionsSuspended while it is False.
 pub(crate) const NO_DELETIONS_SUSPENDED: &str = "its last lists lack nothing that is kept";

@@ -2,8 +2,8 @@
 
 use causeway::domain::{ClusterName, ServiceKey};
 
+use super::Text;
 use super::remarks::not_used;
-use crate::plan::condition_state::Text;
 use crate::plan::remark::NotUsed;
 use crate::reasons::Reason;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::member;
-use crate::plan::condition_state::{MemberProblem, Tally};
+use crate::problem::{MemberProblem, Tally};
 
 /// Maximum number of members that a message names.
 const NAMED_AT_MOST: usize = 5;

@@ -14,10 +14,8 @@ use crate::model::{ConfigurationError, Failure, FailureKind, LeftOut, MemberStat
 use crate::model::{RequiredKind, TimePoint};
 use crate::observed::member::Membership;
 use crate::observed::quota::BeyondQuota;
-use crate::plan::cluster::ClusterFacts;
 use crate::plan::clusterset::Unresolved;
 use crate::plan::clusterset::exports::Validity;
-use crate::plan::condition_state::MemberProblem;
 use crate::plan::copies::Refused;
 use crate::plan::hostnames::Ambiguous;
 use crate::plan::ignored::Ignored;
@@ -27,6 +25,7 @@ use crate::plan::providers::Disagreement;
 use crate::plan::providers::Readiness;
 use crate::plan::remark::{NotUsed, Remark};
 use crate::plan::tiers::{TierState, Tiers};
+use crate::problem::{ClusterFacts, MemberProblem};
 use crate::problem::{Problem, ServiceProblem, WriteProblem};
 use crate::reasons::Reason;
 

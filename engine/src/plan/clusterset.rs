@@ -5,7 +5,6 @@
 //! imported one, then the ServiceImport with its addresses, then copies of the exporters' slices,
 //! including the member's own.
 
-pub(crate) mod conditions;
 mod desired;
 pub(crate) mod exports;
 pub(crate) mod import;

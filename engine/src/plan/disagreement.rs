@@ -34,7 +34,7 @@ pub(super) fn again_at(
 
 /// Lists the lasting disagreements. A disagreement that the stored condition reports stays reported
 /// as long as it holds, also after a restart.
-pub(super) fn lasting<'a>(
+pub(crate) fn lasting<'a>(
     index: &Index,
     key: &ServiceKey,
     all: impl Iterator<Item = (SliceOfProvider<'a>, &'a Disagreement)>,

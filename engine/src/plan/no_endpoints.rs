@@ -5,7 +5,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use crate::observed::Index;
 
 /// Whether no provider has a ready endpoint. While a provider is unknown, a report stays.
-pub(super) fn are_unready<'a>(
+pub(crate) fn are_unready<'a>(
     index: &Index,
     key: &ServiceKey,
     providers: impl Iterator<Item = &'a ClusterName>,

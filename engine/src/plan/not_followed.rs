@@ -18,7 +18,7 @@ pub(crate) struct NotFollowed<'a> {
 }
 
 /// Returns the annotations that are not followed; `None` if all are.
-pub(super) fn not_followed<'a>(
+pub(crate) fn not_followed<'a>(
     failover: &Failover,
     misread: &'a FieldErrors,
     service: Option<&ServiceView>,

@@ -69,6 +69,6 @@ pub(crate) enum NotUsed<'a> {
 }
 
 /// Returns a list unless it is empty.
-pub(super) fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
+pub(crate) fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }

@@ -9,8 +9,8 @@ use super::{Outcome, Reconciler, earlier};
 use crate::model::{Item, Operation, TargetCluster, TimePoint, Write, status_patch};
 use crate::observed::Index;
 use crate::observed::hub::ClusterView;
-use crate::plan::cluster;
 use crate::removal::{Leftovers, Removal, removal};
+use crate::status::cluster;
 
 /// Result of reconciling a member.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use crate::model::{Item, ObjectId, TargetCluster, TimePoint, Write};
 use crate::observed::Index;
 use crate::observed::member::{Member, NamespaceState};
 use crate::plan::copies::DesiredCopies;
-use crate::plan::status::Progress;
 use crate::plan::{Desired, Members};
 use crate::problem::WriteProblem;
+use crate::status::Progress;
 use crate::write_queue::WriteQueue;
 
 /// Progress of one exposure in the members: outstanding writes and the problems that prevent them.

@@ -10,6 +10,7 @@ use crate::messages;
 use crate::model::{Configuration, ConfigurationError, MemberState, TimePoint};
 use crate::observed::Index;
 use crate::observed::member::{Member, Membership};
+use crate::problem::ClusterFacts;
 use crate::reasons::Reason;
 
 /// Desired status of a Cluster.
@@ -102,40 +103,6 @@ fn note_transition(conditions: &mut [Condition], type_: &str, since: Timestamp) 
     let mut conditions = conditions.iter_mut();
     if let Some(condition) = conditions.find(|condition| condition.type_ == type_) {
         condition.last_transition_time = Time(since);
-    }
-}
-
-/// Facts that Ready of a Cluster reports.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClusterFacts<'a> {
-    /// Name of the Cluster.
-    pub name: &'a ClusterName,
-    /// State of the member.
-    pub state: &'a MemberState,
-    /// Error in the Cluster or Secret of a member that stays engaged with its last valid
-    /// connection.
-    pub outdated: Option<&'a ConfigurationError>,
-    /// Whether the member has been unreachable for longer than `--provider-ttl`.
-    pub has_ttl_expired: bool,
-    /// Number of suspended deletions.
-    pub suspended: usize,
-    /// Invalid ranges in the annotation of the Cluster.
-    pub unreadable: &'a [Box<str>],
-}
-
-impl ClusterFacts<'_> {
-    /// Returns the reason of Ready; `None` for a member that is not joined.
-    fn reason(&self) -> Option<Reason> {
-        Some(match self.state {
-            _ if self.outdated.is_some() => Reason::InvalidConfiguration,
-            MemberState::Synced => Reason::Synced,
-            MemberState::Syncing => Reason::Syncing,
-            MemberState::Unreachable { .. } => Reason::Unreachable,
-            MemberState::Unwatched { .. } | MemberState::Refused(_) | MemberState::LeftOut(_) => {
-                Reason::Refused
-            }
-            MemberState::NotJoined => return None,
-        })
     }
 }
 

@@ -8,12 +8,13 @@ use causeway::domain::{ClusterName, ExposureType, Preference, Tier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
+use super::condition_state::ConditionState;
+use crate::messages::Text;
 use crate::messages::endpoints::reports_none_ready;
 use crate::messages::native;
 use crate::messages::remarks::with_remarks;
 use crate::model::slice::Exposure;
 use crate::plan::Members;
-use crate::plan::condition_state::{ConditionState, Text};
 use crate::plan::copies::{Refused, SliceOfProvider};
 use crate::plan::disagreement;
 use crate::plan::hostnames::{self, Ambiguous};

@@ -4,43 +4,13 @@ use std::borrow::Cow;
 
 use causeway::api::bounds;
 use causeway::api::condition::{FALSE, TRUE};
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ServiceKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::messages;
-use crate::model::{Failure, MemberState, ObjectEvent, TimePoint};
-use crate::problem::{Problem, ServiceProblem, WriteProblem};
+use crate::messages::{self, Text};
+use crate::model::{ObjectEvent, TimePoint};
+use crate::problem::{MemberProblem, Problem, State, Tally};
 use crate::reasons::Reason;
-
-/// Progress of one cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// Nothing is outstanding.
-    Done,
-    /// Work is outstanding.
-    InProgress,
-    /// The work cannot be completed.
-    Failed(MemberProblem),
-}
-
-/// Problem of a member that a condition reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MemberProblem {
-    /// The member cannot be written to.
-    Unusable(MemberState),
-    /// Its Service cannot serve as requested.
-    Service(ServiceProblem),
-    /// A write fails, or another object is in the way.
-    Write(WriteProblem),
-    /// It has no such Service.
-    NoService(ServiceKey),
-    /// It has no EndpointSlice of the Service.
-    NoSlice(ServiceKey),
-    /// That many copies were written, and no watch has shown them.
-    NotSeen(usize),
-    /// Its ServiceExports and ServiceImports cannot be listed.
-    ClustersetHidden(Failure),
-}
 
 /// Desired state of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,9 +38,6 @@ impl ConditionState {
     }
 }
 
-/// Reason and message of a condition that holds.
-pub(crate) type Text<'a> = (&'a str, &'a str);
-
 /// Returns the progress, given a problem and whether anything is outstanding. A problem comes
 /// first.
 pub(crate) fn settled(problem: Option<MemberProblem>, pending: bool) -> State {
@@ -79,33 +46,6 @@ pub(crate) fn settled(problem: Option<MemberProblem>, pending: bool) -> State {
         (None, true) => State::InProgress,
         (None, false) => State::Done,
     }
-}
-
-/// States of the clusters of one role: their number, the failing ones, and whether any is in
-/// progress.
-pub(crate) struct Tally<'a> {
-    pub(crate) noun: &'static str,
-    pub(crate) total: usize,
-    pub(crate) problems: Vec<(&'a ClusterName, MemberProblem)>,
-    under_way: bool,
-}
-
-/// Sums up the states of the clusters of one role.
-pub(crate) fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> Tally<'a> {
-    let mut tally = Tally {
-        noun,
-        total: states.len(),
-        problems: Vec::new(),
-        under_way: false,
-    };
-    for (name, state) in states {
-        match state {
-            State::Failed(why) => tally.problems.push((name, why)),
-            State::InProgress => tally.under_way = true,
-            State::Done => {}
-        }
-    }
-    tally
 }
 
 /// Returns a condition that holds once all clusters are done. Its message names the failing ones;

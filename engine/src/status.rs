@@ -3,6 +3,9 @@
 //! A condition whose truth is not settled yet stays as it was: a change in progress makes no
 //! condition flap and costs no write.
 
+pub(crate) mod cluster;
+mod condition_state;
+pub(crate) mod exports;
 mod ready;
 
 use std::time::Duration;
@@ -13,18 +16,16 @@ use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
-use super::condition_state::{
-    ConditionState, MemberProblem, State, Text, set, settled, summarize, tally,
-};
-use super::provider_use::Unused;
-use super::{Desired, DesiredMember, Members};
-use crate::messages::{self, native};
+use self::condition_state::{ConditionState, set, settled, summarize};
+use crate::messages::{self, Text, native};
 use crate::model::map::HashMap;
 use crate::model::{MemberState, ObjectEvent, TimePoint};
 use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::member::Member;
-use crate::problem::{ObjectConflict, WriteProblem};
+use crate::plan::provider_use::Unused;
+use crate::plan::{Desired, DesiredMember, Members};
+use crate::problem::{MemberProblem, ObjectConflict, State, WriteProblem, tally};
 use crate::reasons::Reason;
 
 /// Desired status, and the time at which it changes without an event.

@@ -8,9 +8,8 @@ use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
-use super::exports::{Validity, is_by_person};
-use super::import::{ImportPlan, OwnImport};
-use super::{Clusterset, DesiredImport, Imports, NotImporting, merge, precedence};
+use super::Progress;
+use super::condition_state::{ConditionState, set, settled, summarize};
 use crate::messages::endpoints::reports_none_ready;
 use crate::messages::exports;
 use crate::messages::remarks::with_remarks;
@@ -20,8 +19,10 @@ use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status
 use crate::observed::Index;
 use crate::observed::clusterset::{ExportView, ImportView};
 use crate::observed::member::{Member, Membership};
-use crate::plan::condition_state::{
-    ConditionState, MemberProblem, State, set, settled, summarize, tally,
+use crate::plan::clusterset::exports::{Validity, is_by_person};
+use crate::plan::clusterset::import::{ImportPlan, OwnImport};
+use crate::plan::clusterset::{
+    Clusterset, DesiredImport, Imports, NotImporting, merge, precedence,
 };
 use crate::plan::copies::{Refused, SliceOfProvider};
 use crate::plan::disagreement;
@@ -30,8 +31,8 @@ use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
 use crate::plan::remark::{Remark, some};
-use crate::plan::status::Progress;
 use crate::plan::tiers::Tiers;
+use crate::problem::{MemberProblem, State, tally};
 use crate::reasons::Reason;
 
 /// An exported service, as the statuses of its exports and imports report it.
