@@ -38,7 +38,7 @@
 //! | `tests/tests/connections/encodings.rs` | real API servers: protobuf and JSON agree |
 //! | `make bench ONLY="controller start"` | memory and CPU of a start with 200,000 slices |
 //!
-//! [decision 0031]: ../../../docs/decisions/0031-endpointslices-as-protobuf.md
+//! [decision 0031]: ../../docs/decisions/0031-endpointslices-as-protobuf.md
 //! [decision 0034]: ../../../docs/decisions/0034-copies-are-hashed-as-they-come.md
 
 mod answer;
