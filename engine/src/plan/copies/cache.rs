@@ -109,3 +109,13 @@ impl Outcomes {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cached_outcome_takes_32_bytes() {
+        assert_eq!(size_of::<(Digest, Outcome)>(), 32);
+    }
+}
