@@ -5,8 +5,8 @@
 //!
 //! Nearly all that a controller reads and holds are EndpointSlices: 200,000 sources of 100
 //! endpoints each, and a copy of each in every consumer. Typed objects of `k8s-openapi` would take
-//! many times the memory, and a start would spend its time in allocations ([decision 0031],
-//! [decision 0034]). So a slice is decoded by hand:
+//! many times the memory, and a start would spend its time in allocations; see decisions 0031 and
+//! 0034 in docs/decisions. So a slice is decoded by hand:
 //!
 //! - A [source](RawSlice::source) goes from the bytes of the answer straight into a
 //!   [`SourceSlice`], of which an endpoint with one IPv4 address takes 8 bytes.
@@ -37,9 +37,6 @@
 //! | `fuzz/targets/watching.rs` | an object that cannot be read hides no other one |
 //! | `tests/tests/connections/encodings.rs` | real API servers: protobuf and JSON agree |
 //! | `make bench ONLY="controller start"` | memory and CPU of a start with 200,000 slices |
-//!
-//! [decision 0031]: ../../docs/decisions/0031-endpointslices-as-protobuf.md
-//! [decision 0034]: ../../../docs/decisions/0034-copies-are-hashed-as-they-come.md
 
 mod answer;
 pub mod protobuf;
