@@ -28,7 +28,7 @@ use crate::model::{
     Dispatch, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, ObjectEvent, Signal,
     TargetCluster, TimePoint, Write, WriteResult,
 };
-use crate::observed::Index;
+use crate::observed::{Index, RejectedWrite};
 use crate::plan::{CopyCache, Desired, Settings, plan};
 use crate::reconcile::{ClusterOutcome, Reconciler};
 use crate::removal::Leftovers;
@@ -445,8 +445,15 @@ impl Environment {
         let result = WriteResult { dispatch, answer };
         let finished = self.write_queue.finished(&result, self.now.instant);
         if let (TargetCluster::Member(name), Err(failure)) = (&cluster, &result.answer) {
-            self.index
-                .note_refusal(name, &item, &write, failure, finished.lasting_attempts());
+            self.index.note_refusal(
+                name,
+                RejectedWrite {
+                    item: &item,
+                    write: &write,
+                    failure,
+                },
+                finished.lasting_attempts(),
+            );
         }
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {

@@ -62,6 +62,17 @@ pub struct Index {
     second_lists: HashSet<TargetCluster>,
 }
 
+/// Write that an API server rejected.
+#[derive(Clone, Copy, Debug)]
+pub struct RejectedWrite<'a> {
+    /// Item whose plan requests the write.
+    pub item: &'a Item,
+    /// Write.
+    pub write: &'a Write,
+    /// Reason of the rejection.
+    pub failure: &'a Failure,
+}
+
 impl Index {
     /// Returns an empty index of the hub with that identity: the UID of its kube-system namespace.
     pub fn new(hub_uid: &str) -> Self {
@@ -358,12 +369,15 @@ impl Index {
     pub fn note_refusal(
         &mut self,
         name: &ClusterName,
-        item: &Item,
-        write: &Write,
-        failure: &Failure,
+        rejected: RejectedWrite<'_>,
         attempts: Option<u32>,
     ) {
         let Some(attempts) = attempts else { return };
+        let RejectedWrite {
+            item,
+            write,
+            failure,
+        } = rejected;
         if failure.kind == FailureKind::AlreadyExists && attempts.is_power_of_two() {
             self.second_lists
                 .insert(TargetCluster::Member(name.clone()));

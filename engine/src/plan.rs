@@ -8,6 +8,7 @@ pub(crate) mod disagreement;
 pub(crate) mod exposure;
 pub(crate) mod hostnames;
 pub(crate) mod ignored;
+pub(crate) mod inputs;
 pub(crate) mod karmada_managed;
 pub(crate) mod no_endpoints;
 pub(crate) mod not_followed;
@@ -31,6 +32,7 @@ use self::copies::{DesiredCopies, Observation, Outcomes, Request, Withdraw};
 pub use self::desired::Desired;
 pub(crate) use self::desired::{DesiredMember, Members};
 use self::exposure::Exposed;
+use self::inputs::Inputs;
 use self::placement::{Placement, Roles};
 
 use self::provider_use::{ProviderUses, UnreachablePolicy};
@@ -57,9 +59,15 @@ pub fn plan(
     cache: &mut CopyCache,
 ) -> Desired {
     let mut outcomes = cache.take(key);
-    let mut clusterset = clusterset::plan(index, settings, key, now, &mut outcomes);
+    let inputs = Inputs {
+        index,
+        settings,
+        key,
+        now,
+    };
+    let mut clusterset = clusterset::plan(inputs, &mut outcomes);
     let publishes = settings.publish_exports && clusterset.is_unused();
-    let native = native(index, settings, key, now, publishes, &mut outcomes);
+    let native = native(inputs, publishes, &mut outcomes);
     cache.keep(key, outcomes);
     if publishes {
         publish::publish(index, key, &native, &mut clusterset);
@@ -78,14 +86,13 @@ pub fn plan(
 }
 
 /// Plans the native exposure: the request of a MultiClusterService.
-fn native(
-    index: &Index,
-    settings: &Settings,
-    key: &ServiceKey,
-    now: TimePoint,
-    publishes: bool,
-    outcomes: &mut Outcomes,
-) -> Desired {
+fn native(inputs: Inputs<'_>, publishes: bool, outcomes: &mut Outcomes) -> Desired {
+    let Inputs {
+        index,
+        settings,
+        key,
+        now,
+    } = inputs;
     let Some(mcs) = index
         .multi_cluster_service(key)
         .filter(|mcs| !mcs.is_deleting())
@@ -111,8 +118,9 @@ fn native(
     };
     match (&mcs.spec, work) {
         (Ok(spec), _) if spec.exposure == ExposureType::CrossCluster => {
-            let exposed = exposure::expose(index, settings.service_grace, key, spec, now);
+            let exposed = exposure::expose(inputs, spec);
             let plan = Native {
+                inputs,
                 index,
                 settings,
                 key,
@@ -125,7 +133,7 @@ fn native(
         }
         (_, Some(work)) => {
             let untouched = Desired::default();
-            karmada_managed::report(index, key, work, untouched, BTreeSet::new(), now)
+            karmada_managed::report(inputs, work, untouched, BTreeSet::new())
         }
         (Err(errors), None) => untouched(Problem::Invalid(errors.clone())),
         (Ok(spec), None) => Desired {
@@ -163,6 +171,7 @@ struct Target<'a> {
 
 /// Inputs of the plan of a MultiClusterService of type CrossCluster.
 struct Native<'a> {
+    inputs: Inputs<'a>,
     index: &'a Index,
     settings: &'a Settings,
     key: &'a ServiceKey,
@@ -224,7 +233,7 @@ impl Native<'_> {
             ..Desired::default()
         };
         match work {
-            Some(work) => karmada_managed::report(self.index, self.key, work, desired, gaps, now),
+            Some(work) => karmada_managed::report(self.inputs, work, desired, gaps),
             None => desired,
         }
     }

@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
-use self::condition_state::{ConditionState, set, settled, summarize};
+use self::condition_state::{ConditionState, DesiredCondition, set, settled, summarize};
 use crate::messages::{self, Text, native};
 use crate::model::map::HashMap;
 use crate::model::{MemberState, ObjectEvent, TimePoint};
@@ -104,27 +104,20 @@ impl View<'_> {
         let mut conditions = self.mcs.conditions.clone();
         let mut events = Vec::new();
         let states = self.states();
-        for (type_, true_text, state) in &states {
-            events.extend(set(
-                &mut conditions,
-                type_,
-                *true_text,
-                state,
-                self.mcs.generation,
-                self.now,
-            ));
+        let generation = self.mcs.generation;
+        for (type_, text, state) in &states {
+            let text = *text;
+            let desired = DesiredCondition { type_, text, state };
+            events.extend(set(&mut conditions, desired, generation, self.now));
         }
         let ready = self.ready(&conditions, &states);
         let message = self.ready_message();
-        let true_text = (Reason::Ready.as_str(), message.as_str());
-        let said = set(
-            &mut conditions,
-            names::READY,
-            true_text,
-            &ready,
-            self.mcs.generation,
-            self.now,
-        );
+        let desired = DesiredCondition {
+            type_: names::READY,
+            text: (Reason::Ready.as_str(), message.as_str()),
+            state: &ready,
+        };
+        let said = set(&mut conditions, desired, generation, self.now);
         let by_itself =
             |said: &ObjectEvent| states.is_empty() || said.reason == Reason::NoProviders;
         events.extend(said.filter(by_itself));

@@ -8,6 +8,7 @@ use causeway_engine::model::{
     Dispatch, Failure, Item, MemberState, ObjectEvent, ObjectId, Priority, SliceId, TargetCluster,
     WriteResult,
 };
+use causeway_engine::observed::RejectedWrite;
 use causeway_engine::observed::member::Member;
 use causeway_engine::problem::ObjectConflict;
 use causeway_engine::reasons::Reason;
@@ -230,9 +231,12 @@ impl Controller {
         self.parts.metrics.retried();
         if let TargetCluster::Member(name) = &dispatch.target {
             let attempts = finished.lasting_attempts();
-            self.parts
-                .index
-                .note_refusal(name, item, write, failure, attempts);
+            let rejected = RejectedWrite {
+                item,
+                write,
+                failure,
+            };
+            self.parts.index.note_refusal(name, rejected, attempts);
         }
         if let Some(at) = finished.retry_at {
             self.queue.at(item.clone(), at);

@@ -33,8 +33,9 @@ impl<'a> Target<'a> {
                 Some(known) if known.is_deleted() => {}
                 Some(known) if *known.view.hub != *self.hub => {}
                 Some(known) => {
-                    let write = self.changed_copy(id, desired, wanted, &known.view, diff);
-                    writes.extend(write.map(|(write, event)| {
+                    let write = changed_copy(id, wanted, &known.view, diff);
+                    writes.extend(write.map(|write| {
+                        let event = self.change(desired, wanted, known.view.standby);
                         let is_news = |event: &ObjectEvent| news.insert(event.note.clone());
                         write.with_events(event.filter(is_news))
                     }));
@@ -50,33 +51,6 @@ impl<'a> Target<'a> {
             }
         }
         writes
-    }
-
-    /// Returns the replacement of an existing copy, with the Event that reports a new role of its
-    /// endpoints; `None` if the copy stays.
-    fn changed_copy(
-        &self,
-        id: SliceId,
-        desired: &DesiredCopies,
-        wanted: &WantedCopy,
-        known: &CopiedSlice,
-        diff: &mut Diff,
-    ) -> Option<(Write, Option<ObjectEvent>)> {
-        match wanted.compare(known) {
-            CopyState::UpToDate => None,
-            CopyState::NewerThanSource => {
-                diff.newer_copies
-                    .extend(known.source.clone().map(|copied| NewerCopy {
-                        provider: wanted.provider().clone(),
-                        copied,
-                    }));
-                None
-            }
-            CopyState::Outdated => {
-                let write = Write::new(replace(id, wanted, &known.uid, known.resource_version));
-                Some((write, self.change(desired, wanted, known.standby)))
-            }
-        }
     }
 
     /// Returns the Event for a copy that becomes standby, or ready.
@@ -111,6 +85,30 @@ impl<'a> Target<'a> {
         copies
             .filter(move |(_, copy)| *copy.view.hub == *hub && copy.view.exposure == exposure)
             .map(|(name, copy)| (name, &copy.view))
+    }
+}
+
+/// Returns the replacement of an existing copy; `None` if the copy stays.
+fn changed_copy(
+    id: SliceId,
+    wanted: &WantedCopy,
+    known: &CopiedSlice,
+    diff: &mut Diff,
+) -> Option<Write> {
+    match wanted.compare(known) {
+        CopyState::UpToDate => None,
+        CopyState::NewerThanSource => {
+            diff.newer_copies
+                .extend(known.source.clone().map(|copied| NewerCopy {
+                    provider: wanted.provider().clone(),
+                    copied,
+                }));
+            None
+        }
+        CopyState::Outdated => {
+            let (uid, resource_version) = (&known.uid, known.resource_version);
+            Some(Write::new(replace(id, wanted, uid, resource_version)))
+        }
     }
 }
 

@@ -23,24 +23,24 @@ use self::exports::Exports;
 use self::importer::Importer;
 use self::source::{ProviderSets, Source};
 use super::copies::Outcomes;
-use super::settings::Settings;
+use super::inputs::Inputs;
 use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
 
 /// Plans the clusterset's part of one service.
-pub(super) fn plan(
-    index: &Index,
-    settings: &Settings,
-    key: &ServiceKey,
-    now: TimePoint,
-    outcomes: &mut Outcomes,
-) -> Clusterset {
+pub(super) fn plan(inputs: Inputs<'_>, outcomes: &mut Outcomes) -> Clusterset {
+    let Inputs {
+        index,
+        settings,
+        key,
+        now,
+    } = inputs;
     if !concerns(index, key) {
         return Clusterset::default();
     }
     let exports = exports::gather(index, key, settings, now);
     let planned = match settings.protection.check(&key.namespace, &key.name) {
-        Ok(()) => plan_imports(index, settings, key, now, &exports, outcomes),
+        Ok(()) => plan_imports(inputs, &exports, outcomes),
         Err(protected) => Clusterset {
             imports: Imports::Untouched,
             problem: Some(protected),
@@ -55,14 +55,13 @@ pub(super) fn plan(
 }
 
 /// Plans the members' imports of the exported service.
-fn plan_imports(
-    index: &Index,
-    settings: &Settings,
-    key: &ServiceKey,
-    now: TimePoint,
-    exports: &Exports<'_>,
-    outcomes: &mut Outcomes,
-) -> Clusterset {
+fn plan_imports(inputs: Inputs<'_>, exports: &Exports<'_>, outcomes: &mut Outcomes) -> Clusterset {
+    let Inputs {
+        index,
+        settings,
+        key,
+        now,
+    } = inputs;
     let constituents = exports.constituents();
     let merged = merge::merge(&constituents);
     let clusters = merged.iter().flat_map(|merged| &merged.clusters);

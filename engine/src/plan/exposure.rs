@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use causeway::domain::{ExposedPort, ExposedPorts, MultiClusterService, ServiceKey};
 
+use super::inputs::Inputs;
 use crate::model::TimePoint;
 use crate::model::map::HashSet;
 use crate::observed::Index;
@@ -48,17 +49,15 @@ impl Exposed {
 }
 
 /// Decides which part of a service is exposed. A Service or port that the hub lost stays exposed
-/// for `grace`: replacing a Service by force causes no outage.
-pub(crate) fn expose(
-    index: &Index,
-    grace: Duration,
-    key: &ServiceKey,
-    spec: &MultiClusterService,
-    now: TimePoint,
-) -> Exposed {
+/// for the grace period: replacing a Service by force causes no outage.
+pub(super) fn expose(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed {
+    let Inputs {
+        index, key, now, ..
+    } = inputs;
+    let grace = inputs.settings.service_grace;
     let lost = index.lost_service(key);
     if let Some(service) = index.hub_service(key) {
-        return expose_ports(index, grace, key, spec, service, now);
+        return expose_ports(inputs, spec, service);
     }
     if let Some((service, since)) = lost.and_then(|lost| lost.service.as_ref()) {
         let until = since.after(grace);
@@ -100,14 +99,11 @@ fn forgotten_until(
     (now < until && index.owns_native(key)).then_some(until)
 }
 
-fn expose_ports(
-    index: &Index,
-    grace: Duration,
-    key: &ServiceKey,
-    spec: &MultiClusterService,
-    service: &ServiceView,
-    now: TimePoint,
-) -> Exposed {
+fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &ServiceView) -> Exposed {
+    let Inputs {
+        index, key, now, ..
+    } = inputs;
+    let grace = inputs.settings.service_grace;
     if service.shape.kind == ServiceKind::ExternalName {
         return Exposed::nothing(State::Held, Problem::ExternalName, None);
     }

@@ -8,11 +8,12 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use super::copies::yield_to_karmada::{lags, ready};
 use super::desired::{Desired, DesiredMember, KarmadaManaged, Members};
+use super::inputs::Inputs;
 use super::placement::Placement;
 use super::providers::Provider;
 use super::service::DesiredService;
+use crate::model::MemberState;
 use crate::model::slice::Exposure;
-use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
 use crate::observed::member::Member;
 use crate::problem::{Gap, KarmadaEndpoints, KarmadaLeftovers, KarmadaReport, Problem};
@@ -70,13 +71,14 @@ pub(super) fn leave_to_karmada(
 
 /// Adds to a plan the report on a service that Karmada manages by `work`.
 pub(super) fn report(
-    index: &Index,
-    key: &ServiceKey,
+    inputs: Inputs<'_>,
     work: &str,
     desired: Desired,
     gaps: BTreeSet<Gap>,
-    now: TimePoint,
 ) -> Desired {
+    let Inputs {
+        index, key, now, ..
+    } = inputs;
     let until = |lack: &Gap| {
         let since = index.gap_since(key, lack).unwrap_or(now);
         since.after(PATIENCE)

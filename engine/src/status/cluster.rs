@@ -5,7 +5,7 @@ use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-use super::condition_state::{ConditionState, set};
+use super::condition_state::{ConditionState, DesiredCondition, set};
 use crate::messages;
 use crate::model::{Configuration, ConfigurationError, MemberState, TimePoint};
 use crate::observed::Index;
@@ -65,7 +65,8 @@ pub(crate) fn status(
     };
     let mut conditions = cluster.conditions.clone();
     let mut put = |type_, text: (&str, &str), state: &ConditionState| {
-        set(&mut conditions, type_, text, state, cluster.generation, now);
+        let desired = DesiredCondition { type_, text, state };
+        set(&mut conditions, desired, cluster.generation, now);
     };
     put(READY, (reason.as_str(), &message), &ready);
     if let Some((text, state)) = member.and_then(|member| clusterset_api(member, now)) {

@@ -69,15 +69,24 @@ pub(crate) fn summarize<const N: usize>(reason: Reason, tallies: [Tally<'_>; N])
     }
 }
 
+/// Condition that an object should have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DesiredCondition<'a> {
+    pub(crate) type_: &'a str,
+    /// Reason and message if it holds.
+    pub(crate) text: Text<'a>,
+    pub(crate) state: &'a ConditionState,
+}
+
 /// Sets a condition, within the bounds of the API. Returns an Event if its status changed.
 pub(crate) fn set(
     conditions: &mut Vec<Condition>,
-    type_: &str,
-    (true_reason, true_message): Text<'_>,
-    state: &ConditionState,
+    desired: DesiredCondition<'_>,
     generation: i64,
     now: TimePoint,
 ) -> Option<ObjectEvent> {
+    let DesiredCondition { type_, text, state } = desired;
+    let (true_reason, true_message) = text;
     let (status, reason, message) = match state {
         ConditionState::Unchanged => return None,
         ConditionState::True => (TRUE, true_reason, true_message),

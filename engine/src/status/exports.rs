@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::Progress;
-use super::condition_state::{ConditionState, set, settled, summarize};
+use super::condition_state::{ConditionState, DesiredCondition, set, settled, summarize};
 use crate::messages::endpoints::reports_none_ready;
 use crate::messages::exports;
 use crate::messages::remarks::with_remarks;
@@ -112,8 +112,8 @@ impl View<'_> {
     ) -> (Vec<Condition>, Vec<ObjectEvent>) {
         let mut conditions = export.conditions.clone();
         let mut put = |type_: &str, text: (&str, &str), state: &ConditionState| {
-            let generation = export.generation;
-            set(&mut conditions, type_, text, state, generation, self.now)
+            let desired = DesiredCondition { type_, text, state };
+            set(&mut conditions, desired, export.generation, self.now)
         };
         let left_out = merge::left_out(&export.spec);
         let mut sentence = exports::can_be_exported(self.key, left_out.as_deref());
@@ -414,15 +414,12 @@ impl View<'_> {
         };
         let mut conditions = import.status.conditions.clone();
         if fields.conditions {
-            let generation = import.generation;
-            set(
-                &mut conditions,
-                names::READY,
-                (Reason::Ready.as_str(), exports::IMPORTED),
-                &ready,
-                generation,
-                self.now,
-            );
+            let desired = DesiredCondition {
+                type_: names::READY,
+                text: (Reason::Ready.as_str(), exports::IMPORTED),
+                state: &ready,
+            };
+            set(&mut conditions, desired, import.generation, self.now);
         }
         ServiceImportStatus {
             endpoint_slice_objects: fields.endpoint_slice_objects.then(|| PRESENT.to_owned()),

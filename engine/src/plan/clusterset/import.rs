@@ -329,6 +329,17 @@ fn read_port(port: &WirePort) -> Option<ImportPort> {
     })
 }
 
+/// State of a member in which a derived Service is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DerivedSite<'a> {
+    /// Existing Service of the name.
+    pub(crate) observed: Option<&'a ServiceView>,
+    /// Addresses of the import.
+    pub(crate) addresses: &'a [String],
+    /// Fields that the member's Kubernetes version stores.
+    pub(crate) capabilities: Capabilities,
+}
+
 /// Builds the derived Service, which represents an imported one. It has no selector: its endpoints
 /// are copies and nothing else.
 ///
@@ -339,10 +350,13 @@ pub(crate) fn derived_service(
     key: &ServiceKey,
     shape: &ImportShape,
     owner: &str,
-    observed: Option<&ServiceView>,
-    addresses: &[String],
-    capabilities: Capabilities,
+    site: DerivedSite<'_>,
 ) -> OwnService {
+    let DerivedSite {
+        observed,
+        addresses,
+        capabilities,
+    } = site;
     let first = observed.and_then(|service| service.ip_families.first());
     let only = Some(&shape.ip_families).filter(|families| families.len() == 1);
     let only = only.and_then(|families| families.first());

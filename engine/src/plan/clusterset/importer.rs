@@ -4,7 +4,7 @@ use causeway::domain::{self, ClusterName, ServiceKey};
 
 use super::desired::{DesiredImport, Unresolved};
 use super::exports;
-use super::import::{self, ImportPlan, Unready, derived_service};
+use super::import::{self, DerivedSite, ImportPlan, Unready, derived_service};
 use super::merge::ImportShape;
 use super::source::{ProviderSet, Source};
 use crate::evidence::Proof;
@@ -21,6 +21,16 @@ use crate::plan::copies::{
 use crate::plan::providers::Frontend;
 use crate::plan::service::DesiredService;
 use crate::plan::tiers::{self, Tiers};
+
+/// Import that a member should hold.
+#[derive(Clone, Copy)]
+pub(super) struct WantedImport<'a> {
+    /// Version and fields in which the member serves imports.
+    pub(super) served: ServedImports,
+    pub(super) shape: &'a ImportShape,
+    /// Owner of its objects, `<kind>/<uid>`.
+    pub(super) owner: &'a str,
+}
 
 /// Member that may import the service.
 pub(super) struct Importer<'a> {
@@ -56,13 +66,20 @@ impl Importer<'_> {
                     || !exports::is_of_another(&foreign.hub, hub)
                         && self.source.honours_hand_made(self.member) =>
             {
-                let shape = import::shape_of(foreign, shape);
-                let owner = format!("ServiceImport/{}", foreign.uid);
-                Some(self.complete(served, &shape, &owner, true, outcomes))
+                let wanted = WantedImport {
+                    served,
+                    shape: &import::shape_of(foreign, shape),
+                    owner: &format!("ServiceImport/{}", foreign.uid),
+                };
+                Some(self.complete(wanted, true, outcomes))
             }
             (None, Some(shape)) => {
-                let owner = format!("ServiceExport/{}", self.key.name);
-                Some(self.complete(served, shape, &owner, false, outcomes))
+                let wanted = WantedImport {
+                    served,
+                    shape,
+                    owner: &format!("ServiceExport/{}", self.key.name),
+                };
+                Some(self.complete(wanted, false, outcomes))
             }
             // Nothing is exported; what another hub imports needs nothing of this one.
             _ => self.left_over(served),
@@ -94,17 +111,20 @@ impl Importer<'_> {
 
     fn complete(
         &self,
-        served: ServedImports,
-        shape: &ImportShape,
-        owner: &str,
+        wanted: WantedImport<'_>,
         is_foreign: bool,
         outcomes: &mut Outcomes,
     ) -> DesiredImport {
+        let WantedImport {
+            served,
+            shape,
+            owner,
+        } = wanted;
         let unsupported = matches!(
             self.member.derived_refusal(self.key),
             Some(DerivedRefusal::Families(families)) if *families == shape.ip_families
         );
-        if let Some(left) = self.left_to_karmada(served, shape, owner, outcomes) {
+        if let Some(left) = self.left_to_karmada(wanted, outcomes) {
             return left;
         }
         let derived = self.key.derived();
@@ -137,7 +157,7 @@ impl Importer<'_> {
         };
         let mut copies = match &service {
             Some(DesiredService::Conflict(conflict)) => service_conflict(conflict),
-            _ => self.copies(served, owner, &derived.name, &consumer, outcomes),
+            _ => self.copies(wanted, &derived.name, &consumer, outcomes),
         };
         if self.source.importer == By::Karmada {
             copies.yield_to_karmada(self.member, self.key, &derived, Exposure::Clusterset);
@@ -204,14 +224,12 @@ impl Importer<'_> {
             .filter(|import| import.exposure(self.index.hub_uid()) == Some(Exposure::Clusterset));
         let addresses = import.map(|import| import.spec.ips.as_slice());
         let addresses = addresses.filter(|addresses| !self.are_refused(addresses));
-        let own = derived_service(
-            self.key,
-            shape,
-            owner,
+        let site = DerivedSite {
             observed,
-            addresses.unwrap_or_default(),
-            Capabilities::of(self.member),
-        );
+            addresses: addresses.unwrap_or_default(),
+            capabilities: Capabilities::of(self.member),
+        };
+        let own = derived_service(self.key, shape, owner, site);
         DesiredService::Own(own.into())
     }
 
@@ -228,8 +246,7 @@ impl Importer<'_> {
     /// import does not exist, observed copies are held.
     pub(super) fn copies(
         &self,
-        served: ServedImports,
-        owner: &str,
+        wanted: WantedImport<'_>,
         service: &str,
         consumer: &Consumer<'_>,
         outcomes: &mut Outcomes,
@@ -241,10 +258,10 @@ impl Importer<'_> {
         else {
             return DesiredCopies::hold_all(Hold::ImportMissing);
         };
-        let reference = import::owner_reference(self.key, served.version, import);
+        let reference = import::owner_reference(self.key, wanted.served.version, import);
         let origin = Origin {
             hub: self.index.hub_uid(),
-            owner,
+            owner: wanted.owner,
             key: self.key,
             exposure: Exposure::Clusterset,
             service,

@@ -19,10 +19,8 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use super::desired::DesiredImport;
 use super::import::ImportPlan;
-use super::importer::Importer;
-use super::merge::ImportShape;
+use super::importer::{Importer, WantedImport};
 use crate::model::TimePoint;
-use crate::model::served::ServedImports;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::observed::hub::manager::Importer as By;
@@ -39,16 +37,14 @@ impl Importer<'_> {
     /// if causeway does.
     pub(super) fn left_to_karmada(
         &self,
-        served: ServedImports,
-        shape: &ImportShape,
-        owner: &str,
+        wanted: WantedImport<'_>,
         outcomes: &mut Outcomes,
     ) -> Option<DesiredImport> {
         let derived = self.key.derived();
         let by = self.source.importer;
         let (import, copies) = match self.member.service(&derived) {
             Some(service) if service.by_karmada && (by == By::Karmada || self.has_karmadas()) => {
-                let mut copies = self.copies_beside(served, shape, owner, outcomes);
+                let mut copies = self.copies_beside(wanted, outcomes);
                 copies.leave_to_karmada(self.member, self.key, &derived, Exposure::Clusterset);
                 (ImportPlan::Foreign, copies)
             }
@@ -63,7 +59,7 @@ impl Importer<'_> {
             Some(_) => return None,
         };
         Some(DesiredImport {
-            served,
+            served: wanted.served,
             service: None,
             karmadas: import == ImportPlan::Foreign,
             import,
@@ -81,16 +77,15 @@ impl Importer<'_> {
     }
 
     /// Plans the copies behind Karmada's Service.
-    fn copies_beside(
-        &self,
-        served: ServedImports,
-        shape: &ImportShape,
-        owner: &str,
-        outcomes: &mut Outcomes,
-    ) -> DesiredCopies {
+    fn copies_beside(&self, wanted: WantedImport<'_>, outcomes: &mut Outcomes) -> DesiredCopies {
         let derived = self.key.derived();
         let observed = self.member.service(&derived);
-        let ports: Vec<_> = shape.ports.iter().map(super::import::port_shape).collect();
+        let ports: Vec<_> = wanted
+            .shape
+            .ports
+            .iter()
+            .map(super::import::port_shape)
+            .collect();
         let theirs = DesiredService::Foreign;
         let (ports, _) = theirs.ports_offered(observed, &derived, &ports);
         let consumer = Consumer {
@@ -100,7 +95,7 @@ impl Importer<'_> {
             capabilities: Capabilities::of(self.member),
             tiers: None,
         };
-        self.copies(served, owner, &derived.name, &consumer, outcomes)
+        self.copies(wanted, &derived.name, &consumer, outcomes)
     }
 }
 

@@ -121,13 +121,12 @@ impl<'e, 'a> Exports<'e, 'a> {
             true => String::new(),
             false => cut(&format!(", and adding {}", describe(added)), VALUE_MAX),
         };
-        self.conflict_and(
-            &addition,
-            Reason::PortConflict,
-            "ports",
-            differs,
-            |export| describe(&of(export)),
-        )
+        let subject = Subject {
+            reason: Reason::PortConflict,
+            what: "ports",
+            addition: &addition,
+        };
+        self.conflict_about(subject, differs, |export| describe(&of(export)))
     }
 
     fn session_affinity(&self) -> Option<Conflict> {
@@ -267,17 +266,25 @@ impl<'e, 'a> Exports<'e, 'a> {
         differs: impl Fn(&Export<'a>) -> bool,
         show: impl Fn(&Export<'a>) -> String,
     ) -> Option<Conflict> {
-        self.conflict_and("", reason, what, differs, show)
+        let subject = Subject {
+            reason,
+            what,
+            addition: "",
+        };
+        self.conflict_about(subject, differs, show)
     }
 
-    fn conflict_and(
+    fn conflict_about(
         &self,
-        addition: &str,
-        reason: Reason,
-        what: &str,
+        subject: Subject<'_>,
         differs: impl Fn(&Export<'a>) -> bool,
         show: impl Fn(&Export<'a>) -> String,
     ) -> Option<Conflict> {
+        let Subject {
+            reason,
+            what,
+            addition,
+        } = subject;
         let differing: Vec<_> = self.others.iter().filter(|other| differs(other)).collect();
         if differing.is_empty() {
             return None;
@@ -301,6 +308,14 @@ impl<'e, 'a> Exports<'e, 'a> {
         );
         Some(Conflict { reason, message })
     }
+}
+
+/// Field on which exports disagree.
+struct Subject<'a> {
+    reason: Reason,
+    what: &'a str,
+    /// Statement that follows the value in use.
+    addition: &'a str,
 }
 
 /// Describes ports in words: `http 80/TCP as kubernetes.io/h2c, dns 53/UDP`.
