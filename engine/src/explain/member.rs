@@ -39,7 +39,8 @@ impl Facts<'_> {
             Unused::NotJoined => Some(words::not_joined(name)),
             Unused::Drained => Some(words::drained(name)),
             Unused::Duplicate => self.refused(name),
-            Unused::TtlExpired | Unused::WithdrawAfter => Some(words::ttl_expired(name)),
+            Unused::TtlExpired => Some(words::ttl_expired(name)),
+            Unused::WithdrawAfter => Some(words::withdrawn_after(name)),
         }
     }
 

@@ -34,6 +34,14 @@ pub(crate) fn ttl_expired(name: &ClusterName) -> Diagnosis {
     Diagnosis::new(Reason::ProviderTtlExpired, message).fix(restore(name))
 }
 
+/// Reports that the cluster has been unreachable for longer than the service permits.
+pub(crate) fn withdrawn_after(name: &ClusterName) -> Diagnosis {
+    let message = format!(
+        "{name} is out of reach for longer than withdraw-after of the service, so its endpoints are not used"
+    );
+    Diagnosis::new(Reason::ProviderTtlExpired, message).fix(restore(name))
+}
+
 /// Reports a cluster in Pull mode.
 pub(crate) fn pull(name: &ClusterName) -> Diagnosis {
     let message = format!("{name} is in Pull mode, which causeway leaves out");
