@@ -75,10 +75,10 @@ impl<K: Clone + Eq + Hash + Ord, V> ByItem<K, V> {
         }
     }
 
-    /// Retains the entries whose values are `wanted`. Visits all of them.
-    pub(crate) fn retain(&mut self, wanted: impl Fn(&V) -> bool) {
+    /// Retains the entries that are `wanted`. Visits all of them.
+    pub(crate) fn retain(&mut self, wanted: impl Fn(&K, &V) -> bool) {
         let entries = self.values.iter();
-        let unwanted = entries.filter(|(_, (_, value))| !wanted(value));
+        let unwanted = entries.filter(|(key, (_, value))| !wanted(key, value));
         let unwanted: Vec<_> = unwanted.map(|(key, _)| key.clone()).collect();
         for key in &unwanted {
             self.remove(key);
@@ -115,7 +115,7 @@ mod tests {
             (all.get(&1), all.get(&2), all.get(&3)),
             (Some(&10), None, Some(&30))
         );
-        all.retain(|value| *value == 30);
+        all.retain(|_, value| *value == 30);
         assert!(!all.has(&item("foo")) && all.has(&item("bar")));
         assert_eq!(all.remove(&3), Some(30));
         assert!(all.is_empty() && all.keys.is_empty());

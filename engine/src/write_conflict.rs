@@ -272,6 +272,13 @@ impl WriteConflicts {
         write_conflict.filter(move |write_conflict| now < write_conflict.until)
     }
 
+    /// Ends the conflicts of a cluster: its API server runs another version, which stores other
+    /// fields than the last one.
+    pub(crate) fn end(&mut self, cluster: &TargetCluster) {
+        self.holds.retain(|(of, _), _| of != cluster);
+        self.put_back.clear();
+    }
+
     /// Drops all state.
     pub fn clear(&mut self) {
         *self = Self::new(self.first_pause);
@@ -282,7 +289,7 @@ impl WriteConflicts {
             return;
         }
         self.swept = Some(now);
-        self.holds.retain(|hold| !hold.is_over(now));
+        self.holds.retain(|_, hold| !hold.is_over(now));
         self.written.retain(|_, written| is_recent(written.at, now));
         self.written.shrink_to_fit();
         let written = &self.written;

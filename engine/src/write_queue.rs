@@ -383,6 +383,11 @@ impl WriteQueue {
         }
     }
 
+    /// Ends the write conflicts of a cluster whose API server runs another version than before.
+    pub fn end_conflicts(&mut self, cluster: &TargetCluster) {
+        self.write_conflicts.end(cluster);
+    }
+
     /// Drops all state after the loss of leadership: nothing waits and nothing is under way any
     /// more.
     pub fn clear(&mut self) {

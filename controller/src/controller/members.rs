@@ -134,6 +134,10 @@ impl Controller {
                 kind: Kind::EndpointSlice,
             });
         }
+        if let MemberEvent::VersionChanged(_) = &event {
+            let cluster = TargetCluster::Member(name.clone());
+            self.parts.write_queue.end_conflicts(&cluster);
+        }
         let suspended = |controller: &Self| {
             let member = controller.parts.index.member(name);
             member.map_or(0, |member| member.suspended_deletions().count)

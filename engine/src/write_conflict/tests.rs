@@ -87,6 +87,20 @@ impl Ring {
 }
 
 #[test]
+fn other_version_of_the_cluster_ends_its_conflicts() {
+    let mut ring = ring();
+    ring.write_conflict(7);
+    ring.write_conflicts
+        .end(&TargetCluster::Member(name("member2")));
+    assert!(ring.held(7), "of another cluster");
+    ring.write_conflicts.end(&cluster());
+    assert!(!ring.held(7));
+    assert_eq!(ring.ongoing(), 0);
+    let (writes, again) = ring.write_conflict(7);
+    assert!(writes >= ROUNDS && again.is_new, "{writes}");
+}
+
+#[test]
 fn the_same_put_back_five_times_within_a_minute_is_a_fight() {
     let mut ring = ring();
     let (writes, write_conflict) = ring.write_conflict(7);
