@@ -67,6 +67,11 @@ pub fn holds(body: &[u8]) {
                 assert!(read.is_err(), "refused, and it can be read");
                 is_status(&answer, 400);
             }
+            // More live requests to the hub than their rate permits.
+            429 => {
+                assert!(read.is_ok(), "a request that cannot be read asks the hub");
+                is_status(&answer, 429);
+            }
             other => panic!("{other}: {answer}"),
         }
     }
