@@ -21,6 +21,9 @@ use causeway::domain::ClusterName;
 
 pub use self::diagnosis::Diagnosis;
 
+/// Reason and message of a condition that holds.
+pub(crate) type Text<'a> = (&'a str, &'a str);
+
 /// Joins the names of clusters: `member1, member2`.
 fn names<'a>(clusters: impl IntoIterator<Item = &'a ClusterName>) -> String {
     let names: Vec<_> = clusters.into_iter().map(ClusterName::as_str).collect();
@@ -38,6 +41,3 @@ fn first<T: AsRef<str>>(all: &[T], most: usize) -> String {
 
 #[cfg(test)]
 mod tests;
-
-/// Reason and message of a condition that holds.
-pub(crate) type Text<'a> = (&'a str, &'a str);

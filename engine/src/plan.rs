@@ -121,15 +121,12 @@ fn native(inputs: Inputs<'_>, publishes: bool, outcomes: &mut Outcomes) -> Desir
             let exposed = exposure::expose(inputs, spec);
             let plan = Native {
                 inputs,
-                index,
-                settings,
-                key,
                 mcs,
                 exposed: &exposed,
                 publishes,
                 karmada_managed: work.is_some(),
             };
-            plan.cross_cluster(spec, work, now, outcomes)
+            plan.cross_cluster(spec, work, outcomes)
         }
         (_, Some(work)) => {
             let untouched = Desired::default();
@@ -172,9 +169,6 @@ struct Target<'a> {
 /// Inputs of the plan of a MultiClusterService of type CrossCluster.
 struct Native<'a> {
     inputs: Inputs<'a>,
-    index: &'a Index,
-    settings: &'a Settings,
-    key: &'a ServiceKey,
     mcs: &'a McsView,
     exposed: &'a Exposed,
     publishes: bool,
@@ -187,11 +181,10 @@ impl Native<'_> {
         &self,
         spec: &MultiClusterService,
         work: Option<&str>,
-        now: TimePoint,
         outcomes: &mut Outcomes,
     ) -> Desired {
-        let placement = placement::place(self.index, spec);
-        let uses = self.uses(&placement, now);
+        let placement = placement::place(self.inputs.index, spec);
+        let uses = self.uses(&placement);
         let mut gaps = BTreeSet::new();
         let members = match &self.exposed.state {
             exposure::State::Held => Members::Untouched,
@@ -201,13 +194,13 @@ impl Native<'_> {
                 // A headless Service has no proxy that chooses; beside Karmada its slices are used.
                 let chooses = !self.is_headless() && !self.karmada_managed;
                 let request = tiers::Request {
-                    index: self.index,
-                    key: self.key,
+                    index: self.inputs.index,
+                    key: self.inputs.key,
                     exposure: Exposure::Native,
                     preference: self.mcs.failover.preference.as_ref().filter(|_| chooses),
                     unreachable: &uses.standby,
                     providers: &providers,
-                    now,
+                    now: self.inputs.now,
                 };
                 let shared = Shared {
                     service,
@@ -240,7 +233,7 @@ impl Native<'_> {
 
     /// Decides how the service uses its providers. Unreachable providers of a service that Karmada
     /// manages retain their endpoints, unless `--provider-ttl` has expired.
-    fn uses(&self, placement: &Placement, now: TimePoint) -> ProviderUses {
+    fn uses(&self, placement: &Placement) -> ProviderUses {
         let policy = UnreachablePolicy {
             requested: self
                 .mcs
@@ -249,16 +242,16 @@ impl Native<'_> {
                 .filter(|_| !self.karmada_managed),
             default: match self.karmada_managed {
                 true => Unreachable::Keep,
-                false => self.settings.unreachable,
+                false => self.inputs.settings.unreachable,
             },
             headless: self.is_headless(),
         };
         ProviderUses::of(
-            self.index,
-            self.settings,
+            self.inputs.index,
+            self.inputs.settings,
             policy,
             placement.providers(),
-            now,
+            self.inputs.now,
         )
     }
 
@@ -274,10 +267,10 @@ impl Native<'_> {
         outcomes: &mut Outcomes,
     ) -> BTreeMap<ClusterName, DesiredMember> {
         let targets = placement.targets.iter();
-        let staying = targets.filter(|(name, _)| !self.index.is_being_removed(name));
+        let staying = targets.filter(|(name, _)| !self.inputs.index.is_being_removed(name));
         let mut members = BTreeMap::new();
         for (name, roles) in staying {
-            let Some(member) = self.index.member(name) else {
+            let Some(member) = self.inputs.index.member(name) else {
                 continue;
             };
             let target = Target {
@@ -291,10 +284,10 @@ impl Native<'_> {
                     &mut desired,
                     name,
                     member,
-                    self.key,
+                    self.inputs.key,
                     shared.request.providers,
                 );
-                let is_known = self.index.member_state(name) == MemberState::Synced;
+                let is_known = self.inputs.index.member_state(name) == MemberState::Synced;
                 gaps.extend(found.into_iter().filter(|_| is_known));
             }
             members.insert(name.clone(), desired);
@@ -314,7 +307,7 @@ impl Native<'_> {
             roles,
         } = target;
         let Shared { owner, request, .. } = *shared;
-        let (index, key, exposed) = (self.index, self.key, self.exposed);
+        let (index, key, exposed) = (self.inputs.index, self.inputs.key, self.exposed);
         let origin = copies::Origin {
             hub: index.hub_uid(),
             owner,
@@ -376,13 +369,13 @@ impl Native<'_> {
     /// Lists the providers that the service uses, and the clusters that may be lost, whose copies
     /// stay.
     fn providers<'p>(&'p self, placement: &'p Placement, uses: &ProviderUses) -> Vec<Provider<'p>> {
-        let index = self.index;
+        let index = self.inputs.index;
         let suspected = index.suspected_clusters();
         let named = placement.providers();
         let named = named.filter(|name| !suspected.contains(*name));
         let provider = |name| {
             let member = uses.member(index, name).ok()?;
-            let service = member.and_then(|member| member.service(self.key));
+            let service = member.and_then(|member| member.service(self.inputs.key));
             let exposed = || self.exposed.ports.iter().map(|shape| shape.port.clone());
             let ports = service.map_or_else(|| exposed().collect(), ServiceView::ports);
             Some(Provider::new(name, member, ports, index.ranges(name)))

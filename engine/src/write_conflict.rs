@@ -44,9 +44,9 @@ type Place = (TargetCluster, ObjectId);
 
 /// Last write of an object.
 ///
-/// Objects and contents are compared by hashes of 64 bits. A collision makes different content count
-/// as written again. Five of them within [`WINDOW`] would pause a write, for [`LONGEST`] at most, and
-/// the write is tried again after the pause. No copy stays wrong for good.
+/// Objects and contents are compared by hashes of 64 bits. A collision makes different content
+/// count as written again. Five of them within [`WINDOW`] would pause a write, for [`LONGEST`] at
+/// most, and the write is tried again after the pause. No copy stays wrong for good.
 #[derive(Debug)]
 struct Written {
     content: u64,
@@ -273,7 +273,8 @@ impl WriteConflicts {
     }
 
     /// Ends the conflicts of a cluster: its API server runs another version, which stores other
-    /// fields than the last one.
+    /// fields than the last one. Counts of repeated writes start again in all clusters, because
+    /// they are kept by hashes that do not show the cluster.
     pub(crate) fn end(&mut self, cluster: &TargetCluster) {
         self.holds.retain(|(of, _), _| of != cluster);
         self.put_back.clear();

@@ -52,7 +52,7 @@ impl Refused {
 
 impl Disagreement {
     /// Returns a sentence that names both slices.
-    pub(crate) fn sentence(&self, (provider, slice): SliceOfProvider<'_>) -> String {
+    pub(crate) fn sentence(&self, provider: &ClusterName, slice: &str) -> String {
         format!(
             "in {provider} EndpointSlice {slice} and those that Kubernetes keeps ({}) disagree on which endpoints are ready",
             self.kept
@@ -63,9 +63,9 @@ impl Disagreement {
     /// that outlives the process.
     pub(crate) fn is_reported(
         &self,
-        slice: SliceOfProvider<'_>,
+        (provider, slice): SliceOfProvider<'_>,
         stored: Option<&Condition>,
     ) -> bool {
-        stored.is_some_and(|ready| ready.message.contains(&self.sentence(slice)))
+        stored.is_some_and(|ready| ready.message.contains(&self.sentence(provider, slice)))
     }
 }

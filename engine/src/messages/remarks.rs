@@ -45,7 +45,8 @@ impl Remark<'_> {
                 format!("not copied: {}", all.collect::<Vec<_>>().join(", "))
             }
             Self::WritersDisagree(all) => {
-                let sentence = all.first().map(|(slice, one)| one.sentence(*slice));
+                let first = all.first();
+                let sentence = first.map(|((provider, slice), one)| one.sentence(provider, slice));
                 let more = match all.len().saturating_sub(1) {
                     0 => String::new(),
                     count => format!(" (and {count} more)"),

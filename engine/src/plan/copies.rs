@@ -270,15 +270,6 @@ impl DesiredCopies {
             .map(|(name, _)| name)
     }
 
-    /// Decides about the copies of clusters of which nothing is used.
-    pub(super) fn exclude<'a>(&mut self, unused: impl Iterator<Item = (&'a ClusterName, Unused)>) {
-        let unused = unused.map(|(name, why)| {
-            let ruling = Ruling::requested(Request::Unused(why));
-            (name.clone(), OfProvider::All(ruling))
-        });
-        self.providers.extend(unused);
-    }
-
     fn note_refused(
         &mut self,
         provider: &ClusterName,
@@ -470,12 +461,16 @@ pub(super) fn copies<'a>(
         Exposure::Native => OfOthers::All(Ruling::requested(Request::NotProvider)),
         Exposure::Clusterset => OfOthers::NotExporting,
     };
-    let mut desired = DesiredCopies {
+    let unused = uses.all_unused().map(|(name, why)| {
+        let ruling = Ruling::requested(Request::Unused(why));
+        (name.clone(), OfProvider::All(ruling))
+    });
+    let desired = DesiredCopies {
         tiers: consumer.tiers.cloned(),
+        providers: unused.collect(),
         others,
         ..DesiredCopies::hold_all(Hold::Undecided)
     };
-    desired.exclude(uses.all_unused());
     let mut planner = Planner {
         origin,
         consumer,

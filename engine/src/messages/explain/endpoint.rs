@@ -270,8 +270,8 @@ impl Endpoint<'_> {
         Diagnosis::new(reason, message).fix(remedy)
     }
 
-    /// Reports that a port that the consumer's Service offers leads to none of the endpoints. The provider's
-    /// Service `has` these ports.
+    /// Reports that a port that the consumer's Service offers leads to none of the endpoints. The
+    /// provider's Service `has` these ports.
     pub(crate) fn missing_port(&self, missing: &MissingPort, has: &[ServicePort]) -> Diagnosis {
         let Self { key, provider, .. } = self;
         match missing {

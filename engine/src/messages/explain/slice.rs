@@ -53,8 +53,7 @@ impl Slice<'_> {
     /// Reports that the slice and those that Kubernetes maintains differ on the readiness of
     /// endpoints.
     pub(crate) fn writers_disagree(&self, disagreement: &Disagreement) -> Diagnosis {
-        let slice = (self.provider, &self.name.into());
-        let message = disagreement.sentence(slice);
+        let message = disagreement.sentence(self.provider, self.name);
         let message = format!("{message}, and the latter decide");
         Diagnosis::new(Reason::WritersDisagree, message).fix(self.stop_writer())
     }
