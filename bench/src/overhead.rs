@@ -1,5 +1,5 @@
-//! Overhead of scraped metrics and of traces. Rounds with a collector and without take turns, and each
-//! is compared with its neighbour.
+//! Overhead of scraped metrics and of traces. Rounds with a collector and without take turns, and
+//! each is compared with its neighbour.
 
 use std::time::Duration;
 

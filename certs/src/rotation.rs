@@ -277,7 +277,8 @@ impl Situation<'_> {
         signing.or_else(|| sources().find_map(|source| source.next(self.now)?.ok()))
     }
 
-    /// Whether the Secrets may lack a trusted authority: none in them can sign, or one is forgotten.
+    /// Whether the Secrets may lack a trusted authority: none in them can sign, or one is
+    /// forgotten.
     pub(crate) fn lost_authorities(&self) -> bool {
         self.stored.signing(self.now).is_err() || self.has_forgotten()
     }

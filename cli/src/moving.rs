@@ -1,5 +1,5 @@
-//! Moves services between Karmada's controllers and causeway in turns: reads hub and members, plans,
-//! writes what may be written.
+//! Moves services between Karmada's controllers and causeway in turns: reads hub and members,
+//! plans, writes what may be written.
 
 pub(crate) mod gate;
 pub(crate) mod outcome;

@@ -124,8 +124,8 @@ struct MemberArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Services")]
 struct ServiceArgs {
-    /// Time for which the last state is retained after the Service on the hub, or an exposed port of
-    /// it, is deleted
+    /// Time for which the last state is retained after the Service on the hub, or an exposed port
+    /// of it, is deleted
     #[arg(
         long,
         env = "CAUSEWAY_SERVICE_GRACE",

@@ -75,8 +75,8 @@ impl EventRecorder {
         }
     }
 
-    /// Queues an event about an object of a cluster. A failed write is retried for half a minute; an
-    /// event that meets a full queue is logged and dropped, because events are no state.
+    /// Queues an event about an object of a cluster. A failed write is retried for half a minute;
+    /// an event that meets a full queue is logged and dropped, because events are no state.
     pub fn record(
         &mut self,
         target: &TargetCluster,

@@ -104,7 +104,8 @@ impl Fleet {
         }
     }
 
-    /// Notes what the hub says of Clusters; returns the members to reconsider. One that is gone stays engaged until [`Fleet::stop_watching`].
+    /// Notes what the hub says of Clusters; returns the members to reconsider. One that is gone
+    /// stays engaged until [`Fleet::stop_watching`].
     pub fn note_clusters(&mut self, signal: &Signal<api::Cluster>) -> BTreeSet<ClusterName> {
         let listed = match signal {
             Signal::Listed(objects) => objects.as_slice(),

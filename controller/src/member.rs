@@ -96,9 +96,9 @@ impl Member {
     /// watches list when `relist_requests` change.
     ///
     /// The member's identity is read first. Then its Services, EndpointSlices and Namespaces are
-    /// watched, and its ServiceExports and ServiceImports as long as it serves them. A small request
-    /// every few seconds detects a server that hangs or serves more than before, which a watch alone
-    /// does not show. If another cluster answers, everything begins again.
+    /// watched, and its ServiceExports and ServiceImports as long as it serves them. A small
+    /// request every few seconds detects a server that hangs or serves more than before, which a
+    /// watch alone does not show. If another cluster answers, everything begins again.
     pub async fn run(self) {
         let mut health = Health::default();
         let mut identified = self.identify(&mut health).await;

@@ -7,8 +7,8 @@ use twox_hash::XxHash3_128;
 
 /// Hash of a value, in 96 bits.
 ///
-/// Equal digests count as equal values. Among N values two are equal by chance with a probability of
-/// N^2 / 2^97: below 10^-17 for a million values, where 64 bits would give 10^-8. Nobody can
+/// Equal digests count as equal values. Among N values two are equal by chance with a probability
+/// of N^2 / 2^97: below 10^-17 for a million values, where 64 bits would give 10^-8. Nobody can
 /// construct a collision, because the seed never leaves the process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Digest([u8; 12]);

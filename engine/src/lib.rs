@@ -1,8 +1,8 @@
 //! Decisions of causeway, without their effects: no client, no task, no clock.
 //!
-//! Data flows through [`observed`] -> [`plan`] -> [`diff`] -> [`write_queue`]; [`reconcile`] runs this
-//! once for one item. [`model`] holds the types at the crate's border. The controller watches the
-//! API servers, carries out the writes and reads the clocks.
+//! Data flows through [`observed`] -> [`plan`] -> [`diff`] -> [`write_queue`]; [`reconcile`] runs
+//! this once for one item. [`model`] holds the types at the crate's border. The controller watches
+//! the API servers, carries out the writes and reads the clocks.
 
 mod by_item;
 pub mod diff;

@@ -117,8 +117,8 @@ pub enum ServiceProblem {
     },
 }
 
-/// Object or endpoints that a consumer lacks of a service that Karmada manages. Karmada's controllers
-/// lag for a moment, which is not reported.
+/// Object or endpoints that a consumer lacks of a service that Karmada manages. Karmada's
+/// controllers lag for a moment, which is not reported.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gap {
     /// The consumer has no Service.

@@ -136,7 +136,8 @@ impl WriteQueue {
         }
     }
 
-    /// Removes the waiting writes of an item in the queue of a cluster. The next writes replace them.
+    /// Removes the waiting writes of an item in the queue of a cluster. The next writes replace
+    /// them.
     pub(crate) fn retract(&mut self, target: &TargetCluster, item: &Item) {
         if let Some(state) = self.queues.get_mut(target) {
             state.withdraw(item, |_| true);

@@ -129,8 +129,8 @@ pub fn is_label_value(text: &str) -> bool {
 
 /// Returns eight hexadecimal digits that distinguish these texts in a name.
 ///
-/// 32 bits are no identity: who chooses the texts can construct a collision. A name needs as much of
-/// the texts themselves as it has room for, and its reader compares the whole object.
+/// 32 bits are no identity: who chooses the texts can construct a collision. A name needs as much
+/// of the texts themselves as it has room for, and its reader compares the whole object.
 pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = Sha256::new();
     for part in parts {

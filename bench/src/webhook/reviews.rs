@@ -45,8 +45,8 @@ pub(crate) const SMALL: Size = Size {
     throughput_ratio: Some(0.55),
 };
 
-/// The limit of annotations and managed fields. No user has such objects, so their throughput has no
-/// goal.
+/// The limit of annotations and managed fields. No user has such objects, so their throughput has
+/// no goal.
 pub(crate) const LARGE: Size = Size {
     name: "200 KB",
     bytes: 200_000,

@@ -79,8 +79,8 @@ fn suspected_deletions(recorded: &[u64], listed: &HashSet<u64>) -> usize {
 ///
 /// A missing source whose hash is that of a listed one counts as listed, so a list is suspected of
 /// one deletion fewer. That changes a conclusion only at the limit of [`is_large_loss`]. The
-/// probability is 1 in 10^8 for a million sources. A member that constructs such UIDs gains nothing:
-/// it could list the source itself.
+/// probability is 1 in 10^8 for a million sources. A member that constructs such UIDs gains
+/// nothing: it could list the source itself.
 pub(crate) fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

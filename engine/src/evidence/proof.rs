@@ -15,8 +15,8 @@ impl Proof {
 }
 
 impl MemberEvidence {
-    /// Returns the proof that the member lacks each Service and EndpointSlice that was not observed:
-    /// both lists are complete, and no deletion that they suggest is suspected.
+    /// Returns the proof that the member lacks each Service and EndpointSlice that was not
+    /// observed: both lists are complete, and no deletion that they suggest is suspected.
     pub(crate) fn absence(&self) -> Option<Proof> {
         (self.suspected() == 0 && self.has_listed_natives()).then_some(Proof(()))
     }

@@ -28,9 +28,9 @@ use crate::model::map::{HashMap, HashSet};
 /// Hash of an object's namespace, name and UID.
 ///
 /// Two objects with equal hashes count as one: the guard then misses one deletion among those that
-/// it counts, or one object among those that a list lacks. It withdraws nothing by itself, since the
-/// observed state holds objects by name. The probability is 3 in 100 million for a list of a million
-/// objects, and nobody can construct a collision, because each guard has a key of its own.
+/// it counts, or one object among those that a list lacks. It withdraws nothing by itself, since
+/// the observed state holds objects by name. The probability is 3 in 100 million for a list of a
+/// million objects, and nobody can construct a collision, because each guard has a key of its own.
 type Id = u64;
 
 /// Objects of a list, or those that were observed.

@@ -89,7 +89,8 @@ impl Index {
         self.hub.evidence.confirmed_absent.contains(key)
     }
 
-    /// Returns the number of MultiClusterServices that the hub's initial list lacks, if it is large.
+    /// Returns the number of MultiClusterServices that the hub's initial list lacks, if it is
+    /// large.
     pub(crate) fn suspected_services(&self) -> usize {
         self.hub.evidence.suspected_services()
     }

@@ -77,8 +77,8 @@ impl Reconciler<'_> {
     }
 }
 
-/// Follower side of [`Reconciler::cluster`]: drops a removed member once it is clean, or the leader's
-/// cleanup deadline has passed. Cleans and writes nothing.
+/// Follower side of [`Reconciler::cluster`]: drops a removed member once it is clean, or the
+/// leader's cleanup deadline has passed. Cleans and writes nothing.
 pub fn follow_removal(index: &Index, name: &ClusterName, now: TimePoint) -> ClusterOutcome {
     let cluster = index.cluster(name);
     match cluster.and_then(|cluster| Some((cluster, cluster.removed_since?))) {

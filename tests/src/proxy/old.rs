@@ -34,7 +34,8 @@ pub(super) async fn without_gated(request: Request<Incoming>) -> io::Result<Requ
 }
 
 /// Drops the fields of EndpointSliceTerminatingCondition, TopologyAwareHints and
-/// ServiceInternalTrafficPolicy (1.21: `dropDisabledFieldsOnCreate` and `...OnUpdate`), and later ones.
+/// ServiceInternalTrafficPolicy (1.21: `dropDisabledFieldsOnCreate` and `...OnUpdate`), and later
+/// ones.
 fn drop_gated(object: &mut Value) {
     let endpoints = object.get_mut("endpoints").and_then(Value::as_array_mut);
     for endpoint in endpoints.into_iter().flatten() {

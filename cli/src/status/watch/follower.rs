@@ -47,7 +47,8 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Follows the member of a Cluster. `report` hands a change over and returns whether it is received.
+    /// Follows the member of a Cluster. `report` hands a change over and returns whether it is
+    /// received.
     pub(super) fn start<F>(
         number: u64,
         hub: ApiServer,

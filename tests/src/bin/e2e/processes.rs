@@ -18,7 +18,8 @@ pub(crate) fn process(pod: &str, program: &str) -> u32 {
     found.unwrap_or_else(|| panic!("{program} runs in no {pod}"))
 }
 
-/// Returns the ports on which a program listens in the pod of that UID, without those of the loopback.
+/// Returns the ports on which a program listens in the pod of that UID, without those of the
+/// loopback.
 pub(crate) fn listening(pod: &str, program: &str) -> BTreeSet<u64> {
     let process = process(pod, program);
     let read =

@@ -1,4 +1,5 @@
-//! Hostile requests, each with its exact answer: over TLS, from one server, whose memory is bounded.
+//! Hostile requests, each with its exact answer: over TLS, from one server, whose memory is
+//! bounded.
 
 mod envelope;
 mod http;
