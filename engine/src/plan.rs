@@ -87,12 +87,7 @@ pub fn plan(
 
 /// Plans the native exposure: the request of a MultiClusterService.
 fn native(inputs: Inputs<'_>, publishes: bool, outcomes: &mut Outcomes) -> Desired {
-    let Inputs {
-        index,
-        settings,
-        key,
-        now,
-    } = inputs;
+    let (index, key) = (inputs.index, inputs.key);
     let Some(mcs) = index
         .multi_cluster_service(key)
         .filter(|mcs| !mcs.is_deleting())
@@ -102,10 +97,10 @@ fn native(inputs: Inputs<'_>, publishes: bool, outcomes: &mut Outcomes) -> Desir
             ..Desired::default()
         };
     };
-    if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
+    if let Err(protected) = inputs.settings.protection.check(&key.namespace, &key.name) {
         return untouched(Problem::Protected(protected));
     }
-    let work = match index.manager(key, now) {
+    let work = match index.manager(key, inputs.now) {
         Manager::Karmada(work) => Some(work),
         Manager::Causeway => None,
         Manager::Unknown(until) => {

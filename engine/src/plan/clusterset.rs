@@ -29,17 +29,12 @@ use crate::observed::Index;
 
 /// Plans the clusterset's part of one service.
 pub(super) fn plan(inputs: Inputs<'_>, outcomes: &mut Outcomes) -> Clusterset {
-    let Inputs {
-        index,
-        settings,
-        key,
-        now,
-    } = inputs;
+    let (index, key) = (inputs.index, inputs.key);
     if !concerns(index, key) {
         return Clusterset::default();
     }
-    let exports = exports::gather(index, key, settings, now);
-    let planned = match settings.protection.check(&key.namespace, &key.name) {
+    let exports = exports::gather(index, key, inputs.settings, inputs.now);
+    let planned = match inputs.settings.protection.check(&key.namespace, &key.name) {
         Ok(()) => plan_imports(inputs, &exports, outcomes),
         Err(protected) => Clusterset {
             imports: Imports::Untouched,
@@ -56,12 +51,7 @@ pub(super) fn plan(inputs: Inputs<'_>, outcomes: &mut Outcomes) -> Clusterset {
 
 /// Plans the members' imports of the exported service.
 fn plan_imports(inputs: Inputs<'_>, exports: &Exports<'_>, outcomes: &mut Outcomes) -> Clusterset {
-    let Inputs {
-        index,
-        settings,
-        key,
-        now,
-    } = inputs;
+    let (index, key, now) = (inputs.index, inputs.key, inputs.now);
     let constituents = exports.constituents();
     let merged = merge::merge(&constituents);
     let clusters = merged.iter().flat_map(|merged| &merged.clusters);
@@ -75,7 +65,7 @@ fn plan_imports(inputs: Inputs<'_>, exports: &Exports<'_>, outcomes: &mut Outcom
         unknown: unknown.as_deref(),
         importer: index.importer(key, now),
     };
-    let mut sets = ProviderSets::new(settings, exports, &constituents, now);
+    let mut sets = ProviderSets::new(inputs.settings, exports, &constituents, now);
     let (imports, not_importing) = desired_imports(&source, &mut sets, now, outcomes);
     let karmadas = karmada::said(index, key, source.importer, &imports);
     let again_at = karmada::again_at(source.importer, &imports, now);

@@ -51,9 +51,7 @@ impl Exposed {
 /// Decides which part of a service is exposed. A Service or port that the hub lost stays exposed
 /// for the grace period: replacing a Service by force causes no outage.
 pub(super) fn expose(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed {
-    let Inputs {
-        index, key, now, ..
-    } = inputs;
+    let (index, key, now) = (inputs.index, inputs.key, inputs.now);
     let grace = inputs.settings.service_grace;
     let lost = index.lost_service(key);
     if let Some(service) = index.hub_service(key) {
@@ -100,9 +98,7 @@ fn forgotten_until(
 }
 
 fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &ServiceView) -> Exposed {
-    let Inputs {
-        index, key, now, ..
-    } = inputs;
+    let (index, key, now) = (inputs.index, inputs.key, inputs.now);
     let grace = inputs.settings.service_grace;
     if service.shape.kind == ServiceKind::ExternalName {
         return Exposed::nothing(State::Held, Problem::ExternalName, None);

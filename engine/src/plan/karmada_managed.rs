@@ -76,9 +76,7 @@ pub(super) fn report(
     desired: Desired,
     gaps: BTreeSet<Gap>,
 ) -> Desired {
-    let Inputs {
-        index, key, now, ..
-    } = inputs;
+    let (index, key, now) = (inputs.index, inputs.key, inputs.now);
     let until = |lack: &Gap| {
         let since = index.gap_since(key, lack).unwrap_or(now);
         since.after(PATIENCE)
