@@ -61,7 +61,7 @@ async fn of_karmada(
 ) -> Result<Found, MoveError> {
     let works = karmada::works(hub, None)
         .await?
-        .ok_or(MoveError::WorksForbidden)?;
+        .ok_or(karmada::WorksForbidden)?;
     let mut keys: BTreeSet<_> = works.iter().filter_map(Work::service).collect();
     let services: Api<MultiClusterService> = Api::all(hub.client.clone());
     let services = hub

@@ -12,8 +12,7 @@ use tokio::time::Instant;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{ConfirmDeletionsArgs, HubArgs};
 use crate::exit::{CommandError, PROBLEM, UNKNOWN};
-use crate::hub::{HubError, annotate};
-use crate::join::{self, JoinError};
+use crate::hub::{self, HubError, annotate};
 use crate::output;
 use crate::output::OutputError;
 use crate::wait;
@@ -21,8 +20,6 @@ use crate::wait;
 /// The deletions could not be confirmed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfirmDeletionsError {
-    #[error(transparent)]
-    Name(#[from] JoinError),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -51,7 +48,6 @@ pub(crate) enum ConfirmDeletionsError {
 impl CommandError for ConfirmDeletionsError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Name(error) => error.exit_code(),
             Self::Request(error) => error.exit_code(),
             Self::Hub(error) => error.exit_code(),
             Self::NotKnown(_) => UNKNOWN,
@@ -99,7 +95,7 @@ pub(crate) async fn run(
     hub: &HubArgs,
     args: &ConfirmDeletionsArgs,
 ) -> Result<(), ConfirmDeletionsError> {
-    let name = join::cluster_name(&args.name)?;
+    let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
     let found = hub.request(clusters.get_opt(name.as_str())).await;

@@ -19,16 +19,16 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DnsArgs, HubArgs};
 use crate::check::Report;
 use crate::exit::{CommandError, ExitState, PROBLEM, USAGE};
-use crate::join::{self, JoinError};
+use crate::hub::{self, HubError};
 use crate::objects::ObjectError;
+use crate::output;
 use crate::output::OutputError;
-use crate::{hub, output};
 
 /// The DNS of a member could not be checked, or not be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DnsError {
     #[error(transparent)]
-    Name(#[from] JoinError),
+    Hub(#[from] HubError),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -66,7 +66,7 @@ impl CommandError for DnsError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NotConfirmed => USAGE,
-            Self::Name(error) => error.exit_code(),
+            Self::Hub(error) => error.exit_code(),
             Self::Request(error) => error.exit_code(),
             Self::Object(error) => error.exit_code(),
             _ => PROBLEM,
@@ -76,7 +76,7 @@ impl CommandError for DnsError {
 
 /// Checks a member's DNS, sets it up where that is requested, and returns the exit state of its checks.
 pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<ExitState, DnsError> {
-    let name = join::cluster_name(&args.name)?;
+    let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let member = ApiServer::member(
         &args.member.member_kubeconfig,

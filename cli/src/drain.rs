@@ -15,8 +15,7 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DrainArgs, HubArgs};
 use crate::connectivity::ConnectError;
 use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
-use crate::hub::{HubError, annotate};
-use crate::join::{self, JoinError};
+use crate::hub::{self, HubError, annotate};
 use crate::output::OutputError;
 use crate::{connectivity, output};
 
@@ -25,8 +24,6 @@ mod effect;
 /// A cluster could not be drained, or not be taken into use again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DrainError {
-    #[error(transparent)]
-    Name(#[from] JoinError),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -60,7 +57,6 @@ pub(crate) enum DrainError {
 impl CommandError for DrainError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Name(error) => error.exit_code(),
             Self::Request(error) => error.exit_code(),
             Self::Hub(error) => error.exit_code(),
             Self::NotKnown { .. } => UNKNOWN,
@@ -74,7 +70,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Drains a cluster, or undoes that.
 pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, DrainError> {
-    let name = join::cluster_name(&args.name)?;
+    let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let clusters = clusters(&hub).await?;
     let found = clusters.iter().find(|one| one.name_any() == name.as_str());

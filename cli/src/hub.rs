@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway::api::{Cluster, labels};
-use causeway::domain::ClusterName;
 use causeway::domain::protected::MEMBERS_NAMESPACE;
+use causeway::domain::{ClusterName, NameError};
 use causeway::target::CA_BUNDLE;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -13,7 +13,7 @@ use kube::{Api, Resource as _};
 use serde_json::json;
 
 use crate::api_server::{ApiServer, RequestError};
-use crate::exit::{CommandError, PROBLEM};
+use crate::exit::{CommandError, PROBLEM, USAGE};
 use crate::location::Location;
 use crate::objects::{self, FIELD_MANAGER, ObjectError};
 
@@ -23,9 +23,11 @@ pub(crate) const DEFINE: &str =
 
 const CLUSTERS: &str = "clusters.cluster.karmada.io";
 
-/// The hub is not one that members can be joined to with this program.
+/// Error of a hub that members cannot be joined to with this program, or of a member's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HubError {
+    #[error("{name:?} cannot be the name of a member: {rule}")]
+    Name { name: String, rule: NameError },
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error("the hub serves no Cluster objects; install the CRD: {DEFINE}")]
@@ -44,10 +46,19 @@ pub(crate) enum HubError {
 impl CommandError for HubError {
     fn exit_code(&self) -> u8 {
         match self {
+            Self::Name { .. } => USAGE,
             Self::Request(error) => error.exit_code(),
             _ => PROBLEM,
         }
     }
+}
+
+/// Parses the name of a member.
+pub(crate) fn cluster_name(name: &str) -> Result<ClusterName, HubError> {
+    ClusterName::try_from(name).map_err(|rule| HubError::Name {
+        name: name.to_owned(),
+        rule,
+    })
 }
 
 /// Sets an annotation of a Cluster, or takes it away, and touches nothing else: the object may be Karmada's.

@@ -3,28 +3,26 @@
 mod dry_run;
 
 use causeway::api::{Cluster, condition};
-use causeway::domain::{ClusterName, NameError};
+use causeway::domain::ClusterName;
 use causeway_engine::reasons::Reason;
 use kube::Api;
 use tokio::time::Instant;
 
-use crate::api_server::{ApiServer, RequestError};
+use crate::api_server::ApiServer;
 use crate::args::{HubArgs, JoinArgs, Side};
-use crate::definitions::{self, DefinitionError};
+use crate::definitions;
 use crate::exit::{CommandError, PROBLEM, USAGE};
-use crate::hub::{self, HubError, Known};
+use crate::hub::{self, Known};
 use crate::location::{Located, Location};
-use crate::member::{self, Credentials, MemberError};
-use crate::objects::{self, ObjectError, Run};
-use crate::output::OutputError;
+use crate::member::{self, Credentials};
+use crate::membership::MembershipError;
+use crate::objects::{self, Run};
 use crate::wait::TimedOut;
 use crate::{output, wait};
 
 /// A cluster could not be joined.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JoinError {
-    #[error("{name:?} cannot be the name of a member: {rule}")]
-    Name { name: String, rule: NameError },
     #[error("--api-endpoint {0:?} is no URL such as https://10.0.0.2:6443")]
     Endpoint(String),
     #[error(
@@ -38,17 +36,7 @@ pub(crate) enum JoinError {
     )]
     ProxyUser,
     #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Hub(#[from] HubError),
-    #[error(transparent)]
-    Member(#[from] MemberError),
-    #[error(transparent)]
-    Definition(#[from] DefinitionError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
+    Membership(MembershipError),
     #[error(
         "this cluster is already a member, named {0}; to rename it, run first: kubectl mcs unjoin {0}"
     )]
@@ -75,22 +63,22 @@ pub(crate) enum JoinError {
 impl CommandError for JoinError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Name { .. } | Self::Endpoint(_) | Self::Insecure { .. } | Self::ProxyUser => {
-                USAGE
-            }
-            Self::Request(error) => error.exit_code(),
-            Self::Hub(error) => error.exit_code(),
-            Self::Member(error) => error.exit_code(),
-            Self::Definition(error) => error.exit_code(),
-            Self::Object(error) => error.exit_code(),
+            Self::Endpoint(_) | Self::Insecure { .. } | Self::ProxyUser => USAGE,
+            Self::Membership(error) => error.exit_code(),
             _ => PROBLEM,
         }
     }
 }
 
+impl<E: Into<MembershipError>> From<E> for JoinError {
+    fn from(error: E) -> Self {
+        Self::Membership(error.into())
+    }
+}
+
 /// Joins a cluster, or updates a joined one.
 pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError> {
-    let name = cluster_name(&args.name)?;
+    let name = hub::cluster_name(&args.name)?;
     let endpoint = args
         .api_endpoint
         .as_deref()
@@ -169,14 +157,6 @@ fn check_proxy(url: Option<&str>) -> Result<(), JoinError> {
         Some(authority) if authority.contains('@') => Err(JoinError::ProxyUser),
         _ => Ok(()),
     }
-}
-
-/// The name, checked.
-pub(crate) fn cluster_name(name: &str) -> Result<ClusterName, JoinError> {
-    ClusterName::try_from(name).map_err(|rule| JoinError::Name {
-        name: name.to_owned(),
-        rule,
-    })
 }
 
 fn checked_endpoint(text: &str) -> Result<String, JoinError> {

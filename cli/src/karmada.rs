@@ -24,6 +24,14 @@ const COLLECTED_FOR: &str = "MultiClusterService";
 /// MCSEndpointSliceDispatchControllerFinalizer, on a collected Work.
 const DISPATCH_FINALIZER: &str = "karmada.io/mcs-endpointslice-dispatch-controller";
 
+/// Error of a caller that may not list Works.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "you may not list works.work.karmada.io on the hub, which show what Karmada manages; \
+     use a kubeconfig that may"
+)]
+pub(crate) struct WorksForbidden;
+
 /// The metadata of a Work that belongs to a MultiClusterService.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Work(pub ObjectMeta);

@@ -29,6 +29,7 @@ mod kubeconfig;
 mod lease;
 mod location;
 mod member;
+mod membership;
 mod misplaced;
 mod moving;
 mod objects;

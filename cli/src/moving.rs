@@ -19,10 +19,10 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::lease::{self, Controller};
-use crate::output;
 use crate::output::OutputError;
 use crate::snapshot::Snapshot;
 use crate::snapshot::gather::{self, GatherError};
+use crate::{karmada, output};
 
 /// How often hub and members are read while something is waited for.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -36,10 +36,8 @@ pub(crate) enum MoveError {
     Gather(#[from] GatherError),
     #[error(transparent)]
     Output(#[from] OutputError),
-    #[error(
-        "you may not list works.work.karmada.io on the hub, which show what Karmada manages; use a kubeconfig that may"
-    )]
-    WorksForbidden,
+    #[error(transparent)]
+    Works(#[from] karmada::WorksForbidden),
     #[error(
         "you may not get namespace kube-system of the hub, whose UID identifies what causeway wrote; use a kubeconfig that may"
     )]
@@ -55,7 +53,7 @@ impl CommandError for MoveError {
         match self {
             Self::Request(error) => error.exit_code(),
             Self::Gather(error) => error.exit_code(),
-            Self::WorksForbidden | Self::HubForbidden => UNKNOWN,
+            Self::Works(_) | Self::HubForbidden => UNKNOWN,
             _ => PROBLEM,
         }
     }
@@ -169,7 +167,7 @@ impl Mover<'_> {
         let allow_insecure = self.args.insecure.allow_insecure_members;
         let snapshot = gather::read(self.hub, key, allow_insecure).await?;
         if snapshot.works.is_none() {
-            return Err(MoveError::WorksForbidden);
+            return Err(karmada::WorksForbidden.into());
         }
         if snapshot.hub_uid.is_none() {
             return Err(MoveError::HubForbidden);

@@ -42,10 +42,8 @@ pub(crate) enum UninstallError {
     Definition(#[from] DefinitionError),
     #[error(transparent)]
     Output(#[from] OutputError),
-    #[error(
-        "you may not list works.work.karmada.io on the hub, which show what Karmada manages; use a kubeconfig that may"
-    )]
-    WorksForbidden,
+    #[error(transparent)]
+    Works(#[from] karmada::WorksForbidden),
     #[error(
         "you may not get Lease {0} on the hub, which shows whether causeway-controller runs; use a kubeconfig that may"
     )]
@@ -104,7 +102,7 @@ impl CommandError for UninstallError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NotConfirmed => USAGE,
-            Self::WorksForbidden | Self::LeaseForbidden(_) => UNKNOWN,
+            Self::Works(_) | Self::LeaseForbidden(_) => UNKNOWN,
             Self::Request(error) => error.exit_code(),
             Self::Object(error) => error.exit_code(),
             Self::Definition(error) => error.exit_code(),
@@ -341,7 +339,7 @@ impl Inventory {
 /// Returns the Works of Karmada; none where the hub serves none.
 async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, UninstallError> {
     let works = karmada::works(hub, None).await?;
-    works.ok_or(UninstallError::WorksForbidden)
+    Ok(works.ok_or(karmada::WorksForbidden)?)
 }
 
 /// Returns the names of credentials that `join` made, of Clusters that do not exist.

@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, UnjoinArgs};
-use crate::definitions::{self, DefinitionError};
+use crate::definitions;
 use crate::exit::{CommandError, PROBLEM};
 use crate::hub::{self, HubError};
-use crate::join::{self, JoinError};
 use crate::lease::{self, Controller};
-use crate::member::{self, MemberError};
-use crate::objects::{self, ObjectError};
+use crate::member;
+use crate::membership::MembershipError;
+use crate::objects;
 use crate::output::OutputError;
 use crate::wait::TimedOut;
 use crate::{output, wait};
@@ -28,19 +28,7 @@ use crate::{output, wait};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnjoinError {
     #[error(transparent)]
-    Name(#[from] JoinError),
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Hub(#[from] HubError),
-    #[error(transparent)]
-    Member(#[from] MemberError),
-    #[error(transparent)]
-    Definition(#[from] DefinitionError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
+    Membership(MembershipError),
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(ClusterName),
     #[error(
@@ -84,20 +72,21 @@ pub(crate) enum UnjoinError {
 impl CommandError for UnjoinError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Name(error) => error.exit_code(),
-            Self::Request(error) => error.exit_code(),
-            Self::Hub(error) => error.exit_code(),
-            Self::Member(error) => error.exit_code(),
-            Self::Definition(error) => error.exit_code(),
-            Self::Object(error) => error.exit_code(),
+            Self::Membership(error) => error.exit_code(),
             _ => PROBLEM,
         }
     }
 }
 
+impl<E: Into<MembershipError>> From<E> for UnjoinError {
+    fn from(error: E) -> Self {
+        Self::Membership(error.into())
+    }
+}
+
 /// Removes a cluster from the hub. Checks everything before the first deletion.
 pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinError> {
-    let name = join::cluster_name(&args.name)?;
+    let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     match hub::check_cluster_api(&hub).await {
         // After an uninstall the account in the member is left.
