@@ -43,6 +43,18 @@ pub const EXPORT_NAMESPACES: &str = "mcs.causeway.dev/export-namespaces";
 /// Annotation on a Cluster: the ranges of its endpoints' addresses, joined by commas; without it, all.
 pub const ENDPOINT_CIDRS: &str = "mcs.causeway.dev/endpoint-cidrs";
 
+/// Annotation on a Cluster: the network of its pods, a DNS label. Clusters of one network reach each
+/// other's pods; all clusters without it are of one network.
+pub const NETWORK: &str = "mcs.causeway.dev/network";
+
+/// Annotation on a Cluster: the way by which clusters of other networks reach its pods; without it
+/// they do not. On a MultiClusterService or ServiceExport: the same, for one service.
+pub const REACH: &str = "mcs.causeway.dev/reach";
+
+/// Annotation on a companion: the name of the Service that it is the entry to, for clusters of other
+/// networks.
+pub const COMPANION_OF: &str = "mcs.causeway.dev/companion-of";
+
 /// Annotation on a MultiClusterService or ServiceExport: the tiers of its providers, nearest first, joined by commas; without it all
 /// are alike.
 pub const PREFER: &str = "mcs.causeway.dev/prefer";

@@ -26,6 +26,13 @@ pub fn derived_for(meta: &ObjectMeta) -> Option<&str> {
     (!is_delivered).then_some(of)
 }
 
+/// Returns the name of the Service that a Service is the companion of, if the causeway of any hub
+/// manages it as such.
+pub fn companion_of(meta: &ObjectMeta) -> Option<&str> {
+    managing_hub(meta)?;
+    annotation(meta, labels::COMPANION_OF)
+}
+
 /// The hub whose causeway manages the object: it bears that hub's label, and nobody has applied it since.
 pub fn managing_hub(meta: &ObjectMeta) -> Option<&str> {
     let hub = label(meta, labels::HUB)?;

@@ -14,6 +14,7 @@ mod kubernetes_version;
 mod misplaced;
 mod multi_cluster_service;
 mod name;
+mod network;
 mod port;
 pub mod protected;
 mod ranges;
@@ -32,6 +33,7 @@ pub use multi_cluster_service::{
     ClusterSelection, ExposureType, MultiClusterService, only_cluster,
 };
 pub use name::{ClusterName, NameError, ServiceKey, dns1123_label, is_label_value, short_hash};
+pub use network::{Network, NodeAddress, Reach};
 pub use port::{
     ExposedPort, ExposedPorts, PortId, Protocol, ServicePort, UnknownProtocol, describe_ports,
 };

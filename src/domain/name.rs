@@ -13,6 +13,8 @@ pub struct NameError(&'static str);
 const CLUSTER_NAME_MAX: usize = 48;
 const DERIVED_PREFIX: &str = "derived-";
 const DERIVED_KEPT: usize = 46;
+/// Number of characters of a Service's name that the name of its companion has.
+const COMPANION_KEPT: usize = 54;
 
 /// The name of a Cluster: a DNS-1123 label of at most 48 characters, as Karmada requires it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -101,6 +103,14 @@ impl ServiceKey {
             self.namespace.clone(),
             format!("{DERIVED_PREFIX}{cut}-{hash}"),
         )
+    }
+
+    /// Returns the key of the Service by which clusters of other networks enter where the Service
+    /// itself is no entry: the first 54 characters of the name, and 8 hexadecimal digits.
+    pub fn companion(&self) -> Self {
+        let kept = self.name.get(..COMPANION_KEPT).unwrap_or(&self.name);
+        let hash = short_hash(["companion", &*self.name]);
+        Self::new(self.namespace.clone(), format!("{kept}-{hash}"))
     }
 
     /// The service whose derived Service bears this key, as far as the name alone tells: a name that was cut does not tell it

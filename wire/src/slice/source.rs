@@ -131,6 +131,33 @@ impl SourceSlice {
         }
     }
 
+    /// Returns a slice that no object has: `endpoints` with one address each, of the type.
+    ///
+    /// `version` is that of the object from which it follows. Endpoints whose address is of another
+    /// type are left out.
+    pub fn made<'a>(
+        version: SourceVersion,
+        address_type: AddressType,
+        ports: Box<[SlicePort]>,
+        endpoints: impl Iterator<Item = SourceEndpoint<'a>>,
+    ) -> Self {
+        let mut draft = SourceDraft::new(address_type.as_str(), 0);
+        for endpoint in endpoints {
+            match (endpoint.address, &mut draft.addresses) {
+                (IpAddr::V4(address), Addresses::V4(all)) => all.push(address),
+                (IpAddr::V6(address), Addresses::V6(all)) => all.push(address),
+                _ => continue,
+            }
+            let place = [endpoint.node, endpoint.zone].map(Option::unwrap_or_default);
+            draft.places.push(place[0], place[1]);
+            draft.conditions.push(Conditions::new(endpoint.conditions));
+        }
+        Self {
+            ports,
+            ..draft.finish(version, SliceManager::Other, &[], &mut Places::default())
+        }
+    }
+
     /// Returns the number of its endpoints, without the odd ones.
     pub fn len(&self) -> usize {
         self.endpoints.places.len()
@@ -342,7 +369,11 @@ impl Addresses {
 
 impl Conditions {
     fn of(given: WireConditions) -> Self {
-        let [ready, serving, terminating] = given.each().map(|condition| match condition {
+        Self::new(given.each())
+    }
+
+    fn new(given: [Option<bool>; 3]) -> Self {
+        let [ready, serving, terminating] = given.map(|condition| match condition {
             None => 0,
             Some(false) => 1,
             Some(true) => 2,
