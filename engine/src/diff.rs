@@ -5,6 +5,7 @@
 //! longer wants it. The controller does not write to a member that is not synced, as its objects
 //! are unknown.
 
+mod companions;
 mod comparison;
 mod copies;
 mod ending;
@@ -66,6 +67,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     let wanted = native.into_iter().flat_map(BTreeMap::keys);
     let wanted = wanted.chain(desired.clusterset.imports.names());
     let wanted = wanted.chain(desired.clusterset.published.keys());
+    let wanted = wanted.chain(desired.companions.wanted.keys());
     let holders = index.holders(key).map(|(name, _)| name);
     let concerned: BTreeSet<_> = wanted.chain(holders).collect();
     for name in concerned {
@@ -88,7 +90,9 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
             diff.again_at = Some(moment.now.after(TAKEN));
         }
         let of_native = native.map(|_| target.native_writes(native_member, &mut diff));
-        let imported = target.clusterset_writes(&desired.clusterset, native.is_some(), &mut diff);
+        let mut imported =
+            target.clusterset_writes(&desired.clusterset, native.is_some(), &mut diff);
+        imported.extend(target.companion_write(&desired.companions, native.is_some()));
         let writes = target.in_namespace(of_native.unwrap_or_default(), imported, leaves);
         if !writes.is_empty() {
             diff.writes

@@ -39,7 +39,8 @@ pub(crate) const HUB_UID: &str = "hub-uid";
 pub(crate) const CONFLICT_PAUSE: Duration = Duration::from_secs(300);
 pub(crate) const GRACE: Duration = Duration::from_secs(300);
 
-const MEMBER_KINDS: [Kind; 5] = [
+const MEMBER_KINDS: [Kind; 6] = [
+    Kind::Node,
     Kind::Namespace,
     Kind::Service,
     Kind::Slice,
@@ -195,10 +196,9 @@ impl Environment {
     }
 
     pub(crate) fn off(&mut self, cluster: &str, kind: Kind, name: &str) -> &mut Self {
-        let namespace = if kind == Kind::Namespace {
-            ""
-        } else {
-            NAMESPACE
+        let namespace = match kind {
+            Kind::Namespace | Kind::Node => "",
+            _ => NAMESPACE,
         };
         self.server(cluster).delete(kind, namespace, name);
         self

@@ -6,6 +6,7 @@ pub(crate) mod cluster;
 mod copies;
 mod diagnosis;
 pub(crate) mod endpoints;
+mod entry;
 pub(crate) mod explain;
 pub(crate) mod exports;
 pub(crate) mod member;

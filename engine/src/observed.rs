@@ -264,6 +264,9 @@ impl Index {
             };
             self.dirty.add_services_of(name, priority);
         }
+        if changed.nodes {
+            self.dirty.add_services_of(name, Priority::High);
+        }
         keys.extend(self.cut_short(&keys));
         self.note_holder(name, keys.iter().chain(&changed.copied));
         keys.retain(|key| of_exports || self.concerns(name, key));

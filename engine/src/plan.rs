@@ -2,9 +2,11 @@
 
 pub(crate) mod capabilities;
 pub(crate) mod clusterset;
+pub(crate) mod companions;
 pub(crate) mod copies;
 mod desired;
 pub(crate) mod disagreement;
+pub(crate) mod entry;
 pub(crate) mod exposure;
 pub(crate) mod hostnames;
 pub(crate) mod ignored;
@@ -27,6 +29,7 @@ use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, Unreachable};
 
 use self::capabilities::Capabilities;
+use self::companions::Companions;
 pub use self::copies::CopyCache;
 use self::copies::{DesiredCopies, Observation, Outcomes, Request, Withdraw};
 pub use self::desired::Desired;
@@ -77,6 +80,7 @@ pub fn plan(
         clusterset,
         ..native
     };
+    desired.companions = Companions::of(index, key, &desired);
     let of_tiers = desired.each_tiers();
     let of_tiers = of_tiers.filter_map(|(_, _, tiers)| tiers.again_at);
     let of_writers = disagreement::again_at(index, key, &desired, now);
@@ -304,6 +308,7 @@ impl Native<'_> {
         let Shared { owner, request, .. } = *shared;
         let (index, key, exposed) = (self.inputs.index, self.inputs.key, self.exposed);
         let origin = copies::Origin {
+            index,
             hub: index.hub_uid(),
             owner,
             key,
@@ -332,6 +337,7 @@ impl Native<'_> {
             .then(|| request.of_consumer(name, member, &frontend));
         let consumer = copies::Consumer {
             name,
+            network: &index.network(name),
             ports: &ports,
             traffic_distribution: service.traffic_distribution(observed),
             capabilities: Capabilities::of(member),
@@ -373,7 +379,7 @@ impl Native<'_> {
             let service = member.and_then(|member| member.service(self.inputs.key));
             let exposed = || self.exposed.ports.iter().map(|shape| shape.port.clone());
             let ports = service.map_or_else(|| exposed().collect(), ServiceView::ports);
-            Some(Provider::new(name, member, ports, index.ranges(name)))
+            Some(Provider::new(index, name, member, ports))
         };
         named.chain(suspected).filter_map(provider).collect()
     }

@@ -171,6 +171,12 @@ reasons! {
     AddressNotRoutable: problem,
     /// The provider may not provide the address.
     AddressOutsideRanges: problem,
+    /// The consumer is of another network, and nothing says how to reach the provider.
+    NoReach: problem,
+    /// The Service allows no entry of the way by which its cluster is reached.
+    EntryRefused: problem,
+    /// The entry by which other networks reach the provider is not known yet.
+    EntryPending: problem,
     /// The endpoint has no address of its slice's type, or the slice cannot be read.
     SliceInvalid: problem,
     /// A hostname of a headless service leads to pods of several clusters.

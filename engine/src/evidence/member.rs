@@ -15,6 +15,8 @@ pub(crate) struct MemberEvidence {
     pub slices: ListEvidence,
     /// Lists of its Namespaces.
     pub namespaces: ListEvidence,
+    /// Lists of its Nodes, where these are read.
+    pub nodes: ListEvidence,
     /// Lists of its ServiceExports.
     pub exports: ListEvidence,
     /// Lists of its ServiceImports.
@@ -37,15 +39,16 @@ impl MemberEvidence {
     }
 
     fn all(&self) -> impl Iterator<Item = &ListEvidence> {
-        let of_clusterset = [&self.exports, &self.imports];
-        self.required().into_iter().chain(of_clusterset)
+        let others = [&self.nodes, &self.exports, &self.imports];
+        self.required().into_iter().chain(others)
     }
 
-    fn all_mut(&mut self) -> [&mut ListEvidence; 5] {
+    fn all_mut(&mut self) -> [&mut ListEvidence; 6] {
         [
             &mut self.services,
             &mut self.slices,
             &mut self.namespaces,
+            &mut self.nodes,
             &mut self.exports,
             &mut self.imports,
         ]

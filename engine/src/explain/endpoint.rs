@@ -41,6 +41,9 @@ impl<'a> Place<'a> {
         if let Some(state) = self.in_kept_slice() {
             return state;
         }
+        if let Some(state) = self.by_entry() {
+            return state;
+        }
         let decision = self.decide();
         let copy = self.held_in(&self.exposure.copies);
         let theirs = self.held_in(&self.exposure.karmadas);
@@ -50,15 +53,10 @@ impl<'a> Place<'a> {
                 self.present(&copy.name, self.of_copy(copy, decision))
             }
             (_, Some(theirs)) => self.present(&theirs.name, self.of_karmadas(theirs)),
-            _ => ConsumerState {
-                cluster: self.consumer.to_string(),
-                state: EndpointState::Missing,
-                slice: None,
-                diagnosis: match decision {
-                    Ok(wanted) => self.pending(wanted),
-                    Err(why) => why,
-                },
-            },
+            _ => self.missing(match decision {
+                Ok(wanted) => self.pending(wanted),
+                Err(why) => why,
+            }),
         }
     }
 
@@ -76,6 +74,15 @@ impl<'a> Place<'a> {
             key: self.exposure.facts.key,
             provider: self.provider,
             name: self.slice,
+        }
+    }
+
+    fn missing(&self, diagnosis: Diagnosis) -> ConsumerState {
+        ConsumerState {
+            cluster: self.consumer.to_string(),
+            state: EndpointState::Missing,
+            slice: None,
+            diagnosis,
         }
     }
 
@@ -147,6 +154,7 @@ impl<'a> Place<'a> {
         let of_consumer = match why {
             Hold::TooManySlices | Hold::SliceUnusable => return self.skipped(copies),
             Hold::Undecided => return self.words().undecided(),
+            Hold::EntryUnknown => self.unreached(copies),
             Hold::ProviderUnknown => exposure.facts.member(self.provider),
             Hold::ImportMissing | Hold::ExporterUnknown => exposure.consumer(self.consumer),
             Hold::LeftToKarmada => {
@@ -172,6 +180,8 @@ impl<'a> Place<'a> {
             Withdraw::Requested(Request::Unused(why)) => {
                 exposure.facts.unused_by(self.provider, why)
             }
+            Withdraw::Requested(Request::OtherNetwork)
+            | Withdraw::Observed(Observation::NoEntry, _) => self.unreached(copies),
             Withdraw::Requested(Request::NotProvider)
             | Withdraw::Observed(Observation::NotExported, _) => exposure.unused(self.provider),
             Withdraw::Observed(Observation::HeldByKarmada, _) => {
@@ -184,6 +194,40 @@ impl<'a> Place<'a> {
             Withdraw::Observed(Observation::SourceGone, _) => None,
         };
         known.unwrap_or_else(|| self.not_planned())
+    }
+
+    /// Returns the state of the endpoint in a consumer of another network, which holds an entry to
+    /// it in place of a copy of its slice.
+    fn by_entry(&self) -> Option<ConsumerState> {
+        let exposure = self.exposure;
+        let copies = exposure.desired(self.consumer)?;
+        let held = exposure.copies.get(self.consumer);
+        let wanted = copies.wanted.iter();
+        let of_provider = wanted.filter(|(_, copy)| copy.provider() == self.provider);
+        let mut doors = of_provider.filter_map(|(name, copy)| {
+            let (door, ports) = copy.entry_to(self.endpoint.node)?;
+            let mut held = held.into_iter().flatten();
+            let is_held = held.any(|held| {
+                *held.name == **name && held.endpoints.contains_key(&vec![door.address])
+            });
+            Some((name, copy, door, ports, is_held))
+        });
+        let (name, copy, door, ports, is_held) = doors.next()?;
+        if let Some(refusal) = copy.refusal(&door) {
+            let cluster = exposure.facts.index.cluster(self.provider);
+            let ranges = cluster.map(|cluster| &*cluster.declared.ranges);
+            let why = self.words().refused(&refusal, ranges.unwrap_or_default());
+            return Some(self.missing(why));
+        }
+        Some(match is_held {
+            true => self.present(name, self.words().by_entry(&door, ports, self.is_ready())),
+            false => self.missing(self.progressing()),
+        })
+    }
+
+    fn unreached(&self, copies: &DesiredCopies) -> Option<Diagnosis> {
+        let why = copies.unreached.get(self.provider)?;
+        Some(self.words().unreached(why))
     }
 
     /// Explains why nothing of the slice is copied.

@@ -44,6 +44,18 @@ impl Remark<'_> {
                 let all = refused.iter().map(|(name, refused)| refused.of(name));
                 format!("not copied: {}", all.collect::<Vec<_>>().join(", "))
             }
+            Self::Unreached(providers) => {
+                let all = providers.iter().map(|(provider, (why, consumers))| {
+                    let consumers: Vec<_> = consumers.iter().map(|name| name.as_str()).collect();
+                    format!(
+                        "{} does not reach {provider}, which is of another network: {} ({})",
+                        first(&consumers, NAMED_AT_MOST),
+                        why.sentence(key, provider),
+                        why.remedy(key, provider)
+                    )
+                });
+                all.collect::<Vec<_>>().join("; ")
+            }
             Self::WritersDisagree(all) => {
                 let first = all.first();
                 let sentence = first.map(|((provider, slice), one)| one.sentence(provider, slice));

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 
 use super::failure::Failure;
 use super::hub_objects::{HubExport, HubImport};
+use super::node::ObservedNode;
 use super::served::Served;
 use super::slice::ObservedSlice;
 use super::work::ServiceWork;
@@ -93,6 +94,8 @@ pub enum MemberEvent {
     Slices(Signal<ObservedSlice>),
     /// Its Namespaces, without their specs.
     Namespaces(Signal<Namespace>),
+    /// Its Nodes, where [`Index::needs_nodes`](crate::observed::Index::needs_nodes).
+    Nodes(Signal<ObservedNode>),
     /// Versions and fields of the Multi-Cluster Services API that it serves; reported once they are
     /// known, and when they change.
     Served(Served),

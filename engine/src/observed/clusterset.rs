@@ -7,7 +7,7 @@ use causeway::api::multicluster::{
     ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec, ServiceImportStatus,
 };
 use causeway::api::ownership::{self, Marks, NATIVE_OWNER};
-use causeway::domain::{Consumers, Failover, FieldErrors};
+use causeway::domain::{Consumers, Failover, FieldErrors, Reach};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use string_cache::DefaultAtom;
@@ -37,6 +37,9 @@ pub struct ExportView {
     pub spec: ServiceExportSpec,
     /// Failover settings of its annotations.
     pub failover: Failover,
+    /// Way by which clusters of other networks reach its endpoints; `None` where the Cluster
+    /// decides.
+    pub reach: Option<Reach>,
     /// Clusters that import it.
     pub consumers: Consumers,
     /// Errors in its annotations; the values are ignored.
@@ -84,8 +87,10 @@ impl ExportView {
         let consumers = consumers.and_then(|all| all.get(labels::CONSUMERS));
         let consumers = consumers.map(String::as_str);
         let consumers = Consumers::read(consumers, &mut |error| misread.push(error));
+        let reach = Reach::of_service(meta, |error| misread.push(error));
         Some(Self {
             failover,
+            reach,
             consumers,
             misread,
             uid: meta.uid.as_deref()?.into(),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use causeway::api::{self, bounds, ownership};
 use causeway::domain::{
-    ClusterName, Failover, FieldErrors, MultiClusterService, Ranges, ServiceKey,
+    ClusterName, Failover, FieldErrors, MultiClusterService, Ranges, Reach, ServiceKey,
 };
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -74,6 +74,9 @@ pub struct McsView {
     pub spec: Result<MultiClusterService, FieldErrors>,
     /// Failover settings of its annotations.
     pub failover: Failover,
+    /// Way by which clusters of other networks reach its providers; `None` where their Clusters
+    /// decide.
+    pub reach: Option<Reach>,
     /// Errors in its annotations; the values are ignored.
     pub(crate) misread: FieldErrors,
     /// Conditions of its status.
@@ -144,17 +147,30 @@ impl Hub {
         self.selections.of(name)
     }
 
-    /// Returns the address ranges that the cluster may give to others.
+    /// Returns the ranges of the addresses that the cluster may give to clusters of its network.
     pub(crate) fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
-        let declared = self
-            .clusters
-            .iter()
-            .map(|(name, view)| (name, &view.declared));
-        let own = self
-            .clusters
-            .get(name)
-            .map(|cluster| cluster.declared.clone());
-        let others = declared.filter(|(other, _)| *other != name);
+        let network = self.clusters.get(name).map(|cluster| &cluster.network);
+        self.ranges_beside(name, |other| {
+            network.is_none_or(|own| *own == other.network)
+        })
+    }
+
+    /// Returns the ranges of the addresses by which clusters of other networks may reach the
+    /// cluster.
+    pub(crate) fn entry_ranges(&self, name: &ClusterName) -> Arc<Ranges> {
+        self.ranges_beside(name, |_| true)
+    }
+
+    fn ranges_beside(
+        &self,
+        name: &ClusterName,
+        counts: impl Fn(&ClusterView) -> bool,
+    ) -> Arc<Ranges> {
+        let own = self.clusters.get(name);
+        let own = own.map(|cluster| cluster.declared.clone());
+        let others = self.clusters.iter();
+        let others = others.filter(|(other, view)| *other != name && counts(view));
+        let others = others.map(|(name, view)| (name, &view.declared));
         Arc::new(Ranges::new(&own.unwrap_or_default(), others))
     }
 
@@ -470,12 +486,14 @@ impl McsView {
     fn read(object: &api::MultiClusterService, now: TimePoint) -> Option<Self> {
         let meta = &object.metadata;
         let status = object.status.clone().unwrap_or_default();
-        let (failover, misread) = Failover::of(meta);
+        let (failover, mut misread) = Failover::of(meta);
+        let reach = Reach::of_service(meta, |error| misread.push(error));
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
             failover,
+            reach,
             misread,
             deleting_since: meta.deletion_timestamp.is_some().then_some(now),
             finalizers: Finalizers::read(meta),

@@ -3,6 +3,7 @@
 mod by_name;
 mod clusterset;
 mod namespaces;
+mod nodes;
 mod objects;
 mod outage;
 mod owned;
@@ -22,6 +23,7 @@ use self::clusterset::Clusterset;
 pub(crate) use self::clusterset::{DerivedRefusal, Membership};
 pub(crate) use self::namespaces::NamespaceState;
 use self::namespaces::Namespaces;
+use self::nodes::Nodes;
 pub use self::objects::Objects;
 pub(crate) use self::objects::View;
 use self::outage::Outage;
@@ -67,9 +69,12 @@ pub struct Member {
     pub(super) refusals: Refusals,
     /// Its Services.
     pub(super) services: Objects<ServiceView>,
+    /// Keys of its companions, by the services that they are the entries to.
+    companions: HashMap<ServiceKey, ServiceKey>,
     clusterset: Clusterset,
     slices: Slices,
     namespaces: Namespaces,
+    nodes: Nodes,
     /// Evidence of what is absent from it.
     evidence: MemberEvidence,
     probe_failure: Option<Failure>,
@@ -115,9 +120,11 @@ impl Member {
             configuration: Configuration::default(),
             refusals: Refusals::default(),
             services: Objects::default(),
+            companions: HashMap::default(),
             clusterset: Clusterset::default(),
             slices: Slices::default(),
             namespaces: Namespaces::default(),
+            nodes: Nodes::default(),
             evidence: MemberEvidence::default(),
             probe_failure: None,
             failing: None,
@@ -390,6 +397,29 @@ impl Member {
         self.services.get(key)
     }
 
+    /// Returns the companion of the Service of that key, with writes that no watch has shown yet.
+    pub(crate) fn written_companion(
+        &self,
+        service: &ServiceKey,
+    ) -> Option<(&ServiceKey, &Written<ServiceView>)> {
+        let (_, companion) = self.companions.get_key_value(service)?;
+        Some((companion, self.services.get(companion)?))
+    }
+
+    /// Returns the companion of the Service of that key, except one that is terminating.
+    pub(crate) fn companion(&self, service: &ServiceKey) -> Option<&ServiceView> {
+        let (key, companion) = self.written_companion(service)?;
+        let is_there = !companion.is_deleted() && !companion.view.deleting;
+        (is_there && *key == service.companion()).then_some(&companion.view)
+    }
+
+    fn note_companion(&mut self, key: &ServiceKey) {
+        let service = self.services.get(key).map(|written| &written.view);
+        if let Some(service) = service.filter(|service| service.companion_of.is_some()) {
+            self.companions.insert(service.service(key), key.clone());
+        }
+    }
+
     /// Returns the ServiceExport, except one that is terminating.
     pub fn export(&self, key: &ServiceKey) -> Option<&ExportView> {
         let export = self.clusterset.exports.view(key);
@@ -498,6 +528,17 @@ impl Member {
         self.namespaces.get(name)
     }
 
+    /// Returns its Nodes by name, now or from before they were read no more; `None` while they are
+    /// unknown.
+    pub(crate) fn nodes(&self) -> Option<&Nodes> {
+        self.evidence.nodes.is_listed().then_some(&self.nodes)
+    }
+
+    /// Returns the failure of the watch of its Nodes, while it fails.
+    pub(crate) fn nodes_failure(&self) -> Option<&Failure> {
+        self.evidence.nodes.failure.as_ref()
+    }
+
     /// Returns the keys of all ServiceExports and ServiceImports of the member; some more than
     /// once.
     pub(crate) fn clusterset_keys(&self) -> impl Iterator<Item = &ServiceKey> {
@@ -558,6 +599,10 @@ impl Member {
                 self.evidence.namespaces.observe(&signal, now);
                 self.namespaces.apply(signal, &mut changed.namespaces);
             }
+            MemberEvent::Nodes(signal) => {
+                self.evidence.nodes.observe(&signal, now);
+                changed.nodes = self.nodes.apply(signal);
+            }
         }
         let services = &self.services;
         let has = |key: &ServiceKey| services.view(key).is_some();
@@ -586,6 +631,12 @@ impl Member {
         let tombstones = &mut self.evidence.tombstones;
         self.services
             .apply(signal, read, tombstones, &mut changed.keys);
+        for key in &changed.keys {
+            self.note_companion(key);
+        }
+        let services = &self.services;
+        self.companions
+            .retain(|_, companion| services.get(companion).is_some());
         let imported = changed.keys.iter().filter_map(ServiceKey::underived);
         let imported: Vec<_> = imported.collect();
         changed.keys.extend(imported);
@@ -667,7 +718,8 @@ impl Member {
                     (key_of(&object.metadata), ServiceView::read(&object))
                 {
                     held.extend([key.clone(), view.service(&key)]);
-                    self.services.apply_ack(key, view, tombstones, now);
+                    self.services.apply_ack(key.clone(), view, tombstones, now);
+                    self.note_companion(&key);
                 }
             }
             Ack::ServiceExport(object) => {

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, Ranges, ServiceKey};
+use causeway::domain::{ClusterName, Network, Ranges, Reach, ServiceKey};
 
 use super::Index;
 use super::hub::manager::{Importer, Manager};
@@ -59,9 +59,40 @@ impl Index {
         self.hub.is_being_removed(name)
     }
 
-    /// Returns the address ranges that the cluster may give to others.
+    /// Returns the network of a cluster's pods.
+    pub(crate) fn network(&self, name: &ClusterName) -> Network {
+        let cluster = self.hub.clusters.get(name);
+        cluster
+            .map(|cluster| cluster.network.clone())
+            .unwrap_or_default()
+    }
+
+    /// Whether clusters of more than one network are joined, or may be.
+    pub(crate) fn has_networks(&self) -> bool {
+        let mut clusters = self.hub.clusters.values();
+        clusters.any(|cluster| cluster.network.name().is_some())
+    }
+
+    /// Returns the ranges of the addresses that the cluster may give to clusters of its network.
     pub(crate) fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
         self.hub.ranges(name)
+    }
+
+    /// Returns the ranges of the addresses by which clusters of other networks may reach the
+    /// cluster.
+    pub(crate) fn entry_ranges(&self, name: &ClusterName) -> Arc<Ranges> {
+        self.hub.entry_ranges(name)
+    }
+
+    /// Returns the way by which clusters of other networks reach a cluster; `None` without one.
+    pub(crate) fn reach(&self, name: &ClusterName) -> Option<Reach> {
+        self.hub.clusters.get(name)?.reach.as_ref()?.way()
+    }
+
+    /// Whether the Nodes of a member are to be read: clusters of other networks reach it by node
+    /// ports.
+    pub fn needs_nodes(&self, name: &ClusterName) -> bool {
+        matches!(self.reach(name), Some(Reach::NodePorts(_)))
     }
 
     /// Returns the clusters that copies come from and that the hub's initial list lacks.

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use causeway::api::ownership::{self, Marks};
+use causeway::api::ownership::{self, Marks, NATIVE_OWNER};
 use causeway::api::{bounds, labels};
-use causeway::domain::{ServiceKey, ServicePort};
+use causeway::domain::{PortId, ServiceKey, ServicePort};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::Timestamp;
@@ -12,6 +12,7 @@ use string_cache::DefaultAtom;
 
 use super::selector::Selector;
 use crate::model::memory::fitted;
+use crate::model::slice::Exposure;
 
 /// Observed state of a Service.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +33,8 @@ pub struct ServiceView {
     pub owner: Option<Box<str>>,
     /// Name of the exported service that causeway derived it for, if it is a `derived-` Service.
     pub(crate) derived_for: Option<Box<str>>,
+    /// Name of the Service that it is the companion of, if it is one.
+    pub(crate) companion_of: Option<Box<str>>,
     /// Whether Karmada propagated it ([`labels::KARMADA_MANAGED`]).
     pub(crate) by_karmada: bool,
     /// Last observed writer other than causeway, if causeway manages the Service.
@@ -48,6 +51,39 @@ pub struct ServiceView {
     pub cluster_ips: Vec<Box<str>>,
     /// Addresses of its load balancer.
     pub ingress: Vec<LoadBalancerIngress>,
+    /// Entry by ports of the nodes, if it has one.
+    pub(crate) node_ports: Option<Box<NodePorts>>,
+}
+
+/// Entry to a Service from outside its cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NodePorts {
+    /// Whether a node leads to endpoints on itself alone (`externalTrafficPolicy: Local`).
+    pub(crate) is_local: bool,
+    /// Ports of the nodes, one for each port of the Service.
+    pub(crate) ports: Vec<(PortId, i32)>,
+}
+
+impl NodePorts {
+    fn read(spec: &ServiceSpec) -> Option<Box<Self>> {
+        let types = ["NodePort", "LoadBalancer"];
+        let type_ = spec.type_.as_deref().filter(|one| types.contains(one));
+        let ports = spec.ports.iter().flatten();
+        let ports = ports.filter_map(|port| Some((ServicePort::read(port)?.id, port.node_port?)));
+        type_.map(|_| {
+            Box::new(Self {
+                is_local: spec.external_traffic_policy.as_deref() == Some("Local"),
+                ports: fitted(ports.collect()),
+            })
+        })
+    }
+
+    /// Returns the port of the nodes that leads to a port of the Service; `None` while it has none.
+    pub(crate) fn get(&self, port: PortId) -> Option<i32> {
+        let mut ports = self.ports.iter();
+        let (_, number) = ports.find(|(id, _)| *id == port)?;
+        Some(*number)
+    }
 }
 
 /// Part of a Service's spec that causeway copies, with the API server's defaults filled in.
@@ -142,6 +178,7 @@ impl ServiceView {
             marks: Marks::read(meta).map(Box::new),
             owner: annotation(labels::OWNER).map(|owner| owner.as_str().into()),
             derived_for: ownership::derived_for(meta).map(Into::into),
+            companion_of: ownership::companion_of(meta).map(Into::into),
             by_karmada: ownership::is_karmadas(meta),
             has_policy: labels::POLICY_IDS.iter().any(|id| has_label(id)),
             shape: ServiceShape::read(spec),
@@ -151,12 +188,23 @@ impl ServiceView {
             ingress: load_balancer
                 .and_then(|status| status.ingress.clone())
                 .unwrap_or_default(),
+            node_ports: NodePorts::read(spec),
         })
     }
 
     /// Whether this is a Service that causeway, for that hub, delivered under its own name.
     pub(crate) fn is_delivered_by(&self, hub: &str) -> bool {
-        self.hub.as_deref() == Some(hub) && self.derived_for.is_none()
+        let stands_for_another = self.derived_for.is_some() || self.companion_of.is_some();
+        self.hub.as_deref() == Some(hub) && !stands_for_another
+    }
+
+    /// Whether that hub's causeway made it as a companion, on behalf of a MultiClusterService or,
+    /// in the other exposure, of ServiceExports.
+    pub(crate) fn is_companion_by(&self, hub: &str, exposure: Exposure) -> bool {
+        let is_native = |owner: &str| owner.starts_with(NATIVE_OWNER);
+        let is_native = self.owner.as_deref().is_some_and(is_native);
+        let is_ours = self.hub.as_deref() == Some(hub) && self.companion_of.is_some();
+        is_ours && is_native == (exposure == Exposure::Native)
     }
 
     /// Whether some hub's causeway manages it, or did until it became foreign.

@@ -25,6 +25,7 @@ pub(crate) use self::name::copy_name;
 pub(crate) use self::skipped::MissingPorts;
 pub(crate) use self::skipped::Skipped;
 use self::template::{CopyInputs, CopyTemplate};
+use super::entry::NoEntry;
 use super::provider_use::{ProviderUses, Unused};
 use super::providers::{Disagreement, MOST_SLICES, Provider, Unfit, candidates};
 use super::tiers::{EndpointRole, Tiers};
@@ -32,7 +33,7 @@ use crate::digest::Digest;
 use crate::evidence::Proof;
 use crate::model::MemberState;
 use crate::model::slice::{
-    AddressType, ContentHash, CopiedSlice, Exposure, SourceEndpoint, SourceSlice,
+    AddressType, ContentHash, CopiedSlice, Exposure, SlicePort, SourceEndpoint, SourceSlice,
 };
 use crate::observed::Index;
 use crate::observed::member::Member;
@@ -122,6 +123,20 @@ impl WantedCopy {
         }
     }
 
+    /// Returns the endpoint by which the consumer reaches endpoints on a node of the provider, and
+    /// its ports; `None` for a copy of pods.
+    pub(crate) fn entry_to(
+        &self,
+        node: Option<&str>,
+    ) -> Option<(SourceEndpoint<'_>, &[SlicePort])> {
+        if !self.template.is_of_entry() {
+            return None;
+        }
+        let leads = |one: &SourceEndpoint<'_>| one.node.is_none() || one.node == node;
+        let endpoint = self.source.endpoints().find(leads)?;
+        Some((endpoint, &self.source.ports))
+    }
+
     /// Returns the object of that name, without identity.
     pub(crate) fn slice(&self, name: &str) -> EndpointSlice {
         self.template
@@ -156,6 +171,8 @@ pub(crate) struct DesiredCopies {
     unwanted: BTreeMap<Arc<str>, Ruling>,
     /// All other copies of each provider. Few of them are ever looked up.
     providers: Vec<(ClusterName, OfProvider)>,
+    /// Providers of other networks that the consumer does not reach, with the reason.
+    pub unreached: BTreeMap<ClusterName, NoEntry>,
     /// Copies of all other clusters.
     others: OfOthers,
     /// Slices that are not copied, with the reason.
@@ -170,6 +187,7 @@ impl DesiredCopies {
             refused: BTreeMap::new(),
             unwanted: BTreeMap::new(),
             providers: Vec::new(),
+            unreached: BTreeMap::new(),
             others: OfOthers::All(ruling),
             skipped: BTreeMap::new(),
         }
@@ -334,7 +352,18 @@ impl Planner<'_> {
         let Some(role) = self.consumer.role(provider.name) else {
             return OfProvider::All(Ruling::requested(Request::NotPreferred));
         };
-        let key = self.origin.key;
+        let (key, exposure) = (self.origin.key, self.origin.exposure);
+        let index = self.origin.index;
+        let entry = provider.entry((index, key), exposure, self.consumer.network);
+        let entry = match entry {
+            Some(Err(why)) => {
+                let unreached = &mut self.desired.unreached;
+                unreached.insert(provider.name.clone(), why.clone());
+                return OfProvider::All(why.ruling());
+            }
+            Some(Ok(entry)) => Some(entry),
+            None => None,
+        };
         let count = member.sources(key).count();
         if count > MOST_SLICES {
             let example = || Some(Skipped::TooManySlices.to_string());
@@ -346,7 +375,20 @@ impl Planner<'_> {
             provider,
             consumer: self.consumer,
             role,
+            entry,
         });
+        if let Some(entry) = entry {
+            for source in entry.slices() {
+                let slice = Slice {
+                    provider,
+                    name: &key.name,
+                    proof,
+                    template: &template,
+                };
+                self.add_slice(&slice, &source, member, outcomes);
+            }
+            return OfProvider::All(Ruling::requested(Request::OtherNetwork));
+        }
         for (name, candidate) in candidates(member, key) {
             let slice = Slice {
                 provider,
@@ -436,6 +478,19 @@ impl Planner<'_> {
             });
         let of_provider = self.desired.skipped.entry(provider.clone()).or_default();
         of_provider.insert(name.clone(), why);
+    }
+}
+
+impl NoEntry {
+    /// Returns the decision about the copies of a provider without an entry.
+    fn ruling(&self) -> Ruling {
+        match self {
+            Self::NotDeclared => Ruling::requested(Request::OtherNetwork),
+            Self::Refused(_, proof) => {
+                Ruling::Withdraw(Withdraw::Observed(Observation::NoEntry, *proof))
+            }
+            Self::Unknown(_) => Ruling::Hold(Hold::EntryUnknown),
+        }
     }
 }
 

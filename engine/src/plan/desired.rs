@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use causeway::domain::{ClusterName, ServicePort};
 
 use super::clusterset::{Clusterset, Imports};
+use super::companions::Companions;
 use super::copies::DesiredCopies;
 use super::placement::Placement;
 use super::provider_use::ProviderUses;
@@ -22,6 +23,8 @@ pub struct Desired {
     pub(crate) members: Members,
     /// Objects that ServiceExports request in the members.
     pub(crate) clusterset: Clusterset,
+    /// Companions of the providers' Services.
+    pub(crate) companions: Companions,
     /// Ports that a MultiClusterService exposes.
     pub(crate) exposed: Vec<ServicePort>,
     /// Problem on the hub's side.

@@ -4,10 +4,10 @@ mod candidates;
 mod port_fit;
 mod readiness;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, Ranges, ServiceKey, ServicePort};
+use causeway::domain::{ClusterName, Network, Ranges, ServiceKey, ServicePort};
 
 pub(crate) use self::candidates::MOST_ENDPOINTS;
 pub(super) use self::candidates::candidates;
@@ -16,6 +16,9 @@ pub(crate) use self::port_fit::MissingPort;
 pub(super) use self::port_fit::PortFit;
 pub(crate) use self::readiness::Frontend;
 pub(crate) use self::readiness::Readiness;
+use super::entry::{Entry, NoEntry, Site};
+use crate::model::slice::Exposure;
+use crate::observed::Index;
 use crate::observed::member::Member;
 
 /// Provider, as far as copies of its slices are concerned.
@@ -27,8 +30,12 @@ pub(crate) struct Provider<'a> {
     pub member: Option<&'a Member>,
     /// Ports of its Service.
     pub ports: Vec<ServicePort>,
-    /// Address ranges that are copied.
+    /// Ranges of the addresses of pods that are copied.
     pub ranges: Arc<Ranges>,
+    /// Network of its pods.
+    pub network: Network,
+    /// Entry for consumers of other networks, made for the first of them.
+    entry: OnceCell<Result<Arc<Entry>, NoEntry>>,
     /// Readiness that was counted for consumers so far, few of which differ.
     counted: RefCell<Vec<Counted>>,
 }
@@ -38,40 +45,77 @@ pub(crate) struct Provider<'a> {
 struct Counted {
     ports: Box<[ServicePort]>,
     families: [bool; 2],
+    by_entry: bool,
     readiness: Option<Readiness>,
 }
 
 impl<'a> Provider<'a> {
     /// Returns a provider with its observed state.
     pub(crate) fn new(
+        index: &Index,
         name: &'a ClusterName,
         member: Option<&'a Member>,
         ports: Vec<ServicePort>,
-        ranges: Arc<Ranges>,
     ) -> Self {
         Self {
             name,
             member,
             ports,
-            ranges,
+            ranges: index.ranges(name),
+            network: index.network(name),
+            entry: OnceCell::new(),
             counted: RefCell::default(),
         }
     }
 
+    /// Returns the entry by which a consumer of that network reaches the provider; `None` where it
+    /// reaches the pods.
+    pub(crate) fn entry(
+        &self,
+        (index, key): (&Index, &ServiceKey),
+        exposure: Exposure,
+        network: &Network,
+    ) -> Option<&Result<Arc<Entry>, NoEntry>> {
+        let member = self.member.filter(|_| *network != self.network)?;
+        Some(self.entry.get_or_init(|| {
+            let site = Site::of(index, key, exposure, (self.name, member));
+            Entry::of(&site).map(Arc::new)
+        }))
+    }
+
     /// Returns the readiness of the provider's endpoints that a consumer's Service leads to; `None`
-    /// where that is unknown.
-    pub(crate) fn readiness(&self, key: &ServiceKey, frontend: &Frontend<'_>) -> Option<Readiness> {
+    /// where that is unknown. Behind an entry, the pods count, whatever their address family.
+    pub(crate) fn readiness(
+        &self,
+        key: &ServiceKey,
+        frontend: &Frontend<'_>,
+        entry: Option<&Result<Arc<Entry>, NoEntry>>,
+    ) -> Option<Readiness> {
         let member = self.member?;
         let families = [frontend.ipv4, frontend.ipv6];
+        let by_entry = entry.is_some();
         let mut counted = self.counted.borrow_mut();
-        let is_same = |one: &&Counted| *one.ports == *frontend.ports && one.families == families;
+        let is_same = |one: &&Counted| {
+            *one.ports == *frontend.ports && one.families == families && one.by_entry == by_entry
+        };
         if let Some(known) = counted.iter().find(is_same) {
             return known.readiness;
         }
-        let readiness = Readiness::of(member, key, &self.ports, &self.ranges, frontend);
+        let readiness = match entry {
+            None => Readiness::of(member, key, &self.ports, &self.ranges, frontend),
+            Some(Err(NoEntry::Unknown(_))) => None,
+            Some(entry) => {
+                let leads = |entry: &Arc<Entry>| frontend.leads_to_entry(entry);
+                let is_reached = entry.as_ref().is_ok_and(leads);
+                let behind = frontend.behind_entry();
+                let all = Readiness::of(member, key, &self.ports, &Ranges::default(), &behind);
+                all.map(|all| all.reached(is_reached))
+            }
+        };
         counted.push(Counted {
             ports: frontend.ports.into(),
             families,
+            by_entry,
             readiness,
         });
         readiness

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use causeway::domain::{ClusterName, ServiceKey, Tier};
 
 use super::clusterset::Unresolved;
-use super::copies::{Refused, SliceOfProvider};
+use super::copies::{DesiredCopies, Refused, SliceOfProvider};
+use super::entry::NoEntry;
 use super::hostnames::Ambiguous;
 use super::ignored::Ignored;
 use super::not_followed::NotFollowed;
@@ -27,6 +28,8 @@ pub(crate) enum Remark<'a> {
     LeftOut(Vec<(&'a ClusterName, NotUsed<'a>)>),
     /// Endpoints and slices of these providers are copied to no consumer.
     NotCopied(BTreeMap<&'a ClusterName, &'a Refused>),
+    /// Consumers of other networks do not reach these providers.
+    Unreached(Unreached<'a>),
     /// Two writers of these slices disagree on which endpoints are ready.
     WritersDisagree(Vec<(SliceOfProvider<'a>, &'a Disagreement)>),
     /// The endpoints of these unreachable providers are standby endpoints.
@@ -57,6 +60,26 @@ pub(crate) enum Remark<'a> {
     NotConsumers(Vec<&'a ClusterName>),
     /// The clusterset's name leads elsewhere in this member.
     Unresolved(&'a ClusterName, &'a Unresolved),
+}
+
+/// Providers that consumers of other networks do not reach, each with the reason and the consumers.
+pub(crate) type Unreached<'a> = BTreeMap<&'a ClusterName, (&'a NoEntry, BTreeSet<&'a ClusterName>)>;
+
+/// Returns the providers that consumers of other networks do not reach, from the copies of each
+/// consumer.
+pub(crate) fn unreached<'a>(
+    copies: impl Iterator<Item = (&'a ClusterName, &'a DesiredCopies)>,
+) -> Option<Unreached<'a>> {
+    let mut all = Unreached::new();
+    for (consumer, copies) in copies {
+        for (provider, why) in &copies.unreached {
+            let (_, consumers) = all
+                .entry(provider)
+                .or_insert_with(|| (why, BTreeSet::new()));
+            consumers.insert(consumer);
+        }
+    }
+    (!all.is_empty()).then_some(all)
 }
 
 /// Reason why nothing of a cluster is used.

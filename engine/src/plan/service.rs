@@ -1,6 +1,7 @@
 //! Service that a member should hold.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use causeway::api::labels;
 use causeway::domain::{ServiceKey, ServicePort};
@@ -14,6 +15,10 @@ use super::capabilities::Capabilities;
 use crate::observed::selector::Selector;
 use crate::observed::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 use crate::problem::ServiceProblem;
+
+/// Type and external traffic policy of a companion.
+const NODE_PORT: &str = "NodePort";
+const LOCAL: &str = "Local";
 
 /// Service that a member should hold.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +40,8 @@ pub(crate) struct OwnService {
     pub owner: String,
     /// Additional content, if it stands for an imported service.
     pub derived: Option<Derived>,
+    /// Service that it is the companion of, if it is one.
+    pub companion_of: Option<Arc<str>>,
 }
 
 /// Additional content of a Service that stands for an imported service.
@@ -104,8 +111,23 @@ pub(crate) fn desired(
         shape,
         owner: owner.to_owned(),
         derived: None,
+        companion_of: None,
     };
     DesiredService::Own(own.into())
+}
+
+/// Returns the companion of a member's Service: it has the same ports and selects the same pods, and
+/// each node leads to the pods on itself.
+pub(crate) fn companion(key: &ServiceKey, service: &ServiceView, owner: String) -> OwnService {
+    OwnService {
+        shape: ServiceShape {
+            load_balancer: false,
+            ..service.shape.clone()
+        },
+        owner,
+        derived: None,
+        companion_of: Some(key.name.clone()),
+    }
 }
 
 /// Returns a selector that matches nothing. Without any selector the member's controllers would
@@ -175,7 +197,11 @@ fn foreign_ports(
 impl OwnService {
     /// Whether the member's Service equals the desired one.
     pub(crate) fn is_met_by(&self, observed: &ServiceView) -> bool {
-        self.shape.is_like(&observed.shape)
+        let is_local = observed.node_ports.as_ref().map(|ports| ports.is_local);
+        let is_entry = self.companion_of.is_none() || is_local == Some(true);
+        is_entry
+            && self.companion_of.as_deref() == observed.companion_of.as_deref()
+            && self.shape.is_like(&observed.shape)
             && observed.owner.as_deref() == Some(self.owner.as_str())
             && self
                 .derived
@@ -202,7 +228,7 @@ impl OwnService {
                 name: Some(key.name.to_string()),
                 namespace: Some(key.namespace.to_string()),
                 labels: Some(self.labels(hub)),
-                annotations: Some([(labels::OWNER.to_owned(), self.owner.clone())].into()),
+                annotations: Some(self.annotations()),
                 ..ObjectMeta::default()
             },
             spec: Some(ServiceSpec {
@@ -222,6 +248,8 @@ impl OwnService {
                 traffic_distribution: shape.traffic_distribution.clone(),
                 publish_not_ready_addresses: Some(shape.publish_not_ready_addresses),
                 ip_family_policy: Some(family_policy(shape).to_owned()),
+                type_: self.companion_of.as_ref().map(|_| NODE_PORT.to_owned()),
+                external_traffic_policy: self.companion_of.as_ref().map(|_| LOCAL.to_owned()),
                 ..ServiceSpec::default()
             }),
             status: None,
@@ -239,6 +267,13 @@ impl OwnService {
             .collect()
     }
 
+    fn annotations(&self) -> BTreeMap<String, String> {
+        let of = self.companion_of.as_ref();
+        let of = of.map(|of| (labels::COMPANION_OF.to_owned(), of.to_string()));
+        let owner = (labels::OWNER.to_owned(), self.owner.clone());
+        [owner].into_iter().chain(of).collect()
+    }
+
     /// Returns a merge patch that turns the observed Service into the desired one. The API server
     /// refuses it if the Service has another resourceVersion by then.
     pub(crate) fn patch(&self, observed: &ServiceView, hub: &str) -> Value {
@@ -252,7 +287,7 @@ impl OwnService {
             "metadata": {
                 "resourceVersion": observed.resource_version,
                 "labels": self.labels(hub),
-                "annotations": {labels::OWNER: self.owner},
+                "annotations": self.annotations(),
             },
             "spec": {
                 "type": "ClusterIP",
@@ -268,6 +303,10 @@ impl OwnService {
         let policy = self.derived.as_ref();
         if let Some(policy) = policy.and_then(|derived| derived.internal_traffic_policy.as_ref()) {
             patch["spec"]["internalTrafficPolicy"] = json!(policy);
+        }
+        if self.companion_of.is_some() {
+            patch["spec"]["type"] = json!(NODE_PORT);
+            patch["spec"]["externalTrafficPolicy"] = json!(LOCAL);
         }
         patch
     }

@@ -154,10 +154,12 @@ impl Request<'_> {
                 put(consumer, own);
             }
         }
+        let network = self.index.network(consumer);
         for provider in self.providers {
             let is_own = provider.name == consumer && self.exposure == Exposure::Native;
             if !is_own && !self.unreachable.contains(provider.name) {
-                put(provider.name, provider.readiness(self.key, frontend));
+                let entry = provider.entry((self.index, self.key), self.exposure, &network);
+                put(provider.name, provider.readiness(self.key, frontend, entry));
             }
         }
         states

@@ -30,7 +30,7 @@ use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{Remark, some};
+use crate::plan::remark::{Remark, Unreached, some, unreached};
 use crate::plan::tiers::Tiers;
 use crate::problem::{MemberProblem, State, tally};
 use crate::reasons::Reason;
@@ -154,6 +154,9 @@ impl View<'_> {
             .refused(name)
             .map(|refused| BTreeMap::from([(name, refused)]));
         let mut remarks: Vec<_> = refused.map(Remark::NotCopied).into_iter().collect();
+        let mut unreached = self.unreached();
+        unreached.retain(|provider, _| *provider == name);
+        remarks.extend((!unreached.is_empty()).then_some(Remark::Unreached(unreached)));
         remarks.extend(some(self.disagreements(name, export)).map(Remark::WritersDisagree));
         let lacks_endpoints = self.lacks_endpoints(export);
         remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Clusterset)));
@@ -170,6 +173,17 @@ impl View<'_> {
             clusters,
         }));
         with_remarks(exports::EXPORTED.to_owned(), self.key, &remarks)
+    }
+
+    /// Returns the exporters that importers of other networks do not reach.
+    fn unreached(&self) -> Unreached<'_> {
+        let Imports::Wanted(imports) = &self.clusterset.imports else {
+            return Unreached::new();
+        };
+        let copies = imports
+            .iter()
+            .map(|(name, desired)| (name, &desired.copies));
+        unreached(copies).unwrap_or_default()
     }
 
     /// Lists the lasting disagreements of writers of the exporter.

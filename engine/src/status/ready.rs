@@ -15,14 +15,14 @@ use crate::messages::native;
 use crate::messages::remarks::with_remarks;
 use crate::model::slice::Exposure;
 use crate::plan::Members;
-use crate::plan::copies::{Refused, SliceOfProvider};
+use crate::plan::copies::{DesiredCopies, Refused, SliceOfProvider};
 use crate::plan::disagreement;
 use crate::plan::hostnames::{self, Ambiguous};
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{NotUsed, Remark, some};
+use crate::plan::remark::{NotUsed, Remark, some, unreached};
 use crate::plan::tiers::Tiers;
 use crate::problem::Problem;
 use crate::reasons::Reason;
@@ -144,6 +144,7 @@ impl View<'_> {
         remarks.extend(some(self.left_out()).map(Remark::LeftOut));
         let refused = self.refused();
         remarks.extend((!refused.is_empty()).then_some(Remark::NotCopied(refused)));
+        remarks.extend(unreached(self.copies()).map(Remark::Unreached));
         remarks.extend(some(self.disagreements()).map(Remark::WritersDisagree));
         let standby = &self.desired.uses.standby;
         remarks.extend((!standby.is_empty()).then_some(Remark::Standby(standby)));
@@ -257,10 +258,15 @@ impl View<'_> {
 
     /// Returns the endpoints and slices of each provider that are copied to no consumer.
     fn refused(&self) -> BTreeMap<&ClusterName, &Refused> {
-        let Members::Wanted(members) = &self.desired.members else {
-            return BTreeMap::new();
-        };
-        let members = members.values();
-        members.flat_map(|member| &member.copies.refused).collect()
+        self.copies()
+            .flat_map(|(_, copies)| &copies.refused)
+            .collect()
+    }
+
+    /// Lists the copies of each consumer.
+    fn copies(&self) -> impl Iterator<Item = (&ClusterName, &DesiredCopies)> {
+        let all = self.desired.each_copies();
+        let native = all.filter(|(exposure, ..)| *exposure == Exposure::Native);
+        native.map(|(_, name, copies)| (name, copies))
     }
 }

@@ -7,6 +7,8 @@ use causeway::domain::{AddressRefusal, ClusterName, ServiceKey, ServicePort, des
 
 use super::{adopt, edit_service, extend_preference, wait};
 use crate::messages::Diagnosis;
+use crate::model::slice::{SlicePort, SourceEndpoint};
+use crate::plan::entry::NoEntry;
 use crate::plan::providers::MissingPort;
 use crate::plan::tiers::{TierState, Tiers};
 use crate::reasons::Reason;
@@ -33,6 +35,45 @@ impl Endpoint<'_> {
     /// Reports that the consumer has the endpoint.
     pub(crate) fn copied(&self) -> Diagnosis {
         Diagnosis::new(Reason::Copied, format!("{} has it", self.consumer))
+    }
+
+    /// Reports that the consumer, of another network, reaches the endpoint by an entry.
+    pub(crate) fn by_entry(
+        &self,
+        door: &SourceEndpoint<'_>,
+        ports: &[SlicePort],
+        is_ready: bool,
+    ) -> Diagnosis {
+        let number = ports.first().and_then(|port| port.number);
+        let port = number.map_or_else(String::new, |number| format!(" port {number}"));
+        let node = door
+            .node
+            .map_or_else(String::new, |node| format!(" of node {node}"));
+        let way = format!(
+            "{} reaches it by {}{port}{node}",
+            self.consumer, door.address
+        );
+        match is_ready {
+            true => Diagnosis::new(Reason::Copied, way),
+            false => {
+                let remedy = format!(
+                    "in {}: kubectl -n {} get pods",
+                    self.provider, self.key.namespace
+                );
+                let message = format!("{way}; it gets no traffic, for it is not ready");
+                Diagnosis::new(Reason::NotReady, message).fix(remedy)
+            }
+        }
+    }
+
+    /// Reports that the consumer, of another network, does not reach the provider.
+    pub(crate) fn unreached(&self, why: &NoEntry) -> Diagnosis {
+        let message = format!(
+            "{} is of another network: {}",
+            self.consumer,
+            why.sentence(self.key, self.provider)
+        );
+        Diagnosis::new(why.reason(), message).fix(why.remedy(self.key, self.provider))
     }
 
     /// Reports that the consumer has the endpoint, which is not ready.

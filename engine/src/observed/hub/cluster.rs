@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use causeway::api::condition::{FALSE, READY, find};
-use causeway::api::{self, labels};
-use causeway::domain::Declared;
+use causeway::api::{self, bounds, labels};
+use causeway::domain::{Declared, Network, Reach};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
@@ -36,6 +36,10 @@ pub struct ClusterView {
     pub(crate) export_namespaces: Option<BTreeSet<Box<str>>>,
     /// Ranges of its endpoints' addresses ([`labels::ENDPOINT_CIDRS`]).
     pub declared: Declared,
+    /// Network of its pods ([`labels::NETWORK`]).
+    pub network: Network,
+    /// Way by which clusters of other networks reach its pods ([`labels::REACH`]).
+    pub reach: Option<DeclaredReach>,
     /// Its region, if it has one.
     pub region: Option<Box<str>>,
     /// Its zones.
@@ -52,6 +56,30 @@ pub struct ClusterView {
     pub conditions: Vec<Condition>,
     /// Version of its status.
     pub kubernetes_version: Option<String>,
+}
+
+/// Way by which a cluster is reached, as its annotation declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeclaredReach {
+    /// A way.
+    Way(Reach),
+    /// Another text, which is ignored.
+    Unreadable(Box<str>),
+}
+
+impl DeclaredReach {
+    fn read(text: &str) -> Self {
+        let unreadable = || Self::Unreadable(bounds::foreign(text).into());
+        Reach::read(text).map_or_else(unreadable, Self::Way)
+    }
+
+    /// Returns the way, if the annotation names one.
+    pub fn way(&self) -> Option<Reach> {
+        match self {
+            Self::Way(way) => Some(*way),
+            Self::Unreadable(_) => None,
+        }
+    }
 }
 
 impl ClusterView {
@@ -79,6 +107,10 @@ impl ClusterView {
             declared: annotation(labels::ENDPOINT_CIDRS)
                 .map(|text| Declared::read(text))
                 .unwrap_or_default(),
+            network: annotation(labels::NETWORK)
+                .map(|text| Network::read(text))
+                .unwrap_or_default(),
+            reach: annotation(labels::REACH).map(|text| DeclaredReach::read(text)),
             region: said(object.spec.region.as_deref()),
             zones: object
                 .spec
@@ -118,6 +150,8 @@ impl ClusterView {
             && self.withdrawn == other.withdrawn
             && self.export_namespaces == other.export_namespaces
             && self.declared == other.declared
+            && self.network == other.network
+            && self.reach == other.reach
             && self.region == other.region
             && self.zones == other.zones
             && self.uses_standby == other.uses_standby

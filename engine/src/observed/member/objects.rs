@@ -54,7 +54,7 @@ impl View for ServiceView {
     }
 
     fn service(&self, key: &ServiceKey) -> ServiceKey {
-        match &self.derived_for {
+        match self.derived_for.as_ref().or(self.companion_of.as_ref()) {
             Some(name) => ServiceKey::new(key.namespace.clone(), &**name),
             None => key.clone(),
         }

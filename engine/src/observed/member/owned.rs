@@ -19,6 +19,7 @@ impl Member {
         service.is_some_and(|service| service.view.is_marked() || self.may_have_residue(key))
             || self.slices.copies.contains_key(key)
             || derived.is_some_and(|derived| derived.view.may_stand_for(key))
+            || self.written_companion(key).is_some()
             || self.written_import(key).is_some()
             || self.written_export(key).is_some()
     }
@@ -35,6 +36,7 @@ impl Member {
         let service = self.services.get(key);
         service.is_some_and(|service| service.view.is_delivered_by(hub))
             || self.has_marks(key, hub)
+            || self.owns_companion(key, hub, Exposure::Native)
             || self.owns_copies(key, hub, Exposure::Native)
             || self
                 .written_export(key)
@@ -94,7 +96,13 @@ impl Member {
     ) -> bool {
         let derived = self.services.get(derived);
         derived.is_some_and(|service| service.view.is_derived_for(key, hub))
+            || self.owns_companion(key, hub, Exposure::Clusterset)
             || self.owns_copies(key, hub, Exposure::Clusterset)
+    }
+
+    fn owns_companion(&self, key: &ServiceKey, hub: &str, exposure: Exposure) -> bool {
+        let companion = self.written_companion(key);
+        companion.is_some_and(|(_, service)| service.view.is_companion_by(hub, exposure))
     }
 
     fn owns_import(&self, key: &ServiceKey, hub: &str, exposure: Exposure) -> bool {

@@ -32,6 +32,8 @@ pub struct Changed {
     pub copied: HashSet<ServiceKey>,
     /// Namespaces that were created, removed or began to terminate.
     pub namespaces: HashSet<Box<str>>,
+    /// Whether a Node changed.
+    pub nodes: bool,
 }
 
 impl<T> Written<T> {

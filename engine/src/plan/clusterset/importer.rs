@@ -147,6 +147,7 @@ impl Importer<'_> {
         let consumer = Consumer {
             tiers: tiers.as_ref(),
             name: self.name,
+            network: &self.index.network(self.name),
             ports: &ports,
             traffic_distribution: preference,
             capabilities: Capabilities::of(self.member),
@@ -260,6 +261,7 @@ impl Importer<'_> {
         };
         let reference = import::owner_reference(self.key, wanted.served.version, import);
         let origin = Origin {
+            index: self.index,
             hub: self.index.hub_uid(),
             owner: wanted.owner,
             key: self.key,

@@ -90,6 +90,7 @@ impl Importer<'_> {
         let (ports, _) = theirs.ports_offered(observed, &derived, &ports);
         let consumer = Consumer {
             name: self.name,
+            network: &self.index.network(self.name),
             ports: &ports,
             traffic_distribution: theirs.traffic_distribution(observed),
             capabilities: Capabilities::of(self.member),

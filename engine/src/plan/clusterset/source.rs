@@ -5,7 +5,6 @@
 //! nothing from it.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ConsumerSelector, Consumers, ServiceKey, Unreachable};
 
@@ -213,13 +212,12 @@ impl<'a> ProviderSets<'a> {
         let uses = ProviderUses::of(index, self.settings, asked, exporters, self.now);
         let valid = self.constituents.iter().filter_map(|export| {
             let member = uses.member(index, export.cluster).ok()?;
-            let ranges = index.ranges(export.cluster);
             let ports = export.service.ports();
-            Some(Provider::new(export.cluster, member, ports, ranges))
+            Some(Provider::new(index, export.cluster, member, ports))
         });
         let unknown = self.exports.unknown.iter();
         let unknown = unknown.filter(|name| uses.unused(name).is_none());
-        let unknown = unknown.map(|name| Provider::new(name, None, Vec::new(), Arc::default()));
+        let unknown = unknown.map(|name| Provider::new(index, name, None, Vec::new()));
         ProviderSet {
             policy,
             providers: valid.chain(unknown).collect(),

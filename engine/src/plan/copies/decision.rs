@@ -27,6 +27,8 @@ pub(crate) enum Hold {
     TooManySlices,
     /// The source slice cannot be copied at present.
     SliceUnusable,
+    /// The entry by which the consumer's network reaches the provider is unknown.
+    EntryUnknown,
     /// The ServiceImport that owns the copies does not exist yet.
     ImportMissing,
     /// An exporter that is recorded is unknown, and with it what is to be imported.
@@ -57,6 +59,8 @@ pub(crate) enum Request {
     Unused(Unused),
     /// No tier of the consumer includes the provider.
     NotPreferred,
+    /// The provider is of another network, so its entry takes the place of the copy.
+    OtherNetwork,
 }
 
 /// Observed state by which a copy is not wanted.
@@ -76,6 +80,8 @@ pub(crate) enum Observation {
     ServiceConflict,
     /// Karmada's slice in the consumer holds the endpoints.
     HeldByKarmada,
+    /// The Service allows no entry from the consumer's network.
+    NoEntry,
 }
 
 /// Decision about copies that are not wanted.

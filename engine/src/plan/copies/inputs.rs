@@ -1,15 +1,18 @@
 //! Owner and consumer of copies.
 
-use causeway::domain::{ClusterName, ServiceKey, ServicePort};
+use causeway::domain::{ClusterName, Network, ServiceKey, ServicePort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::model::slice::Exposure;
+use crate::observed::Index;
 use crate::plan::capabilities::Capabilities;
 use crate::plan::tiers::{EndpointRole, Tiers};
 
 /// Owner on whose behalf copies are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
+    /// Observed state.
+    pub index: &'a Index,
     /// Hub, by the UID of its kube-system namespace.
     pub hub: &'a str,
     /// Owner, `<kind>/<uid>`.
@@ -31,6 +34,8 @@ pub(crate) struct Origin<'a> {
 pub(crate) struct Consumer<'a> {
     /// Name of the cluster.
     pub name: &'a ClusterName,
+    /// Network of its pods.
+    pub network: &'a Network,
     /// Exposed ports of its Service, under its own names: kube-proxy joins Service and slice by
     /// name.
     pub ports: &'a [ServicePort],

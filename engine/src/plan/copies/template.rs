@@ -15,6 +15,7 @@ use crate::model::slice::{
     content,
 };
 use crate::plan::capabilities::Field;
+use crate::plan::entry::Entry;
 use crate::plan::providers::{PortFit, Provider};
 use crate::plan::tiers::EndpointRole;
 
@@ -46,6 +47,8 @@ pub(super) struct CopyTemplate {
     at_home: bool,
     role: EndpointRole,
     ranges: Arc<Ranges>,
+    /// Entry from which the copies are made, where the consumer is of another network.
+    entry: Option<Arc<Entry>>,
 }
 
 /// Sources of a template's inputs.
@@ -55,6 +58,7 @@ pub(super) struct CopyInputs<'a> {
     pub(super) provider: &'a Provider<'a>,
     pub(super) consumer: &'a Consumer<'a>,
     pub(super) role: EndpointRole,
+    pub(super) entry: Option<&'a Arc<Entry>>,
 }
 
 /// Fields of an endpoint that a consumer stores.
@@ -86,6 +90,7 @@ impl CopyTemplate {
             provider,
             consumer,
             role,
+            entry,
         } = *inputs;
         Self {
             hub: origin.hub.into(),
@@ -100,7 +105,11 @@ impl CopyTemplate {
             stores: Stores::of(consumer),
             at_home: provider.name == consumer.name,
             role,
-            ranges: provider.ranges.clone(),
+            ranges: match entry {
+                Some(_) => origin.index.entry_ranges(provider.name),
+                None => provider.ranges.clone(),
+            },
+            entry: entry.cloned(),
         }
     }
 
@@ -121,6 +130,7 @@ impl CopyTemplate {
             at_home,
             role,
             ranges,
+            entry,
         } = self;
         let CopyInputs {
             origin,
@@ -139,7 +149,9 @@ impl CopyTemplate {
             && *key == *origin.key
             && **owner == *origin.owner
             && **hub == *origin.hub
-            && (Arc::ptr_eq(ranges, &provider.ranges) || *ranges == provider.ranges)
+            && entry.as_ref() == inputs.entry
+            // Those of an entry follow from the provider.
+            && (entry.is_some() || Arc::ptr_eq(ranges, &provider.ranges) || *ranges == provider.ranges)
     }
 
     /// Returns the provider whose slices are copied.
@@ -149,6 +161,11 @@ impl CopyTemplate {
 
     pub(super) fn role(&self) -> EndpointRole {
         self.role
+    }
+
+    /// Whether the copies are made from an entry, not from slices of pods.
+    pub(super) fn is_of_entry(&self) -> bool {
+        self.entry.is_some()
     }
 
     pub(super) fn owner(&self) -> &str {

@@ -9,6 +9,7 @@ use super::port_fit::PortFit;
 use crate::model::slice::{AddressType, SourceSlice};
 use crate::observed::member::Member;
 use crate::observed::service::{ServiceKind, ServiceView};
+use crate::plan::entry::Entry;
 
 /// Endpoints that a Service leads to, of the address family that has more of them. Endpoints that
 /// are terminating and not ready do not count: others replace them.
@@ -47,6 +48,22 @@ impl<'a> Frontend<'a> {
         }
     }
 
+    /// Returns a frontend that leads to the endpoints behind an entry, of any address family.
+    pub(super) fn behind_entry(self) -> Self {
+        Self {
+            ipv4: true,
+            ipv6: true,
+            ..self
+        }
+    }
+
+    /// Whether it leads to any address of an entry.
+    pub(super) fn leads_to_entry(&self, entry: &Entry) -> bool {
+        let families = [AddressType::Ipv4, AddressType::Ipv6];
+        let mut families = families.into_iter();
+        families.any(|family| self.leads_to(family) && entry.has_family(family))
+    }
+
     fn leads_to(&self, address_type: AddressType) -> bool {
         match address_type {
             AddressType::Ipv4 => self.ipv4,
@@ -57,6 +74,17 @@ impl<'a> Frontend<'a> {
 }
 
 impl Readiness {
+    /// Returns the same if the consumer reaches the endpoints. All of them are unfit otherwise.
+    pub(super) fn reached(self, is_reached: bool) -> Self {
+        match is_reached {
+            true => self,
+            false => Self {
+                unfit: self.total + self.unfit,
+                ..Self::default()
+            },
+        }
+    }
+
     /// Counts the endpoints of a provider's slices that `frontend` leads to. Endpoints in none of
     /// its ports and address families count as unfit; addresses that `ranges` refuses do not count.
     ///

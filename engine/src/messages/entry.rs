@@ -1,0 +1,104 @@
+//! Sentences about providers that clusters of other networks do not reach.
+
+use causeway::api::labels;
+use causeway::domain::{ClusterName, Reach, ServiceKey};
+
+use crate::plan::entry::{EntryUnknown, NoEntry, Why};
+use crate::reasons::Reason;
+
+impl NoEntry {
+    /// Returns the reason, as `explain` and conditions name it.
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Self::NotDeclared => Reason::NoReach,
+            Self::Refused(..) => Reason::EntryRefused,
+            Self::Unknown(_) => Reason::EntryPending,
+        }
+    }
+
+    /// Returns why nothing reaches the provider.
+    pub(crate) fn sentence(&self, key: &ServiceKey, provider: &ClusterName) -> String {
+        match self {
+            Self::NotDeclared => format!("nothing says how to reach {provider}"),
+            Self::Refused(why, _) => match why {
+                Why::Headless => {
+                    format!("Service {key} is headless, and its names lead to pods alone")
+                }
+                Why::NoSelector => {
+                    format!("Service {key} of {provider} has no selector and no entry of its own")
+                }
+                Why::NoLoadBalancer => {
+                    format!("Service {key} of {provider} is not of type LoadBalancer")
+                }
+                Why::Hostname => format!(
+                    "the load balancer of Service {key} of {provider} has a hostname and no address"
+                ),
+                Why::HoldsCopies => format!(
+                    "the load balancer of Service {key} of {provider} leads to other clusters too, for {provider} consumes the service"
+                ),
+            },
+            Self::Unknown(unknown) => match unknown {
+                EntryUnknown::Service => format!("Service {key} of {provider} is unknown"),
+                EntryUnknown::Companion => format!(
+                    "Service {} of {provider}, the entry to {key}, is not there yet",
+                    key.companion()
+                ),
+                EntryUnknown::Nodes => format!("the nodes of {provider} cannot be read"),
+                EntryUnknown::Node(name) => {
+                    format!("node {name} of {provider}, which has ready endpoints, is unknown")
+                }
+                EntryUnknown::NodePort(port) => {
+                    format!("port {port} of {provider} has no node port yet")
+                }
+                EntryUnknown::LoadBalancer => {
+                    format!("the load balancer of Service {key} of {provider} has no address yet")
+                }
+            },
+        }
+    }
+
+    /// Returns what a person can do about it.
+    pub(crate) fn remedy(&self, key: &ServiceKey, provider: &ClusterName) -> String {
+        let ServiceKey { namespace, name } = key;
+        let in_provider =
+            |command: &str| format!("in {provider}: kubectl -n {namespace} {command}");
+        match self {
+            Self::NotDeclared => format!(
+                "kubectl annotate cluster {provider} {}={}",
+                labels::REACH,
+                Reach::VALUES[0]
+            ),
+            Self::Refused(why, _) => match why {
+                Why::Headless => format!(
+                    "give Service {key} a virtual address, or {provider} the network of its consumers"
+                ),
+                Why::NoSelector => in_provider(&format!(
+                    "patch service {name} -p '{{\"spec\":{{\"type\":\"NodePort\",\"externalTrafficPolicy\":\"Local\"}}}}'"
+                )),
+                Why::NoLoadBalancer => in_provider(&format!(
+                    "patch service {name} -p '{{\"spec\":{{\"type\":\"LoadBalancer\"}}}}'"
+                )),
+                Why::Hostname => format!(
+                    "kubectl annotate cluster {provider} --overwrite {}={}",
+                    labels::REACH,
+                    Reach::VALUES[0]
+                ),
+                Why::HoldsCopies => in_provider(&format!(
+                    "patch service {name} -p '{{\"spec\":{{\"externalTrafficPolicy\":\"Local\"}}}}'"
+                )),
+            },
+            Self::Unknown(unknown) => match unknown {
+                EntryUnknown::Nodes => {
+                    format!("in {provider}: kubectl apply -f manifests/member/networks.yaml")
+                }
+                EntryUnknown::Node(_) => format!("in {provider}: kubectl get nodes"),
+                EntryUnknown::Companion | EntryUnknown::NodePort(_) => {
+                    in_provider("get services,events")
+                }
+                EntryUnknown::Service | EntryUnknown::LoadBalancer => {
+                    in_provider(&format!("describe service {name}"))
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Companions of providers' Services: entries for clusters of other networks ([`super::entry`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::ownership::NATIVE_OWNER;
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::clusterset::Imports;
+use super::desired::{Desired, Members};
+use super::entry::Site;
+use super::service::{self, OwnService};
+use crate::model::slice::Exposure;
+use crate::observed::Index;
+
+/// Companions of the Services of one name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Companions {
+    /// Wanted companions, by provider.
+    pub wanted: BTreeMap<ClusterName, OwnService>,
+    /// Whether those of ServiceExports that are not wanted stay, because it is unknown who exports.
+    pub keeps_exported: bool,
+}
+
+impl Companions {
+    /// Plans the companions of one service, for the consumers of both exposures.
+    pub(super) fn of(index: &Index, key: &ServiceKey, desired: &Desired) -> Self {
+        let unsure = desired.clusterset.unsure;
+        let mut companions = Self {
+            wanted: BTreeMap::new(),
+            keeps_exported: unsure || matches!(desired.clusterset.imports, Imports::Untouched),
+        };
+        if !index.has_networks() {
+            return companions;
+        }
+        let mcs = index
+            .multi_cluster_service(key)
+            .filter(|mcs| !mcs.is_deleting());
+        if let (Members::Wanted(_), Some(mcs)) = (&desired.members, mcs) {
+            let consumers: BTreeSet<_> = desired.placement.consumers().collect();
+            let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
+            for provider in desired.placement.providers() {
+                let of = (Exposure::Native, &*owner);
+                companions.add(index, key, of, (provider, &consumers));
+            }
+        }
+        if let Imports::Wanted(imports) = &desired.clusterset.imports {
+            let consumers: BTreeSet<_> = imports.keys().collect();
+            let owner = format!("ServiceExport/{}", key.name);
+            for provider in &desired.clusterset.exporters {
+                let of = (Exposure::Clusterset, &*owner);
+                companions.add(index, key, of, (provider, &consumers));
+            }
+        }
+        companions
+    }
+
+    fn add(
+        &mut self,
+        index: &Index,
+        key: &ServiceKey,
+        (exposure, owner): (Exposure, &str),
+        (provider, consumers): (&ClusterName, &BTreeSet<&ClusterName>),
+    ) {
+        let network = index.network(provider);
+        let is_elsewhere = |consumer: &&ClusterName| index.network(consumer) != network;
+        let is_entered = consumers.iter().copied().any(|name| is_elsewhere(&name));
+        let leaves = index.is_being_removed(provider);
+        let Some(member) = index.member(provider).filter(|_| is_entered && !leaves) else {
+            return;
+        };
+        let site = Site::of(index, key, exposure, (provider, member));
+        let service = member.service(key).filter(|_| site.needs_companion());
+        if let Some(service) = service {
+            let companion = || service::companion(key, service, owner.to_owned());
+            self.wanted
+                .entry(provider.clone())
+                .or_insert_with(companion);
+        }
+    }
+}

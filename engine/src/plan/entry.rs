@@ -1,0 +1,370 @@
+//! Entry by which clusters of other networks reach the endpoints of a provider.
+//!
+//! An entry takes the place of the provider's own slices: its endpoints have addresses of nodes, of
+//! a load balancer, or of a Service, and its ports are those on which the addresses answer. The
+//! proxies of the provider lead on to the pods. See docs/networks.md.
+//!
+//! A native Service of a provider that is a consumer too leads to copies of other clusters. Traffic
+//! that enters by it could go from cluster to cluster without end, so such a Service is an entry
+//! only if each node leads to endpoints on itself. A companion Service, which no copy belongs to,
+//! is the entry otherwise.
+
+mod condition;
+mod refusal;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use causeway::domain::{ClusterName, NodeAddress, PortId, Reach, ServiceKey};
+
+use self::condition::Best;
+pub(crate) use self::refusal::{EntryUnknown, NoEntry, Why};
+use super::providers::candidates;
+use crate::model::slice::{
+    AddressType, Exposure, SlicePort, SourceEndpoint, SourceSlice, SourceVersion,
+};
+use crate::observed::Index;
+use crate::observed::member::Member;
+use crate::observed::service::{NodePorts, ServiceKind, ServiceView};
+
+/// Maximum number of endpoints of one address family (discovery.k8s.io/v1).
+const ENDPOINTS_MAX: usize = 1000;
+
+/// Provider to which an entry leads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site<'a> {
+    /// Provider.
+    pub member: &'a Member,
+    /// Service.
+    pub key: &'a ServiceKey,
+    /// Way that the Cluster, or the service, declares; `None` without one.
+    pub reach: Option<Reach>,
+    /// Whether copies of other clusters belong to its Service.
+    pub holds_copies: bool,
+}
+
+/// Endpoints by which clusters of other networks reach a provider, of both address families.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Entry {
+    ports: Box<[SlicePort]>,
+    endpoints: Vec<EntryEndpoint>,
+    /// Slice of the provider, in the version from which the entry follows.
+    version: Option<SourceVersion>,
+}
+
+/// Endpoint of an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct EntryEndpoint {
+    address: IpAddr,
+    node: Option<Box<str>>,
+    zone: Option<Box<str>>,
+    conditions: [Option<bool>; 3],
+}
+
+/// Service by which the traffic of other networks enters.
+struct Door<'a> {
+    service: &'a ServiceView,
+    /// Number on which an address of the entry answers for a port of the Service.
+    number: Box<dyn Fn(PortId) -> Option<i32> + 'a>,
+}
+
+impl Entry {
+    /// Returns the entry to a provider.
+    ///
+    /// # Errors
+    /// The reason why it has none, or why that is unknown.
+    pub(crate) fn of(site: &Site<'_>) -> Result<Self, NoEntry> {
+        let reach = site.reach.ok_or(NoEntry::NotDeclared)?;
+        let service = site.member.service(site.key);
+        let service = service.ok_or(EntryUnknown::Service)?;
+        if service.shape.kind != ServiceKind::ClusterIp {
+            return Err(NoEntry::of_service(service, Why::Headless));
+        }
+        let sources: Vec<_> = site.sources().collect();
+        let (door, endpoints) = match reach {
+            Reach::ClusterIp => site.by_cluster_ip(service, &sources)?,
+            Reach::LoadBalancer => site.by_load_balancer(service, &sources)?,
+            Reach::NodePorts(kind) => site.by_node_ports(service, kind, &sources)?,
+        };
+        let ports = door.ports(&sources)?;
+        Ok(Self {
+            ports,
+            endpoints,
+            version: sources.first().map(|source| source.version.clone()),
+        })
+    }
+
+    /// Returns its slices, one for each address family that it has.
+    pub(crate) fn slices(&self) -> impl Iterator<Item = Arc<SourceSlice>> {
+        let families = [AddressType::Ipv4, AddressType::Ipv6].into_iter();
+        families.filter_map(|family| {
+            let of_family =
+                |one: &&EntryEndpoint| one.address.is_ipv6() == (family == AddressType::Ipv6);
+            let mut endpoints = self.endpoints.iter().filter(of_family).peekable();
+            endpoints.peek()?;
+            let endpoints = endpoints.take(ENDPOINTS_MAX).map(EntryEndpoint::as_source);
+            let version = self.version.clone()?;
+            let made = SourceSlice::made(version, family, self.ports.clone(), endpoints);
+            Some(Arc::new(made))
+        })
+    }
+
+    /// Whether it has an address of that family.
+    pub(crate) fn has_family(&self, family: AddressType) -> bool {
+        let mut endpoints = self.endpoints.iter();
+        endpoints.any(|one| one.address.is_ipv6() == (family == AddressType::Ipv6))
+    }
+}
+
+impl EntryEndpoint {
+    fn as_source(&self) -> SourceEndpoint<'_> {
+        SourceEndpoint {
+            address: self.address,
+            more: &[],
+            hostname: None,
+            zone: self.zone.as_deref(),
+            node: self.node.as_deref(),
+            conditions: self.conditions,
+        }
+    }
+}
+
+/// Door of an entry, with its endpoints.
+type Found<'a> = Result<(Door<'a>, Vec<EntryEndpoint>), NoEntry>;
+
+impl<'a> Site<'a> {
+    /// Returns the site of a provider of a service.
+    pub(crate) fn of(
+        index: &Index,
+        key: &'a ServiceKey,
+        exposure: Exposure,
+        (name, member): (&ClusterName, &'a Member),
+    ) -> Self {
+        let mcs = index.multi_cluster_service(key);
+        let requested = match exposure {
+            Exposure::Native => mcs.and_then(|mcs| mcs.reach),
+            Exposure::Clusterset => member.export(key).and_then(|export| export.reach),
+        };
+        let spec = mcs.and_then(|mcs| mcs.spec.as_ref().ok());
+        Self {
+            member,
+            key,
+            reach: requested.or_else(|| index.reach(name)),
+            holds_copies: spec.is_some_and(|spec| spec.consumers.includes(name)),
+        }
+    }
+
+    /// Lists the slices whose endpoints are behind the entry.
+    fn sources(&self) -> impl Iterator<Item = &'a Arc<SourceSlice>> {
+        candidates(self.member, self.key).filter_map(|(_, candidate)| candidate.ok())
+    }
+
+    /// Whether the entry is, or will be, the companion of the Service.
+    pub(crate) fn needs_companion(&self) -> bool {
+        let Some(service) = self.member.service(self.key) else {
+            return false;
+        };
+        let is_own = service.node_ports.as_deref();
+        let is_own = is_own.is_some_and(|ports| ports.is_local || !self.holds_copies);
+        let can_be =
+            service.shape.kind == ServiceKind::ClusterIp && !service.shape.selector.is_empty();
+        can_be
+            && match self.reach {
+                Some(Reach::NodePorts(_)) => !is_own,
+                Some(Reach::ClusterIp) => self.holds_copies,
+                Some(Reach::LoadBalancer) | None => false,
+            }
+    }
+
+    /// Returns the companion of the Service.
+    fn companion(&self, service: &ServiceView) -> Result<&'a ServiceView, NoEntry> {
+        if service.shape.selector.is_empty() {
+            return Err(NoEntry::of_service(service, Why::NoSelector));
+        }
+        let companion = self.member.companion(self.key);
+        companion.ok_or(EntryUnknown::Companion.into())
+    }
+
+    fn by_cluster_ip(&self, service: &'a ServiceView, sources: &[&Arc<SourceSlice>]) -> Found<'a> {
+        let service = match self.holds_copies {
+            true => self.companion(service)?,
+            false => service,
+        };
+        let addresses = service.cluster_ips.iter().filter_map(|ip| ip.parse().ok());
+        let door = Door {
+            service,
+            number: Box::new(|port| Some(port.number.into())),
+        };
+        Ok((door, at_addresses(addresses, sources)))
+    }
+
+    fn by_load_balancer(
+        &self,
+        service: &'a ServiceView,
+        sources: &[&Arc<SourceSlice>],
+    ) -> Found<'a> {
+        let why = match &service.node_ports {
+            _ if !service.shape.load_balancer => Some(Why::NoLoadBalancer),
+            Some(ports) if self.holds_copies && !ports.is_local => Some(Why::HoldsCopies),
+            _ => None,
+        };
+        if let Some(why) = why {
+            return Err(NoEntry::of_service(service, why));
+        }
+        let ips = service.ingress.iter().filter_map(|one| one.ip.as_deref());
+        let addresses: Vec<IpAddr> = ips.filter_map(|ip| ip.parse().ok()).collect();
+        if addresses.is_empty() {
+            let has_name = service.ingress.iter().any(|one| one.hostname.is_some());
+            return Err(match has_name {
+                true => NoEntry::of_service(service, Why::Hostname),
+                false => EntryUnknown::LoadBalancer.into(),
+            });
+        }
+        let fails = |port: PortId| {
+            let ports = service
+                .ingress
+                .iter()
+                .flat_map(|one| one.ports.iter().flatten());
+            let mut ports = ports.filter(|one| one.error.is_some());
+            ports.any(|one| one.port == i32::from(port.number))
+        };
+        let door = Door {
+            service,
+            number: Box::new(move |port| (!fails(port)).then(|| port.number.into())),
+        };
+        Ok((door, at_addresses(addresses.into_iter(), sources)))
+    }
+
+    fn by_node_ports(
+        &self,
+        service: &'a ServiceView,
+        kind: NodeAddress,
+        sources: &[&Arc<SourceSlice>],
+    ) -> Found<'a> {
+        let own = service.node_ports.as_deref();
+        let own = own.filter(|ports| ports.is_local || !self.holds_copies);
+        let (door, ports) = match own {
+            Some(ports) => (service, ports),
+            None => {
+                let companion = self.companion(service)?;
+                let ports = companion.node_ports.as_deref();
+                (companion, ports.ok_or(EntryUnknown::Companion)?)
+            }
+        };
+        let endpoints = match ports.is_local {
+            true => self.nodes_of(kind, door, sources)?,
+            false => self.all_nodes(kind, door, sources)?,
+        };
+        Ok((Door::of(door, ports), endpoints))
+    }
+
+    /// Returns the nodes that endpoints are on.
+    fn nodes_of(
+        &self,
+        kind: NodeAddress,
+        door: &ServiceView,
+        sources: &[&Arc<SourceSlice>],
+    ) -> Result<Vec<EntryEndpoint>, NoEntry> {
+        let nodes = self.member.nodes().ok_or(EntryUnknown::Nodes)?;
+        let mut by_node: BTreeMap<&str, Best> = BTreeMap::new();
+        for endpoint in sources.iter().flat_map(|source| source.endpoints()) {
+            if let Some(node) = endpoint.node {
+                by_node.entry(node).or_default().add(endpoint.conditions);
+            }
+        }
+        let mut found = Vec::new();
+        for (name, best) in by_node {
+            match nodes.get(name) {
+                Some(node) => found.extend(at_node(node, kind, door, best)),
+                None if best.is_ready() => return Err(EntryUnknown::Node(name.into()).into()),
+                None => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns all nodes: each leads to every endpoint.
+    fn all_nodes(
+        &self,
+        kind: NodeAddress,
+        door: &ServiceView,
+        sources: &[&Arc<SourceSlice>],
+    ) -> Result<Vec<EntryEndpoint>, NoEntry> {
+        let nodes = self.member.nodes().ok_or(EntryUnknown::Nodes)?;
+        let best = Best::of(sources);
+        let found = nodes
+            .iter()
+            .flat_map(|node| at_node(node, kind, door, best));
+        let mut found: Vec<_> = found.collect();
+        found.sort_unstable_by(|one, other| one.address.cmp(&other.address));
+        Ok(found)
+    }
+}
+
+impl<'a> Door<'a> {
+    fn of(service: &'a ServiceView, ports: &'a NodePorts) -> Self {
+        Self {
+            service,
+            number: Box::new(|port| ports.get(port)),
+        }
+    }
+
+    /// Returns the ports of the entry: those of the Service that any slice has, under their names.
+    fn ports(&self, sources: &[&Arc<SourceSlice>]) -> Result<Box<[SlicePort]>, NoEntry> {
+        let mut ports = Vec::new();
+        for shape in &self.service.shape.ports {
+            let port = &shape.port;
+            let mut of_slices = sources.iter().flat_map(|source| &source.ports);
+            let in_slice =
+                of_slices.find(|one| *one.name == *port.name && one.protocol == port.id.protocol);
+            let Some(in_slice) = in_slice else { continue };
+            match (self.number)(port.id) {
+                Some(number) => ports.push(SlicePort {
+                    number: Some(number),
+                    ..in_slice.clone()
+                }),
+                None if self.service.shape.load_balancer => {}
+                None => return Err(EntryUnknown::NodePort(port.id).into()),
+            }
+        }
+        Ok(ports.into())
+    }
+}
+
+/// Returns one endpoint for each address. All lead to every endpoint of the provider.
+fn at_addresses(
+    addresses: impl Iterator<Item = IpAddr>,
+    sources: &[&Arc<SourceSlice>],
+) -> Vec<EntryEndpoint> {
+    let conditions = Best::of(sources).conditions();
+    let endpoint = |address| EntryEndpoint {
+        address,
+        node: None,
+        zone: None,
+        conditions,
+    };
+    addresses.map(endpoint).collect()
+}
+
+/// Returns an endpoint for each address family of the Service in which the node has an address.
+fn at_node<'n>(
+    node: &'n crate::model::ObservedNode,
+    kind: NodeAddress,
+    door: &'n ServiceView,
+    best: Best,
+) -> impl Iterator<Item = EntryEndpoint> + 'n {
+    let has = |name: &str| door.ip_families.iter().any(|one| **one == *name);
+    let families = [(false, has("IPv4")), (true, has("IPv6"))].into_iter();
+    let families = families.filter(|(_, has)| *has);
+    let addresses = families.filter_map(move |(is_ipv6, _)| node.address(kind, is_ipv6));
+    addresses.map(move |address| EntryEndpoint {
+        address,
+        node: Some(node.name.clone()),
+        zone: node.zone.clone(),
+        conditions: best.on(node.is_ready).conditions(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! Reasons why clusters of other networks do not reach a provider.
+
+use causeway::domain::PortId;
+
+use crate::evidence::Proof;
+use crate::observed::service::ServiceView;
+
+/// Reason why a provider has no entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoEntry {
+    /// Neither its Cluster nor the service declares a way.
+    NotDeclared,
+    /// The Service allows none.
+    Refused(Why, Proof),
+    /// It is unknown whether it has one, or which.
+    Unknown(EntryUnknown),
+}
+
+/// Reason why a Service has no entry of the declared way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It is headless: its names resolve to addresses, and the entry answers on other ports.
+    Headless,
+    /// It has no selector, so a companion would have no endpoints.
+    NoSelector,
+    /// It is not of type LoadBalancer.
+    NoLoadBalancer,
+    /// Its load balancer has a hostname and no address.
+    Hostname,
+    /// Copies belong to it, and its load balancer leads to them.
+    HoldsCopies,
+}
+
+/// What is missing to know an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EntryUnknown {
+    /// The Service, of which there are slices.
+    Service,
+    /// The companion of the Service.
+    Companion,
+    /// The nodes.
+    Nodes,
+    /// The node of this name, on which ready endpoints are.
+    Node(Box<str>),
+    /// The port of the nodes that leads to this port.
+    NodePort(PortId),
+    /// The addresses of the load balancer.
+    LoadBalancer,
+}
+
+impl NoEntry {
+    /// Returns a refusal that an observed Service proves.
+    pub(super) fn of_service(service: &ServiceView, why: Why) -> Self {
+        Self::Refused(why, Proof::of_presence(service))
+    }
+}
+
+impl From<EntryUnknown> for NoEntry {
+    fn from(unknown: EntryUnknown) -> Self {
+        Self::Unknown(unknown)
+    }
+}

@@ -1,0 +1,282 @@
+use causeway::api::labels;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use serde_json::{Value, json};
+
+use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, node, service, slice};
+use crate::fixtures::{Environment, env};
+
+mod companion;
+
+/// Returns the Cluster of a member of that network, which others reach that way.
+fn in_network(member: &str, network: &str, reach: Option<&str>) -> Object {
+    cluster(member).annotated(&json!({labels::NETWORK: network, labels::REACH: reach}))
+}
+
+fn foo() -> Object {
+    service("foo").port("http", 80)
+}
+
+/// Returns the slice of two ready pods on node n1 and of one on n2 that is not ready.
+fn pods() -> Object {
+    let pod = |address: &str, node: &str, ready: bool| json!({"addresses": [address], "nodeName": node, "conditions": {"ready": ready, "serving": ready, "terminating": false}});
+    slice("foo-abc", "foo")
+        .port("http", 8080)
+        .endpoint_with(pod("10.1.0.5", "n1", true))
+        .endpoint_with(pod("10.1.0.6", "n1", true))
+        .endpoint_with(pod("10.1.0.7", "n2", false))
+}
+
+/// Returns an environment in which member1, of network `edge`, provides `foo` to member2 by its own
+/// Service, which is `own` beside that.
+fn provided(reach: &str, own: Value) -> Environment {
+    let mut env = env();
+    env.member("member1").member("member2");
+    env.on_hub(in_network("member1", "edge", Some(reach)))
+        .on_hub(foo())
+        .on("member1", foo().with(own))
+        .on("member1", pods())
+        .on("member1", node("n1", "192.168.1.1"))
+        .on("member1", node("n2", "192.168.1.2"))
+        .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
+        .settle();
+    env
+}
+
+fn only_copy(env: &Environment) -> EndpointSlice {
+    let mut copies = env.copies("member2", "foo");
+    assert_eq!(copies.len(), 1, "{copies:?}");
+    copies.remove(0)
+}
+
+/// Returns the addresses of a copy's endpoints, each with whether it is ready, and its port.
+fn reached(env: &Environment) -> (Vec<(String, Option<bool>)>, Option<i32>) {
+    let copy = only_copy(env);
+    let endpoints = copy.endpoints.iter();
+    let endpoints = endpoints.map(|endpoint| {
+        let ready = endpoint.conditions.as_ref().and_then(|all| all.ready);
+        (endpoint.addresses.join(","), ready)
+    });
+    let port = copy
+        .ports
+        .iter()
+        .flatten()
+        .next()
+        .and_then(|port| port.port);
+    (endpoints.collect(), port)
+}
+
+fn node_port(env: &Environment, member: &str, service: &str) -> Option<i32> {
+    let service = env.service(member, service)?;
+    let port = service["spec"]["ports"][0]["nodePort"].as_i64()?;
+    i32::try_from(port).ok()
+}
+
+#[test]
+fn clusters_of_one_network_get_the_addresses_of_pods() {
+    let mut env = provided("node-ports", json!({}));
+    env.on_hub(in_network("member2", "edge", None)).settle();
+    let (addresses, port) = reached(&env);
+    assert_eq!(addresses.len(), 3);
+    assert_eq!((addresses[0].0.as_str(), port), ("10.1.0.5", Some(8080)));
+}
+
+#[test]
+fn another_network_gets_the_nodes_that_endpoints_are_on() {
+    let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
+    let env = provided("node-ports", own);
+    let nodes = [("192.168.1.1", true), ("192.168.1.2", false)];
+    let nodes = nodes.map(|(address, ready)| (address.to_owned(), Some(ready)));
+    assert_eq!(
+        reached(&env),
+        (nodes.to_vec(), node_port(&env, "member1", "foo"))
+    );
+    let copy = only_copy(&env);
+    assert_eq!(copy.endpoints[0].node_name, None);
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+}
+
+#[test]
+fn each_ready_node_leads_to_every_endpoint_under_policy_cluster() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    let ready = |env: &Environment| {
+        let (nodes, _) = reached(env);
+        nodes
+            .iter()
+            .filter(|(_, ready)| *ready == Some(true))
+            .count()
+    };
+    assert_eq!(ready(&env), 2);
+    let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    env.on("member1", node("n2", "192.168.1.2").with(lost))
+        .settle();
+    assert_eq!(ready(&env), 1);
+}
+
+#[test]
+fn another_network_gets_the_virtual_address() {
+    let env = provided("cluster-ip", json!({"spec": {"clusterIP": "10.96.0.7"}}));
+    let address = vec![("10.96.0.7".to_owned(), Some(true))];
+    assert_eq!(reached(&env), (address, Some(80)));
+}
+
+#[test]
+fn pods_that_come_and_go_behind_an_address_write_nothing() {
+    let mut env = provided("cluster-ip", json!({"spec": {"clusterIP": "10.96.0.7"}}));
+    env.forget_writes();
+    env.on("member1", pods().endpoint("10.1.0.9")).settle();
+    assert_eq!(env.log(), Vec::<String>::new());
+}
+
+#[test]
+fn another_network_gets_the_addresses_of_the_load_balancer() {
+    let balanced = json!({
+        "spec": {"type": "LoadBalancer"},
+        "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}, {"ip": "203.0.113.8"}]}},
+    });
+    let env = provided("load-balancer", balanced);
+    let addresses = ["203.0.113.7", "203.0.113.8"];
+    let addresses = addresses.map(|address| (address.to_owned(), Some(true)));
+    assert_eq!(reached(&env), (addresses.to_vec(), Some(80)));
+}
+
+#[test]
+fn port_that_the_load_balancer_refuses_is_left_out() {
+    let balanced = json!({
+        "spec": {"type": "LoadBalancer"},
+        "status": {"loadBalancer": {"ingress": [{
+            "ip": "203.0.113.7",
+            "ports": [{"port": 80, "protocol": "TCP", "error": "Quota"}],
+        }]}},
+    });
+    let env = provided("load-balancer", balanced);
+    assert_eq!(env.copies("member2", "foo"), []);
+}
+
+#[test]
+fn provider_that_nothing_reaches_is_named_with_the_remedy() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    env.on_hub(in_network("member1", "edge", None)).settle();
+    assert_eq!(env.copies("member2", "foo"), []);
+    let ready = env.says("foo", "Ready");
+    for part in [
+        "member2 does not reach member1, which is of another network: nothing says how to reach member1",
+        "kubectl annotate cluster member1 mcs.causeway.dev/reach=node-ports",
+    ] {
+        assert!(ready.contains(part), "{ready}");
+    }
+}
+
+#[test]
+fn service_annotation_precedes_that_of_the_cluster() {
+    let mut env = provided("node-ports", json!({"spec": {"clusterIP": "10.96.0.7"}}));
+    let asked = mcs("foo").providers(&["member1"]).consumers(&["member2"]);
+    env.on_hub(asked.annotated(&json!({labels::REACH: "cluster-ip"})))
+        .settle();
+    assert_eq!(reached(&env).0[0].0, "10.96.0.7");
+}
+
+#[test]
+fn headless_service_has_no_entry() {
+    let headless = json!({"spec": {"clusterIP": "None"}});
+    let mut env = provided("node-ports", headless.clone());
+    env.on_hub(foo().with(headless)).settle();
+    assert_eq!(env.copies("member2", "foo"), []);
+    let ready = env.says("foo", "Ready");
+    assert!(ready.contains("Service shop/foo is headless"), "{ready}");
+}
+
+#[test]
+fn entry_outside_the_ranges_of_the_cluster_is_refused() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    let ranges = json!({labels::ENDPOINT_CIDRS: "192.168.1.2/32"});
+    let bounded = in_network("member1", "edge", Some("node-ports")).annotated(&ranges);
+    env.on_hub(bounded).settle();
+    let (nodes, _) = reached(&env);
+    assert_eq!(nodes, [("192.168.1.2".to_owned(), Some(true))]);
+}
+
+#[test]
+fn clusters_of_two_networks_may_declare_the_same_range() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    let ranges = json!({labels::ENDPOINT_CIDRS: "10.1.0.0/16, 192.168.1.0/24"});
+    let edge = |name| in_network(name, "edge", Some("node-ports"));
+    env.member("member3")
+        .on_hub(edge("member1").annotated(&ranges))
+        .on_hub(cluster("member3").annotated(&json!({labels::ENDPOINT_CIDRS: "10.1.0.0/16"})))
+        .on_hub(edge("member2"))
+        .settle();
+    assert_eq!(reached(&env).0.len(), 3);
+}
+
+#[test]
+fn copies_stay_while_the_nodes_are_unknown() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    env.forget_writes();
+    let pod = json!({"addresses": ["10.1.0.9"], "nodeName": "n3", "conditions": {"ready": true}});
+    env.off("member1", Kind::Node, "n1")
+        .off("member1", Kind::Node, "n2");
+    let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
+    env.on("member1", foo().with(own))
+        .on("member1", pods().endpoint_with(pod))
+        .settle();
+    assert_eq!(reached(&env).0.len(), 2);
+    let ready = env.says("foo", "Ready");
+    assert!(
+        ready.contains("of member1, which has ready endpoints, is unknown"),
+        "{ready}"
+    );
+}
+
+#[test]
+fn entry_outlasts_a_restart_that_lists_the_provider_late() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    env.forget_writes();
+    env.restart().settle();
+    assert_eq!(env.log(), Vec::<String>::new());
+    assert_eq!(reached(&env).0.len(), 2);
+}
+
+#[test]
+fn importers_of_other_networks_get_the_entry_and_the_exporter_its_pods() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    env.on_hub(in_network("member1", "edge", Some("cluster-ip")))
+        .on(
+            "member1",
+            foo().with(json!({"spec": {"clusterIP": "10.96.0.7"}})),
+        )
+        .on("member1", pods())
+        .on("member1", export("foo"))
+        .settle();
+    assert_eq!(env.addresses("member1", "derived-foo").len(), 3);
+    assert_eq!(env.addresses("member2", "derived-foo"), ["10.96.0.7"]);
+}
+
+#[test]
+fn annotation_of_an_export_applies_to_its_cluster() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    env.on_hub(in_network("member1", "edge", None))
+        .on(
+            "member1",
+            foo().with(json!({"spec": {"clusterIP": "10.96.0.7"}})),
+        )
+        .on("member1", pods())
+        .on("member1", export("foo"))
+        .settle();
+    assert_eq!(
+        env.addresses("member2", "derived-foo"),
+        Vec::<String>::new()
+    );
+    let ready = env.export_says("member1", "foo", "Ready");
+    assert!(
+        ready.contains("nothing says how to reach member1"),
+        "{ready}"
+    );
+    env.on(
+        "member1",
+        export("foo").annotated(&json!({labels::REACH: "cluster-ip"})),
+    )
+    .settle();
+    assert_eq!(env.addresses("member2", "derived-foo"), ["10.96.0.7"]);
+}

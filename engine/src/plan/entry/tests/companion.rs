@@ -1,0 +1,102 @@
+//! Companions, from their creation to their deletion.
+
+use super::*;
+use crate::fixtures::key;
+
+/// Returns the name of the companion of `foo`.
+fn companion() -> String {
+    key("foo").companion().name.to_string()
+}
+
+#[test]
+fn service_without_node_ports_gets_a_companion() {
+    let env = provided("node-ports", json!({}));
+    let made = env.service("member1", &companion()).expect("a companion");
+    assert_eq!(made["spec"]["type"], "NodePort");
+    assert_eq!(made["spec"]["externalTrafficPolicy"], "Local");
+    assert_eq!(made["spec"]["selector"], json!({"app": "foo"}));
+    assert_eq!(made["metadata"]["annotations"][labels::COMPANION_OF], "foo");
+    let (nodes, port) = reached(&env);
+    assert_eq!(
+        (nodes.len(), port),
+        (2, node_port(&env, "member1", &companion()))
+    );
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+}
+
+#[test]
+fn companion_is_the_entry_of_a_provider_that_consumes() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    assert_eq!(env.service("member1", &companion()), None);
+    env.on_hub(mcs("foo").providers(&["member1"])).settle();
+    assert_eq!(reached(&env).1, node_port(&env, "member1", &companion()));
+}
+
+#[test]
+fn companion_follows_the_ports_of_its_service() {
+    let mut env = provided("node-ports", json!({}));
+    let before = node_port(&env, "member1", &companion());
+    let two = foo().port("grpc", 90);
+    env.on_hub(two.clone()).on("member1", two);
+    env.on("member1", pods().port("grpc", 9090)).settle();
+    let copy = only_copy(&env);
+    assert_eq!(copy.ports.as_ref().map(Vec::len), Some(2));
+    assert_eq!(node_port(&env, "member1", &companion()), before);
+}
+
+#[test]
+fn companion_goes_after_the_last_copy_that_needs_it() {
+    let mut env = provided("node-ports", json!({}));
+    env.forget_writes();
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert_eq!(env.service("member1", &companion()), None);
+    let log = env.log();
+    let at = |part: &str| log.iter().position(|line| line == part);
+    let (copy, companion) = (
+        at("member2 delete EndpointSlice"),
+        at("member1 delete Service"),
+    );
+    assert!(copy.is_some() && copy < companion, "{log:#?}");
+    assert_eq!(env.mcs("foo"), None);
+}
+
+#[test]
+fn companion_stays_while_an_export_needs_it() {
+    let mut env = provided("node-ports", json!({}));
+    env.on("member1", export("foo")).settle();
+    env.off_hub(Kind::Mcs, "foo").settle();
+    let made = env.service("member1", &companion()).expect("a companion");
+    let owner = &made["metadata"]["annotations"][labels::OWNER];
+    assert_eq!(owner, "ServiceExport/foo");
+    env.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(env.service("member1", &companion()), None);
+}
+
+#[test]
+fn service_of_another_writer_with_the_name_stays() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    let theirs = service(&companion()).port("http", 80);
+    env.on_hub(in_network("member1", "edge", Some("node-ports")))
+        .on_hub(foo())
+        .on("member1", foo())
+        .on("member1", theirs)
+        .on("member1", pods())
+        .on("member1", node("n1", "192.168.1.1"))
+        .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
+        .settle();
+    let kept = env.service("member1", &companion()).expect("their Service");
+    assert_eq!(kept["metadata"]["labels"][labels::HUB], Value::Null);
+    assert_eq!(env.copies("member2", "foo"), []);
+}
+
+#[test]
+fn deleted_companion_is_made_again_and_copies_stay_until_then() {
+    let mut env = provided("node-ports", json!({}));
+    env.forget_writes();
+    env.off("member1", Kind::Service, &companion()).settle();
+    assert!(env.service("member1", &companion()).is_some());
+    let log = env.log();
+    let deletes = |line: &String| line.contains("delete EndpointSlice");
+    assert!(!log.iter().any(deletes), "{log:#?}");
+}
