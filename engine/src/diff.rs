@@ -23,8 +23,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use self::comparison::hub_write;
 pub use self::comparison::{Diff, Moment, NewerCopy};
+use crate::messages::events;
 use crate::model::slice::Exposure;
-use crate::model::{MemberState, ObjectEvent, ObservedVersion, Operation, TargetCluster, Write};
+use crate::model::{MemberState, ObservedVersion, Operation, TargetCluster, Write};
 use crate::observed::Index;
 use crate::observed::clusterset::ImportView;
 use crate::observed::member::{Member, Membership, NamespaceState};
@@ -34,7 +35,6 @@ use crate::plan::clusterset::{Clusterset, Imports};
 use crate::plan::copies::{DesiredCopies, Request, Withdraw};
 use crate::plan::service::{DesiredService, OwnService};
 use crate::plan::{Desired, DesiredMember, Members, publish};
-use crate::reasons::Reason;
 
 /// Time after which a name that another object had is checked again: the removal of that object may
 /// mark no service.
@@ -302,16 +302,10 @@ fn replace_service(
     own: &OwnService,
     observed: &ServiceView,
 ) -> Write {
-    let note = format!(
-        "Service {key} of {name} is recreated: it was {} and is to be {}",
-        observed.shape.kind, own.shape.kind
-    );
-    let event = ObjectEvent {
-        warning: true,
-        reason: Reason::ServiceRecreated.into(),
-        note,
-    };
-    delete_service(key, observed).with_events(own.derived.is_none().then_some(event))
+    let is_reported = own.derived.is_none();
+    let (was, wanted) = (observed.shape.kind, own.shape.kind);
+    let event = is_reported.then(|| events::service_recreated(name, key, was, wanted));
+    delete_service(key, observed).with_events(event)
 }
 
 /// Returns the decisions about the copies in a member that does not consume the service.

@@ -7,6 +7,7 @@ mod copies;
 mod diagnosis;
 pub(crate) mod endpoints;
 mod entry;
+pub mod events;
 pub(crate) mod explain;
 pub(crate) mod exports;
 pub(crate) mod member;

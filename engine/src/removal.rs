@@ -5,16 +5,12 @@ use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use crate::messages;
 use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
 use crate::status::exports::has_unreported_removal;
 
 /// Maximum time of the cleanup of a removed member.
 const CLEANUP_AT_MOST: Duration = Duration::from_secs(30);
-
-/// Maximum number of services that a message names.
-const NAMED_AT_MOST: usize = 10;
 
 /// Progress of the removal of a member.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,8 +26,8 @@ pub enum Removal {
 pub struct Leftovers {
     /// Services of which causeway observed objects that are left.
     pub services: Vec<ServiceKey>,
-    /// Reason why the member could not be checked, if any: more objects may be left.
-    pub unchecked: Option<String>,
+    /// State that prevented the check of the member, if any: more objects may be left.
+    pub unchecked: Option<MemberState>,
 }
 
 /// Returns the progress of the removal of a member, which began at `since`. The member has time to
@@ -56,35 +52,10 @@ pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoi
         Some(until) => Removal::UnderWay(until),
         None => Removal::Over(Leftovers {
             services: own.into_iter().collect(),
-            unchecked: messages::member::unchecked(&state),
+            unchecked: match state {
+                MemberState::Synced | MemberState::LeftOut(_) | MemberState::NotJoined => None,
+                unchecked => Some(unchecked),
+            },
         }),
-    }
-}
-
-impl Leftovers {
-    /// Returns the message about them; `None` if the member is clean.
-    pub fn note(&self, name: &ClusterName, hub: &str) -> Option<String> {
-        let mut what: Vec<_> = self
-            .services
-            .iter()
-            .take(NAMED_AT_MOST)
-            .map(ToString::to_string)
-            .collect();
-        let more = self.services.len().saturating_sub(NAMED_AT_MOST);
-        if more > 0 {
-            what.push(format!("{more} more"));
-        }
-        let what = match (what.as_slice(), &self.unchecked) {
-            ([], None) => return None,
-            ([], Some(_)) => "what causeway wrote there".to_owned(),
-            (names, _) => format!("what causeway wrote there for {}", names.join(", ")),
-        };
-        let why = self.unchecked.as_ref().map(|why| format!(" ({why})"));
-        Some(format!(
-            "{name} left before it was cleaned{}; {what} is left in it: join it and unjoin it again, or run there: kubectl delete \
-             services,endpointslices -A -l {}={hub}, and the same of serviceexports,serviceimports if it serves them",
-            why.unwrap_or_default(),
-            causeway::api::labels::HUB
-        ))
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use causeway::domain::ServiceKey;
-use causeway_engine::model::propagation::{Propagation, advice};
-use causeway_engine::model::{Failure, Item, ObjectEvent, ObjectId, TargetCluster};
-use causeway_engine::reasons::Reason;
+use causeway_engine::messages::events;
+use causeway_engine::model::propagation::Propagation;
+use causeway_engine::model::{Failure, Item, ObjectId, TargetCluster};
 
 use super::{Controller, Parts};
 use crate::event_recorder::EventClient;
@@ -97,11 +97,7 @@ impl Controller {
         if before || clusters.is_empty() {
             return;
         }
-        let news = ObjectEvent {
-            warning: true,
-            reason: Reason::PolicyConflict.into(),
-            note: advice(key, &clusters),
-        };
+        let news = events::policy_conflict(key, &clusters);
         let object = ObjectId::MultiClusterService(key.clone());
         self.record(
             &TargetCluster::Hub,

@@ -2,12 +2,12 @@
 
 use causeway::api;
 use causeway::domain::{ClusterName, Failover, ServiceKey};
+use causeway_engine::messages::events;
 use causeway_engine::model::slice::SliceRole;
 use causeway_engine::model::{
     Configuration, Generation, HubEvent, Item, MemberEvent, MemberState, ObjectEvent, Signal,
     TargetCluster, TimePoint,
 };
-use causeway_engine::reasons::Reason;
 use causeway_engine::reconcile::{ClusterOutcome, follow_removal};
 use causeway_engine::removal::Leftovers;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -186,12 +186,14 @@ impl Controller {
         }
     }
 
-    /// The member has left: what it provided is withdrawn elsewhere, and what may be left in it is named.
+    /// Stops watching a removed member and drops its state. Reports the objects that may be left in
+    /// it.
     pub(super) fn forget(&mut self, name: &ClusterName, left: &Leftovers) {
-        if let Some(note) = left.note(name, self.parts.index.hub_uid()) {
+        if let Some(event) = events::member_leftovers(left, name, self.parts.index.hub_uid()) {
+            let note = &event.note;
             tracing::warn!(cluster = %name, services = ?left.services, note, "leftovers remain");
             if self.leads {
-                self.record_leftovers(name, note);
+                self.record_leftovers(name, event);
             }
         }
         self.parts.fleet.stop_watching(name);
@@ -202,8 +204,8 @@ impl Controller {
         self.parts.metrics.forget_member(name);
     }
 
-    /// Tells that a member left before it was clean, about the Cluster that it was.
-    fn record_leftovers(&mut self, name: &ClusterName, note: String) {
+    /// Records the Event about leftovers on the Cluster of the removed member.
+    fn record_leftovers(&mut self, name: &ClusterName, event: ObjectEvent) {
         let Parts {
             index,
             hub,
@@ -217,11 +219,6 @@ impl Controller {
             name: Some(name.to_string()),
             uid: uid.map(ToOwned::to_owned),
             ..ObjectReference::default()
-        };
-        let event = ObjectEvent {
-            warning: true,
-            reason: Reason::LeftoversRemain.into(),
-            note,
         };
         event_recorder.record(&TargetCluster::Hub, EventClient::of_hub(hub), about, event);
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::comparison::{Diff, Moment, hub_write};
+use crate::messages::events;
 use crate::model::{MemberState, ObjectEvent, TargetCluster};
 use crate::observed::Index;
 use crate::observed::hub::McsView;
-use crate::reasons::Reason;
 
 /// Maximum time for which the clean-up may hold a MultiClusterService. Obstacles in a member
 /// (permissions, a webhook of its own) may last longer; they do not prevent the deletion of an
@@ -87,14 +87,6 @@ fn holds(index: &Index, name: &ClusterName, key: &ServiceKey) -> bool {
 
 fn leftovers(index: &Index, key: &ServiceKey) -> Option<ObjectEvent> {
     let clusters = index.cluster_names();
-    let left = clusters.filter(|name| holds(index, name, key));
-    let left: Vec<_> = left.map(ClusterName::as_str).collect();
-    (!left.is_empty()).then(|| ObjectEvent {
-        warning: true,
-        reason: Reason::LeftoversRemain.into(),
-        note: format!(
-            "{key} is deleted, and objects of it are left in {}: they are collected as soon as causeway can delete them there",
-            left.join(", ")
-        ),
-    })
+    let left: Vec<_> = clusters.filter(|name| holds(index, name, key)).collect();
+    (!left.is_empty()).then(|| events::leftovers_remain(key, left))
 }

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::copies::slice_id;
 use super::{Target, observed};
+use crate::messages::events;
 use crate::model::slice::Exposure;
-use crate::model::{ObjectEvent, Operation, Write};
-use crate::reasons::Reason;
+use crate::model::{Operation, Write};
 
 impl Target<'_> {
     /// Returns the patch that removes the marks of this hub's causeway from that version of an
@@ -33,19 +33,7 @@ impl Target<'_> {
         if selector.any(|(label, _)| label == labels::NO_LOCAL_BACKENDS) {
             removal["spec"]["selector"][labels::NO_LOCAL_BACKENDS] = Value::Null;
         }
-        let change = match &marks.claimant {
-            Some(claimant) => format!("was applied by {claimant}"),
-            None => format!("lost causeway's label {}", labels::HUB),
-        };
-        let note = format!(
-            "Service {key} of {} {change} and is theirs from now on: it is used where its ports fit, and neither changed nor deleted",
-            self.name
-        );
-        let event = ObjectEvent {
-            warning: true,
-            reason: Reason::ServiceTakenOver.into(),
-            note,
-        };
+        let event = events::service_taken_over(self.name, key, marks.claimant.as_deref());
         Some(Write::new(Operation::PatchService(key.clone(), removal)).with_events([event]))
     }
 

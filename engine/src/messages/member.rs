@@ -24,24 +24,6 @@ pub(crate) fn unusable(state: &MemberState) -> Option<String> {
     Some(text)
 }
 
-/// Returns the reason why the objects in a removed member are unknown; `None` if they are known.
-pub(crate) fn unchecked(state: &MemberState) -> Option<String> {
-    let text = match state {
-        MemberState::Synced | MemberState::LeftOut(_) | MemberState::NotJoined => return None,
-        MemberState::Syncing => "it did not answer in time".to_owned(),
-        MemberState::Refused(refusal) => refusal.to_string(),
-        MemberState::Unreachable { failure, since, .. } => {
-            format!("unreachable since {since:.0}: {failure}")
-        }
-        MemberState::Unwatched {
-            kind,
-            failure,
-            since,
-        } => format!("not watched since {since:.0}: {kind}: {failure}"),
-    };
-    Some(text)
-}
-
 impl fmt::Display for RequiredKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {

@@ -5,8 +5,7 @@ use std::fmt;
 use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, Unreachable};
 
-use super::{endpoints, first, names};
-use crate::model::propagation::advice;
+use super::{endpoints, events, first, names};
 use crate::plan::not_followed::NotFollowed;
 use crate::plan::provider_use::Unused;
 use crate::plan::remark::{NotUsed, Remark};
@@ -90,7 +89,7 @@ impl Remark<'_> {
                 let remedy = why.remedy(service, &clusters);
                 format!("{}: {remedy}", why.sentence(service, &clusters))
             }
-            Self::RefusedPropagation(clusters) => advice(key, clusters),
+            Self::RefusedPropagation(clusters) => events::refused_propagation(key, clusters),
             Self::LostCopy(consumer, slice) => format!(
                 "in {consumer} EndpointSlice {slice} is a copy without its labels and its source is gone: kubectl delete \
                  endpointslice {slice} -n {}",

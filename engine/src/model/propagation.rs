@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ClusterName;
 use serde::Deserialize;
 
 const ALREADY_THERE: &str = "already exists";
@@ -71,18 +71,6 @@ impl From<Binding> for Propagation {
             is_complete,
         }
     }
-}
-
-/// Returns the message about a Service that Karmada cannot propagate because of causeway's.
-pub fn advice(key: &ServiceKey, clusters: &[&ClusterName]) -> String {
-    let names: Vec<_> = clusters.iter().map(|name| name.as_str()).collect();
-    format!(
-        "Karmada's policy for Service {key} is not applied in {}, where causeway has delivered it already (ResourceBinding {}-service: already \
-         exists); apply the policy before the MultiClusterService, or leave the Service out of the policy, or set conflictResolution: \
-         Overwrite in it",
-        names.join(", "),
-        key.name
-    )
 }
 
 #[cfg(test)]

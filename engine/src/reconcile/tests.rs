@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, service, slice};
 use crate::fixtures::{Environment, env, key, name};
+use crate::messages::events::member_leftovers;
 use crate::model::{Failure, FailureKind, MemberEvent, MemberState, Signal};
 use crate::removal::Leftovers;
 
@@ -430,7 +431,8 @@ fn a_member_that_cannot_be_cleaned_leaves_when_it_has_been_waited_for_and_what_i
         env.pass(LONG_AGO);
         let (_, left) = &env.seen_out[0];
         assert_eq!(&left.services, services, "{what}");
-        let note = left.note(&name("member1"), "hub-uid").unwrap_or_default();
+        let event = member_leftovers(left, &name("member1"), "hub-uid");
+        let note = event.map(|event| event.note).unwrap_or_default();
         assert!(
             note.contains(why) && note.contains("mcs.causeway.dev/hub=hub-uid"),
             "{what}: {note}"
