@@ -3,6 +3,7 @@
 //! The plan decides, and its decisions are values. This module words them: it decides nothing.
 
 pub(crate) mod cluster;
+pub(crate) mod conflict;
 mod copies;
 mod diagnosis;
 pub(crate) mod endpoints;

@@ -18,7 +18,6 @@ mod network;
 mod port;
 pub mod protected;
 mod ranges;
-mod unresolved;
 
 pub use consumers::{ConsumerSelector, Consumers};
 pub use conversion::{Conversion, convert_deprecated};
@@ -38,4 +37,3 @@ pub use port::{
     ExposedPort, ExposedPorts, PortId, Protocol, ServicePort, UnknownProtocol, describe_ports,
 };
 pub use ranges::{AddressRefusal, Declared, Ranges};
-pub use unresolved::unresolved;

@@ -7,13 +7,13 @@ use causeway::domain::ClusterName;
 
 use super::exposure::ExposedService;
 use super::{Diagnosis, Facts};
-use crate::messages::explain::{clusterset as words, karmada, quoted, service};
+use crate::messages::conflict;
+use crate::messages::explain::{clusterset as words, karmada, quote, quoted, service};
 use crate::model::slice::Exposure;
 use crate::observed::member::Member;
 use crate::plan::clusterset::NotImporting;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::ImportPlan;
-use crate::plan::clusterset::merge::conflict_text;
 use crate::reasons::Reason;
 
 /// Returns the exposure by the name of the clusterset, if a user exports the service, or if an
@@ -73,14 +73,14 @@ impl Facts<'_> {
 
     /// Reports the conflicts of the exports.
     fn disagreement(&self) -> Option<Diagnosis> {
-        let (reason, message) = conflict_text(&self.desired.clusterset.conflicts)?;
+        let (reason, message) = conflict::conflicts(&self.desired.clusterset.conflicts)?;
         Some(words::disagreement(self.key, &reason, &message))
     }
 
     /// Reports that Karmada's own controllers import the service.
     fn imported_by_karmada(&self) -> Option<Diagnosis> {
-        let message = self.desired.clusterset.karmadas.as_ref()?;
-        Some(karmada::imported(self.key, message))
+        let imported = self.desired.clusterset.karmadas.as_ref()?;
+        Some(karmada::imported(self.key, imported.sentence(self.key)))
     }
 
     /// Reports members that have endpoints behind a Service of the name and do not export it.
@@ -120,7 +120,7 @@ impl Facts<'_> {
         let export = self.index.member(name)?.export(self.key)?;
         let ready = condition::find(&export.conditions, condition::READY)?;
         let is_exceeded = ready.reason == Reason::QuotaExceeded;
-        is_exceeded.then(|| words::quota_exceeded(self.key, name, &quoted(ready)))
+        is_exceeded.then(|| words::quota_exceeded(self.key, name, &quote(ready)))
     }
 
     /// Returns the reason why a member imports nothing.
@@ -175,10 +175,10 @@ impl ExposedService<'_> {
         if let Some(ImportPlan::Own(own)) = plan
             && let Some(unready) = &own.unready
         {
-            return Some(format!("{} ({})", unready.reason, unready.message));
+            return Some(quoted(unready.reason().as_str(), &unready.message()));
         }
         let import = self.facts.index.member(name)?.import(self.facts.key)?;
         let ready = condition::find(&import.status.conditions, condition::READY)?;
-        (ready.status == condition::FALSE && plan.is_some()).then(|| quoted(ready))
+        (ready.status == condition::FALSE && plan.is_some()).then(|| quote(ready))
     }
 }

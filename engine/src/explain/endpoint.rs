@@ -10,7 +10,7 @@ use super::exposure::ExposedService;
 use super::observed::HeldSlice;
 use super::{ConsumerState, Diagnosis, EndpointState};
 use crate::messages::explain::endpoint::Endpoint;
-use crate::messages::explain::quoted;
+use crate::messages::explain::quote;
 use crate::messages::explain::slice::Slice;
 use crate::model::slice::{Exposure, SourceEndpoint, SourceSlice};
 use crate::plan::copies::{
@@ -421,7 +421,7 @@ impl<'a> Place<'a> {
                 self.words().write_conflict(is_held, &ready.message)
             }
             ready => {
-                let reported = ready.map(quoted);
+                let reported = ready.map(quote);
                 self.words().not_written(is_held, reported.as_deref())
             }
         }

@@ -169,8 +169,11 @@ impl<'a> ExposedService<'a> {
         let import = self.facts.desired.clusterset.imports.of(name);
         let import = import.filter(|_| self.exposure == Exposure::Clusterset)?;
         let unresolved = import.unresolved.as_ref()?;
-        let (why, remedy) = (&unresolved.why, &unresolved.remedy);
-        Some(clusterset::name_not_resolved(name, why, remedy))
+        Some(clusterset::name_not_resolved(
+            self.facts.key,
+            name,
+            unresolved,
+        ))
     }
 
     pub(super) fn no_endpoints(&self) -> Diagnosis {

@@ -14,8 +14,13 @@ use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// Returns the reason and the message of a condition in the form in which they are quoted.
-pub(crate) fn quoted(condition: &Condition) -> String {
-    format!("{} ({})", condition.reason, condition.message)
+pub(crate) fn quote(condition: &Condition) -> String {
+    quoted(&condition.reason, &condition.message)
+}
+
+/// Returns the reason and the message of a condition in the form in which they are quoted.
+pub(crate) fn quoted(reason: &str, message: &str) -> String {
+    format!("{reason} ({message})")
 }
 
 /// Returns the command by which a person has causeway manage a service of Karmada's.

@@ -1,9 +1,17 @@
 //! Sentences of the conditions of a ServiceExport and a ServiceImport.
 
-use causeway::api::labels;
-use causeway::domain::{ClusterName, ServiceKey};
+use std::fmt;
 
+use causeway::api::{condition, labels};
+use causeway::domain::{ClusterName, ServiceKey, quoted};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::{first, names};
 use crate::plan::clusterset::exports::Validity;
+use crate::plan::clusterset::import::Unready;
+use crate::plan::clusterset::merge::{EXPORTED_MAX, ExportObstacle, NotExported};
+use crate::plan::clusterset::precedence::{SEAL, SealedTime};
+use crate::plan::clusterset::{ImportedByKarmada, Unresolved};
 use crate::reasons::Reason;
 
 /// Message of Ready of an export that every member imports which can.
@@ -13,13 +21,109 @@ pub(crate) const EXPORTING: &str = "the service is being exported";
 /// Message of Ready of an import.
 pub(crate) const IMPORTED: &str = "the service is imported";
 
-/// Returns the message of Valid. `left_out` lists labels and annotations that cannot be exported.
-pub(crate) fn can_be_exported(key: &ServiceKey, left_out: Option<&str>) -> String {
-    let left_out = left_out.map(|names| format!("; not exported: {names}"));
-    format!(
-        "Service {key} can be exported{}",
-        left_out.unwrap_or_default()
-    )
+/// Maximum number of labels and annotations that a message names.
+const NAMED_AT_MOST: usize = 3;
+
+/// Returns the message of Valid. `left_out` are the labels and annotations that cannot be exported.
+pub(crate) fn can_be_exported(key: &ServiceKey, left_out: &[NotExported]) -> String {
+    let left_out: Vec<_> = left_out.iter().map(ToString::to_string).collect();
+    let not_exported = match left_out.as_slice() {
+        [] => String::new(),
+        some => format!("; not exported: {}", first(some, NAMED_AT_MOST)),
+    };
+    format!("Service {key} can be exported{not_exported}")
+}
+
+/// Writes `label team/x (not a valid name and value)`.
+impl fmt::Display for NotExported {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_label { "label" } else { "annotation" };
+        write!(out, "{kind} {} (", quoted(&self.name))?;
+        match self.why {
+            ExportObstacle::Reserved => out.write_str("reserved)"),
+            ExportObstacle::Invalid => out.write_str("not a valid name and value)"),
+            ExportObstacle::TooLarge => write!(out, "beyond {} KiB in all)", EXPORTED_MAX / 1024),
+        }
+    }
+}
+
+impl SealedTime {
+    /// Returns the condition of an export that counts from this time for the hub.
+    pub(crate) fn condition(&self, hub: &str) -> Condition {
+        Condition {
+            type_: format!("{hub}{}", condition::PRECEDENCE_SUFFIX),
+            status: condition::TRUE.to_owned(),
+            reason: Reason::FirstSeen.into(),
+            message: format!(
+                "where exports disagree, the one with the earliest lastTransitionTime of this condition decides, then the oldest{SEAL}{}",
+                self.seal
+            ),
+            observed_generation: None,
+            last_transition_time: Time(self.since),
+        }
+    }
+}
+
+impl Unready {
+    /// Returns the message of Ready of an import without addresses.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Families(families) => format!(
+                "the service has {}, which this cluster has not",
+                families.join(" and ")
+            ),
+            Self::Conflict(why) => format!("this cluster {why}"),
+        }
+    }
+}
+
+impl ImportedByKarmada {
+    /// Returns the message of Ready of an export, with the remedy.
+    pub(crate) fn sentence(&self, key: &ServiceKey) -> String {
+        let left = match self.left.as_slice() {
+            [] => String::new(),
+            left => format!("; causeway leaves it to them in {}", names(left)),
+        };
+        let own = match self.own.as_slice() {
+            [] => String::new(),
+            own => format!("; causeway, which was first, goes on in {}", names(own)),
+        };
+        format!(
+            "Karmada's own controllers import this service (ServiceImport {key} on the hub){left}{own}. For causeway to import it \
+             everywhere: kubectl -n {} delete serviceimport {} on the hub; Karmada then takes out of the members what it put there, and \
+             clients that it serves are without the service for a moment",
+            key.namespace, key.name
+        )
+    }
+}
+
+impl Unresolved {
+    /// Returns a statement about the member, which follows its name.
+    pub(crate) fn why(&self, key: &ServiceKey) -> String {
+        let has = match self.has.as_slice() {
+            [] => "no addresses".to_owned(),
+            has => has.join(", "),
+        };
+        format!(
+            "has a ServiceImport {key} of its own with {has} in spec.ips, so {}.{}.svc.clusterset.local does not lead to Service {}, \
+             which has {}",
+            key.name,
+            key.namespace,
+            key.derived(),
+            self.wants.join(", ")
+        )
+    }
+
+    /// Returns the command to run in the member.
+    pub(crate) fn remedy(&self, key: &ServiceKey) -> String {
+        format!(
+            "kubectl -n {} patch serviceimport {} --type=merge -p '{{\"spec\":{{\"ips\":[\"{}\"]}}}}'; or delete that ServiceImport, and \
+             causeway makes one",
+            key.namespace,
+            key.name,
+            self.wants.join("\",\"")
+        )
+    }
 }
 
 /// Returns the message of Valid that is False for that reason.

@@ -106,7 +106,9 @@ impl Remark<'_> {
                     labels::CONSUMERS
                 )
             }
-            Self::Unresolved(member, why) => format!("{member} {why}"),
+            Self::Unresolved(member, found) => {
+                format!("{member} {}; there: {}", found.why(key), found.remedy(key))
+            }
         }
     }
 }

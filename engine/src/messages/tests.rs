@@ -90,8 +90,8 @@ fn remarks_name_object_value_and_remedy() {
         clusters: vec![&one, &two],
     };
     let unresolved = Unresolved {
-        why: "has a ServiceImport".to_owned(),
-        remedy: "kubectl patch".to_owned(),
+        has: vec!["10.0.0.1".to_owned()],
+        wants: vec!["10.0.0.2".to_owned(), "fd00::2".to_owned()],
     };
     let standby = BTreeSet::from([one.clone(), two.clone()]);
     let left_out = vec![
@@ -175,7 +175,7 @@ fn remarks_name_object_value_and_remedy() {
         ),
         (
             Remark::Unresolved(&one, &unresolved),
-            "member1 has a ServiceImport; there: kubectl patch",
+            "member1 has a ServiceImport shop/foo of its own with 10.0.0.1 in spec.ips, so foo.shop.svc.clusterset.local does not lead to Service shop/derived-foo, which has 10.0.0.2, fd00::2; there: kubectl -n shop patch serviceimport foo --type=merge -p '{\"spec\":{\"ips\":[\"10.0.0.2\",\"fd00::2\"]}}'; or delete that ServiceImport, and causeway makes one",
         ),
     ];
     for (remark, sentence) in table {

@@ -21,6 +21,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 pub(crate) use self::desired::{Clusterset, DesiredImport, Imports, NotImporting, Unresolved};
 use self::exports::Exports;
 use self::importer::Importer;
+pub(crate) use self::karmada::ImportedByKarmada;
 use self::source::{ProviderSets, Source};
 use super::copies::Outcomes;
 use super::inputs::Inputs;
@@ -67,7 +68,7 @@ fn plan_imports(inputs: Inputs<'_>, exports: &Exports<'_>, outcomes: &mut Outcom
     };
     let mut sets = ProviderSets::new(inputs.settings, exports, &constituents, now);
     let (imports, not_importing) = desired_imports(&source, &mut sets, now, outcomes);
-    let karmadas = karmada::said(index, key, source.importer, &imports);
+    let karmadas = karmada::imported(index, source.importer, &imports);
     let again_at = karmada::again_at(source.importer, &imports, now);
     let again_at = again_at.into_iter().chain(sets.again_at()).min();
     exporters.extend(unknown.iter().flatten().cloned());

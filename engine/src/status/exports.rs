@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::Progress;
 use super::condition_state::{ConditionState, DesiredCondition, set, settled, summarize};
 use crate::messages::endpoints::reports_none_ready;
-use crate::messages::exports;
 use crate::messages::remarks::with_remarks;
+use crate::messages::{conflict, exports};
 use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status_patch};
@@ -116,7 +116,7 @@ impl View<'_> {
             set(&mut conditions, desired, export.generation, self.now)
         };
         let left_out = merge::left_out(&export.spec);
-        let mut sentence = exports::can_be_exported(self.key, left_out.as_deref());
+        let mut sentence = exports::can_be_exported(self.key, &left_out);
         let service = member.service(self.key);
         if let Some(what) = not_followed(&export.failover, &export.misread, service) {
             sentence = with_remarks(sentence, self.key, &[Remark::NotFollowed(what)]);
@@ -142,7 +142,7 @@ impl View<'_> {
         match self.clusterset.precedences.get(name) {
             _ if validity == Validity::Leaving => precedence::put(None, hub, &mut conditions),
             None => {}
-            written => precedence::put(written.cloned(), hub, &mut conditions),
+            Some(time) => precedence::put(Some(time.condition(hub)), hub, &mut conditions),
         }
         (conditions, events.collect())
     }
@@ -286,7 +286,7 @@ impl View<'_> {
         validity: Validity,
     ) -> ((String, String), ConditionState) {
         let is_valid = validity == Validity::Valid;
-        let found = is_valid.then(|| merge::conflict_text(&self.clusterset.conflicts));
+        let found = is_valid.then(|| conflict::conflicts(&self.clusterset.conflicts));
         let was_found = names::is_true(&export.conditions, names::CONFLICT);
         match found.flatten() {
             _ if self.clusterset.unsure && is_valid && was_found => {
@@ -327,7 +327,7 @@ impl View<'_> {
             return not_ready(reason, message);
         }
         if let Some(karmadas) = &self.clusterset.karmadas {
-            return not_ready(Reason::ManagedByKarmada, karmadas.clone());
+            return not_ready(Reason::ManagedByKarmada, karmadas.sentence(self.key));
         }
         let names = self.index.member_names();
         let states = names.filter_map(|name| Some((name, self.imported_in(name)?)));
@@ -422,8 +422,8 @@ impl View<'_> {
         let ready = match &own.unready {
             None => ConditionState::True,
             Some(unready) => ConditionState::False {
-                reason: unready.reason.into(),
-                message: unready.message.clone(),
+                reason: unready.reason().into(),
+                message: unready.message(),
             },
         };
         let mut conditions = import.status.conditions.clone();

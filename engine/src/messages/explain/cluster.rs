@@ -5,7 +5,7 @@ use std::fmt;
 use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::quoted;
+use super::quote;
 use crate::messages::Diagnosis;
 use crate::reasons::Reason;
 
@@ -109,7 +109,7 @@ pub(crate) fn not_engaged(name: &ClusterName) -> Diagnosis {
 /// Reports a member that is not synced, as the Ready condition of its Cluster has it.
 pub(crate) fn not_ready(name: &ClusterName, ready: &Condition) -> Diagnosis {
     let since = ready.last_transition_time.0;
-    let quoted = format!("{} since {since:.0}", quoted(ready));
+    let quoted = format!("{} since {since:.0}", quote(ready));
     match Reason::of(&ready.reason) {
         Some(Reason::Unreachable) => {
             let message = format!(

@@ -6,8 +6,9 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{quoted, status};
+use super::{quote, quoted, status};
 use crate::messages::{Diagnosis, names};
+use crate::plan::clusterset::Unresolved;
 use crate::reasons::Reason;
 
 /// Reports that the namespace may not be exported from.
@@ -31,7 +32,10 @@ pub(crate) fn not_imported(key: &ServiceKey, members: &[ClusterName]) -> Option<
 
 /// Reports the conflicts of the exports, by the reason and the message of their condition.
 pub(crate) fn disagreement(key: &ServiceKey, reason: &str, message: &str) -> Diagnosis {
-    let message = format!("the exports disagree, and the oldest decides: {reason} ({message})");
+    let message = format!(
+        "the exports disagree, and the oldest decides: {}",
+        quoted(reason, message)
+    );
     Diagnosis::new(Reason::ExportsDisagree, message)
         .fix(format!("{} shows them beside each other", status(key)))
 }
@@ -76,7 +80,7 @@ pub(crate) fn quota_exceeded(
 
 /// Reports that a member does not serve ServiceImports, as the condition of its Cluster has it.
 pub(crate) fn not_served(member: &ClusterName, served: Option<&Condition>) -> Diagnosis {
-    let why = served.map_or_else(|| "it does not serve ServiceImport".to_owned(), quoted);
+    let why = served.map_or_else(|| "it does not serve ServiceImport".to_owned(), quote);
     let message = format!("{member} takes no part in the clusterset: {why}");
     Diagnosis::new(Reason::DefinitionMissing, message).fix(format!(
         "kubectl mcs join {member} --member-kubeconfig FILE"
@@ -94,7 +98,12 @@ pub(crate) fn not_consumer(key: &ServiceKey, member: &ClusterName) -> Diagnosis 
 }
 
 /// Reports that names of the clusterset lead elsewhere although the endpoints are in the consumer.
-pub(crate) fn name_not_resolved(consumer: &ClusterName, why: &str, remedy: &str) -> Diagnosis {
-    let unresolved = Diagnosis::new(Reason::NameNotResolved, format!("{consumer} {why}"));
-    unresolved.fix(format!("in {consumer}: {remedy}"))
+pub(crate) fn name_not_resolved(
+    key: &ServiceKey,
+    consumer: &ClusterName,
+    found: &Unresolved,
+) -> Diagnosis {
+    let message = format!("{consumer} {}", found.why(key));
+    let remedy = format!("in {consumer}: {}", found.remedy(key));
+    Diagnosis::new(Reason::NameNotResolved, message).fix(remedy)
 }

@@ -62,7 +62,7 @@ pub(crate) fn stale(key: &ServiceKey, stale: &Stale<'_>) -> Diagnosis {
 }
 
 /// Reports that Karmada's own controllers import the service, with the controller's `message`.
-pub(crate) fn imported(key: &ServiceKey, message: &str) -> Diagnosis {
+pub(crate) fn imported(key: &ServiceKey, message: String) -> Diagnosis {
     Diagnosis::new(Reason::ImportedByKarmada, message).fix(delete_import(key))
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn imported_in(
     };
     imported(
         key,
-        &format!("Karmada's own controllers import {key}; {what}"),
+        format!("Karmada's own controllers import {key}; {what}"),
     )
 }
 

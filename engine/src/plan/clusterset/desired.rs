@@ -1,15 +1,15 @@
 //! Desired state of an exported service.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use causeway::domain::ClusterName;
 use causeway::domain::protected::Protected;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::exports::Validity;
 use super::import::ImportPlan;
+use super::karmada::ImportedByKarmada;
 use super::merge::Conflict;
+use super::precedence::SealedTime;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::plan::copies::DesiredCopies;
@@ -23,8 +23,8 @@ pub(crate) struct Clusterset {
     pub imports: Imports,
     /// Validity of each export, by cluster.
     pub exports: BTreeMap<ClusterName, Validity>,
-    /// Precedence conditions to write on exports, by cluster.
-    pub(crate) precedences: BTreeMap<ClusterName, Condition>,
+    /// Precedences to write on exports, by cluster.
+    pub(crate) precedences: BTreeMap<ClusterName, SealedTime>,
     /// Members that are to hold an export on behalf of a MultiClusterService, with the owner of
     /// each.
     pub published: BTreeMap<ClusterName, String>,
@@ -39,8 +39,8 @@ pub(crate) struct Clusterset {
     pub(crate) not_importing: BTreeMap<ClusterName, NotImporting>,
     /// Reason why nothing is exported.
     pub problem: Option<Protected>,
-    /// Message about the imports that Karmada's own controllers manage.
-    pub karmadas: Option<String>,
+    /// Imports that Karmada's own controllers manage.
+    pub karmadas: Option<ImportedByKarmada>,
     /// Time at which time alone changes the plan.
     pub again_at: Option<TimePoint>,
 }
@@ -117,19 +117,14 @@ pub(crate) struct DesiredImport {
     pub karmadas: bool,
 }
 
-/// Reason why the clusterset's name leads elsewhere in a member.
+/// ServiceImport of another writer that does not have the addresses of the derived Service: DNS
+/// answers with the addresses of the import (KEP-1645, "DNS").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unresolved {
-    /// Statement about the member, which follows its name.
-    pub why: String,
-    /// Command to run in the member.
-    pub remedy: String,
-}
-
-impl fmt::Display for Unresolved {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}; there: {}", self.why, self.remedy)
-    }
+    /// Addresses in the spec of the import.
+    pub has: Vec<String>,
+    /// Addresses of the derived Service.
+    pub wants: Vec<String>,
 }
 
 /// Reason why a member imports nothing.

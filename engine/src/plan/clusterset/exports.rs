@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use string_cache::DefaultAtom;
 
 use super::merge::Constituent;
-use super::precedence::{self, Claim, Precedence};
+use super::precedence::{self, Claim, Precedence, SealedTime};
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
@@ -53,8 +52,8 @@ pub(crate) struct Exports<'a> {
     leaving: BTreeSet<ClusterName>,
     /// Clusters that export a Service which was deleted within the grace period.
     lost: BTreeSet<ClusterName>,
-    /// Precedence conditions to write on exports that lack one.
-    pub(crate) precedences: BTreeMap<ClusterName, Condition>,
+    /// Precedences to write on exports that lack one.
+    pub(crate) precedences: BTreeMap<ClusterName, SealedTime>,
     /// Time at which a grace period ends, or an export beyond the quota is due for another check.
     pub again_at: Option<TimePoint>,
 }

@@ -54,33 +54,21 @@ pub(crate) struct OwnImport {
     pub unready: Option<Unready>,
 }
 
-/// Reason why an import has no addresses: reason and message of its Ready condition.
+/// Reason why an import has no addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unready {
-    /// Reason, in CamelCase.
-    pub reason: Reason,
-    /// Message for a person.
-    pub message: String,
+pub(crate) enum Unready {
+    /// The member has none of the service's address families.
+    Families(Vec<Box<str>>),
+    /// Another Service has the derived name.
+    Conflict(ServiceProblem),
 }
 
 impl Unready {
-    /// Reports that the member has none of the service's address families.
-    pub(crate) fn unsupported(families: &[Box<str>]) -> Self {
-        Self {
-            reason: Reason::IPFamilyNotSupported,
-            message: format!(
-                "the service has {}, which this cluster has not",
-                families.join(" and ")
-            ),
-        }
-    }
-
-    /// Reports that the derived name belongs to a Service that is not causeway's, or that
-    /// represents another service.
-    pub(crate) fn conflict(why: &ServiceProblem) -> Self {
-        Self {
-            reason: Reason::ServiceConflict,
-            message: format!("this cluster {why}"),
+    /// Returns the reason of the import's Ready condition.
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Self::Families(_) => Reason::IPFamilyNotSupported,
+            Self::Conflict(_) => Reason::ServiceConflict,
         }
     }
 }

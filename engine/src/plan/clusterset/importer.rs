@@ -1,6 +1,6 @@
 //! Desired import of one member.
 
-use causeway::domain::{self, ClusterName, ServiceKey};
+use causeway::domain::{ClusterName, ServiceKey};
 
 use super::desired::{DesiredImport, Unresolved};
 use super::exports;
@@ -136,8 +136,8 @@ impl Importer<'_> {
             .map(|service| service.ports_offered(observed, &derived, &ports));
         let (ports, problem) = offered.unwrap_or_default();
         let unready = match &service {
-            None => Some(Unready::unsupported(&shape.ip_families)),
-            Some(DesiredService::Conflict(why)) => Some(Unready::conflict(why)),
+            None => Some(Unready::Families(shape.ip_families.clone())),
+            Some(DesiredService::Conflict(why)) => Some(Unready::Conflict(why.clone())),
             Some(_) => None,
         };
         let preference = service
@@ -205,12 +205,17 @@ impl Importer<'_> {
         let service = self.member.service(&derived)?;
         let is_derived =
             service.is_derived_for(self.key, self.index.hub_uid()) && !service.deleting;
-        let addresses: Vec<&str> = service.cluster_ips.iter().map(|ip| &**ip).collect();
-        if !is_derived || shape.headless {
+        let has = &import.spec.ips;
+        let leads = |address: &String| service.cluster_ips.iter().any(|ip| **ip == **address);
+        let is_resolved = !has.is_empty() && has.iter().all(leads);
+        if !is_derived || shape.headless || service.cluster_ips.is_empty() || is_resolved {
             return None;
         }
-        let (why, remedy) = domain::unresolved(self.key, &import.spec.ips, &derived, &addresses)?;
-        Some(Unresolved { why, remedy })
+        let wants = service.cluster_ips.iter().map(ToString::to_string);
+        Some(Unresolved {
+            has: has.clone(),
+            wants: wants.collect(),
+        })
     }
 
     fn service(&self, shape: &ImportShape, derived: &ServiceKey, owner: &str) -> DesiredService {

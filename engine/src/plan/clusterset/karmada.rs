@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::labels;
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ClusterName;
 
 use super::desired::DesiredImport;
 use super::import::ImportPlan;
@@ -100,43 +100,31 @@ impl Importer<'_> {
     }
 }
 
-/// Returns the message about the imports that Karmada manages, with the remedy; `None` if it
-/// manages none.
-pub(super) fn said(
+/// Members of a service that Karmada's own controllers import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ImportedByKarmada {
+    /// Members in which the import is left to Karmada.
+    pub(crate) left: Vec<ClusterName>,
+    /// Members in which causeway imported the service first and continues.
+    pub(crate) own: Vec<ClusterName>,
+}
+
+/// Returns the members in which Karmada manages the import; `None` if it manages none.
+pub(super) fn imported(
     index: &Index,
-    key: &ServiceKey,
     by: By,
     imports: &BTreeMap<ClusterName, DesiredImport>,
-) -> Option<String> {
-    let names = |karmadas: bool| -> Vec<&str> {
-        let is_one = |(name, import): &(&ClusterName, &DesiredImport)| {
-            import.karmadas == karmadas && index.cluster(name).is_some()
-        };
-        let those = imports.iter().filter(is_one);
-        those.map(|(name, _)| name.as_str()).collect()
-    };
-    let (left, own) = (names(true), names(false));
-    if by != By::Karmada && left.is_empty() {
-        return None;
-    }
-    let mut text =
-        format!("Karmada's own controllers import this service (ServiceImport {key} on the hub)");
-    if !left.is_empty() {
-        text.push_str(&format!(
-            "; causeway leaves it to them in {}",
-            left.join(", ")
-        ));
-    }
-    if !own.is_empty() {
-        let own = own.join(", ");
-        text.push_str(&format!("; causeway, which was first, goes on in {own}"));
-    }
-    let (namespace, name) = (&key.namespace, &key.name);
-    text.push_str(&format!(
-        ". For causeway to import it everywhere: kubectl -n {namespace} delete serviceimport {name} on the hub; Karmada then takes out of \
-         the members what it put there, and clients that it serves are without the service for a moment"
-    ));
-    Some(text)
+) -> Option<ImportedByKarmada> {
+    let known = imports
+        .iter()
+        .filter(|(name, _)| index.cluster(*name).is_some());
+    let (left, own): (Vec<_>, Vec<_>) = known.partition(|(_, import)| import.karmadas);
+    let names =
+        |those: Vec<(&ClusterName, _)>| those.into_iter().map(|(name, _)| name.clone()).collect();
+    (by == By::Karmada || !left.is_empty()).then(|| ImportedByKarmada {
+        left: names(left),
+        own: names(own),
+    })
 }
 
 /// Returns the time at which time alone may change the imports that are left to Karmada.

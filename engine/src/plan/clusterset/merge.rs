@@ -14,11 +14,11 @@ mod shape;
 use causeway::api::multicluster::ServiceExportSpec;
 use causeway::domain::ClusterName;
 
-pub(crate) use self::conflict::Conflict;
-pub(crate) use self::conflict::conflict_text;
+pub(crate) use self::conflict::{Conflict, Value as ConflictingValue, Words};
 pub(crate) use self::export::Constituent;
 use self::export::Export;
 use self::exported::Exported;
+pub(crate) use self::exported::{EXPORTED_MAX, ExportObstacle, NotExported};
 use self::ports::Union;
 pub(crate) use self::shape::{ImportPort, ImportShape};
 
@@ -50,8 +50,8 @@ pub(crate) fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> 
 }
 
 /// Returns the labels and annotations of an export that cannot be exported, with the reasons.
-pub(crate) fn left_out(spec: &ServiceExportSpec) -> Option<String> {
-    Exported::read(spec).left_out()
+pub(crate) fn left_out(spec: &ServiceExportSpec) -> Vec<NotExported> {
+    Exported::read(spec).left_out
 }
 
 #[cfg(test)]

@@ -10,12 +10,11 @@
 
 use causeway::api::condition;
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::observed::clusterset::ExportView;
-use crate::reasons::Reason;
 use crate::seal::Seal;
 
 /// Maximum time between the creation of an export and its first observation for the creation to
@@ -73,19 +72,10 @@ impl<'a> Claim<'a> {
         seal.is_on(&self.statement(since), found).then_some(since)
     }
 
-    /// Returns the condition for an export that counts from `since`.
-    fn condition(&self, seal: &Seal, hub: &str, since: Timestamp) -> Condition {
-        let sealed = seal.put_on(&self.statement(since));
-        Condition {
-            type_: format!("{hub}{}", condition::PRECEDENCE_SUFFIX),
-            status: condition::TRUE.to_owned(),
-            reason: Reason::FirstSeen.into(),
-            message: format!(
-                "where exports disagree, the one with the earliest lastTransitionTime of this condition decides, then the oldest{SEAL}{sealed}"
-            ),
-            observed_generation: None,
-            last_transition_time: Time(since),
-        }
+    /// Seals the time from which the export counts.
+    fn seal(&self, seal: &Seal, since: Timestamp) -> SealedTime {
+        let seal = seal.put_on(&self.statement(since));
+        SealedTime { since, seal }
     }
 
     fn statement(&self, since: Timestamp) -> String {
@@ -101,7 +91,17 @@ impl<'a> Claim<'a> {
     }
 }
 
-const SEAL: &str = "; seal ";
+/// Time from which an export counts, as the hub writes it on the export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SealedTime {
+    /// Time of the condition.
+    pub since: Timestamp,
+    /// Seal of the hub, at the end of the condition's message.
+    pub seal: String,
+}
+
+/// Text before the seal in the condition's message.
+pub(crate) const SEAL: &str = "; seal ";
 
 fn is_precedence(condition: &Condition, hub: &str) -> bool {
     condition.type_.strip_prefix(hub) == Some(condition::PRECEDENCE_SUFFIX)
@@ -113,14 +113,14 @@ pub(crate) fn put(written: Option<Condition>, hub: &str, conditions: &mut Vec<Co
     conditions.extend(written);
 }
 
-/// Returns the precedence of each export of a service, in the order of `claims`, and the condition
-/// to write on an export without a valid one. Without a seal no condition is written.
+/// Returns the precedence of each export of a service, in the order of `claims`, and the time to
+/// write on an export without a valid one. Without a seal no time is written.
 pub(crate) fn places(
     claims: &[Claim<'_>],
     seal: Option<&Seal>,
     hub: &str,
     now: Timestamp,
-) -> Vec<(Precedence, Option<Condition>)> {
+) -> Vec<(Precedence, Option<SealedTime>)> {
     // Times on the wire have no fractions.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let latest = now.saturating_add(TOLERANCE).unwrap_or(Timestamp::MAX);
@@ -135,7 +135,7 @@ pub(crate) fn places(
         let created = claim.created();
         let since = known.unwrap_or_else(|| created.clamp(earliest, now));
         let seal = seal.filter(|_| known.is_none());
-        let written = seal.map(|seal| claim.condition(seal, hub, since));
+        let written = seal.map(|seal| claim.seal(seal, since));
         (Precedence { since, created }, written)
     };
     all.map(place).collect()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::api::multicluster::ServiceExportSpec;
 use causeway::api::{bounds, labels};
-use causeway::domain::{dns1123_label, quoted};
+use causeway::domain::dns1123_label;
 
 /// Labels and annotations that every API server accepts, and on which neither causeway nor
 /// Kubernetes depends.
@@ -14,8 +14,30 @@ pub(super) struct Exported {
     pub(super) labels: BTreeMap<String, String>,
     /// Exported annotations.
     pub(super) annotations: BTreeMap<String, String>,
-    /// Names that are not exported, with the reason: `label team/x (not a valid name and value)`.
-    left_out: Vec<String>,
+    /// Labels and annotations that are not exported.
+    pub(super) left_out: Vec<NotExported>,
+}
+
+/// Label or annotation that is not exported.
+#[derive(Debug, PartialEq)]
+pub(crate) struct NotExported {
+    /// Whether it is a label.
+    pub(crate) is_label: bool,
+    /// Name of the label or annotation.
+    pub(crate) name: String,
+    /// Reason.
+    pub(crate) why: ExportObstacle,
+}
+
+/// Reason why a label or annotation is not exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExportObstacle {
+    /// Causeway or Kubernetes depends on the name.
+    Reserved,
+    /// No API server accepts the name and the value.
+    Invalid,
+    /// All that are exported would exceed [`EXPORTED_MAX`].
+    TooLarge,
 }
 
 /// Domains of names that identify the manager of an object and the service or cluster to which it
@@ -33,24 +55,22 @@ const RESERVED_NAMES: [&str; 4] = [
     labels::KARMADA_MANAGED,
 ];
 
-/// Maximum number of left-out names in a message.
-const NAMED_MAX: usize = 3;
 /// Maximum size of the exported labels and annotations, in bytes. The rest is for causeway's own
 /// annotations, which repeat the names.
-const SIZE_MAX: usize = bounds::ANNOTATIONS - 16 * 1024;
+pub(crate) const EXPORTED_MAX: usize = bounds::ANNOTATIONS - 16 * 1024;
 
 impl Exported {
     /// Reads the labels and annotations of an export. The definition accepts any text, and an API
     /// server would refuse a whole import for one invalid label: invalid names and values are left
     /// out.
     pub(super) fn read(spec: &ServiceExportSpec) -> Self {
-        let mut room = SIZE_MAX;
+        let mut room = EXPORTED_MAX;
         let mut exported = Self::default();
         for (name, value) in &spec.exported_labels {
             let is_valid = is_qualified(name) && (value.is_empty() || is_name(value));
             match obstacle(name, value, is_valid, &mut room) {
                 None => drop(exported.labels.insert(name.clone(), value.clone())),
-                Some(why) => exported.leave_out("label", name, why),
+                Some(why) => exported.leave_out(true, name, why),
             }
         }
         for (name, value) in &spec.exported_annotations {
@@ -58,42 +78,32 @@ impl Exported {
             let is_valid = is_qualified(&name.to_ascii_lowercase());
             match obstacle(name, value, is_valid, &mut room) {
                 None => drop(exported.annotations.insert(name.clone(), value.clone())),
-                Some(why) => exported.leave_out("annotation", name, why),
+                Some(why) => exported.leave_out(false, name, why),
             }
         }
         exported
     }
 
-    fn leave_out(&mut self, kind: &str, name: &str, why: &str) {
-        self.left_out
-            .push(format!("{kind} {} ({why})", quoted(name)));
-    }
-
-    /// Returns the names that are not exported, with the reasons: the first few, and the number of
-    /// all others.
-    pub(super) fn left_out(&self) -> Option<String> {
-        let named = self.left_out.get(..NAMED_MAX).unwrap_or(&self.left_out);
-        let more = self.left_out.len() - named.len();
-        let text = named.join(", ");
-        match (named.len(), more) {
-            (0, _) => None,
-            (_, 0) => Some(text),
-            (_, more) => Some(format!("{text} and {more} more")),
-        }
+    fn leave_out(&mut self, is_label: bool, name: &str, why: ExportObstacle) {
+        self.left_out.push(NotExported {
+            is_label,
+            name: name.to_owned(),
+            why,
+        });
     }
 }
 
 /// Returns the reason why a label or annotation is not exported. Without one, subtracts its size
 /// from `room`.
-fn obstacle(name: &str, value: &str, is_valid: bool, room: &mut usize) -> Option<&'static str> {
+fn obstacle(name: &str, value: &str, is_valid: bool, room: &mut usize) -> Option<ExportObstacle> {
     if is_reserved(name) {
-        return Some("reserved");
+        return Some(ExportObstacle::Reserved);
     }
     if !is_valid {
-        return Some("not a valid name and value");
+        return Some(ExportObstacle::Invalid);
     }
     match room.checked_sub(2 * name.len() + value.len() + 1) {
-        None => Some("beyond 240 KiB in all"),
+        None => Some(ExportObstacle::TooLarge),
         Some(rest) => {
             *room = rest;
             None

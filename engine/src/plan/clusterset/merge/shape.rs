@@ -35,7 +35,7 @@ pub(crate) struct ImportShape {
 }
 
 /// Port of an imported service.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImportPort {
     /// Protocol, number and name.
     pub port: ServicePort,

@@ -32,6 +32,7 @@ fn seen(before: i64, when: Timestamp) -> ExportView {
     let (cluster, key) = (name("member1"), key("foo"));
     let claim = Claim::new(&cluster, &key, &export);
     let (_, written) = places(&[claim], Some(&seal()), HUB, when).remove(0);
+    let written = written.map(|time| time.condition(HUB));
     put(written, HUB, &mut export.conditions);
     export
 }

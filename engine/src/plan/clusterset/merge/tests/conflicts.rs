@@ -3,13 +3,13 @@
 use causeway::api::{bounds, labels};
 use serde_json::{Value, json};
 
-use super::super::conflict_text;
 use super::{Export, ImportShape, export, merged, with_ports};
+use crate::messages::conflict::conflicts;
 
 fn messages(exports: &[Export]) -> Vec<String> {
-    let conflicts = merged(exports).conflicts.into_iter();
-    conflicts
-        .map(|conflict| format!("{}: {}", conflict.reason, conflict.message))
+    let found = merged(exports).conflicts.into_iter();
+    found
+        .map(|conflict| format!("{}: {}", conflict.reason(), conflict.sentence()))
         .collect()
 }
 
@@ -193,12 +193,12 @@ fn at_most_three_clusters_are_named_and_the_others_counted() {
 
 #[test]
 fn a_condition_tells_all_conflicts_in_one_line_of_reasonable_length() {
-    assert_eq!(conflict_text(&[]), None);
+    assert_eq!(conflicts(&[]), None);
     let two = [
         export(1, json!({})),
         export(2, json!({"clusterIP": "None", "ipFamilies": ["IPv6"]})),
     ];
-    let (reason, message) = conflict_text(&merged(&two).conflicts).expect("there are conflicts");
+    let (reason, message) = conflicts(&merged(&two).conflicts).expect("there are conflicts");
     assert_eq!(reason, "TypeConflict,IPFamilyConflict");
     assert_eq!(
         message,
@@ -206,7 +206,7 @@ fn a_condition_tells_all_conflicts_in_one_line_of_reasonable_length() {
          Conflicting ipFamilies: using that of the oldest export, in member1 (IPv4); 1 of 2 clusters disagrees: member2 (IPv6)"
     );
     let (reason, message) =
-        conflict_text(&merged(&all_differ()).conflicts).expect("there are conflicts");
+        conflicts(&merged(&all_differ()).conflicts).expect("there are conflicts");
     assert_eq!(
         reason,
         "PortConflict,TypeConflict,SessionAffinityConfigConflict,InternalTrafficPolicyConflict,TrafficDistributionConflict,\

@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
-use super::super::{Conflict, conflict_text};
+use super::super::Conflict;
 use super::{Export, ImportPort, ImportShape, export, merged};
+use crate::messages::conflict::conflicts;
 
 const NAMES: [&str; 8] = ["", "", "http", "grpc", "tcp-80", "tcp-81", "udp-80", "dns"];
 
@@ -160,7 +161,7 @@ proptest! {
             if before.shape.ports.iter().all(|port| !port.port.name.is_empty()) {
                 prop_assert_eq!(kept, &before.shape.ports);
             }
-            let reasons = |all: &[Conflict]| all.iter().map(|one| one.reason).collect::<BTreeSet<_>>();
+            let reasons = |all: &[Conflict]| all.iter().map(|one| one.reason()).collect::<BTreeSet<_>>();
             prop_assert!(reasons(&before.conflicts).is_subset(&reasons(&after.conflicts)));
         }
     }
@@ -184,11 +185,11 @@ proptest! {
     #[test]
     fn exports_conflict_just_where_one_of_them_differs_from_the_oldest(exports in exports()) {
         let all = merged(&exports);
-        let text = conflict_text(&all.conflicts);
+        let text = conflicts(&all.conflicts);
         prop_assert_eq!(text.is_some(), !all.conflicts.is_empty());
-        let pairs = exports[1..].iter().flat_map(|other| merged(&[exports[0].clone(), other.clone()]).conflicts.into_iter().map(|one| one.reason).collect::<Vec<_>>());
+        let pairs = exports[1..].iter().flat_map(|other| merged(&[exports[0].clone(), other.clone()]).conflicts.into_iter().map(|one| one.reason()).collect::<Vec<_>>());
         let by_pairs: BTreeSet<_> = pairs.collect();
-        let found: BTreeSet<_> = all.conflicts.iter().map(|one| one.reason).collect();
+        let found: BTreeSet<_> = all.conflicts.iter().map(|one| one.reason()).collect();
         prop_assert_eq!(found, by_pairs);
         if let Some((reason, message)) = text {
             prop_assert!(reason.len() <= bounds::CONDITION_REASON && message.len() <= bounds::EVENT_NOTE);
