@@ -5,30 +5,47 @@ use std::fmt;
 use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::plan::copies::{Refused, Skipped, SliceOfProvider};
+use crate::plan::copies::{NotCopied, Refused, Skipped, SliceOfProvider};
 use crate::plan::providers::{Disagreement, MOST_ENDPOINTS, MOST_SLICES, Unfit};
 
 impl fmt::Display for Skipped {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unfit(Unfit::AddressType) => {
-                out.write_str("its addressType is neither IPv4 nor IPv6")
+            Self::Unfit(unfit) => unfit.fmt(out),
+            Self::TooManySlices => NotCopied::TooManySlices.fmt(out),
+            Self::Behind => out.write_str("its ports are not those of its Service yet"),
+            Self::NoPort(_) => out.write_str("none of its ports is exposed"),
+        }
+    }
+}
+
+impl fmt::Display for NotCopied {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(refusal) => refusal.fmt(out),
+            Self::NoAddress(family) => {
+                write!(out, "an endpoint without an {} address", family.as_str())
             }
-            Self::Unfit(Unfit::Unreadable) => {
-                out.write_str("it cannot be read; copies made of it before stay")
-            }
-            Self::Unfit(Unfit::TooManyEndpoints) => write!(
-                out,
-                "it has more than {MOST_ENDPOINTS} endpoints; copies made of it before stay"
-            ),
+            Self::Unfit(unfit) => unfit.fmt(out),
             Self::TooManySlices => {
                 write!(out, "no more than {MOST_SLICES} of a service are copied")
             }
-            Self::Unfit(Unfit::Redundant(_)) => {
+        }
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AddressType => out.write_str("its addressType is neither IPv4 nor IPv6"),
+            Self::Unreadable => out.write_str("it cannot be read; copies made of it before stay"),
+            Self::TooManyEndpoints => write!(
+                out,
+                "it has more than {MOST_ENDPOINTS} endpoints; copies made of it before stay"
+            ),
+            Self::Redundant(_) => {
                 out.write_str("slices that Kubernetes keeps hold the same endpoints")
             }
-            Self::Behind => out.write_str("its ports are not those of its Service yet"),
-            Self::NoPort(_) => out.write_str("none of its ports is exposed"),
         }
     }
 }
@@ -46,7 +63,9 @@ impl Refused {
             counted(self.slices, "EndpointSlice"),
         ];
         let counts: Vec<_> = counts.into_iter().flatten().collect();
-        format!("{} of {provider} ({})", counts.join(" and "), self.example)
+        let example = self.example.as_ref().map(ToString::to_string);
+        let example = example.unwrap_or_default();
+        format!("{} of {provider} ({example})", counts.join(" and "))
     }
 }
 

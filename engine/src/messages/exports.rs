@@ -7,6 +7,7 @@ use causeway::domain::{ClusterName, ServiceKey, quoted};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::{first, names};
+use crate::observed::quota::BeyondQuota;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::Unready;
 use crate::plan::clusterset::merge::{EXPORTED_MAX, ExportObstacle, NotExported};
@@ -167,5 +168,23 @@ pub(crate) fn not_exported(key: &ServiceKey, validity: Validity) -> String {
             "{beyond}; the oldest are served: delete ServiceExports that are not needed, or raise the flag"
         ),
         Validity::InvalidServiceType => format!("Service {key} cannot be exported"),
+    }
+}
+
+/// Writes the limit with its flag.
+impl fmt::Display for BeyondQuota {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exports(most) => write!(
+                out,
+                "the cluster exports more than {most} services (--max-member-exports of causeway-controller)"
+            ),
+            Self::Metadata(most) => write!(
+                out,
+                "the labels and annotations that the cluster exports have more than {} MiB (--max-member-exported-mib of \
+                 causeway-controller)",
+                most / (1024 * 1024)
+            ),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use causeway::api::labels;
 use causeway::api::multicluster::Version;
 use causeway::domain::protected::Protected;
-use causeway::domain::{FieldErrors, Tier};
+use causeway::domain::{AddressRefusal, FieldErrors, Tier};
 
 use super::*;
 use crate::fixtures::{key, name, now};
@@ -16,7 +16,7 @@ use crate::observed::member::Membership;
 use crate::observed::quota::BeyondQuota;
 use crate::plan::clusterset::Unresolved;
 use crate::plan::clusterset::exports::Validity;
-use crate::plan::copies::Refused;
+use crate::plan::copies::{NotCopied, Refused};
 use crate::plan::hostnames::Ambiguous;
 use crate::plan::ignored::Ignored;
 use crate::plan::not_followed::NotFollowed;
@@ -72,7 +72,9 @@ fn remarks_name_object_value_and_remedy() {
     let refused = Refused {
         endpoints: 2,
         slices: 1,
-        example: "10.0.0.1 is outside the cluster's endpoint-cidrs".to_owned(),
+        example: Some(NotCopied::Address(AddressRefusal::Outside(
+            [10, 0, 0, 1].into(),
+        ))),
     };
     let ambiguous = Ambiguous {
         hostname: "foo-0".to_owned(),

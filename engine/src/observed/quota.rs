@@ -1,7 +1,6 @@
 //! Limits of one member's exports, and the exports that exceed them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
@@ -24,7 +23,7 @@ impl Default for Quota {
     fn default() -> Self {
         Self {
             exports: 1000,
-            metadata: 4 * MIB,
+            metadata: 4 * 1024 * 1024,
         }
     }
 }
@@ -37,26 +36,6 @@ pub enum BeyondQuota {
     /// Maximum number of bytes. The labels and annotations of the export and of all older ones have
     /// more.
     Metadata(usize),
-}
-
-const MIB: usize = 1024 * 1024;
-
-/// The message for a person, with the flag.
-impl fmt::Display for BeyondQuota {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exports(most) => write!(
-                out,
-                "the cluster exports more than {most} services (--max-member-exports of causeway-controller)"
-            ),
-            Self::Metadata(most) => write!(
-                out,
-                "the labels and annotations that the cluster exports have more than {} MiB (--max-member-exported-mib of \
-                 causeway-controller)",
-                most / MIB
-            ),
-        }
-    }
 }
 
 /// Exports of a member by age, the oldest first; those of the same age by key. An export without a

@@ -24,6 +24,7 @@ pub(crate) use self::inputs::{Consumer, Origin};
 pub(crate) use self::name::copy_name;
 pub(crate) use self::skipped::MissingPorts;
 pub(crate) use self::skipped::Skipped;
+pub(crate) use self::template::NotCopied;
 use self::template::{CopyInputs, CopyTemplate};
 use super::entry::NoEntry;
 use super::provider_use::{ProviderUses, Unused};
@@ -152,7 +153,7 @@ pub(crate) struct Refused {
     /// Number of whole slices that are not copied.
     pub slices: usize,
     /// Reason why one of them is not copied.
-    pub example: String,
+    pub example: Option<NotCopied>,
 }
 
 /// Slice, by its provider and its name there.
@@ -293,7 +294,7 @@ impl DesiredCopies {
         provider: &ClusterName,
         endpoints: usize,
         slices: usize,
-        example: impl FnOnce() -> Option<String>,
+        example: impl FnOnce() -> Option<NotCopied>,
     ) {
         if endpoints + slices == 0 {
             return;
@@ -301,8 +302,8 @@ impl DesiredCopies {
         let refused = self.refused.entry(provider.clone()).or_default();
         refused.endpoints += endpoints;
         refused.slices += slices;
-        if refused.example.is_empty() {
-            refused.example = example().unwrap_or_default();
+        if refused.example.is_none() {
+            refused.example = example();
         }
     }
 }
@@ -366,7 +367,7 @@ impl Planner<'_> {
         };
         let count = member.sources(key).count();
         if count > MOST_SLICES {
-            let example = || Some(Skipped::TooManySlices.to_string());
+            let example = || Some(NotCopied::TooManySlices);
             self.desired.note_refused(provider.name, 0, count, example);
             return OfProvider::All(Ruling::Hold(Hold::TooManySlices));
         }
@@ -474,7 +475,7 @@ impl Planner<'_> {
         self.desired
             .note_refused(provider, endpoints, slices, || match slices {
                 0 => template.first_refusal(source),
-                _ => Some(why.to_string()),
+                _ => why.of_whole_slice(),
             });
         let of_provider = self.desired.skipped.entry(provider.clone()).or_default();
         of_provider.insert(name.clone(), why);

@@ -11,12 +11,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use super::inputs::{Consumer, Origin};
 use crate::model::slice::{
-    CONTENT_ANNOTATIONS, CONTENT_LABELS, ContentHash, CopyEndpoint, SourceEndpoint, SourceSlice,
-    content,
+    AddressType, CONTENT_ANNOTATIONS, CONTENT_LABELS, ContentHash, CopyEndpoint, SourceEndpoint,
+    SourceSlice, content,
 };
 use crate::plan::capabilities::Field;
 use crate::plan::entry::Entry;
-use crate::plan::providers::{PortFit, Provider};
+use crate::plan::providers::{PortFit, Provider, Unfit};
 use crate::plan::tiers::EndpointRole;
 
 /// Result of copying a slice.
@@ -26,6 +26,19 @@ pub(super) struct Outcome {
     content: ContentHash,
     /// Number of endpoints that the copy lacks.
     pub(super) refused: u32,
+}
+
+/// Reason why an endpoint, or a whole slice, is not copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NotCopied {
+    /// Consumers are not given the address.
+    Address(AddressRefusal),
+    /// The endpoint has no address of its slice's type.
+    NoAddress(AddressType),
+    /// The slice is copied to no consumer.
+    Unfit(Unfit),
+    /// The provider has more slices of the service than are copied.
+    TooManySlices,
 }
 
 /// Inputs that decide the content of the copies of one provider's slices in one consumer, except
@@ -223,18 +236,12 @@ impl CopyTemplate {
         }
     }
 
-    /// Describes why the first endpoint that is not copied is refused.
-    pub(super) fn first_refusal(&self, source: &SourceSlice) -> Option<String> {
+    /// Returns the reason why the first refused endpoint is not copied.
+    pub(super) fn first_refusal(&self, source: &SourceSlice) -> Option<NotCopied> {
         let mut endpoints = source.endpoints();
         let refusal = endpoints.find_map(|endpoint| self.refusal(&endpoint));
-        let odd = || {
-            format!(
-                "an endpoint without an {} address",
-                source.address_type.as_str()
-            )
-        };
-        let odd = (source.odd > 0).then(odd);
-        refusal.map(|refusal| refusal.to_string()).or(odd)
+        let odd = (source.odd > 0).then_some(NotCopied::NoAddress(source.address_type));
+        refusal.map(NotCopied::Address).or(odd)
     }
 
     pub(super) fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {
