@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use causeway::api::condition;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
-use crate::status::exports::has_unreported_removal;
+use crate::plan::clusterset::exports::is_by_person;
+use crate::reasons::Reason;
 
 /// Maximum time of the cleanup of a removed member.
 const CLEANUP_AT_MOST: Duration = Duration::from_secs(30);
@@ -58,4 +60,21 @@ pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoi
             },
         }),
     }
+}
+
+/// Whether a member has exports whose status does not report its removal yet.
+fn has_unreported_removal(index: &Index, name: &ClusterName) -> bool {
+    let member = index.member(name);
+    let member = member.filter(|member| member.exports_followed().is_some());
+    let Some(member) = member else {
+        return false;
+    };
+    let exports = member
+        .clusterset_keys()
+        .filter_map(|key| member.export(key));
+    let mut exports = exports.filter(|export| is_by_person(export, index.hub_uid()));
+    exports.any(|export| {
+        let ready = condition::find(&export.conditions, condition::READY);
+        ready.is_none_or(|ready| ready.reason != Reason::NotJoined)
+    })
 }

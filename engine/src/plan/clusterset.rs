@@ -18,10 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-pub(crate) use self::desired::{Clusterset, DesiredImport, Imports, NotImporting, Unresolved};
+pub(crate) use self::desired::{
+    Clusterset, DesiredImport, ImportedByKarmada, Imports, NotImporting, Unresolved,
+};
 use self::exports::Exports;
 use self::importer::Importer;
-pub(crate) use self::karmada::ImportedByKarmada;
 use self::source::{ProviderSets, Source};
 use super::copies::Outcomes;
 use super::inputs::Inputs;

@@ -19,7 +19,7 @@ use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status
 use crate::observed::Index;
 use crate::observed::clusterset::{ExportView, ImportView};
 use crate::observed::member::{Member, Membership};
-use crate::plan::clusterset::exports::{Validity, is_by_person};
+use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::{ImportPlan, OwnImport};
 use crate::plan::clusterset::{
     Clusterset, DesiredImport, Imports, NotImporting, merge, precedence,
@@ -441,23 +441,6 @@ impl View<'_> {
             conditions,
         }
     }
-}
-
-/// Whether a member has exports whose status does not report its removal yet.
-pub(crate) fn has_unreported_removal(index: &Index, name: &ClusterName) -> bool {
-    let member = index.member(name);
-    let member = member.filter(|member| member.exports_followed().is_some());
-    let Some(member) = member else {
-        return false;
-    };
-    let exports = member
-        .clusterset_keys()
-        .filter_map(|key| member.export(key));
-    let mut exports = exports.filter(|export| is_by_person(export, index.hub_uid()));
-    exports.any(|export| {
-        let ready = names::find(&export.conditions, names::READY);
-        ready.is_none_or(|ready| ready.reason != Reason::NotJoined)
-    })
 }
 
 /// Whether stored conditions equal the wanted ones. Not every definition has a field for the

@@ -7,7 +7,6 @@ use causeway::domain::protected::Protected;
 
 use super::exports::Validity;
 use super::import::ImportPlan;
-use super::karmada::ImportedByKarmada;
 use super::merge::Conflict;
 use super::precedence::SealedTime;
 use crate::model::TimePoint;
@@ -125,6 +124,15 @@ pub(crate) struct Unresolved {
     pub has: Vec<String>,
     /// Addresses of the derived Service.
     pub wants: Vec<String>,
+}
+
+/// Members of a service that Karmada's own controllers import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ImportedByKarmada {
+    /// Members in which the import is left to Karmada.
+    pub(crate) left: Vec<ClusterName>,
+    /// Members in which causeway imported the service first and continues.
+    pub(crate) own: Vec<ClusterName>,
 }
 
 /// Reason why a member imports nothing.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 
-use super::desired::DesiredImport;
+use super::desired::{DesiredImport, ImportedByKarmada};
 use super::import::ImportPlan;
 use super::importer::{Importer, WantedImport};
 use crate::model::TimePoint;
@@ -100,15 +100,6 @@ impl Importer<'_> {
     }
 }
 
-/// Members of a service that Karmada's own controllers import.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ImportedByKarmada {
-    /// Members in which the import is left to Karmada.
-    pub(crate) left: Vec<ClusterName>,
-    /// Members in which causeway imported the service first and continues.
-    pub(crate) own: Vec<ClusterName>,
-}
-
 /// Returns the members in which Karmada manages the import; `None` if it manages none.
 pub(super) fn imported(
     index: &Index,
@@ -117,7 +108,7 @@ pub(super) fn imported(
 ) -> Option<ImportedByKarmada> {
     let known = imports
         .iter()
-        .filter(|(name, _)| index.cluster(*name).is_some());
+        .filter(|(name, _)| index.cluster(name).is_some());
     let (left, own): (Vec<_>, Vec<_>) = known.partition(|(_, import)| import.karmadas);
     let names =
         |those: Vec<(&ClusterName, _)>| those.into_iter().map(|(name, _)| name.clone()).collect();
