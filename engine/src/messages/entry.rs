@@ -30,6 +30,12 @@ impl NoEntry {
                 Why::NoLoadBalancer => {
                     format!("Service {key} of {provider} is not of type LoadBalancer")
                 }
+                Why::NoNode => {
+                    format!("the EndpointSlices of Service {key} of {provider} name no node")
+                }
+                Why::NoAddress => format!(
+                    "no node of {provider} has an address of the declared kind and a family of Service {key}"
+                ),
                 Why::Hostname => format!(
                     "the load balancer of Service {key} of {provider} has a hostname and no address"
                 ),
@@ -75,6 +81,10 @@ impl NoEntry {
                 Why::NoSelector => in_provider(&format!(
                     "patch service {name} -p '{{\"spec\":{{\"type\":\"NodePort\",\"externalTrafficPolicy\":\"Local\"}}}}'"
                 )),
+                Why::NoNode => in_provider(&format!(
+                    "patch service {name} -p '{{\"spec\":{{\"type\":\"NodePort\"}}}}'"
+                )),
+                Why::NoAddress => format!("in {provider}: kubectl get nodes -o wide"),
                 Why::NoLoadBalancer => in_provider(&format!(
                     "patch service {name} -p '{{\"spec\":{{\"type\":\"LoadBalancer\"}}}}'"
                 )),

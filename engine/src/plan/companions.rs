@@ -69,12 +69,11 @@ impl Companions {
             return;
         };
         let site = Site::of(index, key, exposure, (provider, member));
-        let service = member.service(key).filter(|_| site.needs_companion());
-        if let Some(service) = service {
-            let companion = || service::companion(key, service, owner.to_owned());
-            self.wanted
-                .entry(provider.clone())
-                .or_insert_with(companion);
+        if let (Some(service), Some(type_)) = (member.service(key), site.companion_type()) {
+            let companion = || service::companion(key, service, type_, owner.to_owned());
+            let wanted = self.wanted.entry(provider.clone());
+            // A load balancer leads by node ports as well.
+            wanted.or_insert_with(companion).ask_for(type_);
         }
     }
 }

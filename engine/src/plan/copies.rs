@@ -388,7 +388,7 @@ impl Planner<'_> {
                 };
                 self.add_slice(&slice, &source, member, outcomes);
             }
-            return OfProvider::All(Ruling::requested(Request::OtherNetwork));
+            return OfProvider::Known(proof);
         }
         for (name, candidate) in candidates(member, key) {
             let slice = Slice {

@@ -40,8 +40,19 @@ pub(crate) struct Site<'a> {
     pub key: &'a ServiceKey,
     /// Way that the Cluster, or the service, declares; `None` without one.
     pub reach: Option<Reach>,
+    /// Whether the service itself declares it.
+    pub is_requested: bool,
     /// Whether copies of other clusters belong to its Service.
     pub holds_copies: bool,
+}
+
+/// Type of a companion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CompanionType {
+    /// NodePort.
+    NodePort,
+    /// LoadBalancer.
+    LoadBalancer,
 }
 
 /// Endpoints by which clusters of other networks reach a provider, of both address families.
@@ -67,6 +78,16 @@ struct Door<'a> {
     service: &'a ServiceView,
     /// Number on which an address of the entry answers for a port of the Service.
     number: Box<dyn Fn(PortId) -> Option<i32> + 'a>,
+}
+
+impl CompanionType {
+    /// Returns the type as the API names it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::NodePort => "NodePort",
+            Self::LoadBalancer => "LoadBalancer",
+        }
+    }
 }
 
 impl Entry {
@@ -151,6 +172,7 @@ impl<'a> Site<'a> {
             member,
             key,
             reach: requested.or_else(|| index.reach(name)),
+            is_requested: requested.is_some(),
             holds_copies: spec.is_some_and(|spec| spec.consumers.includes(name)),
         }
     }
@@ -160,21 +182,39 @@ impl<'a> Site<'a> {
         candidates(self.member, self.key).filter_map(|(_, candidate)| candidate.ok())
     }
 
-    /// Whether the entry is, or will be, the companion of the Service.
-    pub(crate) fn needs_companion(&self) -> bool {
-        let Some(service) = self.member.service(self.key) else {
-            return false;
-        };
-        let is_own = service.node_ports.as_deref();
-        let is_own = is_own.is_some_and(|ports| ports.is_local || !self.holds_copies);
-        let can_be =
-            service.shape.kind == ServiceKind::ClusterIp && !service.shape.selector.is_empty();
-        can_be
-            && match self.reach {
-                Some(Reach::NodePorts(_)) => !is_own,
-                Some(Reach::ClusterIp) => self.holds_copies,
-                Some(Reach::LoadBalancer) | None => false,
+    /// Returns the type of the companion that is the entry, or will be; `None` where the Service is
+    /// the entry itself, or none is possible.
+    pub(crate) fn companion_type(&self) -> Option<CompanionType> {
+        let service = self.member.service(self.key)?;
+        let shape = &service.shape;
+        let can_be = shape.kind == ServiceKind::ClusterIp && !shape.selector.is_empty();
+        let type_ = match self.reach? {
+            Reach::NodePorts(_) if self.own_node_ports(service).is_none() => {
+                CompanionType::NodePort
             }
+            Reach::ClusterIp if self.holds_copies => CompanionType::NodePort,
+            // A load balancer costs money: only who asks for this service gets one more.
+            Reach::LoadBalancer if self.is_requested && self.own_balancer(service).is_err() => {
+                CompanionType::LoadBalancer
+            }
+            _ => return None,
+        };
+        can_be.then_some(type_)
+    }
+
+    /// Returns the node ports of the Service if it may be the entry.
+    fn own_node_ports(&self, service: &'a ServiceView) -> Option<&'a NodePorts> {
+        let own = service.node_ports.as_deref();
+        own.filter(|ports| ports.is_local || !self.holds_copies)
+    }
+
+    /// Returns the Service if its load balancer may be the entry.
+    fn own_balancer(&self, service: &'a ServiceView) -> Result<&'a ServiceView, Why> {
+        match self.own_node_ports(service) {
+            _ if !service.shape.load_balancer => Err(Why::NoLoadBalancer),
+            None => Err(Why::HoldsCopies),
+            Some(_) => Ok(service),
+        }
     }
 
     /// Returns the companion of the Service.
@@ -204,14 +244,11 @@ impl<'a> Site<'a> {
         service: &'a ServiceView,
         sources: &[&Arc<SourceSlice>],
     ) -> Found<'a> {
-        let why = match &service.node_ports {
-            _ if !service.shape.load_balancer => Some(Why::NoLoadBalancer),
-            Some(ports) if self.holds_copies && !ports.is_local => Some(Why::HoldsCopies),
-            _ => None,
+        let service = match self.own_balancer(service) {
+            Ok(service) => service,
+            Err(_) if self.companion_type().is_some() => self.companion(service)?,
+            Err(why) => return Err(NoEntry::of_service(service, why)),
         };
-        if let Some(why) = why {
-            return Err(NoEntry::of_service(service, why));
-        }
         let ips = service.ingress.iter().filter_map(|one| one.ip.as_deref());
         let addresses: Vec<IpAddr> = ips.filter_map(|ip| ip.parse().ok()).collect();
         if addresses.is_empty() {
@@ -242,9 +279,7 @@ impl<'a> Site<'a> {
         kind: NodeAddress,
         sources: &[&Arc<SourceSlice>],
     ) -> Found<'a> {
-        let own = service.node_ports.as_deref();
-        let own = own.filter(|ports| ports.is_local || !self.holds_copies);
-        let (door, ports) = match own {
+        let (door, ports) = match self.own_node_ports(service) {
             Some(ports) => (service, ports),
             None => {
                 let companion = self.companion(service)?;
@@ -256,7 +291,19 @@ impl<'a> Site<'a> {
             true => self.nodes_of(kind, door, sources)?,
             false => self.all_nodes(kind, door, sources)?,
         };
-        Ok((Door::of(door, ports), endpoints))
+        let mut all = sources.iter().flat_map(|source| source.endpoints());
+        match (endpoints.is_empty(), all.next()) {
+            (true, Some(first)) => {
+                let no_node = first.node.is_none() && all.all(|one| one.node.is_none());
+                let why = if no_node && ports.is_local {
+                    Why::NoNode
+                } else {
+                    Why::NoAddress
+                };
+                Err(NoEntry::of_service(service, why))
+            }
+            _ => Ok((Door::of(door, ports), endpoints)),
+        }
     }
 
     /// Returns the nodes that endpoints are on.

@@ -12,12 +12,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
 use super::capabilities::Capabilities;
+use super::entry::CompanionType;
 use crate::observed::selector::Selector;
 use crate::observed::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 use crate::problem::ServiceProblem;
 
-/// Type and external traffic policy of a companion.
-const NODE_PORT: &str = "NodePort";
+/// External traffic policy of a companion.
 const LOCAL: &str = "Local";
 
 /// Service that a member should hold.
@@ -42,6 +42,8 @@ pub(crate) struct OwnService {
     pub derived: Option<Derived>,
     /// Service that it is the companion of, if it is one.
     pub companion_of: Option<Arc<str>>,
+    /// Type of a companion; any other Service that causeway maintains is of type ClusterIP.
+    pub entry: Option<CompanionType>,
 }
 
 /// Additional content of a Service that stands for an imported service.
@@ -112,21 +114,28 @@ pub(crate) fn desired(
         owner: owner.to_owned(),
         derived: None,
         companion_of: None,
+        entry: None,
     };
     DesiredService::Own(own.into())
 }
 
 /// Returns the companion of a member's Service: it has the same ports and selects the same pods, and
 /// each node leads to the pods on itself.
-pub(crate) fn companion(key: &ServiceKey, service: &ServiceView, owner: String) -> OwnService {
+pub(crate) fn companion(
+    key: &ServiceKey,
+    service: &ServiceView,
+    type_: CompanionType,
+    owner: String,
+) -> OwnService {
     OwnService {
         shape: ServiceShape {
-            load_balancer: false,
+            load_balancer: type_ == CompanionType::LoadBalancer,
             ..service.shape.clone()
         },
         owner,
         derived: None,
         companion_of: Some(key.name.clone()),
+        entry: Some(type_),
     }
 }
 
@@ -195,10 +204,18 @@ fn foreign_ports(
 }
 
 impl OwnService {
+    /// Makes a companion one of that type, unless it is one already.
+    pub(super) fn ask_for(&mut self, type_: CompanionType) {
+        if type_ == CompanionType::LoadBalancer {
+            self.shape.load_balancer = true;
+            self.entry = Some(type_);
+        }
+    }
+
     /// Whether the member's Service equals the desired one.
     pub(crate) fn is_met_by(&self, observed: &ServiceView) -> bool {
         let is_local = observed.node_ports.as_ref().map(|ports| ports.is_local);
-        let is_entry = self.companion_of.is_none() || is_local == Some(true);
+        let is_entry = self.entry.is_none() || is_local == Some(true);
         is_entry
             && self.companion_of.as_deref() == observed.companion_of.as_deref()
             && self.shape.is_like(&observed.shape)
@@ -248,8 +265,8 @@ impl OwnService {
                 traffic_distribution: shape.traffic_distribution.clone(),
                 publish_not_ready_addresses: Some(shape.publish_not_ready_addresses),
                 ip_family_policy: Some(family_policy(shape).to_owned()),
-                type_: self.companion_of.as_ref().map(|_| NODE_PORT.to_owned()),
-                external_traffic_policy: self.companion_of.as_ref().map(|_| LOCAL.to_owned()),
+                type_: self.entry.map(|type_| type_.as_str().to_owned()),
+                external_traffic_policy: self.entry.map(|_| LOCAL.to_owned()),
                 ..ServiceSpec::default()
             }),
             status: None,
@@ -304,8 +321,8 @@ impl OwnService {
         if let Some(policy) = policy.and_then(|derived| derived.internal_traffic_policy.as_ref()) {
             patch["spec"]["internalTrafficPolicy"] = json!(policy);
         }
-        if self.companion_of.is_some() {
-            patch["spec"]["type"] = json!(NODE_PORT);
+        if let Some(type_) = self.entry {
+            patch["spec"]["type"] = json!(type_.as_str());
             patch["spec"]["externalTrafficPolicy"] = json!(LOCAL);
         }
         patch

@@ -25,6 +25,10 @@ pub(crate) enum Why {
     NoSelector,
     /// It is not of type LoadBalancer.
     NoLoadBalancer,
+    /// Its endpoints are on no node: a person or another controller wrote them without.
+    NoNode,
+    /// No node has an address of the kind and of a family of the Service.
+    NoAddress,
     /// Its load balancer has a hostname and no address.
     Hostname,
     /// Copies belong to it, and its load balancer leads to them.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
@@ -279,4 +281,48 @@ fn annotation_of_an_export_applies_to_its_cluster() {
     )
     .settle();
     assert_eq!(env.addresses("member2", "derived-foo"), ["10.96.0.7"]);
+}
+
+#[test]
+fn cluster_that_reaches_all_by_load_balancers_makes_none() {
+    let env = provided("load-balancer", json!({}));
+    assert_eq!(env.copies("member2", "foo"), []);
+    let ready = env.says("foo", "Ready");
+    assert!(ready.contains("is not of type LoadBalancer"), "{ready}");
+}
+
+#[test]
+fn tiers_count_the_pods_behind_an_entry() {
+    let mut env = provided("cluster-ip", json!({"spec": {"clusterIP": "10.96.0.7"}}));
+    let near = slice("foo-near", "foo").port("http", 8080);
+    env.on("member2", foo())
+        .on("member2", near.clone().endpoint("10.2.0.5"));
+    let both = mcs("foo")
+        .consumers(&["member2"])
+        .providers(&["member1", "member2"]);
+    env.on_hub(both.annotated(&json!({labels::PREFER: "local, any"})))
+        .pass(Duration::from_secs(40));
+    let standby = only_copy(&env).metadata.annotations.unwrap_or_default();
+    assert_eq!(
+        standby.get(labels::STANDBY).map(String::as_str),
+        Some("true")
+    );
+    env.on("member2", near).settle();
+    assert_eq!(reached(&env).0, [("10.96.0.7".to_owned(), Some(true))]);
+}
+
+#[test]
+fn drained_provider_of_another_network_is_withdrawn() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    let drained = in_network("member1", "edge", Some("node-ports"));
+    env.on_hub(drained.annotated(&json!({labels::WITHDRAW: "true"})))
+        .settle();
+    assert_eq!(env.copies("member2", "foo"), []);
+}
+
+#[test]
+fn unreachable_provider_of_another_network_keeps_its_entry() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    env.lose("member1").settle();
+    assert_eq!(reached(&env).0.len(), 2);
 }

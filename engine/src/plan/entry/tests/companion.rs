@@ -100,3 +100,22 @@ fn deleted_companion_is_made_again_and_copies_stay_until_then() {
     let deletes = |line: &String| line.contains("delete EndpointSlice");
     assert!(!log.iter().any(deletes), "{log:#?}");
 }
+
+#[test]
+fn service_that_asks_for_a_load_balancer_gets_a_companion_of_that_type() {
+    let mut env = provided("node-ports", json!({}));
+    let asked = mcs("foo").providers(&["member1"]).consumers(&["member2"]);
+    env.on_hub(asked.annotated(&json!({labels::REACH: "load-balancer"})));
+    env.settle();
+    let made = env.service("member1", &companion()).expect("a companion");
+    assert_eq!(made["spec"]["type"], "LoadBalancer");
+    let ready = env.says("foo", "Ready");
+    assert!(ready.contains("has no address yet"), "{ready}");
+    let ingress = json!({"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}}});
+    let balanced = Object {
+        kind: Kind::Service,
+        value: made.clone(),
+    };
+    env.on("member1", balanced.with(ingress)).settle();
+    assert_eq!(reached(&env).0[0].0, "203.0.113.9");
+}
