@@ -26,7 +26,7 @@ use crate::reaper::{Process, Reaper};
 use crate::store::{Snapshot, Store};
 use crate::{kubeconfig, node, ports};
 
-pub(crate) use launch::{Plan, pod_cidr, service_cidr};
+pub(crate) use launch::{Plan, pod_block, pod_cidr, service_cidr};
 
 /// Purpose of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,7 @@ pub struct Cluster {
     name: String,
     role: Role,
     number: u8,
+    pod_block: u8,
     directory: PathBuf,
     authority: Authority,
     admin_token: String,
@@ -97,6 +98,7 @@ impl Cluster {
             name: plan.name,
             role: plan.role,
             number: plan.number,
+            pod_block: plan.pod_block,
             directory: plan.directory,
             authority,
             admin_token,
@@ -234,7 +236,7 @@ impl Cluster {
 
     /// The range of its pods' IPv4 addresses.
     pub fn pod_cidr(&self) -> String {
-        pod_cidr(self.number)
+        pod_cidr(self.pod_block)
     }
 
     /// The range of its Services' IPv4 addresses.
@@ -253,7 +255,7 @@ impl Cluster {
             .next_address
             .fetch_add(1, Ordering::Relaxed)
             .to_be_bytes();
-        format!("10.{}.{third}.{fourth}", 128 + self.number)
+        format!("10.{}.{third}.{fourth}", self.pod_block)
     }
 
     /// Whether it takes part in a clusterset from the start.
@@ -375,6 +377,11 @@ impl Cluster {
     /// The name of its network namespace, for `ip netns exec`; `None` in a fleet without packets.
     pub fn network_namespace(&self) -> Option<&str> {
         self.networks.first().map(NodeNetwork::namespace)
+    }
+
+    /// Returns the address of its first node; `None` in a fleet without packets.
+    pub fn node_address(&self) -> Option<String> {
+        self.networks.first().map(NodeNetwork::node_address)
     }
 
     /// `curl` on its node, with three seconds of patience.

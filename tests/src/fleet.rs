@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures::future::join_all;
 
-use crate::cluster::{Cluster, Plan, Role};
-use crate::network::{CLUSTERS, Network, NodeNetwork, Site, endpoint_address};
+use crate::cluster::{Cluster, Plan, Role, pod_block};
+use crate::network::{CLUSTERS, Network, NodeNetwork, SHARED_BLOCK, Site, endpoint_address};
 use crate::reaper::{Reaper, Undo};
 use crate::registry::Registry;
 use crate::store::Store;
@@ -45,6 +45,8 @@ pub struct Builder {
     members: Vec<String>,
     dual_stack: BTreeSet<String>,
     packets: bool,
+    separate_networks: bool,
+    iptables: BTreeSet<String>,
     clusterset: bool,
     flags: Vec<(String, String)>,
     own_stores: BTreeSet<String>,
@@ -76,6 +78,20 @@ impl Builder {
     #[must_use]
     pub fn packets(mut self) -> Self {
         self.packets = true;
+        self
+    }
+
+    /// Real packets, and no cluster has a route to another's pods, whose addresses are of one range.
+    #[must_use]
+    pub fn separate_networks(mut self) -> Self {
+        self.separate_networks = true;
+        self.packets()
+    }
+
+    /// The kube-proxy of this cluster writes rules of iptables, not of nftables.
+    #[must_use]
+    pub fn iptables(mut self, name: &str) -> Self {
+        self.iptables.insert(name.to_owned());
         self
     }
 
@@ -148,7 +164,11 @@ impl Builder {
                     0 => name.clone(),
                     node => format!("{name}-{node}"),
                 };
-                NodeNetwork::new(network, &namespace, site, &all)
+                let node = NodeNetwork::new(network, &namespace, site, &all);
+                match self.iptables.contains(&name) {
+                    true => node.by_iptables(),
+                    false => node,
+                }
             });
             let registry = registry.as_ref().filter(|_| self.nodes.contains_key(&name));
             let plan = Plan {
@@ -157,6 +177,7 @@ impl Builder {
                     let own = self.flags.iter().filter(|(cluster, _)| *cluster == name);
                     own.map(|(_, flag)| flag.clone()).collect()
                 },
+                pod_block: self.pod_block(number),
                 number,
                 dual_stack: self.dual_stack.contains(&name),
                 clusterset: self.clusterset && (number > 0 || registry.is_some()),
@@ -187,7 +208,17 @@ impl Builder {
     fn sites(&self, name: String, number: u8) -> (String, Vec<Site>) {
         let usual = u8::from(self.packets && number > 0);
         let nodes = self.nodes.get(&name).copied().unwrap_or(usual);
-        (name, Site::of_cluster(number, nodes))
+        (
+            name,
+            Site::of_cluster(number, nodes, self.pod_block(number)),
+        )
+    }
+
+    fn pod_block(&self, number: u8) -> u8 {
+        match self.separate_networks {
+            true => SHARED_BLOCK,
+            false => pod_block(number),
+        }
     }
 }
 

@@ -166,6 +166,11 @@ spec: {types: [CrossCluster]}
         .await;
     }
 
+    /// Returns the path of a manifest of the installed release.
+    pub fn manifest(&self, path: &str) -> String {
+        self.release.manifest(path)
+    }
+
     /// `kubectl mcs join`, as a person would: with the member's administrator's kubeconfig.
     pub async fn join(&self, member: &Cluster) {
         let kubeconfig = member.kubeconfig().display().to_string();

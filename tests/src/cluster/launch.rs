@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub(crate) flags: Vec<String>,
     /// Distinguishes the address ranges of the clusters of a fleet; below 60.
     pub(crate) number: u8,
+    /// Second number of the addresses of its pods.
+    pub(crate) pod_block: u8,
     pub(crate) dual_stack: bool,
     /// Whether it is a member that takes part in a clusterset: see [`crate::fleet::Builder::clusterset`].
     pub(crate) clusterset: bool,
@@ -47,8 +49,14 @@ pub(crate) struct Plan {
     pub(crate) registry: Option<SocketAddr>,
 }
 
-pub(crate) fn pod_cidr(number: u8) -> String {
-    format!("10.{}.0.0/16", 128 + number)
+/// Returns the range of pods' addresses that begin with 10 and that number.
+pub(crate) fn pod_cidr(block: u8) -> String {
+    format!("10.{block}.0.0/16")
+}
+
+/// Returns the second number of the addresses of a cluster's pods that others have a route to.
+pub(crate) fn pod_block(number: u8) -> u8 {
+    128 + number
 }
 
 pub(crate) fn service_cidr(number: u8) -> String {

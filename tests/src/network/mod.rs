@@ -31,6 +31,9 @@ use crate::reaper::{Reaper, Undo, Undone};
 /// A fleet has fewer clusters than that.
 pub(crate) const CLUSTERS: u8 = 60;
 
+/// Second number of the addresses of pods in all clusters without a route to each other's pods.
+pub(crate) const SHARED_BLOCK: u8 = 244;
+
 /// Place of a node in the network of its fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Site {
@@ -40,19 +43,22 @@ pub(crate) struct Site {
     pub(crate) node: u8,
     /// The range of its pods' addresses.
     pub(crate) pods: String,
+    /// Whether no other cluster has a route to its pods, whose range others may have too.
+    pub(crate) is_alone: bool,
 }
 
 impl Site {
     /// The sites of so many nodes of a cluster: the range of its pods is split where there are more than one.
-    pub(crate) fn of_cluster(cluster: u8, nodes: u8) -> Vec<Self> {
+    pub(crate) fn of_cluster(cluster: u8, nodes: u8, pod_block: u8) -> Vec<Self> {
         let pods = |node: u8| match nodes {
-            1 => pod_cidr(cluster),
-            _ => format!("10.{}.{}.0/18", 128 + cluster, 64 * node),
+            1 => pod_cidr(pod_block),
+            _ => format!("10.{pod_block}.{}.0/18", 64 * node),
         };
         let site = |node| Self {
             cluster,
             node,
             pods: pods(node),
+            is_alone: pod_block == SHARED_BLOCK,
         };
         (0..nodes).map(site).collect()
     }

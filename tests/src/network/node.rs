@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::Cluster;
 use crate::binaries::Testbed;
-use crate::cluster::service_cidr;
+use crate::cluster::{pod_cidr, service_cidr};
 use crate::dns;
 use crate::eventually::{START, eventually};
 use crate::kubectl::{Command, Output};
-use crate::network::{Network, Site, ip};
+use crate::network::{Network, SHARED_BLOCK, Site, ip};
 use crate::reaper::{Process, Program, Reaper, Undo, Undone};
 
 /// The ports that every pod listens on.
@@ -24,6 +24,7 @@ pub(crate) struct NodeNetwork {
     network: Arc<Network>,
     namespace: String,
     site: Site,
+    proxy_mode: &'static str,
     services: Vec<Process>,
 }
 
@@ -47,18 +48,32 @@ impl NodeNetwork {
             "dev",
             "eth0",
         ]);
-        for other in all.iter().filter(|other| **other != site) {
+        let is_reached = |other: &&Site| !other.is_alone || other.cluster == site.cluster;
+        let others = all.iter().filter(|other| **other != site);
+        for other in others.filter(is_reached) {
             let via = network.node_address(other).to_string();
             ip(["-n", &namespace, "route", "add", &other.pods, "via", &via]);
+        }
+        if site.is_alone {
+            masquerade(&namespace, &pod_cidr(SHARED_BLOCK));
         }
         let node = Self {
             network: Arc::clone(network),
             namespace,
             site,
+            proxy_mode: "nftables",
             services: Vec::new(),
         };
         node.write_resolv_conf(&node.namespace);
         node
+    }
+
+    /// Has kube-proxy write rules of iptables, not of nftables.
+    pub(crate) fn by_iptables(self) -> Self {
+        Self {
+            proxy_mode: "iptables",
+            ..self
+        }
     }
 
     /// Lets this machine, and so the API servers, reach the pods of the node and through it the Services of its cluster.
@@ -209,7 +224,7 @@ impl NodeNetwork {
                 "--kubeconfig={}",
                 cluster.kubeconfig_of("kube-proxy").display()
             ),
-            "--proxy-mode=nftables".to_owned(),
+            format!("--proxy-mode={}", self.proxy_mode),
             format!("--hostname-override={name}"),
             format!("--cluster-cidr={}", cluster.pod_cidr()),
             "--conntrack-max-per-core=0".to_owned(),
@@ -235,6 +250,15 @@ impl NodeNetwork {
         std::fs::write(directory.join("resolv.conf"), content).expect("a resolv.conf");
         undone
     }
+}
+
+/// Has packets of pods leave the range of pods with the node's address, as CNI plugins do.
+fn masquerade(namespace: &str, pods: &str) {
+    let rules = format!(
+        "table ip pods {{ chain leave {{ type nat hook postrouting priority srcnat; ip saddr {pods} ip daddr != {pods} masquerade\n}}\n}}"
+    );
+    let script = format!("printf '{rules}\\n' | nft -f -");
+    ip(["netns", "exec", namespace, "sh", "-c", &script]);
 }
 
 fn resolv_conf_directory(namespace: &str) -> PathBuf {

@@ -2,6 +2,7 @@
 
 mod client;
 mod near;
+mod networks;
 mod standby;
 
 use std::time::Duration;
