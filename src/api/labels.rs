@@ -65,6 +65,9 @@ pub const MIN_READY: &str = "mcs.causeway.dev/min-ready";
 /// Annotation on a MultiClusterService or ServiceExport: what becomes of the endpoints of a provider that cannot be reached.
 pub const UNREACHABLE: &str = "mcs.causeway.dev/unreachable";
 
+/// Annotations of a MultiClusterService that the webhook validates.
+pub const VALIDATED: [&str; 4] = [PREFER, MIN_READY, UNREACHABLE, REACH];
+
 /// Annotation on a ServiceExport: the clusters that import the service, joined by commas; without it all.
 pub const CONSUMERS: &str = "mcs.causeway.dev/consumers";
 
@@ -163,6 +166,9 @@ mod tests {
             PROBE,
             EXPORT_NAMESPACES,
             ENDPOINT_CIDRS,
+            NETWORK,
+            REACH,
+            COMPANION_OF,
             PREFER,
             MIN_READY,
             UNREACHABLE,

@@ -93,16 +93,16 @@ impl Reach {
     /// Reads the annotation of a service. An error goes to `report`, and its value is ignored.
     pub fn of_service(meta: &ObjectMeta, report: impl FnOnce(FieldError)) -> Option<Self> {
         let text = meta.annotations.as_ref()?.get(labels::REACH)?;
-        let read = Self::read(text);
-        if read.is_none() {
-            let path = Failover::path(labels::REACH);
-            report(FieldError::not_supported(
-                path,
-                text.as_str(),
-                &Self::VALUES,
-            ));
-        }
-        read
+        Self::of_annotation(text).map_err(report).ok()
+    }
+
+    /// Reads the value of a service's annotation.
+    ///
+    /// # Errors
+    /// The text is none of [`Reach::VALUES`].
+    pub fn of_annotation(text: &str) -> Result<Self, FieldError> {
+        let path = Failover::path(labels::REACH);
+        Self::read(text).ok_or_else(|| FieldError::not_supported(path, text, &Self::VALUES))
     }
 
     /// Returns the value of the annotation.

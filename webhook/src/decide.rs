@@ -15,6 +15,7 @@ mod identity;
 mod name;
 mod ports;
 mod prepared_change;
+mod reach;
 mod read_failover;
 mod types;
 mod violations;
@@ -146,7 +147,7 @@ pub struct Labels {
     pub permanent_id: Option<String>,
 }
 
-/// Validated annotations: those of [`causeway::domain::Failover`].
+/// Validated annotations: [`causeway::api::labels::VALIDATED`].
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Annotations {
     /// [`causeway::api::labels::PREFER`].
@@ -158,6 +159,9 @@ pub struct Annotations {
     /// [`causeway::api::labels::UNREACHABLE`].
     #[serde(rename = "mcs.causeway.dev/unreachable", default)]
     pub unreachable: Option<String>,
+    /// [`causeway::api::labels::REACH`].
+    #[serde(rename = "mcs.causeway.dev/reach", default)]
+    pub reach: Option<String>,
 }
 
 impl Metadata {
@@ -168,6 +172,7 @@ impl Metadata {
             labels::PREFER => annotations.prefer.as_deref(),
             labels::MIN_READY => annotations.min_ready.as_deref(),
             labels::UNREACHABLE => annotations.unreachable.as_deref(),
+            labels::REACH => annotations.reach.as_deref(),
             _ => None,
         }
     }
@@ -209,7 +214,7 @@ impl PreparedChange {
         clusters::new_names(self).map(|entry| entry.name).collect()
     }
 
-    /// Validates the change against observations of the hub (V1-V11).
+    /// Validates the change against observations of the hub (V1-V12).
     pub fn validate(&self, view: &HubView, policy: &Policy) -> Validation {
         let mut violations = Violations::default();
         if !self.too_long.is_empty() {
@@ -222,6 +227,7 @@ impl PreparedChange {
                 name::validate(self, view, policy, &mut violations);
                 self.validate_spec(view, policy, &mut violations);
                 failover::validate(self, view, policy, &mut violations);
+                reach::validate(self, view, &mut violations);
             }
             Before::Object(stored, _) => {
                 violations
@@ -229,6 +235,7 @@ impl PreparedChange {
                     .extend(identity::changed_id(&self.metadata, stored));
                 self.validate_spec(view, policy, &mut violations);
                 failover::validate(self, view, policy, &mut violations);
+                reach::validate(self, view, &mut violations);
             }
         }
         violations.into_validation(&self.metadata.name)
@@ -302,8 +309,8 @@ mod tests {
     }
 
     #[test]
-    fn decoded_annotations_are_those_of_failover() {
-        for name in causeway::domain::Failover::ANNOTATIONS {
+    fn decoded_annotations_are_the_validated_ones() {
+        for name in labels::VALIDATED {
             let text = format!("{{\"annotations\": {{\"{name}\": \"x\"}}}}");
             let metadata: Metadata = serde_json::from_str(&text).expect("it decodes");
             assert_eq!(metadata.annotation(name), Some("x"), "{name}");

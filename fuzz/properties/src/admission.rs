@@ -8,9 +8,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use causeway::api::MultiClusterServiceSpec;
-use causeway::api::labels::PERMANENT_ID;
+use causeway::api::labels::{self, PERMANENT_ID, REACH};
 use causeway::domain::protected::Protection;
-use causeway::domain::{ClusterField, Failover, MultiClusterService, ServicePort};
+use causeway::domain::{ClusterField, Failover, MultiClusterService, Reach, ServicePort};
 use causeway_webhook::decide::{
     self, Change, Clusters, Decision, Denial, HubView, Locality, Neighbors, Observed, Policy,
     PreparedChange, ServiceFacts, ServiceKind, Stored, Strictness,
@@ -349,7 +349,7 @@ fn what_is_accepted_is_readable(change: &Change, decision: &Decision) {
         Stored::Present(stored) => Some(&stored.metadata),
         Stored::Deleting(_) | Stored::DeletingUnreadable => return,
     };
-    for name in Failover::ANNOTATIONS {
+    for name in labels::VALIDATED {
         let value = change.object.metadata.annotation(name);
         let is_new = before.is_none_or(|before| before.annotation(name) != value);
         let is_asked = |asked: &str| value.filter(|_| asked == name);
@@ -357,6 +357,11 @@ fn what_is_accepted_is_readable(change: &Change, decision: &Decision) {
             Failover::read(is_asked, &mut |error| {
                 panic!("accepted and unreadable: {error}")
             });
+            let reach = is_asked(REACH).map(Reach::of_annotation);
+            assert!(
+                !matches!(reach, Some(Err(_))),
+                "accepted and unreadable: {reach:?}"
+            );
         }
     }
 }

@@ -160,6 +160,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("mcs.causeway.dev/prefer", r#""region, local, any""#),
     ("mcs.causeway.dev/min-ready", r#""1%""#),
     ("mcs.causeway.dev/unreachable", r#""standby""#),
+    ("mcs.causeway.dev/reach", r#""node-ports""#),
     (
         "endpointslice.kubernetes.io/managed-by",
         r#""endpointslice-mesh-controller.cilium.io""#,

@@ -125,14 +125,15 @@ rules:
 matchConditions:
   - name: created-or-not-being-deleted
     expression: request.operation == 'CREATE' || !has(oldObject.metadata.deletionTimestamp)
-  - name: created-or-spec-labels-or-failover-changed
+  - name: created-or-spec-labels-or-annotations-changed
     expression: >-
       request.operation == 'CREATE'
       || has(object.spec) != has(oldObject.spec)
       || (has(object.spec) && object.spec != oldObject.spec)
       || has(object.metadata.labels) != has(oldObject.metadata.labels)
       || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)
-      || ['mcs.causeway.dev/prefer', 'mcs.causeway.dev/min-ready', 'mcs.causeway.dev/unreachable'].exists(name,
+      || ['mcs.causeway.dev/prefer', 'mcs.causeway.dev/min-ready', 'mcs.causeway.dev/unreachable',
+      'mcs.causeway.dev/reach'].exists(name,
       object.metadata.?annotations[?name] != oldObject.metadata.?annotations[?name])
 failurePolicy: {{ .Values.webhook.failurePolicy }}
 matchPolicy: Equivalent

@@ -1,4 +1,4 @@
-use causeway::domain::Failover;
+use causeway::api::labels;
 use causeway_tests::kubectl::Output;
 use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
 
@@ -6,7 +6,7 @@ use crate::{read, unanswered};
 
 /// A hub that sends MultiClusterServices to a webhook that is down: what passes has not been sent.
 #[tokio::test]
-async fn only_creations_and_changes_of_spec_labels_or_failover_wait_for_the_webhook() {
+async fn changes_of_validated_parts_alone_wait_for_the_webhook() {
     let fleet = Fleet::builder().start().await;
     let hub = fleet.hub();
     Installation::new(&fleet).await;
@@ -60,7 +60,7 @@ async fn only_creations_and_changes_of_spec_labels_or_failover_wait_for_the_webh
         )
         .await
     ));
-    annotations_of_failover_are_sent(hub).await;
+    validated_annotations_are_sent(hub).await;
     the_status_is_written_without_the_webhook(hub).await;
     what_is_being_deleted_is_not_sent(hub).await;
     what_has_no_spec_is_matched_too(hub).await;
@@ -73,12 +73,12 @@ fn mcs(name: &str, metadata: &str, finalizers: &str) -> String {
     )
 }
 
-/// Each that comes, changes or goes, whether there are others or not.
-async fn annotations_of_failover_are_sent(hub: &Cluster) {
+/// Adds, changes and removes each annotation, with and without others.
+async fn validated_annotations_are_sent(hub: &Cluster) {
     let without = r#"[{"op":"remove","path":"/metadata/annotations"}]"#;
     // Of "plain" nothing is left, "bare" has others, "annotated" has all.
     patch(hub, "plain", "json", without).await.ok();
-    for annotation in Failover::ANNOTATIONS {
+    for annotation in labels::VALIDATED {
         let set =
             |value: &str| format!(r#"{{"metadata":{{"annotations":{{"{annotation}":{value}}}}}}}"#);
         for (name, value) in [
@@ -107,7 +107,7 @@ async fn stored_before_the_webhook(hub: &Cluster) {
         .await
         .ok();
     hub.apply(&mcs("plain", "", "")).await.ok();
-    let annotations = Failover::ANNOTATIONS.map(|name| format!("{name}: any"));
+    let annotations = labels::VALIDATED.map(|name| format!("{name}: any"));
     let annotations = format!(", annotations: {{{}}}", annotations.join(", "));
     hub.apply(&mcs("annotated", &annotations, "")).await.ok();
     hub.apply(&mcs(

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use causeway::api::labels::{MIN_READY, PREFER, UNREACHABLE};
+use causeway::api::labels::{self, MIN_READY, PREFER, UNREACHABLE};
 use causeway::domain::{
     ClusterField, ClusterName, ExposureType, Failover, FieldError, Preference, Tier, Unreachable,
 };
@@ -34,7 +34,7 @@ pub(super) fn validate(
 
 /// Warns of annotations without effect: type LoadBalancer routes no traffic.
 fn warn_of_load_balancer(change: &PreparedChange, violations: &mut Violations) {
-    for name in Failover::ANNOTATIONS {
+    for name in labels::VALIDATED {
         let changed = change.annotation_changed(name) || change.types_changed();
         if changed && change.metadata.annotation(name).is_some() {
             violations.warnings.push(format!(

@@ -1,4 +1,4 @@
-//! V1 to V10 on create; V11 is in `failover`.
+//! V1 to V10 on create; V11 is in `failover`, V12 in `reach`.
 
 use causeway_webhook::decide::{ServiceKind, Strictness};
 use serde_json::{Value, json};

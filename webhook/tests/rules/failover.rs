@@ -1,35 +1,12 @@
 //! V11: the annotations of failover.
 
-use causeway::api::labels::{MIN_READY, PREFER, UNREACHABLE};
+use causeway::api::labels::{MIN_READY, PREFER, REACH, UNREACHABLE};
 use causeway_webhook::decide::{Impact, ServiceKind, Strictness, Unconfirmed};
 use serde_json::{Value, json};
 
-use crate::request::{Request, create, spec, update};
+use crate::request::{Request, annotate, annotated, at, reannotated, spec, update};
 
 const PORTS: [(&str, u16); 2] = [("http", 80), ("metrics", 9090)];
-
-fn at(annotation: &str, rest: &str) -> String {
-    format!("metadata.annotations[{annotation}]: {rest}")
-}
-
-/// Sets annotations; a null takes one away.
-fn annotate(object: &mut Value, annotations: &Value) {
-    for (name, value) in annotations.as_object().expect("annotations") {
-        object["metadata"]["annotations"][name] = value.clone();
-    }
-}
-
-/// The creation of an object with these annotations and these fields in its spec.
-fn annotated(annotations: &Value, fields: Value) -> Request {
-    create(spec(fields)).with(|object| annotate(object, annotations))
-}
-
-/// An update of its annotations alone.
-fn reannotated(stored: &Value, annotations: &Value, fields: Value) -> Request {
-    update(spec(fields.clone()), spec(fields))
-        .with(|object| annotate(object, annotations))
-        .with_stored(|object| annotate(object, stored))
-}
 
 fn prefer(text: &str) -> Value {
     json!({ PREFER: text })
@@ -318,8 +295,8 @@ fn annotations_without_an_effect_are_warned_of() {
         MIN_READY,
         "has no effect without a preference; set mcs.causeway.dev/prefer too",
     )]);
-    let all = json!({PREFER: "cluster/zz, local", MIN_READY: "50%", UNREACHABLE: "standby"});
-    let warnings = [PREFER, MIN_READY, UNREACHABLE].map(|name| {
+    let all = json!({PREFER: "cluster/zz, local", MIN_READY: "50%", UNREACHABLE: "standby", REACH: "cluster-ip"});
+    let warnings = [PREFER, MIN_READY, UNREACHABLE, REACH].map(|name| {
         at(
             name,
             "has no effect on a MultiClusterService of type LoadBalancer",

@@ -13,6 +13,7 @@ mod creation;
 mod failover;
 mod large;
 mod mutation;
+mod reach;
 mod request;
 mod unconfirmed;
 mod update;

@@ -71,6 +71,30 @@ pub(crate) fn update(stored: Value, spec: Value) -> Request {
     Request::new(object(spec), Some(object(stored)))
 }
 
+/// Returns the text of an error or warning of an annotation.
+pub(crate) fn at(annotation: &str, rest: &str) -> String {
+    format!("metadata.annotations[{annotation}]: {rest}")
+}
+
+/// Sets annotations; a null removes one.
+pub(crate) fn annotate(object: &mut Value, annotations: &Value) {
+    for (name, value) in annotations.as_object().expect("annotations") {
+        object["metadata"]["annotations"][name] = value.clone();
+    }
+}
+
+/// Returns the creation of an object with these annotations and these fields in its spec.
+pub(crate) fn annotated(annotations: &Value, fields: Value) -> Request {
+    create(spec(fields)).with(|object| annotate(object, annotations))
+}
+
+/// Returns an update of the annotations alone.
+pub(crate) fn reannotated(stored: &Value, annotations: &Value, fields: Value) -> Request {
+    update(spec(fields.clone()), spec(fields))
+        .with(|object| annotate(object, annotations))
+        .with_stored(|object| annotate(object, stored))
+}
+
 impl Request {
     fn new(object: Value, stored: Option<Value>) -> Self {
         let clusters = ["a", "b", "c"].map(|name| (name, "eu", ["eu-1"].as_slice()));
