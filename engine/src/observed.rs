@@ -234,8 +234,11 @@ impl Index {
             return;
         };
         let stood = (member.member_state(), member.membership());
-        let suspended = |member: &Member| member.suspended_deletions().count;
-        let (identity, before) = (member.identity.clone(), suspended(member));
+        let remarks = |member: &Member| {
+            let suspended = member.suspended_deletions().count;
+            (suspended, member.lasting_nodes_failure().cloned())
+        };
+        let (identity, before) = (member.identity.clone(), remarks(member));
         let of_exports = matches!(event, MemberEvent::Exports(_));
         let is_list = matches!(
             event,
@@ -252,7 +255,7 @@ impl Index {
         if is_new {
             self.find_duplicates();
         }
-        if self.members.get(name).map(suspended) != Some(before) {
+        if self.members.get(name).map(remarks) != Some(before) {
             self.mark(Item::Cluster(name.clone()));
         }
         let (mut keys, namespaces) = (changed.keys, changed.namespaces);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use causeway::domain::protected::Protected;
-use causeway::domain::{ClusterName, ExposedPort, FieldErrors, ServiceKey, ServicePort};
+use causeway::domain::{ClusterName, ExposedPort, FieldErrors, Network, ServiceKey, ServicePort};
 
 use crate::model::{ConfigurationError, Failure, MemberState, ObjectId, TimePoint};
 use crate::reasons::Reason;
@@ -276,6 +276,12 @@ pub(crate) struct ClusterFacts<'a> {
     pub suspended: usize,
     /// Invalid ranges in the annotation of the Cluster.
     pub unreadable: &'a [Box<str>],
+    /// Network of the Cluster, if its name is no DNS label.
+    pub invalid_network: Option<&'a Network>,
+    /// Text of the Cluster's annotation that names no way from other networks.
+    pub unknown_reach: Option<&'a str>,
+    /// Persistent failure of the watch of its Nodes, which are needed.
+    pub nodes_failure: Option<&'a Failure>,
 }
 
 impl ClusterFacts<'_> {

@@ -1,6 +1,7 @@
 //! Sentences of the conditions of a Cluster.
 
 use causeway::api::labels;
+use causeway::domain::Reach;
 
 use super::remarks::TTL_EXPIRED;
 use crate::model::MemberState;
@@ -33,18 +34,40 @@ impl ClusterFacts<'_> {
     }
 
     fn watched(&self) -> String {
-        let mut text = "Services and EndpointSlices are watched".to_owned();
-        if self.suspended > 0 {
-            text = format!("{text}; {}", self.deletions_suspended());
-        }
-        match self.unreadable {
-            [] => text,
-            invalid => format!(
-                "{text}; annotation {} has invalid ranges, which are ignored: {}",
+        let suspended = (self.suspended > 0).then(|| self.deletions_suspended());
+        let ranges = (!self.unreadable.is_empty()).then(|| {
+            format!(
+                "annotation {} has invalid ranges, which are ignored: {}",
                 labels::ENDPOINT_CIDRS,
-                invalid.join(", ")
-            ),
-        }
+                self.unreadable.join(", ")
+            )
+        });
+        let network = self.invalid_network.map(|network| {
+            format!(
+                "annotation {} is {:?}, which is no DNS label; clusters with the same text are one \
+                 network",
+                labels::NETWORK,
+                network.name().unwrap_or_default()
+            )
+        });
+        let reach = self.unknown_reach.map(|text| {
+            format!(
+                "annotation {} has the unknown value {text:?}, which is ignored; write {}",
+                labels::REACH,
+                Reach::VALUES.join(", ")
+            )
+        });
+        let nodes = self.nodes_failure.map(|failure| {
+            format!(
+                "its Nodes cannot be watched ({failure}), so clusters of other networks do not \
+                 reach its pods by node ports; in {}: kubectl apply -f \
+                 manifests/member/networks.yaml",
+                self.name
+            )
+        });
+        let watched = Some("Services and EndpointSlices are watched".to_owned());
+        let all = [watched, suspended, ranges, network, reach, nodes];
+        all.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
     /// Returns the message of DeletionsSuspended.

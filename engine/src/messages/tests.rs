@@ -4,7 +4,7 @@ use std::sync::Arc;
 use causeway::api::labels;
 use causeway::api::multicluster::Version;
 use causeway::domain::protected::Protected;
-use causeway::domain::{AddressRefusal, FieldErrors, Tier};
+use causeway::domain::{AddressRefusal, FieldErrors, Network, Tier};
 
 use super::*;
 use crate::fixtures::{key, name, now};
@@ -220,6 +220,9 @@ fn ready_of_a_cluster_reports_its_state() {
         has_ttl_expired: ttl,
         suspended: 0,
         unreadable: &[],
+        invalid_network: None,
+        unknown_reach: None,
+        nodes_failure: None,
     };
     let unreachable = MemberState::Unreachable {
         failure: refused(),
@@ -238,6 +241,14 @@ fn ready_of_a_cluster_reports_its_state() {
         unreadable: &unreadable,
         ..facts(&MemberState::Synced, false)
     };
+    let network = Network::read("Edge_1");
+    let forbidden = Failure::new(FailureKind::Forbidden, "nodes is forbidden");
+    let entered = ClusterFacts {
+        invalid_network: Some(&network),
+        unknown_reach: Some("nodeports"),
+        nodes_failure: Some(&forbidden),
+        ..facts(&MemberState::Synced, false)
+    };
     let error = ConfigurationError::NoSecretRef;
     let outdated = ClusterFacts {
         outdated: Some(&error),
@@ -253,6 +264,14 @@ fn ready_of_a_cluster_reports_its_state() {
             "Services and EndpointSlices are watched; deletions of 3 objects are suspended: its last lists lack them, and they are kept \
              until a second list lacks them too; to confirm them now: kubectl mcs confirm-deletions member1; annotation \
              mcs.causeway.dev/endpoint-cidrs has invalid ranges, which are ignored: 10.0.0/8",
+        ),
+        (
+            entered,
+            "Services and EndpointSlices are watched; annotation mcs.causeway.dev/network is \"Edge_1\", which is no DNS label; \
+             clusters with the same text are one network; annotation mcs.causeway.dev/reach has the unknown value \"nodeports\", \
+             which is ignored; write node-ports, node-ports=external, load-balancer, cluster-ip; its Nodes cannot be watched \
+             (nodes is forbidden), so clusters of other networks do not reach its pods by node ports; in member1: kubectl apply -f \
+             manifests/member/networks.yaml",
         ),
         (
             outdated,

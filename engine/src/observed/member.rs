@@ -44,8 +44,8 @@ use crate::model::slice::{
     Uid,
 };
 use crate::model::{
-    Ack, Configuration, DeletedObject, Failure, Generation, Identity, LeftOut, MemberEvent,
-    MemberState, Refusal, RequiredKind, Signal, TimePoint,
+    Ack, Configuration, DeletedObject, Failure, FailureKind, Generation, Identity, LeftOut,
+    MemberEvent, MemberState, Refusal, RequiredKind, Signal, TimePoint,
 };
 
 /// Observed state of a member.
@@ -537,6 +537,13 @@ impl Member {
     /// Returns the failure of the watch of its Nodes, while it fails.
     pub(crate) fn nodes_failure(&self) -> Option<&Failure> {
         self.evidence.nodes.failure.as_ref()
+    }
+
+    /// Returns the failure of the watch of its Nodes if only a person can end it. Other failures
+    /// pass, or are those of the member.
+    pub(crate) fn lasting_nodes_failure(&self) -> Option<&Failure> {
+        let failure = self.nodes_failure();
+        failure.filter(|failure| failure.kind == FailureKind::Forbidden)
     }
 
     /// Returns the keys of all ServiceExports and ServiceImports of the member; some more than

@@ -52,6 +52,11 @@ pub(crate) fn status(
         has_ttl_expired: index.has_ttl_expired(name),
         suspended: member.map_or(0, |member| member.suspended_deletions().count),
         unreadable: &cluster.declared.unreadable,
+        invalid_network: Some(&cluster.network).filter(|network| !network.is_valid()),
+        unknown_reach: cluster.reach.as_ref().and_then(|reach| reach.unreadable()),
+        nodes_failure: member
+            .filter(|_| index.needs_nodes(name))
+            .and_then(Member::lasting_nodes_failure),
     };
     let reason = facts.reason()?;
     let message = facts.message();

@@ -11,6 +11,7 @@ use k8s_openapi::jiff::SignedDuration;
 use crate::model::{Failure, FailureKind, TargetCluster};
 
 mod load_balancer;
+mod networks;
 
 const TYPES: [&str; 4] = [
     names::SERVICE_APPLIED,

@@ -80,6 +80,14 @@ impl DeclaredReach {
             Self::Unreadable(_) => None,
         }
     }
+
+    /// Returns the text of an annotation that names none.
+    pub(crate) fn unreadable(&self) -> Option<&str> {
+        match self {
+            Self::Way(_) => None,
+            Self::Unreadable(text) => Some(text),
+        }
+    }
 }
 
 impl ClusterView {

@@ -1,0 +1,118 @@
+use causeway::api::condition as names;
+use causeway::api::labels;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+
+use super::{exposure, foo, minute, ready};
+use crate::fixtures::objects::{Kind, cluster, export, slice};
+use crate::fixtures::{Environment, env, server};
+use crate::model::{Failure, FailureKind, MemberEvent, Signal};
+
+const WATCHED: &str = "True Synced: Services and EndpointSlices are watched";
+
+/// Returns an environment with one member whose Cluster has these annotations.
+fn annotated(annotations: &Value) -> Environment {
+    let mut env = env();
+    env.keeps_clusters = true;
+    env.member("member1")
+        .on_hub(cluster("member1").annotated(annotations))
+        .settle();
+    env
+}
+
+fn cluster_ready(env: &Environment) -> String {
+    let stored = env.hub.get(Kind::Cluster, "", "member1");
+    let conditions = stored.expect("a Cluster")["status"]["conditions"].clone();
+    let conditions: Vec<Condition> = server::decode(conditions);
+    let ready = names::find(&conditions, names::READY).expect("a condition");
+    format!("{} {}: {}", ready.status, ready.reason, ready.message)
+}
+
+#[test]
+fn ready_of_a_cluster_names_an_unknown_way_and_the_four() {
+    let mut env = annotated(&json!({labels::REACH: "nodeports"}));
+    let unknown = "annotation mcs.causeway.dev/reach has the unknown value \"nodeports\", which is \
+                   ignored; write node-ports, node-ports=external, load-balancer, cluster-ip";
+    assert_eq!(cluster_ready(&env), format!("{WATCHED}; {unknown}"));
+    env.on_hub(cluster("member1").annotated(&json!({labels::REACH: "cluster-ip"})))
+        .settle();
+    assert_eq!(cluster_ready(&env), WATCHED);
+    env.assert_at_rest();
+}
+
+#[test]
+fn ready_of_a_cluster_names_a_network_that_is_no_dns_label() {
+    let mut env = annotated(&json!({labels::NETWORK: "Edge_1"}));
+    let invalid = "annotation mcs.causeway.dev/network is \"Edge_1\", which is no DNS label; \
+                   clusters with the same text are one network";
+    assert_eq!(cluster_ready(&env), format!("{WATCHED}; {invalid}"));
+    env.on_hub(cluster("member1").annotated(&json!({labels::NETWORK: "edge-1"})))
+        .settle();
+    assert_eq!(cluster_ready(&env), WATCHED);
+    env.assert_at_rest();
+}
+
+#[test]
+fn ready_of_a_cluster_reports_nodes_that_may_not_be_read() {
+    let failed = |kind| MemberEvent::Nodes(Signal::Failed(Failure::new(kind, "no")));
+    let forbidden = "its Nodes cannot be watched (no), so clusters of other networks do not reach \
+                     its pods by node ports; in member1: kubectl apply -f \
+                     manifests/member/networks.yaml";
+    let mut env = annotated(&json!({labels::NETWORK: "edge", labels::REACH: "node-ports"}));
+    assert_eq!(cluster_ready(&env), WATCHED);
+    env.observe("member1", failed(FailureKind::Timeout))
+        .settle();
+    assert_eq!(cluster_ready(&env), WATCHED, "a broken watch is not news");
+    env.observe("member1", failed(FailureKind::Forbidden))
+        .settle();
+    assert_eq!(cluster_ready(&env), format!("{WATCHED}; {forbidden}"));
+    env.observe("member1", MemberEvent::Nodes(Signal::Connected))
+        .settle();
+    assert_eq!(cluster_ready(&env), WATCHED);
+    env.observe("member1", failed(FailureKind::Forbidden))
+        .on_hub(cluster("member1").annotated(&json!({labels::REACH: "cluster-ip"})))
+        .settle();
+    assert_eq!(cluster_ready(&env), WATCHED, "nothing needs its Nodes");
+    env.assert_at_rest();
+}
+
+#[test]
+fn unknown_way_of_a_service_is_reported_and_ignored() {
+    let wrong = json!({labels::REACH: "nodeports"});
+    let mut env = ready();
+    env.on_hub(exposure().annotated(&wrong)).settle();
+    assert!(env.is_ready("foo"));
+    let message = env.says("foo", names::READY);
+    assert!(
+        message.contains("metadata.annotations[mcs.causeway.dev/reach]: Unsupported value"),
+        "{message}"
+    );
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+}
+
+#[test]
+fn valid_of_an_export_reports_an_unknown_way_and_the_export_counts() {
+    let mut env = env();
+    env.member("member1")
+        .member("member2")
+        .on("member1", foo())
+        .on(
+            "member1",
+            slice("foo-abc", "foo")
+                .port("http", 8080)
+                .endpoint("10.1.0.5"),
+        )
+        .on(
+            "member1",
+            export("foo").annotated(&json!({labels::REACH: "nodeports"})),
+        )
+        .settle();
+    env.pass(minute());
+    let valid = env.export_says("member1", "foo", names::VALID);
+    assert!(valid.starts_with("True Valid:"), "{valid}");
+    let error = "metadata.annotations[mcs.causeway.dev/reach]: Unsupported value: \"nodeports\": \
+                 supported values: \"node-ports\", \"node-ports=external\", \"load-balancer\", \
+                 \"cluster-ip\"";
+    assert!(valid.contains(error), "{valid}");
+    assert_eq!(env.addresses("member2", "derived-foo"), ["10.1.0.5"]);
+}
