@@ -474,6 +474,24 @@ fn an_address_that_no_consumer_may_be_given_is_dropped_and_said() {
 }
 
 #[test]
+fn range_is_reserved_within_its_network_alone() {
+    let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
+    let range = json!({labels::ENDPOINT_CIDRS: "10.1.0.0/16"});
+    let member3 = || cluster("member3").annotated(&range);
+    let elsewhere = member3().annotated(&json!({labels::NETWORK: "edge"}));
+    env.member("member3").on_hub(elsewhere).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+    let copied = "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster";
+    assert_eq!(env.says("foo", "Ready"), copied);
+    env.on_hub(member3()).settle();
+    env.pass(Duration::from_secs(1));
+    assert_eq!(env.addresses("member2", "foo"), [""; 0]);
+    let refused = "1 endpoint of member1 (10.1.0.5 is in the endpoint-cidrs of member3)";
+    let ready = env.says("foo", "Ready");
+    assert!(ready.contains(refused), "{ready}");
+}
+
+#[test]
 fn one_changed_endpoint_costs_one_write_in_each_consumer_and_none_elsewhere() {
     let mut env = env();
     env.member("member1")
