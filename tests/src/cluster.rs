@@ -117,7 +117,7 @@ impl Cluster {
         }
         match plan.registry {
             Some(registry) => cluster.start_machines(&networks, registry).await,
-            None => cluster.add_node(networks.first()).await,
+            None => cluster.add_nodes(&networks).await,
         }
         if networks.is_empty() && plan.clusterset {
             cluster.nameserver = Some(Nameserver::start(&cluster).await);
@@ -144,15 +144,21 @@ impl Cluster {
         }
     }
 
-    async fn add_node(&self, network: Option<&NodeNetwork>) {
+    /// Adds an object for each of its nodes; a member without packets has one as well.
+    async fn add_nodes(&self, networks: &[NodeNetwork]) {
         if self.role == Role::Hub {
             return;
         }
-        let mut node = node(&self.node_name()).zone(&self.zone());
-        if let Some(network) = network {
-            node = node.address(&network.node_address());
+        if networks.is_empty() {
+            return node(&self.node_name())
+                .zone(&self.zone())
+                .create(self)
+                .await;
         }
-        node.create(self).await;
+        for network in networks {
+            let node = node(&self.node_name_of(network.site().node)).zone(&self.zone());
+            node.address(&network.node_address()).create(self).await;
+        }
     }
 
     /// Its name: `hub`, or the member's.
@@ -251,11 +257,29 @@ impl Cluster {
 
     /// A pod address that was not given out before.
     pub fn fresh_pod_ip(&self) -> String {
+        self.fresh_pod_ip_on(&self.node_name())
+    }
+
+    /// Returns an address for a pod on that node that was not given out before.
+    pub(crate) fn fresh_pod_ip_on(&self, node: &str) -> String {
+        // The nodes of a cluster share its range evenly: see `Site::of_cluster`.
+        let first = match self.networks.len() {
+            0 | 1 => 0,
+            _ => 64 * self.node_number(node),
+        };
         let [_, _, third, fourth] = self
             .next_address
             .fetch_add(1, Ordering::Relaxed)
             .to_be_bytes();
-        format!("10.{}.{third}.{fourth}", self.pod_block)
+        format!("10.{}.{}.{fourth}", self.pod_block, first + third)
+    }
+
+    /// Returns the number of its node of that name; 0 for a node that is only an object.
+    fn node_number(&self, name: &str) -> u8 {
+        let mut numbers = 1..u8::try_from(self.networks.len()).unwrap_or(u8::MAX).max(1);
+        numbers
+            .find(|number| self.node_name_of(*number) == name)
+            .unwrap_or_default()
     }
 
     /// Whether it takes part in a clusterset from the start.
@@ -273,7 +297,7 @@ impl Cluster {
     }
 
     /// The name of its node of this number.
-    pub(crate) fn node_name_of(&self, number: u8) -> String {
+    pub fn node_name_of(&self, number: u8) -> String {
         node_name(&self.name, number)
     }
 
@@ -390,8 +414,13 @@ impl Cluster {
     }
 
     /// Has a pod of this address listen, where there are packets.
-    pub(crate) async fn connect_pod(&self, address: &str, text: &str) -> Option<Arc<PodNetwork>> {
-        let network = self.networks.first()?;
+    pub(crate) async fn connect_pod(
+        &self,
+        node: &str,
+        address: &str,
+        text: &str,
+    ) -> Option<Arc<PodNetwork>> {
+        let network = self.networks.get(usize::from(self.node_number(node)))?;
         let pod = Arc::new(network.add_pod(self, address, text).await);
         self.pods().push(Arc::clone(&pod));
         Some(pod)

@@ -326,8 +326,9 @@ impl PodFixture {
     /// Makes it in a cluster, and plays its kubelet: it runs, and has its addresses. In a fleet with packets it
     /// listens on ports 80 and 8080, and answers `pod <name> in <cluster>`.
     pub async fn create(mut self, cluster: &Cluster, space: &Space<'_>) -> RunningPod {
+        let node = self.node.clone().unwrap_or_else(|| cluster.node_name());
         if self.ips.is_empty() {
-            self.ips.push(cluster.fresh_pod_ip());
+            self.ips.push(cluster.fresh_pod_ip_on(&node));
         }
         let api = space.api::<Pod>(cluster);
         let (hostname, subdomain) = self.hostname.unzip();
@@ -338,7 +339,7 @@ impl PodFixture {
                 ..ObjectMeta::default()
             },
             spec: Some(PodSpec {
-                node_name: Some(self.node.clone().unwrap_or_else(|| cluster.node_name())),
+                node_name: Some(node.clone()),
                 containers: vec![Container {
                     name: "serve".to_owned(),
                     image: Some("serve".to_owned()),
@@ -353,7 +354,7 @@ impl PodFixture {
         let made = api.create(&PostParams::default(), &object).await;
         made.unwrap_or_else(|e| panic!("cannot make pod {} in {}: {e}", self.name, cluster.name()));
         let text = format!("pod {} in {}", self.name, cluster.name());
-        let network = cluster.connect_pod(&self.ips[0], &text).await;
+        let network = cluster.connect_pod(&node, &self.ips[0], &text).await;
         let pod = RunningPod {
             api,
             name: self.name,

@@ -45,8 +45,9 @@ pub struct Builder {
     members: Vec<String>,
     dual_stack: BTreeSet<String>,
     packets: bool,
-    separate_networks: bool,
+    separate: BTreeSet<String>,
     iptables: BTreeSet<String>,
+    proxies: BTreeMap<String, u8>,
     clusterset: bool,
     flags: Vec<(String, String)>,
     own_stores: BTreeSet<String>,
@@ -81,10 +82,11 @@ impl Builder {
         self
     }
 
-    /// Real packets, and no cluster has a route to another's pods, whose addresses are of one range.
+    /// No other cluster has a route to the pods of this one, and it has none to theirs. All such
+    /// clusters have one range of pods' addresses. The fleet has real packets then.
     #[must_use]
-    pub fn separate_networks(mut self) -> Self {
-        self.separate_networks = true;
+    pub fn separate_network(mut self, name: &str) -> Self {
+        self.separate.insert(name.to_owned());
         self.packets()
     }
 
@@ -93,6 +95,14 @@ impl Builder {
     pub fn iptables(mut self, name: &str) -> Self {
         self.iptables.insert(name.to_owned());
         self
+    }
+
+    /// This cluster has so many nodes, up to four, each with a kube-proxy and without a kubelet. The
+    /// fleet has real packets then.
+    #[must_use]
+    pub fn proxies(mut self, name: &str, count: u8) -> Self {
+        self.proxies.insert(name.to_owned(), count);
+        self.packets()
     }
 
     /// The members serve ServiceExport and ServiceImport from the start, and the DNS of each answers for
@@ -177,7 +187,7 @@ impl Builder {
                     let own = self.flags.iter().filter(|(cluster, _)| *cluster == name);
                     own.map(|(_, flag)| flag.clone()).collect()
                 },
-                pod_block: self.pod_block(number),
+                pod_block: self.pod_block(&name, number),
                 number,
                 dual_stack: self.dual_stack.contains(&name),
                 clusterset: self.clusterset && (number > 0 || registry.is_some()),
@@ -207,15 +217,14 @@ impl Builder {
     /// A cluster by its name and number, with the sites of its nodes: real ones, or the one that every member has.
     fn sites(&self, name: String, number: u8) -> (String, Vec<Site>) {
         let usual = u8::from(self.packets && number > 0);
-        let nodes = self.nodes.get(&name).copied().unwrap_or(usual);
-        (
-            name,
-            Site::of_cluster(number, nodes, self.pod_block(number)),
-        )
+        let nodes = self.nodes.get(&name).or_else(|| self.proxies.get(&name));
+        let nodes = nodes.copied().unwrap_or(usual);
+        let pod_block = self.pod_block(&name, number);
+        (name, Site::of_cluster(number, nodes, pod_block))
     }
 
-    fn pod_block(&self, number: u8) -> u8 {
-        match self.separate_networks {
+    fn pod_block(&self, name: &str, number: u8) -> u8 {
+        match self.separate.contains(name) {
             true => SHARED_BLOCK,
             false => pod_block(number),
         }

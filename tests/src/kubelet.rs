@@ -98,7 +98,9 @@ impl<'a> Kubelet<'a> {
         let ip = self.cluster.fresh_pod_ip();
         let name = pod.name_any();
         let text = format!("{}\npod {name} in {}", said_by(pod), self.cluster.name());
-        let network = self.cluster.connect_pod(&ip, text.trim_start()).await;
+        let node = self.cluster.node_name();
+        let network = self.cluster.connect_pod(&node, &ip, text.trim_start());
+        let network = network.await;
         PodHere { ip, network }
     }
 

@@ -31,6 +31,9 @@ use crate::reaper::{Reaper, Undo, Undone};
 /// A fleet has fewer clusters than that.
 pub(crate) const CLUSTERS: u8 = 60;
 
+/// Range of the addresses of all nodes.
+const NODES: &str = "198.18.0.0/15";
+
 /// Second number of the addresses of pods in all clusters without a route to each other's pods.
 pub(crate) const SHARED_BLOCK: u8 = 244;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::Cluster;
 use crate::binaries::Testbed;
-use crate::cluster::{pod_cidr, service_cidr};
+use crate::cluster::service_cidr;
 use crate::dns;
 use crate::eventually::{START, eventually};
 use crate::kubectl::{Command, Output};
-use crate::network::{Network, SHARED_BLOCK, Site, ip};
+use crate::network::{NODES, Network, Site, ip};
 use crate::reaper::{Process, Program, Reaper, Undo, Undone};
 
 /// The ports that every pod listens on.
@@ -48,14 +48,17 @@ impl NodeNetwork {
             "dev",
             "eth0",
         ]);
-        let is_reached = |other: &&Site| !other.is_alone || other.cluster == site.cluster;
+        let is_reached = |other: &&Site| {
+            let is_near = other.cluster == site.cluster;
+            is_near || !other.is_alone && !site.is_alone
+        };
         let others = all.iter().filter(|other| **other != site);
         for other in others.filter(is_reached) {
             let via = network.node_address(other).to_string();
             ip(["-n", &namespace, "route", "add", &other.pods, "via", &via]);
         }
-        if site.is_alone {
-            masquerade(&namespace, &pod_cidr(SHARED_BLOCK));
+        if all.iter().any(|site| site.is_alone) {
+            masquerade(&namespace, &site.pods);
         }
         let node = Self {
             network: Arc::clone(network),
@@ -252,10 +255,10 @@ impl NodeNetwork {
     }
 }
 
-/// Has packets of pods leave the range of pods with the node's address, as CNI plugins do.
+/// Has packets of pods go to nodes with the node's own address, as CNI plugins do.
 fn masquerade(namespace: &str, pods: &str) {
     let rules = format!(
-        "table ip pods {{ chain leave {{ type nat hook postrouting priority srcnat; ip saddr {pods} ip daddr != {pods} masquerade\n}}\n}}"
+        "table ip pods {{ chain leave {{ type nat hook postrouting priority srcnat; ip saddr {pods} ip daddr {NODES} masquerade\n}}\n}}"
     );
     let script = format!("printf '{rules}\\n' | nft -f -");
     ip(["netns", "exec", namespace, "sh", "-c", &script]);
