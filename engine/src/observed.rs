@@ -10,6 +10,7 @@ pub(crate) mod clusterset;
 mod dirty_keys;
 pub(crate) mod finalizers;
 mod holders;
+mod hostnames;
 pub(crate) mod hub;
 pub mod member;
 mod misplaced;
@@ -31,6 +32,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use self::dirty_keys::DirtyKeys;
 use self::holders::Holders;
+use self::hostnames::Hostnames;
 use self::hub::{ClusterView, Hub};
 use self::member::{DerivedRefusal, Member};
 use self::since::Since;
@@ -51,6 +53,7 @@ pub struct Index {
     /// Engaged members.
     members: BTreeMap<ClusterName, Member>,
     holders: Holders,
+    hostnames: Hostnames,
     /// Objects that consumers lack of services that Karmada manages.
     gaps: Since<Gap>,
     /// Slices that disagree with those of Kubernetes on readiness.
@@ -80,6 +83,7 @@ impl Index {
             hub: Hub::new(hub_uid),
             members: BTreeMap::new(),
             holders: Holders::default(),
+            hostnames: Hostnames::default(),
             gaps: Since::default(),
             disagreements: Since::default(),
             tiers: TierNotes::default(),

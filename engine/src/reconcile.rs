@@ -45,6 +45,9 @@ pub struct Outcome {
     /// Active tiers of the service in its consumers. The caller records them: a farther tier is
     /// given up only after a while.
     pub tiers: TiersOfService,
+    /// Hostnames of load balancers by which providers are reached. The caller has their addresses
+    /// looked up.
+    pub hostnames: BTreeSet<Box<str>>,
     /// Whether no write to any member is outstanding.
     pub settled: bool,
 }
@@ -196,6 +199,7 @@ impl Outcome {
             gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
             disagreements: slices.collect(),
             tiers: desired.tiers(),
+            hostnames: desired.companions.hostnames.clone(),
             settled: false,
         }
     }

@@ -36,9 +36,6 @@ impl NoEntry {
                 Why::NoAddress => format!(
                     "no node of {provider} has an address of the declared kind and a family of Service {key}"
                 ),
-                Why::Hostname => format!(
-                    "the load balancer of Service {key} of {provider} has a hostname and no address"
-                ),
                 Why::HoldsCopies => format!(
                     "the load balancer of Service {key} of {provider} leads to other clusters too, for {provider} consumes the service"
                 ),
@@ -56,6 +53,9 @@ impl NoEntry {
                 EntryUnknown::NodePort(port) => {
                     format!("port {port} of {provider} has no node port yet")
                 }
+                EntryUnknown::Hostname(host) => format!(
+                    "the hostname {host} of the load balancer of Service {key} of {provider} has no address"
+                ),
                 EntryUnknown::LoadBalancer => {
                     format!("the load balancer of Service {key} of {provider} has no address yet")
                 }
@@ -88,11 +88,6 @@ impl NoEntry {
                 Why::NoLoadBalancer => in_provider(&format!(
                     "patch service {name} -p '{{\"spec\":{{\"type\":\"LoadBalancer\"}}}}'"
                 )),
-                Why::Hostname => format!(
-                    "kubectl annotate cluster {provider} --overwrite {}={}",
-                    labels::REACH,
-                    Reach::VALUES[0]
-                ),
                 Why::HoldsCopies => in_provider(&format!(
                     "patch service {name} -p '{{\"spec\":{{\"externalTrafficPolicy\":\"Local\"}}}}'"
                 )),
@@ -104,6 +99,9 @@ impl NoEntry {
                 EntryUnknown::Node(_) => format!("in {provider}: kubectl get nodes"),
                 EntryUnknown::Companion | EntryUnknown::NodePort(_) => {
                     in_provider("get services,events")
+                }
+                EntryUnknown::Hostname(host) => {
+                    format!("beside the controller: getent ahosts {host}")
                 }
                 EntryUnknown::Service | EntryUnknown::LoadBalancer => {
                     in_provider(&format!("describe service {name}"))

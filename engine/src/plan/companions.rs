@@ -17,6 +17,8 @@ use crate::observed::Index;
 pub(crate) struct Companions {
     /// Wanted companions, by provider.
     pub wanted: BTreeMap<ClusterName, OwnService>,
+    /// Hostnames of load balancers by which providers are reached.
+    pub hostnames: BTreeSet<Box<str>>,
     /// Whether those of ServiceExports that are not wanted stay, because it is unknown who exports.
     pub keeps_exported: bool,
 }
@@ -27,6 +29,7 @@ impl Companions {
         let unsure = desired.clusterset.unsure;
         let mut companions = Self {
             wanted: BTreeMap::new(),
+            hostnames: BTreeSet::new(),
             keeps_exported: unsure || matches!(desired.clusterset.imports, Imports::Untouched),
         };
         if !index.has_networks() {
@@ -69,6 +72,7 @@ impl Companions {
             return;
         };
         let site = Site::of(index, key, exposure, (provider, member));
+        self.hostnames.extend(site.hostnames().map(Into::into));
         if let (Some(service), Some(type_)) = (member.service(key), site.companion_type()) {
             let companion = || service::companion(key, service, type_, owner.to_owned());
             let wanted = self.wanted.entry(provider.clone());

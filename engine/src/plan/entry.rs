@@ -30,10 +30,13 @@ use crate::observed::service::{NodePorts, ServiceKind, ServiceView};
 
 /// Maximum number of endpoints of one address family (discovery.k8s.io/v1).
 const ENDPOINTS_MAX: usize = 1000;
+/// Maximum number of hostnames of one load balancer that are used.
+const HOSTNAMES_MAX: usize = 16;
 
 /// Provider to which an entry leads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site<'a> {
+    index: &'a Index,
     /// Provider.
     pub member: &'a Member,
     /// Service.
@@ -157,7 +160,7 @@ type Found<'a> = Result<(Door<'a>, Vec<EntryEndpoint>), NoEntry>;
 impl<'a> Site<'a> {
     /// Returns the site of a provider of a service.
     pub(crate) fn of(
-        index: &Index,
+        index: &'a Index,
         key: &'a ServiceKey,
         exposure: Exposure,
         (name, member): (&ClusterName, &'a Member),
@@ -169,6 +172,7 @@ impl<'a> Site<'a> {
         };
         let spec = mcs.and_then(|mcs| mcs.spec.as_ref().ok());
         Self {
+            index,
             member,
             key,
             reach: requested.or_else(|| index.reach(name)),
@@ -249,14 +253,11 @@ impl<'a> Site<'a> {
             Err(_) if self.companion_type().is_some() => self.companion(service)?,
             Err(why) => return Err(NoEntry::of_service(service, why)),
         };
-        let ips = service.ingress.iter().filter_map(|one| one.ip.as_deref());
-        let addresses: Vec<IpAddr> = ips.filter_map(|ip| ip.parse().ok()).collect();
+        let addresses = self.balancer_addresses(service);
         if addresses.is_empty() {
-            let has_name = service.ingress.iter().any(|one| one.hostname.is_some());
-            return Err(match has_name {
-                true => NoEntry::of_service(service, Why::Hostname),
-                false => EntryUnknown::LoadBalancer.into(),
-            });
+            let host = hostnames(service).next();
+            let host = host.map(|host| EntryUnknown::Hostname(host.into()));
+            return Err(host.unwrap_or(EntryUnknown::LoadBalancer).into());
         }
         let fails = |port: PortId| {
             let ports = service
@@ -271,6 +272,25 @@ impl<'a> Site<'a> {
             number: Box::new(move |port| (!fails(port)).then(|| port.number.into())),
         };
         Ok((door, at_addresses(addresses.into_iter(), sources)))
+    }
+
+    /// Returns the addresses of a load balancer: its own, and those of its hostnames.
+    fn balancer_addresses(&self, service: &ServiceView) -> Vec<IpAddr> {
+        let ips = service.ingress.iter().filter_map(|one| one.ip.as_deref());
+        let ips = ips.filter_map(|ip| ip.parse().ok());
+        let resolved = hostnames(service).flat_map(|host| self.index.resolved(host));
+        ips.chain(resolved.copied()).collect()
+    }
+
+    /// Lists the hostnames of the load balancer by which the provider is reached.
+    pub(crate) fn hostnames(&self) -> impl Iterator<Item = &'a str> {
+        let service = self.member.service(self.key);
+        let service = service.filter(|_| self.reach == Some(Reach::LoadBalancer));
+        let door = service.and_then(|service| match self.companion_type() {
+            Some(_) => self.member.companion(self.key),
+            None => self.own_balancer(service).ok(),
+        });
+        door.into_iter().flat_map(hostnames)
     }
 
     fn by_node_ports(
@@ -377,6 +397,12 @@ impl<'a> Door<'a> {
         }
         Ok(ports.into())
     }
+}
+
+/// Lists the hostnames of a load balancer, at most sixteen.
+fn hostnames(service: &ServiceView) -> impl Iterator<Item = &str> {
+    let ingress = service.ingress.iter().take(HOSTNAMES_MAX);
+    ingress.filter_map(|one| one.hostname.as_deref().filter(|_| one.ip.is_none()))
 }
 
 /// Returns one endpoint for each address. All lead to every endpoint of the provider.

@@ -29,8 +29,6 @@ pub(crate) enum Why {
     NoNode,
     /// No node has an address of the kind and of a family of the Service.
     NoAddress,
-    /// Its load balancer has a hostname and no address.
-    Hostname,
     /// Copies belong to it, and its load balancer leads to them.
     HoldsCopies,
 }
@@ -50,6 +48,8 @@ pub(crate) enum EntryUnknown {
     NodePort(PortId),
     /// The addresses of the load balancer.
     LoadBalancer,
+    /// The addresses of this hostname, which the load balancer has.
+    Hostname(Box<str>),
 }
 
 impl NoEntry {

@@ -326,3 +326,41 @@ fn unreachable_provider_of_another_network_keeps_its_entry() {
     env.lose("member1").settle();
     assert_eq!(reached(&env).0.len(), 2);
 }
+
+#[test]
+fn hostname_of_a_load_balancer_gives_its_last_good_answer() {
+    let balanced = json!({
+        "spec": {"type": "LoadBalancer"},
+        "status": {"loadBalancer": {"ingress": [{"hostname": "lb.example"}]}},
+    });
+    let mut env = provided("load-balancer", balanced);
+    assert_eq!(env.copies("member2", "foo"), []);
+    let ready = env.says("foo", "Ready");
+    assert!(ready.contains("the hostname lb.example"), "{ready}");
+    let needed = env.index.take_hostnames().expect("a hostname is needed");
+    assert_eq!(
+        needed.into_iter().collect::<Vec<_>>(),
+        ["lb.example".into()]
+    );
+    let answers = [
+        ["203.0.113.8", "203.0.113.7"],
+        ["203.0.113.7", "203.0.113.8"],
+    ];
+    for answer in answers {
+        let answer = answer.map(|address| address.parse().expect("an address"));
+        env.forget_writes();
+        env.index.apply_resolved("lb.example", answer);
+        env.settle();
+    }
+    assert_eq!(
+        env.log(),
+        Vec::<String>::new(),
+        "the order of an answer counts"
+    );
+    assert_eq!(reached(&env).0.len(), 2);
+    env.index.apply_resolved("lb.example", []);
+    env.settle();
+    assert_eq!(reached(&env).0.len(), 2);
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert_eq!(env.index.take_hostnames(), Some([].into()));
+}
