@@ -6,7 +6,7 @@ mod misplaced;
 mod slow_writes;
 mod writes;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use causeway::domain::ServiceKey;
@@ -76,6 +76,8 @@ pub struct Parts {
     pub metrics: Metrics,
     /// Tracer of writes.
     pub tracer: Tracer,
+    /// Hostnames whose addresses are looked up ([`crate::hostnames`]).
+    pub hostnames: watch::Sender<BTreeSet<Box<str>>>,
     /// Whether the hub's Cluster objects are causeway's to keep.
     pub keeps_clusters: watch::Receiver<bool>,
 }
@@ -202,6 +204,9 @@ impl Controller {
                 break;
             }
         }
+        if let Some(hostnames) = self.parts.index.take_hostnames() {
+            self.parts.hostnames.send_replace(hostnames);
+        }
         self.send(now.instant);
         self.traces.sweep(now.instant);
         self.measure();
@@ -252,6 +257,9 @@ impl Controller {
             } => self.apply_member(&name, generation, event, now),
             Event::LookedUp { key, exists } => self.looked_up(key, exists),
             Event::Propagated { key, outcome } => self.propagated(&key, outcome),
+            Event::Resolved { host, addresses } => {
+                self.parts.index.apply_resolved(&host, addresses);
+            }
             Event::Writer {
                 cluster,
                 key,
@@ -321,6 +329,7 @@ impl Controller {
         let index = &mut self.parts.index;
         index.note_gaps(key, outcome.gaps, now);
         index.note_disagreements(key, outcome.disagreements, now);
+        index.note_hostnames(key, &outcome.hostnames);
         for (cluster, tier, count) in index.note_tiers(key, outcome.tiers) {
             self.parts.metrics.consumer_tier(&cluster, tier, count);
         }

@@ -4,6 +4,8 @@
     reason = "most events are the large ones, and each is moved twice"
 )]
 
+use std::net::IpAddr;
+
 use causeway::domain::{ClusterName, ServiceKey};
 use causeway_engine::model::{Failure, Generation, HubEvent, MemberEvent, Propagation, SliceId};
 
@@ -42,6 +44,13 @@ pub enum Event {
         slice: SliceId,
         /// Its field manager. `None` where the managed fields name no other than causeway.
         found: Result<Option<String>, Failure>,
+    },
+    /// Addresses of a hostname of a load balancer.
+    Resolved {
+        /// Hostname.
+        host: Box<str>,
+        /// Its addresses, never none.
+        addresses: Vec<IpAddr>,
     },
     /// The state of Karmada's propagation of a Service.
     Propagated {

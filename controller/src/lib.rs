@@ -12,6 +12,7 @@ pub mod event;
 pub mod event_recorder;
 pub mod failure;
 pub mod fleet;
+pub mod hostnames;
 pub mod hub_identity;
 pub mod hub_watches;
 pub mod lease;

@@ -1,5 +1,6 @@
 //! `causeway-controller`: see [`causeway_controller`].
 
+use std::collections::BTreeSet;
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use causeway_controller::hub_watches::{HubWatches, Reports};
 use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::Metrics;
 use causeway_controller::watch::{self, Connect, RelistRequests};
-use causeway_controller::{failure, member, seal};
+use causeway_controller::{failure, hostnames, member, seal};
 use causeway_engine::observed::Index;
 use causeway_engine::plan::STANDBY_AFTER;
 use causeway_engine::plan::Settings;
@@ -152,6 +153,7 @@ impl Start {
             write_queue: WriteQueue::new(write_limits(&self.config)),
             hub_relist_requests: self.watch_hub(&hub, &events, reports),
             keeps_clusters: self.follow_identity(&hub),
+            hostnames: self.look_up_hostnames(&events),
             write_deadline: self.config.member_timeout,
             event_recorder: EventRecorder::new(
                 self.tasks.clone(),
@@ -231,6 +233,21 @@ impl Start {
         self.tasks
             .spawn("hub identity", stopping(same_hub, shutdown));
         keeps_clusters
+    }
+
+    /// Looks up hostnames of load balancers, by the threads that do not run changes.
+    fn look_up_hostnames(
+        &self,
+        events: &mpsc::Sender<Event>,
+    ) -> watch_channel::Sender<BTreeSet<Box<str>>> {
+        let (sender, hostnames) = watch_channel::channel(BTreeSet::new());
+        let looked_up = hostnames::run(hostnames, events.clone());
+        let _threads = self.threads.enter();
+        let shutdown = self.tasks.shutdown();
+        self.tasks.spawn("hostnames", async move {
+            shutdown.run_until_cancelled(looked_up).await;
+        });
+        sender
     }
 
     fn fleet(&self, events: &mpsc::Sender<Event>) -> Fleet {

@@ -38,6 +38,7 @@ fn controller(
         tasks,
         metrics: Metrics::default(),
         tracer: Tracer::default(),
+        hostnames: watch::channel(BTreeSet::new()).0,
         keeps_clusters: watch::channel(true).1,
     };
     (Controller::new(parts, events), received)

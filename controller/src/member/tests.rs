@@ -105,6 +105,7 @@ impl Server {
             MemberEvent::Services(signal) => summary("services", &signal),
             MemberEvent::Slices(signal) => summary("slices", &signal),
             MemberEvent::Namespaces(signal) => summary("namespaces", &signal),
+            MemberEvent::Nodes(signal) => summary("nodes", &signal),
             MemberEvent::Exports(signal) => summary("exports", &signal),
             MemberEvent::Imports(signal) => summary("imports", &signal),
         }
