@@ -7,19 +7,16 @@
 //! does not hold, either the write is under way, or the conditions of a Cluster or of the service
 //! report the obstacle. This module decides nothing.
 
-mod clusterset;
+mod clusters;
 mod endpoint;
 mod exposure;
-mod karmada;
+mod held;
 mod kept;
-mod member;
-mod native;
-mod observed;
 mod providers;
 mod report;
 mod reported;
 
-use causeway::domain::ServiceKey;
+use causeway::domain::{ClusterName, ServiceKey};
 
 pub use self::report::{
     ConsumerReport, ConsumerState, EndpointReport, EndpointState, Explanation, ExposureReport,
@@ -56,21 +53,24 @@ pub fn explain(
         members,
         key,
     };
-    let mut exposures = native::report(&facts).into_iter().collect::<Vec<_>>();
-    exposures.extend(clusterset::exposure(&facts).map(providers::report));
+    let exposures = [facts.native(), facts.clusterset()];
+    let exposures: Vec<_> = exposures.into_iter().flatten().collect();
     let nothing = exposures.is_empty().then(|| facts.not_exposed());
     let diagnoses = nothing.into_iter().chain(facts.kept(&exposures));
-    let diagnoses = diagnoses.collect();
-    Explanation::new((&key.namespace, &key.name), diagnoses, exposures)
+    Explanation::new(key, diagnoses.collect(), exposures)
 }
 
 impl Facts<'_> {
     /// Reports that nothing exposes the service.
     fn not_exposed(&self) -> Diagnosis {
-        let unread = self.members.iter();
-        let unread =
-            unread.filter_map(|(name, lists)| Some((name, lists.as_ref().err()?.to_string())));
-        words::not_exposed(self.key, &unread.collect::<Vec<_>>())
+        let members = self.members.iter();
+        let unread = members.filter_map(|(name, lists)| Some((name, lists.as_ref().err()?)));
+        words::not_exposed(self.key, unread)
+    }
+
+    /// Whether the caller read the member.
+    fn is_read(&self, name: &ClusterName) -> bool {
+        self.members.get(name).is_some_and(Result::is_ok)
     }
 }
 

@@ -68,18 +68,27 @@ pub(crate) fn tiers(consumers: &[ConsumerReport]) -> Option<String> {
             continue;
         };
         any = true;
-        let text = |all: &[TierReport]| {
-            let all: Vec<_> = all.iter().map(ToString::to_string).collect();
-            all.join("; ")
-        };
         let cells = [
             consumer.cluster.clone(),
-            text(&tiers.serving_from),
-            text(&tiers.standby),
+            tiers_text(&tiers.serving_from),
+            tiers_text(&tiers.standby),
         ];
         table.row(cells, None);
     }
     any.then(|| table.render())
+}
+
+/// Describes tiers: `zone (member1): 3 of 4 ready; region (member2, member3)`.
+pub(crate) fn tiers_text(all: &[TierReport]) -> String {
+    let text = |tier: &TierReport| {
+        let clusters = tier.clusters.join(", ");
+        let ready = match tier.endpoints {
+            0 => String::new(),
+            all => format!(": {} of {all} ready", tier.ready),
+        };
+        format!("{} ({clusters}){ready}", tier.tier)
+    };
+    all.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
 fn grouped(exposure: &ExposureReport) -> Table {

@@ -13,6 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde::Serialize;
 
+use crate::explain::text::tiers_text;
 use crate::status::clusterset::ExportedReport;
 use crate::status::condition::ConditionReport;
 use crate::status::report::{MemberReport, ServiceReport};
@@ -317,10 +318,7 @@ fn provider_row(provider: &ProviderReport) -> ProviderRow {
 }
 
 fn consumer_row(consumer: &ConsumerReport, outcome: Outcome<'_>) -> ConsumerRow {
-    let text = |tiers: &[TierReport]| {
-        let tiers: Vec<_> = tiers.iter().map(ToString::to_string).collect();
-        (!tiers.is_empty()).then(|| tiers.join("; "))
-    };
+    let text = |tiers: &[TierReport]| Some(tiers_text(tiers)).filter(|text| !text.is_empty());
     let tiers = consumer.tiers.as_ref();
     let problem = first_problem(&consumer.diagnoses).or(outcome.problem);
     ConsumerRow {

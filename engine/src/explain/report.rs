@@ -1,9 +1,9 @@
 //! Content of an explanation, which is also the form that programs read.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::IpAddr;
 
+use causeway::domain::{ClusterName, ServiceKey};
 use serde::Serialize;
 
 use crate::messages::Diagnosis;
@@ -31,7 +31,6 @@ pub struct Explanation {
 #[derive(Debug, Serialize)]
 pub struct ExposureReport {
     /// Kind of the exposing object: a MultiClusterService, or ServiceExports.
-    #[serde(serialize_with = "exposure")]
     pub exposure: Exposure,
     /// Name by which clients reach the service.
     pub address: String,
@@ -140,9 +139,29 @@ pub enum EndpointState {
 }
 
 impl ConsumerState {
-    /// Whether the endpoint is in the consumer, or the consumer uses it in no tier.
-    fn is_as_it_should_be(&self) -> bool {
-        self.state == EndpointState::Present || self.diagnosis.reason == Reason::NotPreferred
+    /// Returns the state of an endpoint that this slice of the consumer holds, or no slice.
+    pub(super) fn new(
+        consumer: &ClusterName,
+        slice: Option<impl Into<String>>,
+        diagnosis: Diagnosis,
+    ) -> Self {
+        Self {
+            cluster: consumer.to_string(),
+            state: match slice {
+                Some(_) => EndpointState::Present,
+                None => EndpointState::Missing,
+            },
+            slice: slice.map(Into::into),
+            diagnosis,
+        }
+    }
+
+    /// Whether nothing is to be done: the endpoint is in the consumer, or the consumer uses it in
+    /// no tier.
+    fn is_healthy(&self) -> bool {
+        let is_in_place = self.state == EndpointState::Present;
+        let is_due = self.diagnosis.reason != Reason::NotPreferred;
+        (is_in_place || !is_due) && self.diagnosis.is_healthy()
     }
 }
 
@@ -150,7 +169,13 @@ impl TiersReport {
     pub(super) fn of(tiers: &Tiers) -> Self {
         let report = |all: &[TierState]| {
             let filled = all.iter().filter(|state| !state.clusters.is_empty());
-            filled.map(TierReport::of).collect()
+            let filled = filled.map(|state| TierReport {
+                tier: state.name(),
+                clusters: state.clusters.iter().map(ToString::to_string).collect(),
+                ready: state.readiness.ready,
+                endpoints: state.readiness.total,
+            });
+            filled.collect()
         };
         let mut standby: Vec<_> = report(tiers.standby());
         standby.extend((!tiers.unreachable.is_empty()).then(|| TierReport {
@@ -166,77 +191,42 @@ impl TiersReport {
     }
 }
 
-impl TierReport {
-    fn of(state: &TierState) -> Self {
-        Self {
-            tier: state.name(),
-            clusters: state.clusters.iter().map(ToString::to_string).collect(),
-            ready: state.readiness.ready,
-            endpoints: state.readiness.total,
-        }
-    }
-}
-
-/// Writes `region (member2, member3): 3 of 4 ready`.
-impl fmt::Display for TierReport {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} ({})", self.tier, self.clusters.join(", "))?;
-        match self.endpoints {
-            0 => Ok(()),
-            all => write!(out, ": {} of {all} ready", self.ready),
-        }
-    }
-}
-
-fn exposure<S: serde::Serializer>(path: &Exposure, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(match path {
-        Exposure::Native => "Native",
-        Exposure::Clusterset => "ClusterSet",
-    })
-}
-
 impl Explanation {
     pub(super) fn new(
-        (namespace, name): (&str, &str),
+        key: &ServiceKey,
         diagnoses: Vec<Diagnosis>,
         exposures: Vec<ExposureReport>,
     ) -> Self {
         let mut explanation = Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
+            namespace: key.namespace.to_string(),
+            name: key.name.to_string(),
             ready: false,
             diagnoses,
             exposures,
         };
-        explanation.ready = explanation.is_ready();
+        explanation.ready = explanation.is_healthy_but_for(|_| false);
         explanation
     }
 
     /// Adds a diagnosis of the service as a whole that the caller made.
     pub fn add(&mut self, diagnosis: Diagnosis) {
         self.diagnoses.insert(0, diagnosis);
-        self.ready = self.is_ready();
-    }
-
-    fn is_ready(&self) -> bool {
-        let of_endpoints = self.consumer_states(|endpoint| endpoint.ready);
-        let mut of_endpoints = of_endpoints.into_iter();
-        self.of_clusters().all(Diagnosis::is_healthy)
-            && of_endpoints.all(|one| one.is_as_it_should_be() && one.diagnosis.is_healthy())
+        self.ready = self.is_healthy_but_for(|_| false);
     }
 
     /// Whether the service is not ready, and members that could not be read are the only reason.
     pub fn is_wrong_only_where_unread(&self) -> bool {
-        let is_unread = |one: &Diagnosis| one.reason == Reason::MemberNotRead;
-        let of_endpoints = self.consumer_states(|endpoint| endpoint.ready);
-        !self.ready
-            && self
-                .of_clusters()
-                .all(|one| one.is_healthy() || is_unread(one))
-            && of_endpoints.into_iter().all(|one| {
-                is_unread(&one.diagnosis)
-                    || (one.is_as_it_should_be() && one.diagnosis.is_healthy())
-            })
+        !self.ready && self.is_healthy_but_for(|one| one.reason == Reason::MemberNotRead)
+    }
+
+    /// Whether all ready endpoints are in place and no problem is known, except the excused ones.
+    fn is_healthy_but_for(&self, is_excused: impl Fn(&Diagnosis) -> bool) -> bool {
+        let states = self.consumer_states(|endpoint| endpoint.ready);
+        let is_healthy =
+            |state: &&ConsumerState| state.is_healthy() || is_excused(&state.diagnosis);
+        self.of_clusters()
+            .all(|one| one.is_healthy() || is_excused(one))
+            && states.iter().all(is_healthy)
     }
 
     /// Iterates over the diagnoses of the service and of its clusters.
@@ -251,10 +241,7 @@ impl Explanation {
 
     /// Returns the states of the selected endpoints in each consumer.
     pub fn consumer_states(&self, of: impl Fn(&EndpointReport) -> bool) -> Vec<&ConsumerState> {
-        let providers = self
-            .exposures
-            .iter()
-            .flat_map(|exposure| &exposure.providers);
+        let providers = self.exposures.iter().flat_map(|one| &one.providers);
         let endpoints = providers.flat_map(|provider| &provider.endpoints);
         let chosen = endpoints.filter(|endpoint| of(endpoint));
         chosen.flat_map(|endpoint| &endpoint.consumers).collect()

@@ -5,7 +5,7 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::lists::{HubLists, MemberLists, Members};
-use crate::messages::remarks::TTL_EXPIRED;
+use crate::messages::remarks::{TTL_EXPIRED, reports_expired_ttl};
 use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::observed::clusterset::{ExportView, ImportView};
@@ -16,16 +16,17 @@ impl Index {
     /// Whether the controller reports that the endpoints of a member are not used because the
     /// member has been unreachable for too long.
     pub(crate) fn reports_expired_ttl(&self, name: &ClusterName) -> bool {
-        let cluster = self.cluster(name);
-        let of_cluster = cluster.and_then(|one| condition::find(&one.conditions, condition::READY));
-        let is_unreachable = of_cluster.is_some_and(|ready| ready.status != condition::TRUE);
-        let reported = format!("{name} ({TTL_EXPIRED})");
+        let ready = |conditions| condition::find(conditions, condition::READY);
+        let of_cluster = self
+            .cluster(name)
+            .and_then(|cluster| ready(&cluster.conditions));
         let services = self.multi_cluster_services();
-        let mut of_services =
-            services.filter_map(|mcs| condition::find(&mcs.conditions, condition::READY));
-        is_unreachable
-            && (of_cluster.is_some_and(|ready| ready.message.contains(TTL_EXPIRED))
-                || of_services.any(|ready| ready.message.contains(&reported)))
+        let mut of_services = services.filter_map(|mcs| ready(&mcs.conditions));
+        of_cluster.is_some_and(|of_cluster| {
+            of_cluster.status != condition::TRUE
+                && (of_cluster.message.contains(TTL_EXPIRED)
+                    || of_services.any(|one| reports_expired_ttl(name, one)))
+        })
     }
 }
 

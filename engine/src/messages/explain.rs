@@ -13,6 +13,8 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::model::slice::Exposure;
+
 /// Returns the reason and the message of a condition in the form in which they are quoted.
 pub(crate) fn quote(condition: &Condition) -> String {
     quoted(&condition.reason, &condition.message)
@@ -21,6 +23,15 @@ pub(crate) fn quote(condition: &Condition) -> String {
 /// Returns the reason and the message of a condition in the form in which they are quoted.
 pub(crate) fn quoted(reason: &str, message: &str) -> String {
     format!("{reason} ({message})")
+}
+
+/// Returns the name by which clients reach a service.
+pub(crate) fn address(exposure: Exposure, key: &ServiceKey) -> String {
+    let zone = match exposure {
+        Exposure::Native => "svc",
+        Exposure::Clusterset => "svc.clusterset.local",
+    };
+    format!("{}.{}.{zone}", key.name, key.namespace)
 }
 
 /// Returns the command by which a person has causeway manage a service of Karmada's.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, Unreachable};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{endpoints, events, first, names};
 use crate::plan::not_followed::NotFollowed;
@@ -115,8 +116,19 @@ impl Remark<'_> {
 
 /// Lists clusters of which nothing is used: `member1 (withdrawn), member2 (pull mode)`.
 pub(super) fn not_used(clusters: &[(&ClusterName, NotUsed<'_>)]) -> String {
-    let all = clusters.iter().map(|(name, why)| format!("{name} ({why})"));
+    let all = clusters.iter().map(|(name, why)| reason_of(name, why));
     all.collect::<Vec<_>>().join(", ")
+}
+
+fn reason_of(name: &ClusterName, why: &dyn fmt::Display) -> String {
+    format!("{name} ({why})")
+}
+
+/// Whether the condition of a service reports that `--provider-ttl` of the cluster has expired.
+pub(crate) fn reports_expired_ttl(name: &ClusterName, ready: &Condition) -> bool {
+    ready
+        .message
+        .contains(&reason_of(name, &Unused::TtlExpired))
 }
 
 impl fmt::Display for NotUsed<'_> {

@@ -91,6 +91,33 @@ impl Desired {
         }
     }
 
+    /// Returns the desired copies in a consumer; `None` if none are planned there, or if all members
+    /// are left untouched.
+    pub(crate) fn copies_in(
+        &self,
+        exposure: Exposure,
+        consumer: &ClusterName,
+    ) -> Option<&DesiredCopies> {
+        match (exposure, &self.members) {
+            (Exposure::Native, Members::Untouched) => None,
+            (Exposure::Native, Members::Wanted(members)) => Some(&members.get(consumer)?.copies),
+            (Exposure::Clusterset, _) => Some(&self.clusterset.imports.of(consumer)?.copies),
+        }
+    }
+
+    /// Returns the reason why the Service of a consumer cannot serve as requested.
+    pub(crate) fn problem_in(
+        &self,
+        exposure: Exposure,
+        consumer: &ClusterName,
+    ) -> Option<&ServiceProblem> {
+        match (exposure, &self.members) {
+            (Exposure::Native, Members::Untouched) => None,
+            (Exposure::Native, Members::Wanted(members)) => members.get(consumer)?.problem.as_ref(),
+            (Exposure::Clusterset, _) => self.clusterset.imports.of(consumer)?.problem.as_ref(),
+        }
+    }
+
     /// Lists the copies of all consumers, on both paths.
     pub(crate) fn each_copies(
         &self,

@@ -6,8 +6,7 @@ use std::net::IpAddr;
 use super::super::{EndpointState, Explanation, ExposureReport, explain};
 use crate::fixtures::{Environment, key};
 use crate::model::slice::Exposure;
-use crate::plan::copies::DesiredCopies;
-use crate::plan::{Desired, Members};
+use crate::plan::Desired;
 use crate::reasons::Reason;
 
 /// Asserts that each ready endpoint is present in a consumer exactly where the controller's plan
@@ -36,20 +35,12 @@ struct Agreement<'a> {
 }
 
 impl Agreement<'_> {
-    fn copies(&self, path: Exposure, consumer: &str) -> Option<&DesiredCopies> {
-        match (path, &self.desired.members) {
-            (Exposure::Native, Members::Untouched) => None,
-            (Exposure::Native, Members::Wanted(members)) => Some(&members.get(consumer)?.copies),
-            (Exposure::Clusterset, _) => {
-                let name = crate::fixtures::name(consumer);
-                Some(&self.desired.clusterset.imports.of(&name)?.copies)
-            }
-        }
-    }
-
     /// Returns the addresses of a provider that the controller's plan puts into a consumer.
     fn planned(&self, path: Exposure, provider: &str, consumer: &str) -> BTreeSet<Vec<IpAddr>> {
-        let copies = self.copies(path, consumer).into_iter();
+        let copies = self
+            .desired
+            .copies_in(path, &crate::fixtures::name(consumer));
+        let copies = copies.into_iter();
         let wanted = copies.flat_map(|copies| copies.wanted.values());
         let wanted = wanted.filter(|copy| copy.provider().as_str() == provider);
         let endpoints = wanted.flat_map(|copy| copy.slice("any").endpoints);

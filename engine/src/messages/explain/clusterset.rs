@@ -3,6 +3,7 @@
 use std::fmt;
 
 use causeway::api::labels;
+use causeway::domain::protected::Protected;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -12,19 +13,19 @@ use crate::plan::clusterset::Unresolved;
 use crate::reasons::Reason;
 
 /// Reports that the namespace may not be exported from.
-pub(crate) fn protected(protected: &dyn fmt::Display) -> Diagnosis {
+pub(crate) fn protected(protected: &Protected) -> Diagnosis {
     Diagnosis::new(Reason::NamespaceProtected, protected.to_string()).fix(
         "start causeway-controller with --allow-namespace, if the namespace is meant to be exported from",
     )
 }
 
 /// Reports members that lack the namespace; `None` without any.
-pub(crate) fn not_imported(key: &ServiceKey, members: &[ClusterName]) -> Option<Diagnosis> {
+pub(crate) fn not_imported(key: &ServiceKey, members: &[&ClusterName]) -> Option<Diagnosis> {
     let namespace = &key.namespace;
     let first = members.first()?;
     let message = format!(
         "{} without namespace {namespace} do not import it",
-        names(members)
+        names(members.iter().copied())
     );
     let remedy = format!("in {first}: kubectl create namespace {namespace}");
     Some(Diagnosis::new(Reason::NotImported, message).fix(remedy))

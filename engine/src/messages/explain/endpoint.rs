@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use causeway::api::labels;
 use causeway::domain::{AddressRefusal, ClusterName, ServiceKey, ServicePort, describe_ports};
 
+use super::slice::Slice;
 use super::{adopt, edit_service, extend_preference, wait};
 use crate::messages::Diagnosis;
 use crate::model::slice::{SlicePort, SourceEndpoint};
@@ -26,7 +27,16 @@ pub(crate) struct Endpoint<'a> {
     pub(crate) slice: &'a str,
 }
 
-impl Endpoint<'_> {
+impl<'a> Endpoint<'a> {
+    /// Returns the slice of the endpoint.
+    pub(crate) fn of_slice(&self) -> Slice<'a> {
+        Slice {
+            key: self.key,
+            provider: self.provider,
+            name: self.slice,
+        }
+    }
+
     /// Reports that the consumer runs the endpoint itself.
     pub(crate) fn own(&self) -> Diagnosis {
         Diagnosis::new(Reason::Own, format!("{} has it itself", self.consumer))

@@ -1,5 +1,7 @@
 //! Parts of a service that Karmada's own controllers manage, or have left behind.
 
+use std::net::IpAddr;
+
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::adopt;
@@ -43,8 +45,8 @@ pub(crate) struct Stale<'a> {
     pub(crate) provider: &'a str,
     /// EndpointSlice of the consumer.
     pub(crate) slice: &'a str,
-    /// Addresses, separated by commas.
-    pub(crate) addresses: &'a str,
+    /// Addresses.
+    pub(crate) addresses: &'a [IpAddr],
 }
 
 /// Reports endpoints that a consumer offers although their provider no longer has them as ready.
@@ -55,6 +57,8 @@ pub(crate) fn stale(key: &ServiceKey, stale: &Stale<'_>) -> Diagnosis {
         slice,
         addresses,
     } = stale;
+    let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+    let addresses = addresses.join(", ");
     let message = format!(
         "{consumer} offers {addresses} of {provider}, which {provider} no longer has as ready (EndpointSlice {slice} of {consumer})"
     );

@@ -1,5 +1,7 @@
 //! Services that nothing exposes, and what is left of them.
 
+use std::fmt;
+
 use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::messages::{Diagnosis, names};
@@ -8,9 +10,12 @@ use crate::reasons::Reason;
 
 /// Reports that nothing exposes the service. `unread` are the members that could not be read, with
 /// the reason of each.
-pub(crate) fn not_exposed(key: &ServiceKey, unread: &[(&ClusterName, String)]) -> Diagnosis {
+pub(crate) fn not_exposed<'a, E: fmt::Display>(
+    key: &ServiceKey,
+    unread: impl Iterator<Item = (&'a ClusterName, E)>,
+) -> Diagnosis {
     let (namespace, name) = (&key.namespace, &key.name);
-    let unread = unread.iter().map(|(name, why)| format!("{name}: {why}"));
+    let unread = unread.map(|(name, why)| format!("{name}: {why}"));
     let unread = match unread.collect::<Vec<_>>().join("; ").as_str() {
         "" => String::new(),
         unread => format!(" (not read: {unread})"),

@@ -57,25 +57,19 @@ pub(crate) fn problem(key: &ServiceKey, problem: &Problem, is_partial: bool) -> 
     Some(Diagnosis::new(reason, message).fix(remedy))
 }
 
-/// What the deletion of a MultiClusterService waits for.
-pub(crate) struct Waits<'a> {
-    /// Members that still hold objects of it.
-    pub(crate) holders: Vec<&'a ClusterName>,
-    /// Finalizers of Karmada.
-    pub(crate) karmadas: Vec<&'a str>,
-    /// Finalizers of other programs.
-    pub(crate) others: Vec<&'a str>,
-}
-
-/// Reports a MultiClusterService that is being deleted.
-pub(crate) fn deleting(key: &ServiceKey, waits: &Waits<'_>) -> Diagnosis {
+/// Reports a MultiClusterService that is being deleted. `holders` are the members that still hold
+/// objects of it, `finalizers` are those of other programs.
+pub(crate) fn deleting<'a>(
+    key: &ServiceKey,
+    holders: Vec<&ClusterName>,
+    finalizers: impl Iterator<Item = &'a str>,
+) -> Diagnosis {
+    let (karmadas, others): (Vec<_>, Vec<_>) =
+        finalizers.partition(|one| karmada::FINALIZERS.contains(one));
     let parts = [
-        (!waits.holders.is_empty())
-            .then(|| format!("{} to be cleaned", names(waits.holders.iter().copied()))),
-        (!waits.karmadas.is_empty())
-            .then(|| format!("Karmada's finalizer: {}", waits.karmadas.join(", "))),
-        (!waits.others.is_empty())
-            .then(|| format!("somebody else's finalizers: {}", waits.others.join(", "))),
+        (!holders.is_empty()).then(|| format!("{} to be cleaned", names(holders))),
+        (!karmadas.is_empty()).then(|| format!("Karmada's finalizer: {}", karmadas.join(", "))),
+        (!others.is_empty()).then(|| format!("somebody else's finalizers: {}", others.join(", "))),
     ];
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     let text = match parts.as_slice() {
@@ -84,7 +78,7 @@ pub(crate) fn deleting(key: &ServiceKey, waits: &Waits<'_>) -> Diagnosis {
     };
     let message = format!("MultiClusterService {key} is being deleted{text}");
     let deleting = Diagnosis::new(Reason::Deleting, message);
-    if waits.karmadas.is_empty() {
+    if karmadas.is_empty() {
         return deleting.fix(format!(
             "wait a moment; if it is to be kept, once it is gone: kubectl -n {} apply -f mcs.yaml",
             key.namespace

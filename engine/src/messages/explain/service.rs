@@ -1,5 +1,7 @@
 //! Services, imports and preferences of one exposure.
 
+use std::collections::BTreeSet;
+
 use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, describe_ports};
 
@@ -12,11 +14,11 @@ use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
 /// Reports that no provider has a ready endpoint.
-pub(crate) fn no_endpoints(key: &ServiceKey, providers: &[ClusterName]) -> Diagnosis {
+pub(crate) fn no_endpoints(key: &ServiceKey, providers: &BTreeSet<ClusterName>) -> Diagnosis {
     let (namespace, name) = (&key.namespace, &key.name);
-    let providers = match providers {
-        [] => "there is none".to_owned(),
-        providers => names(providers),
+    let providers = match providers.is_empty() {
+        true => "there is none".to_owned(),
+        false => names(providers),
     };
     let message = format!("no provider has a ready endpoint ({providers}): nothing can answer");
     Diagnosis::new(Reason::NoEndpoints, message).fix(format!(

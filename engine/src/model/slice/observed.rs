@@ -9,6 +9,7 @@ use causeway_wire::{
     Unreadable,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use serde::Serialize;
 use string_cache::DefaultAtom;
 
 use super::content::observed_hash;
@@ -60,11 +61,12 @@ pub struct KarmadasSlice {
 }
 
 /// Exposure that a copy serves: the service under its own name, or under that of the clusterset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum Exposure {
     /// A MultiClusterService requests it; it belongs to the Service of the service's own name.
     Native,
     /// ServiceExports request it; it belongs to the derived Service.
+    #[serde(rename = "ClusterSet")]
     Clusterset,
 }
 

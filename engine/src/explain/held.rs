@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use causeway::domain::ClusterName;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
 use super::Facts;
 use crate::model::slice::{Exposure, ObservedSlice, SliceRole, SourceSlice, SourceVersion};
@@ -24,10 +24,14 @@ pub(super) struct HeldSlice {
 impl HeldSlice {
     /// Returns the ready addresses of the slice that are not among the `ready` ones of its
     /// provider.
-    pub(super) fn stale<'a>(&'a self, ready: &BTreeSet<Vec<IpAddr>>) -> Vec<&'a [IpAddr]> {
-        let offered = self.endpoints.iter().filter(|(_, ready)| **ready);
-        let stale = offered.filter(|(addresses, _)| !ready.contains(*addresses));
-        stale.map(|(addresses, _)| addresses.as_slice()).collect()
+    pub(super) fn stale(&self, ready: &BTreeSet<Vec<IpAddr>>) -> Vec<IpAddr> {
+        let offered = self.endpoints.iter();
+        let stale =
+            offered.filter(|(addresses, is_ready)| **is_ready && !ready.contains(*addresses));
+        stale
+            .flat_map(|(addresses, _)| addresses)
+            .copied()
+            .collect()
     }
 }
 
@@ -37,23 +41,21 @@ impl Facts<'_> {
         let Some(Ok(lists)) = self.members.get(consumer) else {
             return Vec::new();
         };
-        let copy = |slice: &EndpointSlice| match ObservedSlice::read(slice).role {
-            SliceRole::Copy(key, copy)
-                if key == *self.key
-                    && copy.exposure == exposure
-                    && *copy.hub == *self.index.hub_uid() =>
-            {
-                Some(HeldSlice {
-                    name: slice.metadata.name.clone()?,
-                    provider: copy.source_cluster?.to_string(),
-                    source: copy.source,
-                    standby: copy.standby,
-                    endpoints: endpoints(slice),
-                })
-            }
-            _ => None,
+        let hub = self.index.hub_uid();
+        let held = |slice: &EndpointSlice| {
+            let SliceRole::Copy(key, copy) = ObservedSlice::read(slice).role else {
+                return None;
+            };
+            let is_one = key == *self.key && copy.exposure == exposure && *copy.hub == *hub;
+            Some(HeldSlice {
+                name: slice.metadata.name.clone().filter(|_| is_one)?,
+                provider: copy.source_cluster?.to_string(),
+                source: copy.source,
+                standby: copy.standby,
+                endpoints: slice.endpoints.iter().map(stored).collect(),
+            })
         };
-        lists.slices.iter().filter_map(copy).collect()
+        lists.slices.iter().filter_map(held).collect()
     }
 
     /// Returns the slices of other clusters that Karmada's own controllers have behind the service
@@ -66,7 +68,7 @@ impl Facts<'_> {
             provider: theirs.provider.to_string(),
             source: None,
             standby: false,
-            endpoints: of_source(&theirs.slice),
+            endpoints: of_source(&theirs.slice).collect(),
         });
         slices.collect()
     }
@@ -74,35 +76,26 @@ impl Facts<'_> {
     /// Returns the ready addresses of a provider; `None` if they are unknown.
     pub(super) fn ready_in(&self, provider: &str) -> Option<BTreeSet<Vec<IpAddr>>> {
         let member = self.index.member(provider)?;
-        let member = Some(member).filter(|member| member.sources_are_known())?;
-        let endpoints = member
+        let sources = member
             .sources(self.key)
             .flat_map(|(_, source)| of_source(source));
-        let ready = endpoints.filter(|(_, ready)| *ready);
-        Some(ready.map(|(addresses, _)| addresses).collect())
+        let ready = sources
+            .filter(|(_, ready)| *ready)
+            .map(|(addresses, _)| addresses);
+        member.sources_are_known().then(|| ready.collect())
     }
 }
 
-fn of_source(slice: &SourceSlice) -> BTreeMap<Vec<IpAddr>, bool> {
+fn of_source(slice: &SourceSlice) -> impl Iterator<Item = (Vec<IpAddr>, bool)> {
     let endpoints = slice.endpoints();
-    endpoints
-        .map(|one| (one.addresses().collect(), one.conditions[0].unwrap_or(true)))
-        .collect()
+    endpoints.map(|one| (one.addresses().collect(), one.conditions[0].unwrap_or(true)))
 }
 
-/// Returns the endpoints of a stored slice with their readiness. An endpoint without a `ready`
+/// Returns the addresses of a stored endpoint, with its readiness. An endpoint without a `ready`
 /// condition is ready.
-fn endpoints(slice: &EndpointSlice) -> BTreeMap<Vec<IpAddr>, bool> {
-    let endpoints = slice.endpoints.iter();
-    endpoints
-        .map(|endpoint| {
-            let addresses = endpoint
-                .addresses
-                .iter()
-                .filter_map(|text| text.parse().ok());
-            let conditions = endpoint.conditions.as_ref();
-            let ready = conditions.and_then(|all| all.ready).unwrap_or(true);
-            (addresses.collect(), ready)
-        })
-        .collect()
+fn stored(endpoint: &Endpoint) -> (Vec<IpAddr>, bool) {
+    let addresses = endpoint.addresses.iter();
+    let addresses = addresses.filter_map(|text| text.parse().ok());
+    let ready = endpoint.conditions.as_ref().and_then(|all| all.ready);
+    (addresses.collect(), ready.unwrap_or(true))
 }
