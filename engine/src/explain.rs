@@ -24,7 +24,7 @@ pub use self::report::{
 };
 use crate::lists::{HubLists, Members};
 pub use crate::messages::Diagnosis;
-use crate::messages::explain::leftovers as words;
+use crate::messages::leftovers as words;
 use crate::model::TimePoint;
 use crate::observed::Index;
 use crate::plan::{CopyCache, Desired, Settings, plan};

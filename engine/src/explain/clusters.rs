@@ -5,8 +5,8 @@ use causeway::domain::ClusterName;
 
 use super::exposure::ExposedService;
 use super::{Diagnosis, Facts};
-use crate::messages::explain::slice::Slice;
-use crate::messages::explain::{cluster, clusterset, karmada, quote, quoted, service};
+use crate::messages::copies::Slice;
+use crate::messages::{cluster, exports, karmada, quote, quoted, service};
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, Refusal};
 use crate::observed::hub::ClusterView;
@@ -104,19 +104,19 @@ impl Facts<'_> {
                 let export = self.index.member(name)?.export(self.key)?;
                 let ready = condition::find(&export.conditions, condition::READY)?;
                 let is_exceeded = ready.reason == Reason::QuotaExceeded;
-                is_exceeded.then(|| clusterset::quota_exceeded(self.key, name, &quote(ready)))
+                is_exceeded.then(|| exports::quota_exceeded(self.key, name, &quote(ready)))
             }
             Some(Validity::NoService | Validity::InvalidServiceType) => self.provider_service(name),
             Some(Validity::Forbidden) => {
                 let allowed = self.index.cluster(name)?.export_namespaces.iter().flatten();
-                Some(clusterset::forbidden(
+                Some(exports::forbidden(
                     self.key,
                     name,
                     allowed.map(|one| &**one),
                 ))
             }
             Some(Validity::BeyondQuota(beyond)) => {
-                Some(clusterset::quota_exceeded(self.key, name, beyond))
+                Some(exports::quota_exceeded(self.key, name, beyond))
             }
         }
     }
@@ -128,9 +128,9 @@ impl Facts<'_> {
                 let conditions = &self.index.cluster(name)?.conditions;
                 let served = condition::find(conditions, condition::CLUSTERSET_API);
                 let served = served.filter(|served| served.status != condition::TRUE);
-                Some(clusterset::not_served(name, served))
+                Some(exports::not_served(name, served))
             }
-            NotImporting::NotConsumer => Some(clusterset::not_consumer(self.key, name)),
+            NotImporting::NotConsumer => Some(exports::not_consumer(self.key, name)),
             NotImporting::NamespaceMissing | NotImporting::NamespaceTerminating => {
                 self.namespace(name)
             }
@@ -228,7 +228,7 @@ impl<'a> ExposedService<'a> {
                 let import = facts.desired.clusterset.imports.of(name);
                 let import = import.filter(|_| !self.is_native())?;
                 let unresolved = import.unresolved.as_ref()?;
-                Some(clusterset::name_not_resolved(facts.key, name, unresolved))
+                Some(exports::name_not_resolved(facts.key, name, unresolved))
             })
             .or_else(|| {
                 let observed = facts.index.member(name)?.service(&self.service)?;

@@ -9,8 +9,8 @@ use causeway::domain::{AddressRefusal, ClusterName};
 use super::exposure::ExposedService;
 use super::held::HeldSlice;
 use super::{ConsumerState, Diagnosis};
-use crate::messages::explain::endpoint::Endpoint;
-use crate::messages::explain::quote;
+use crate::messages::endpoint::Endpoint;
+use crate::messages::quote;
 use crate::model::slice::{SourceEndpoint, SourceSlice};
 use crate::plan::copies::{
     CopyDecision, CopyState, DesiredCopies, Hold, Observation, Request, Skipped, WantedCopy,

@@ -12,7 +12,7 @@ use super::held::HeldSlice;
 use super::report::{ConsumerReport, ExposureReport, TiersReport};
 use super::{Diagnosis, Facts};
 use crate::messages::conflict;
-use crate::messages::explain::{address, clusterset, karmada, native, service};
+use crate::messages::{address, exports, karmada, native, service};
 use crate::model::slice::Exposure;
 use crate::observed::hub::McsView;
 use crate::plan::clusterset::NotImporting;
@@ -157,7 +157,7 @@ impl<'a> Facts<'a> {
             .clusterset
             .problem
             .as_ref()
-            .map(clusterset::protected)
+            .map(exports::protected)
     }
 
     /// Reports ports of the hub's Service that the plan does not expose, if it exposes any.
@@ -238,19 +238,18 @@ impl<'a> ExposedService<'a> {
             member.is_some_and(|member| member.exports_followed().is_some())
         };
         let others = self.backed_elsewhere().filter(follows);
-        let others = others.map(|name| clusterset::not_exported(key, name));
+        let others = others.map(|name| exports::does_not_export(key, name));
         let conflicts = conflict::conflicts(&clusterset.conflicts);
-        let conflicts =
-            conflicts.map(|(reason, text)| clusterset::disagreement(key, &reason, &text));
+        let conflicts = conflicts.map(|(reason, text)| exports::disagreement(key, &reason, &text));
         let imported = clusterset.karmadas.as_ref();
         let imported = imported.map(|imported| karmada::imported(key, imported.sentence(key)));
         let absent = facts.not_importing_by(NotImporting::NamespaceMissing);
         let kept = facts
             .not_importing_by(NotImporting::NotConsumer)
             .into_iter();
-        let kept = kept.map(|name| clusterset::not_consumer(key, name));
+        let kept = kept.map(|name| exports::not_consumer(key, name));
         let all = others.chain(conflicts).chain(imported);
-        all.chain(clusterset::not_imported(key, &absent))
+        all.chain(exports::not_imported(key, &absent))
             .chain(kept)
             .collect()
     }

@@ -3,7 +3,7 @@
 use causeway::domain::ClusterName;
 
 use super::{Diagnosis, ExposureReport, Facts};
-use crate::messages::explain::leftovers as words;
+use crate::messages::leftovers as words;
 use crate::model::slice::Exposure;
 use crate::observed::member::Member;
 use crate::plan::clusterset::Imports;

@@ -9,7 +9,7 @@ use super::ConsumerState;
 use super::endpoint::Place;
 use super::exposure::ExposedService;
 use super::report::{EndpointReport, ProviderReport};
-use crate::messages::explain::endpoint::Endpoint;
+use crate::messages::endpoint::Endpoint;
 use crate::model::slice::{SourceEndpoint, SourceSlice};
 
 impl ExposedService<'_> {

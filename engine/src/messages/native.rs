@@ -1,10 +1,15 @@
-//! Sentences of the conditions of a MultiClusterService.
+//! Sentences about a MultiClusterService: its conditions, and its exposure.
 
-use causeway::domain::{ClusterName, ServiceKey};
+use std::fmt;
 
-use super::Text;
+use causeway::api::karmada;
+use causeway::domain::{ClusterName, ServiceKey, ServicePort, describe_ports};
+
 use super::remarks::not_used;
+use super::{Diagnosis, Text, adopt, names, status};
+use crate::plan::hostnames::Ambiguous;
 use crate::plan::remark::NotUsed;
+use crate::problem::Problem;
 use crate::reasons::Reason;
 
 /// Reason and message of ServiceApplied while it holds.
@@ -54,4 +59,136 @@ fn counted(clusters: usize) -> String {
         1 => "1 cluster".to_owned(),
         clusters => format!("{clusters} clusters"),
     }
+}
+
+/// Reports a MultiClusterService that cannot be read.
+pub(crate) fn invalid(key: &ServiceKey, errors: &dyn fmt::Display) -> Diagnosis {
+    let message = format!("MultiClusterService {key} cannot be read: {errors}");
+    Diagnosis::new(Reason::Invalid, message).fix(edit(key))
+}
+
+/// Reports a MultiClusterService of type LoadBalancer.
+pub(crate) fn load_balancer(key: &ServiceKey) -> Diagnosis {
+    let (namespace, name) = (&key.namespace, &key.name);
+    let message = format!(
+        "MultiClusterService {key} is of type LoadBalancer: its status gathers the addresses of the providers' load \
+         balancers, and no endpoint goes to another cluster"
+    );
+    Diagnosis::new(Reason::LoadBalancer, message).fix(format!(
+        "kubectl -n {namespace} get mcs {name} -o jsonpath='{{.status.loadBalancer}}'; for endpoints delete it and create it again \
+         with types: [CrossCluster]"
+    ))
+}
+
+/// Reports the problem by which no endpoint reaches another cluster; `None` where some may:
+/// `is_partial`, or Karmada brings them.
+pub(crate) fn problem(key: &ServiceKey, problem: &Problem, is_partial: bool) -> Option<Diagnosis> {
+    let (namespace, name) = (&key.namespace, &key.name);
+    let (reason, remedy) = match problem {
+        Problem::ServiceNotFound { .. } => (
+            Reason::NoHubService,
+            format!("kubectl -n {namespace} create service clusterip {name} --tcp=PORT:TARGETPORT"),
+        ),
+        Problem::ExternalName => (
+            Reason::ExternalName,
+            format!("kubectl -n {namespace} edit service {name}: give it a selector and another type"),
+        ),
+        Problem::PortNotFound { .. } if is_partial => return None,
+        Problem::PortNotFound { .. } => (Reason::PortNotFound, edit(key)),
+        Problem::Protected(_) => (
+            Reason::NamespaceProtected,
+            "start causeway-webhook and causeway-controller with --allow-namespace, if the namespace is meant to be exposed"
+                .to_owned(),
+        ),
+        Problem::Invalid(_) => (Reason::Invalid, edit(key)),
+        Problem::ManagedByKarmada(_) => return None,
+    };
+    let message = super::problem::problem(key, problem);
+    Some(Diagnosis::new(reason, message).fix(remedy))
+}
+
+/// Reports a MultiClusterService that is being deleted. `holders` are the members that still hold
+/// objects of it, `finalizers` are those of other programs.
+pub(crate) fn deleting<'a>(
+    key: &ServiceKey,
+    holders: Vec<&ClusterName>,
+    finalizers: impl Iterator<Item = &'a str>,
+) -> Diagnosis {
+    let (karmadas, others): (Vec<_>, Vec<_>) =
+        finalizers.partition(|one| karmada::FINALIZERS.contains(one));
+    let parts = [
+        (!holders.is_empty()).then(|| format!("{} to be cleaned", names(holders))),
+        (!karmadas.is_empty()).then(|| format!("Karmada's finalizer: {}", karmadas.join(", "))),
+        (!others.is_empty()).then(|| format!("somebody else's finalizers: {}", others.join(", "))),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    let text = match parts.as_slice() {
+        [] => String::new(),
+        parts => format!("; it waits for {}", parts.join(", and for ")),
+    };
+    let message = format!("MultiClusterService {key} is being deleted{text}");
+    let deleting = Diagnosis::new(Reason::Deleting, message);
+    if karmadas.is_empty() {
+        return deleting.fix(format!(
+            "wait a moment; if it is to be kept, once it is gone: kubectl -n {} apply -f mcs.yaml",
+            key.namespace
+        ));
+    }
+    let (off, on) = (karmada::GATE_OFF, karmada::GATE_ON);
+    deleting.fix(format!(
+        "{}, with karmada-controller-manager started with {off}: then nobody but a person takes that finalizer off; with {on} \
+         karmada-controller-manager does, and its log says why it does not",
+        adopt(key)
+    ))
+}
+
+/// Reports ports of the hub's Service that the MultiClusterService does not expose; `None` without
+/// any.
+pub(crate) fn ports_not_exposed(key: &ServiceKey, hidden: &[ServicePort]) -> Option<Diagnosis> {
+    let first = hidden.first()?;
+    let message = format!(
+        "spec.ports of the MultiClusterService does not expose {} of Service {key}",
+        describe_ports(hidden)
+    );
+    let name = match &*first.name {
+        "" => String::new(),
+        name => format!("\"name\":\"{name}\","),
+    };
+    let entry = format!("{{{name}\"port\":{}}}", first.id.number);
+    Some(Diagnosis::new(Reason::PortNotExposed, message).fix(format!(
+        "kubectl -n {} patch mcs {} --type=json -p '[{{\"op\":\"add\",\"path\":\"/spec/ports/-\",\"value\":{entry}}}]'",
+        key.namespace, key.name
+    )))
+}
+
+/// Reports that the controller has not processed the object, or its last change: `is_new` without
+/// any report.
+pub(crate) fn not_observed(key: &ServiceKey, is_new: bool) -> Diagnosis {
+    let behind = match is_new {
+        true => "has not processed it yet",
+        false => "has not processed its last change yet",
+    };
+    let message = format!("MultiClusterService {key}: the controller {behind}");
+    Diagnosis::new(Reason::NotObserved, message).fix(format!("{} --wait", status(key)))
+}
+
+/// Reports a member that has endpoints behind a Service of the name and is no provider.
+pub(crate) fn not_named(key: &ServiceKey, member: &ClusterName) -> Diagnosis {
+    let message = format!(
+        "{member} has endpoints of its own for {key}, and spec.providerClusters does not name it"
+    );
+    Diagnosis::new(Reason::NotNamed, message).fix(format!(
+        "kubectl -n {} patch mcs {} --type=json -p \
+         '[{{\"op\":\"add\",\"path\":\"/spec/providerClusters/-\",\"value\":{{\"name\":\"{member}\"}}}}]'",
+        key.namespace, key.name
+    ))
+}
+
+/// Reports a hostname of a headless service that leads to pods of several clusters.
+pub(crate) fn ambiguous_hostname(key: &ServiceKey, ambiguous: &Ambiguous) -> Diagnosis {
+    Diagnosis::new(Reason::AmbiguousHostname, ambiguous.sentence(key)).fix(ambiguous.remedy(key))
+}
+
+fn edit(key: &ServiceKey) -> String {
+    format!("kubectl -n {} edit mcs {}", key.namespace, key.name)
 }

@@ -6,7 +6,7 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, Unreachable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{endpoints, events, first, names};
+use super::{endpoint, events, first, names};
 use crate::plan::not_followed::NotFollowed;
 use crate::plan::provider_use::Unused;
 use crate::plan::remark::{NotUsed, Remark};
@@ -33,7 +33,7 @@ impl Remark<'_> {
     /// Returns the sentence of the remark on a service.
     pub(crate) fn sentence(&self, key: &ServiceKey) -> String {
         match self {
-            Self::NoReadyEndpoint(exposure) => endpoints::none_ready(*exposure),
+            Self::NoReadyEndpoint(exposure) => endpoint::none_ready(*exposure),
             Self::Unserved(consumers) => {
                 let why = consumers.first().map(|(_, tiers)| tiers.why_unused());
                 let consumers = names(consumers.iter().map(|(name, _)| *name));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Progress;
 use super::condition_state::{ConditionState, DesiredCondition, set, settled, summarize};
-use crate::messages::endpoints::reports_none_ready;
+use crate::messages::endpoint::reports_none_ready;
 use crate::messages::remarks::with_remarks;
 use crate::messages::{conflict, exports};
 use crate::model::map::HashMap;

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::View;
 use super::condition_state::ConditionState;
 use crate::messages::Text;
-use crate::messages::endpoints::reports_none_ready;
+use crate::messages::endpoint::reports_none_ready;
 use crate::messages::native;
 use crate::messages::remarks::with_remarks;
 use crate::model::slice::Exposure;

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use causeway::api::labels;
 use causeway::domain::{AddressRefusal, ClusterName, ServiceKey, ServicePort, describe_ports};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::slice::Slice;
-use super::{adopt, edit_service, extend_preference, wait};
-use crate::messages::Diagnosis;
-use crate::model::slice::{SlicePort, SourceEndpoint};
+use super::copies::Slice;
+use super::{Diagnosis, adopt, edit_service, extend_preference, wait};
+use crate::model::slice::{Exposure, SlicePort, SourceEndpoint};
 use crate::plan::entry::NoEntry;
 use crate::plan::providers::MissingPort;
 use crate::plan::tiers::{TierState, Tiers};
@@ -381,4 +381,22 @@ impl<'a> Endpoint<'a> {
 fn host(address: &IpAddr) -> String {
     let bits = if address.is_ipv4() { 32 } else { 128 };
     format!("{address}/{bits}")
+}
+
+/// End of the sentence about a service without a ready endpoint.
+const HAS_READY: &str = "has a ready endpoint";
+
+/// Reports that no provider has a ready endpoint.
+pub(super) fn none_ready(exposure: Exposure) -> String {
+    let role = match exposure {
+        Exposure::Native => "provider",
+        Exposure::Clusterset => "exporter",
+    };
+    format!("no {role} {HAS_READY}")
+}
+
+/// Whether the stored condition reports that no provider has a ready endpoint. The condition is the
+/// one record of it that outlives the process.
+pub(crate) fn reports_none_ready(stored: Option<&Condition>) -> bool {
+    stored.is_some_and(|ready| ready.message.contains(HAS_READY))
 }

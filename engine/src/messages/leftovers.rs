@@ -4,7 +4,7 @@ use std::fmt;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use crate::messages::{Diagnosis, names};
+use super::{Diagnosis, names};
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 

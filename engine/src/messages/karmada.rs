@@ -4,8 +4,7 @@ use std::net::IpAddr;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::adopt;
-use crate::messages::{Diagnosis, names};
+use super::{Diagnosis, adopt, names};
 use crate::reasons::Reason;
 
 /// Reports that Karmada's own controllers manage the MultiClusterService, by this Work.
