@@ -1,3 +1,5 @@
+mod reasons;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
