@@ -268,6 +268,9 @@ impl Controller {
             } => self.writer_found(cluster, key, slice, found),
         }
         self.list_again();
+        for (name, needed) in self.parts.index.take_node_needs() {
+            self.parts.fleet.watch_nodes(&name, needed);
+        }
     }
 
     /// Requests the second lists that the index needs.

@@ -68,6 +68,7 @@ struct Engagement {
     generation: Generation,
     client: Client,
     relist_requests: watch::Sender<RelistRequests>,
+    needs_nodes: watch::Sender<bool>,
     task: AbortHandle,
 }
 
@@ -261,6 +262,7 @@ impl Fleet {
         self.generation += 1;
         let connect = Arc::new(move || connector.client());
         let (relist_requests, requests) = watch::channel(RelistRequests::default());
+        let (needs_nodes, nodes_needed) = watch::channel(false);
         let member = Member {
             name: name.clone(),
             client: client.clone(),
@@ -268,6 +270,7 @@ impl Fleet {
             generation: self.generation,
             events: self.events.clone(),
             relist_requests: requests,
+            needs_nodes: nodes_needed,
             settings: self.settings.clone(),
         };
         let task = self.tasks.spawn("member", member.run());
@@ -277,6 +280,7 @@ impl Fleet {
             generation: self.generation,
             client,
             relist_requests,
+            needs_nodes,
             task,
         };
         self.engagements.insert(name.clone(), engagement);
@@ -287,6 +291,14 @@ impl Fleet {
     pub fn relist(&self, name: &ClusterName, request: impl FnOnce(&mut RelistRequests)) {
         if let Some(engagement) = self.engagements.get(name) {
             engagement.relist_requests.send_modify(request);
+        }
+    }
+
+    /// Starts the watch of a member's Nodes if they are needed, and ends it if they are not.
+    pub fn watch_nodes(&self, name: &ClusterName, needed: bool) {
+        if let Some(engagement) = self.engagements.get(name) {
+            let needs = &engagement.needs_nodes;
+            needs.send_if_modified(|needs| std::mem::replace(needs, needed) != needed);
         }
     }
 

@@ -8,11 +8,13 @@ use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::{ClusterName, KubernetesVersion};
 use causeway_engine::model::served::Served;
 use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, WireSlice};
-use causeway_engine::model::{Failure, FailureKind, Generation, Identity, MemberEvent};
+use causeway_engine::model::{
+    Failure, FailureKind, Generation, Identity, MemberEvent, ObservedNode,
+};
 use futures::FutureExt;
 use futures::future::pending;
 use http::HeaderValue;
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 use prometheus_client::metrics::counter::Counter;
@@ -87,6 +89,8 @@ pub struct Member {
     pub events: mpsc::Sender<Event>,
     /// Requests to list again.
     pub relist_requests: watch::Receiver<RelistRequests>,
+    /// Whether its Nodes are needed.
+    pub needs_nodes: watch::Receiver<bool>,
     /// Settings of all members.
     pub settings: Settings,
 }
@@ -96,9 +100,10 @@ impl Member {
     /// watches list when `relist_requests` change.
     ///
     /// The member's identity is read first. Then its Services, EndpointSlices and Namespaces are
-    /// watched, and its ServiceExports and ServiceImports as long as it serves them. A small
-    /// request every few seconds detects a server that hangs or serves more than before, which a
-    /// watch alone does not show. If another cluster answers, everything begins again.
+    /// watched, its ServiceExports and ServiceImports as long as it serves them, and its Nodes as
+    /// long as they are needed. A small request every few seconds detects a server that hangs or
+    /// serves more than before, which a watch alone does not show. If another cluster answers,
+    /// everything begins again.
     pub async fn run(self) {
         let mut health = Health::default();
         let mut identified = self.identify(&mut health).await;
@@ -106,6 +111,7 @@ impl Member {
             let (reconnect, reconnections) = watch::channel(0);
             identified = tokio::select! {
                 () = self.watch(reconnections.clone()) => None,
+                () = self.follow_nodes(reconnections.clone()) => None,
                 () = self.follow_clusterset(&identity.uid, reconnections) => None,
                 another = self.probe(&mut health, identity.clone(), reconnect) => match another {
                     Some(identity) => self.tell_identity(identity).await,
@@ -266,6 +272,28 @@ impl Member {
                 self.events.clone(),
             );
         tokio::join!(services, slices, namespaces);
+    }
+
+    /// Watches the Nodes while they are needed, until nobody listens any more.
+    async fn follow_nodes(&self, reconnections: watch::Receiver<u64>) {
+        let mut needs_nodes = self.needs_nodes.clone();
+        while needs_nodes.wait_for(|needs| *needs).await.is_ok() {
+            let nodes = self
+                .watch_of(Api::<Node>::all(self.client.clone()), &reconnections)
+                .never_empty();
+            let nodes = nodes.run(
+                ObservedNode::read,
+                |signal| self.event(MemberEvent::Nodes(signal)),
+                self.events.clone(),
+            );
+            // Most members need none: on the heap it takes no space in their tasks.
+            tokio::select! {
+                () = Box::pin(nodes) => return,
+                Ok(_) = needs_nodes.wait_for(|needs| !needs) => {}
+            }
+        }
+        // Nobody can need them any more.
+        pending().await
     }
 
     /// Asks what of the clusterset's API is served, and watches that, until nobody listens any more. What the watches of one

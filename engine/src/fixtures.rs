@@ -19,8 +19,7 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use self::events::signal;
-pub(crate) use self::events::{hub_event, member_event};
+pub(crate) use self::events::{hub_event, member_event, signal};
 use self::objects::{Kind, NAMESPACE, Object};
 use self::server::Server;
 use crate::diff::{Diff, Moment, NewerCopy, diff};
@@ -274,7 +273,7 @@ impl Environment {
                     .apply_member(&name(cluster), member_event(kind, signal), self.now);
             }
         }
-        any
+        any | self.list_nodes()
     }
 
     /// Runs the controller for a second, in which everything that is under way ends.

@@ -63,6 +63,8 @@ pub struct Index {
     unready: UnreadyNotes,
     dirty: DirtyKeys,
     second_lists: HashSet<TargetCluster>,
+    /// Whether it may have changed which members' Nodes are needed.
+    node_needs_changed: bool,
 }
 
 /// Write that an API server rejected.
@@ -90,6 +92,7 @@ impl Index {
             unready: UnreadyNotes::default(),
             dirty: DirtyKeys::default(),
             second_lists: HashSet::default(),
+            node_needs_changed: false,
         }
     }
 
@@ -147,6 +150,24 @@ impl Index {
             self.mark_services(self.services_of(&name), priority);
         }
         std::mem::take(&mut self.dirty.items)
+    }
+
+    /// Returns whether the Nodes of each member are needed; nothing if that has not changed since
+    /// the last call. Drops Nodes that are no longer needed.
+    pub fn take_node_needs(&mut self) -> Vec<(ClusterName, bool)> {
+        if !std::mem::take(&mut self.node_needs_changed) {
+            return Vec::new();
+        }
+        let needs = |name: &ClusterName| (name.clone(), self.needs_nodes(name));
+        let all: Vec<_> = self.members.keys().map(needs).collect();
+        for (name, _) in all.iter().filter(|(_, needs)| !needs) {
+            let member = self.members.get_mut(name);
+            if member.is_some_and(Member::drop_nodes) {
+                // Its status reports the failure of the watch.
+                self.mark(Item::Cluster(name.clone()));
+            }
+        }
+        all
     }
 
     /// Marks an item to be planned, at high priority.
@@ -208,6 +229,7 @@ impl Index {
         let list = CompleteList::of_hub(&event);
         let was_listed = self.hub.is_listed();
         let change = self.hub.apply(event, now);
+        self.node_needs_changed |= change.node_needs;
         if !was_listed && self.hub.is_listed() {
             self.mark_all_services();
             self.mark_all_clusters();
@@ -234,6 +256,10 @@ impl Index {
         if let MemberEvent::Served(served) = &event {
             self.expect_clusterset_lists(name, served);
         }
+        // Their watch is about to end.
+        if matches!(event, MemberEvent::Nodes(_)) && !self.needs_nodes(name) {
+            return;
+        }
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
@@ -243,6 +269,7 @@ impl Index {
             (suspended, member.lasting_nodes_failure().cloned())
         };
         let (identity, before) = (member.identity.clone(), remarks(member));
+        let by_node_ports = member.exports_by_node_ports();
         let of_exports = matches!(event, MemberEvent::Exports(_));
         let is_list = matches!(
             event,
@@ -253,6 +280,7 @@ impl Index {
         let changed = member.apply(event, now);
         let stands = (member.member_state(), member.membership());
         let is_new = member.identity != identity;
+        self.node_needs_changed |= member.exports_by_node_ports() != by_node_ports;
         if let Some(list) = list {
             self.compare_member(name, list, now);
         }
@@ -461,6 +489,7 @@ impl Index {
         member.engage_again(generation);
         member.cluster_uid = cluster_uid;
         member.recorded_uid = recorded_uid;
+        self.node_needs_changed = true;
         self.expect_initial_lists(name);
         self.note_engagement(name);
     }

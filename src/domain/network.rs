@@ -105,6 +105,11 @@ impl Reach {
         Self::read(text).ok_or_else(|| FieldError::not_supported(path, text, &Self::VALUES))
     }
 
+    /// Whether it leads over ports of nodes.
+    pub fn is_by_node_ports(self) -> bool {
+        matches!(self, Self::NodePorts(_))
+    }
+
     /// Returns the value of the annotation.
     pub fn as_str(self) -> &'static str {
         match self {

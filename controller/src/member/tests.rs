@@ -12,6 +12,7 @@ use crate::watch::tests::http::{self, PATIENCE, Received};
 struct Server {
     answers: Arc<Mutex<Answers>>,
     events: mpsc::Receiver<Event>,
+    needs_nodes: watch::Sender<bool>,
     _relist_requests: watch::Sender<RelistRequests>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -19,6 +20,7 @@ struct Server {
 struct Answers {
     uid: &'static str,
     may_discover: bool,
+    may_read_nodes: bool,
     minor: Option<&'static str>,
     /// Status code and body of every answer about API groups.
     of_groups: (u16, &'static str),
@@ -28,6 +30,7 @@ struct Answers {
 const WELL: Answers = Answers {
     uid: "one",
     may_discover: true,
+    may_read_nodes: true,
     minor: Some("35"),
     of_groups: (200, GROUPS),
 };
@@ -66,6 +69,7 @@ impl Server {
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
         let (requests, relist_requests) = watch::channel(RelistRequests::default());
+        let (needs_nodes, nodes_needed) = watch::channel(false);
         let member = Member {
             name,
             client,
@@ -73,12 +77,14 @@ impl Server {
             generation: 1,
             events: tell,
             relist_requests,
+            needs_nodes: nodes_needed,
             settings,
         };
         let running = tokio::spawn(member.run());
         Self {
             answers,
             events,
+            needs_nodes,
             _relist_requests: requests,
             tasks: vec![accepting, answering, running],
         }
@@ -133,11 +139,12 @@ fn summary<K>(kind: &str, signal: &Signal<K>) -> String {
 }
 
 async fn answer(answers: &Mutex<Answers>, asked: Received) {
-    let (uid, may_discover, minor, of_groups) = {
+    let (uid, may_discover, may_read_nodes, minor, of_groups) = {
         let answers = answers.lock().unwrap();
         (
             answers.uid,
             answers.may_discover,
+            answers.may_read_nodes,
             answers.minor,
             answers.of_groups,
         )
@@ -158,7 +165,8 @@ async fn answer(answers: &Mutex<Answers>, asked: Received) {
         path if path.starts_with("/apis/multicluster.x-k8s.io/") => {
             asked.refuse(403, "Forbidden", "no").await;
         }
-        "/api/v1/services" | "/api/v1/namespaces" => {
+        "/api/v1/nodes" if !may_read_nodes => asked.refuse(403, "Forbidden", "no").await,
+        "/api/v1/services" | "/api/v1/namespaces" | "/api/v1/nodes" => {
             let list =
                 r#"{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"one"}}]}"#;
             asked.answer(200, list).await;
@@ -193,6 +201,38 @@ async fn another_cluster_under_a_name_is_read_from_scratch() {
     server.change(|answers| answers.uid = "two");
     assert_eq!(server.reported().await, "is two");
     server.tells(all).await;
+}
+
+#[tokio::test]
+async fn nodes_are_watched_only_while_they_are_needed() {
+    let mut server = Server::engaged(WELL).await;
+    let first = ["is one", "answers true"].map(ToOwned::to_owned);
+    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
+    server.tells(all.collect()).await;
+    let nodes = ["nodes: 1", "nodes watched"].map(ToOwned::to_owned);
+    for _ in 0..2 {
+        server.needs_nodes.send_replace(true);
+        server.tells(nodes.to_vec()).await;
+        server.needs_nodes.send_replace(false);
+        // The member has its turn.
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn forbidden_nodes_leave_other_watches_running() {
+    let answers = Answers {
+        may_read_nodes: false,
+        ..WELL
+    };
+    let mut server = Server::engaged(answers).await;
+    server.needs_nodes.send_replace(true);
+    let first = ["is one", "answers true", "nodes failed: forbidden: no"].map(ToOwned::to_owned);
+    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
+    server.tells(all.collect()).await;
+    server.change(|answers| answers.may_read_nodes = true);
+    let nodes = ["nodes: 1", "nodes watched"].map(ToOwned::to_owned);
+    server.tells(nodes.to_vec()).await;
 }
 
 #[tokio::test]

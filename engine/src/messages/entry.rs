@@ -3,6 +3,7 @@
 use causeway::api::labels;
 use causeway::domain::{ClusterName, Reach, ServiceKey};
 
+use crate::model::FailureKind;
 use crate::plan::entry::{EntryUnknown, NoEntry, Why};
 use crate::reasons::Reason;
 
@@ -46,7 +47,12 @@ impl NoEntry {
                     "Service {} of {provider}, the entry to {key}, is not there yet",
                     key.companion()
                 ),
-                EntryUnknown::Nodes => format!("the nodes of {provider} cannot be read"),
+                EntryUnknown::Nodes(None) => {
+                    format!("the nodes of {provider} have not been read yet")
+                }
+                EntryUnknown::Nodes(Some(failure)) => {
+                    format!("the nodes of {provider} cannot be read ({failure})")
+                }
                 EntryUnknown::Node(name) => {
                     format!("node {name} of {provider}, which has ready endpoints, is unknown")
                 }
@@ -93,9 +99,14 @@ impl NoEntry {
                 )),
             },
             Self::Unknown(unknown) => match unknown {
-                EntryUnknown::Nodes => {
-                    format!("in {provider}: kubectl apply -f manifests/member/networks.yaml")
+                EntryUnknown::Nodes(Some(failure)) if failure.kind == FailureKind::Forbidden => {
+                    format!(
+                        "kubectl mcs join {provider} --member-kubeconfig FILE --reach {}, or in \
+                         {provider}: kubectl apply -f manifests/member/networks.yaml",
+                        Reach::VALUES[0]
+                    )
                 }
+                EntryUnknown::Nodes(_) => format!("kubectl describe cluster {provider}"),
                 EntryUnknown::Node(_) => format!("in {provider}: kubectl get nodes"),
                 EntryUnknown::Companion | EntryUnknown::NodePort(_) => {
                     in_provider("get services,events")

@@ -23,20 +23,20 @@ pub struct ObservedNode {
 }
 
 impl ObservedNode {
-    /// Reads a Node from the wire. Returns `None` for one without a name, which no API server
-    /// sends. Addresses that are no IP addresses, and those beyond the sixteenth, are ignored.
-    pub fn read(node: Node) -> Option<Self> {
+    /// Reads a Node from the wire. Addresses that are no IP addresses, and those beyond the
+    /// sixteenth, are ignored.
+    pub fn read(node: Node) -> Self {
         let meta = node.metadata;
         let status = node.status.unwrap_or_default();
         let labels = meta.labels.as_ref();
         let zone = labels.and_then(|labels| labels.get(ZONE));
         let zone = zone.filter(|zone| !zone.is_empty());
-        Some(Self {
-            name: meta.name?.into(),
+        Self {
+            name: meta.name.unwrap_or_default().into(),
             is_ready: meta.deletion_timestamp.is_none() && is_ready(&status),
             zone: zone.map(|zone| zone.as_str().into()),
             addresses: addresses(&status),
-        })
+        }
     }
 
     /// Returns its first address of that kind and family (NodeStatus: the first one is preferred).
@@ -86,7 +86,7 @@ mod tests {
                 "conditions": [{"type": "Ready", "status": "True"}],
             },
         }));
-        let node = ObservedNode::read(node.expect("a node decodes")).expect("it has a name");
+        let node = ObservedNode::read(node.expect("a node decodes"));
         assert!(node.is_ready);
         assert_eq!(node.zone.as_deref(), Some("z1"));
         let text = |kind, is_ipv6| node.address(kind, is_ipv6).map(|ip| ip.to_string());
@@ -102,7 +102,7 @@ mod tests {
         let read = |meta, status| {
             let node = json!({"metadata": meta, "status": {"conditions": [{"type": "Ready", "status": status}]}});
             let node = serde_json::from_value(node).expect("a node decodes");
-            ObservedNode::read(node).expect("it has a name").is_ready
+            ObservedNode::read(node).is_ready
         };
         assert!(read(json!({"name": "n"}), "True"));
         assert!(!read(json!({"name": "n"}), "Unknown"));

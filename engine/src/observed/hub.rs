@@ -147,6 +147,17 @@ impl Hub {
         self.selections.of(name)
     }
 
+    /// Whether a MultiClusterService that the cluster provides names ports of nodes as the way to
+    /// its providers.
+    pub(crate) fn provides_by_node_ports(&self, name: &ClusterName) -> bool {
+        let mut keys = self.selections.by_node_ports();
+        keys.any(|key| {
+            let view = self.multi_cluster_services.get(key);
+            let spec = view.and_then(|view| view.spec.as_ref().ok());
+            spec.is_some_and(|spec| spec.providers.includes(name))
+        })
+    }
+
     /// Returns the ranges of the addresses that the cluster may give to clusters of its network.
     pub(crate) fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
         let network = self.clusters.get(name).map(|cluster| &cluster.network);
@@ -216,6 +227,7 @@ impl Hub {
                 let old = std::mem::take(&mut self.multi_cluster_services);
                 self.selections = Selections::default();
                 change.placement = true;
+                change.node_needs = true;
                 for object in objects {
                     let old = key_of(&object.metadata).and_then(|key| old.get(&key));
                     self.put_mcs(&object, old, now, change);
@@ -235,6 +247,7 @@ impl Hub {
                     .is_some_and(|old| is(&old.uid, &object.metadata));
                 if same && let Some(view) = self.multi_cluster_services.remove(&key) {
                     self.selections.remove(&key, &view);
+                    change.node_needs |= view.is_by_node_ports();
                     self.lost.remove(&key);
                     change.services.insert(key);
                 }
@@ -268,8 +281,10 @@ impl Hub {
             return;
         }
         self.evidence.confirmed_absent.remove(&key);
+        change.node_needs |= view.is_by_node_ports();
         if let Some(old) = old {
             self.selections.remove(&key, old);
+            change.node_needs |= old.is_by_node_ports();
         }
         self.selections.add(&key, &view);
         self.multi_cluster_services.insert(key.clone(), view);
@@ -429,6 +444,7 @@ impl Hub {
         }
         let matters = old.is_none_or(|old| !old.plans_like(&view));
         change.placement |= matters;
+        change.node_needs |= matters;
         change.clusters.insert(name.clone());
         self.evidence.observe_cluster(&name);
         self.clusters.insert(name.clone(), view);
@@ -481,6 +497,11 @@ impl McsView {
     /// Whether it is terminating.
     pub fn is_deleting(&self) -> bool {
         self.deleting_since.is_some()
+    }
+
+    /// Whether it names ports of nodes as the way to its providers.
+    fn is_by_node_ports(&self) -> bool {
+        self.reach.is_some_and(Reach::is_by_node_ports)
     }
 
     fn read(object: &api::MultiClusterService, now: TimePoint) -> Option<Self> {

@@ -528,7 +528,18 @@ impl Member {
         self.namespaces.get(name)
     }
 
-    /// Returns its Nodes by name, now or from before they were read no more; `None` while they are
+    /// Whether an export names ports of nodes as the way to its endpoints.
+    pub(super) fn exports_by_node_ports(&self) -> bool {
+        !self.clusterset.by_node_ports.is_empty()
+    }
+
+    /// Drops its Nodes, which are no longer needed. Returns true if their watch fails.
+    pub(super) fn drop_nodes(&mut self) -> bool {
+        self.nodes = Nodes::default();
+        std::mem::take(&mut self.evidence.nodes).failure.is_some()
+    }
+
+    /// Returns its Nodes by name, now or from before their watch failed; `None` while they are
     /// unknown.
     pub(crate) fn nodes(&self) -> Option<&Nodes> {
         self.evidence.nodes.is_listed().then_some(&self.nodes)
@@ -607,8 +618,11 @@ impl Member {
                 self.namespaces.apply(signal, &mut changed.namespaces);
             }
             MemberEvent::Nodes(signal) => {
+                let state =
+                    |evidence: &ListEvidence| (evidence.is_listed(), evidence.failure.clone());
+                let before = state(&self.evidence.nodes);
                 self.evidence.nodes.observe(&signal, now);
-                changed.nodes = self.nodes.apply(signal);
+                changed.nodes = self.nodes.apply(signal) || state(&self.evidence.nodes) != before;
             }
         }
         let services = &self.services;

@@ -89,10 +89,12 @@ impl Index {
         self.hub.clusters.get(name)?.reach.as_ref()?.way()
     }
 
-    /// Whether the Nodes of a member are to be read: clusters of other networks reach it by node
-    /// ports.
+    /// Whether the Nodes of a member are to be read: clusters of other networks reach it, or one of
+    /// its services, by node ports.
     pub fn needs_nodes(&self, name: &ClusterName) -> bool {
-        matches!(self.reach(name), Some(Reach::NodePorts(_)))
+        self.reach(name).is_some_and(Reach::is_by_node_ports)
+            || self.hub.provides_by_node_ports(name)
+            || self.member(name).is_some_and(Member::exports_by_node_ports)
     }
 
     /// Returns the clusters that copies come from and that the hub's initial list lacks.

@@ -1,8 +1,12 @@
+use causeway::api::labels;
 use causeway::domain::ServiceKey;
+use serde_json::json;
 
 use super::*;
-use crate::fixtures::objects::{Kind, NAMESPACE, cluster, mcs, namespace, service, slice};
-use crate::fixtures::{Environment, env, hub_event, key, name};
+use crate::fixtures::objects::{
+    Kind, NAMESPACE, cluster, export, mcs, namespace, node, service, slice,
+};
+use crate::fixtures::{Environment, env, hub_event, key, name, signal};
 
 /// Returns an environment with two exposed services in two members, and one that nobody exposes.
 fn three_services() -> Environment {
@@ -139,6 +143,70 @@ fn absence_means_nothing_before_the_hub_has_listed_everything() {
         index.apply_hub(list, now);
     }
     assert!(index.hub.is_listed());
+}
+
+/// Returns the members whose Nodes are needed, if that may have changed.
+fn node_needs(env: &mut Environment) -> Option<Vec<String>> {
+    while let Some(change) = env.hub.unsent.pop_front() {
+        let (kind, signal) = signal(change);
+        env.index.apply_hub(hub_event(kind, signal), env.now());
+    }
+    let needs = env.index.take_node_needs();
+    let needed = |(name, needed): &(ClusterName, bool)| needed.then(|| name.to_string());
+    (!needs.is_empty()).then(|| needs.iter().filter_map(needed).collect())
+}
+
+#[test]
+fn nodes_are_needed_while_an_annotation_names_node_ports() {
+    let mut env = three_services();
+    let by_node_ports = json!({labels::REACH: "node-ports"});
+    env.index.take_node_needs();
+    env.on_hub(service("foo").port("http", 81))
+        .on_hub(mcs("bar"));
+    assert_eq!(node_needs(&mut env), None);
+    env.on_hub(cluster("member1").annotated(&by_node_ports));
+    assert_eq!(node_needs(&mut env), Some(vec!["member1".to_owned()]));
+    env.on_hub(cluster("member1"));
+    assert_eq!(node_needs(&mut env), Some(vec![]));
+    let foo = mcs("foo").providers(&["member2"]);
+    env.on_hub(foo.annotated(&by_node_ports));
+    assert_eq!(node_needs(&mut env), Some(vec!["member2".to_owned()]));
+    env.on_hub(mcs("foo"));
+    assert_eq!(node_needs(&mut env), Some(vec![]));
+    let exported = |annotations| export("foo").annotated(annotations);
+    env.on("member1", exported(&by_node_ports)).deliver();
+    assert!(env.index.needs_nodes(&name("member1")));
+    env.on("member1", exported(&json!({labels::REACH: null})))
+        .deliver();
+    assert!(!env.index.needs_nodes(&name("member1")));
+}
+
+#[test]
+fn nodes_are_dropped_once_they_are_not_needed() {
+    let mut env = three_services();
+    let reached = |way: &str| cluster("member1").annotated(&json!({labels::REACH: way}));
+    env.on("member1", node("n1", "192.168.1.1"))
+        .on_hub(reached("node-ports"))
+        .settle();
+    let known = |env: &Environment| env.observed("member1").nodes().is_some();
+    assert!(known(&env));
+    env.on_hub(reached("cluster-ip")).settle();
+    assert!(!known(&env));
+    env.on("member1", node("n2", "192.168.1.2")).settle();
+    assert!(!known(&env), "the last event of the watch is ignored");
+}
+
+#[test]
+fn forbidden_nodes_leave_the_member_synced_and_mark_its_services() {
+    let mut env = three_services();
+    let reached = cluster("member1").annotated(&json!({labels::REACH: "node-ports"}));
+    env.on_hub(reached).settle();
+    let failure = Failure::new(FailureKind::Forbidden, "forbidden");
+    env.observe("member1", MemberEvent::Nodes(Signal::Failed(failure)));
+    let state = env.index.member_state(&name("member1"));
+    assert_eq!(state, MemberState::Synced);
+    let expected = [item("bar"), item("foo"), member_item("member1")];
+    assert_eq!(marked(&mut env), expected);
 }
 
 #[test]

@@ -333,7 +333,8 @@ impl<'a> Site<'a> {
         door: &ServiceView,
         sources: &[&Arc<SourceSlice>],
     ) -> Result<Vec<EntryEndpoint>, NoEntry> {
-        let nodes = self.member.nodes().ok_or(EntryUnknown::Nodes)?;
+        let nodes = self.member.nodes();
+        let nodes = nodes.ok_or_else(|| EntryUnknown::nodes(self.member))?;
         let mut by_node: BTreeMap<&str, Best> = BTreeMap::new();
         for endpoint in sources.iter().flat_map(|source| source.endpoints()) {
             if let Some(node) = endpoint.node {
@@ -358,13 +359,14 @@ impl<'a> Site<'a> {
         door: &ServiceView,
         sources: &[&Arc<SourceSlice>],
     ) -> Result<Vec<EntryEndpoint>, NoEntry> {
-        let nodes = self.member.nodes().ok_or(EntryUnknown::Nodes)?;
+        let nodes = self.member.nodes();
+        let nodes = nodes.ok_or_else(|| EntryUnknown::nodes(self.member))?;
         let best = Best::of(sources);
         let found = nodes
             .iter()
             .flat_map(|node| at_node(node, kind, door, best));
         let mut found: Vec<_> = found.collect();
-        found.sort_unstable_by(|one, other| one.address.cmp(&other.address));
+        found.sort_unstable_by_key(|one| one.address);
         Ok(found)
     }
 }

@@ -48,6 +48,7 @@ impl Said {
                 self.note("slices", signal, |_: &ObservedSlice| String::new())
             }
             MemberEvent::Namespaces(signal) => self.note("namespaces", signal, name),
+            MemberEvent::Nodes(signal) => panic!("{signal:?} though nodes are not needed"),
             MemberEvent::NotDiscovered(failure) => {
                 self.failed
                     .entry("discovery")
@@ -137,6 +138,7 @@ impl Reported {
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
         let (_, relist_requests) = tokio::sync::watch::channel(RelistRequests::default());
+        let (_, needs_nodes) = tokio::sync::watch::channel(false);
         let member = Member {
             name,
             client,
@@ -144,6 +146,7 @@ impl Reported {
             generation: GENERATION,
             events: tell,
             relist_requests,
+            needs_nodes,
             settings,
         };
         let task = tokio::spawn(member.run());

@@ -14,4 +14,6 @@ pub(crate) struct Change {
     /// Whether every service is to be planned again: a cluster was added, removed or changed, a
     /// complete list was applied, or it changed whether Karmada's objects are known.
     pub placement: bool,
+    /// Whether it may have changed which members' Nodes are needed.
+    pub node_needs: bool,
 }

@@ -12,6 +12,8 @@ pub(super) struct Selections {
     by_name: HashMap<ClusterName, HashSet<ServiceKey>>,
     /// MultiClusterServices that any cluster may concern: they select all, or are terminating.
     any: HashSet<ServiceKey>,
+    /// MultiClusterServices whose providers are reached by ports of their nodes.
+    by_node_ports: HashSet<ServiceKey>,
 }
 
 impl Selections {
@@ -19,6 +21,9 @@ impl Selections {
     pub(super) fn add(&mut self, key: &ServiceKey, view: &McsView) {
         if concerns_any(view) {
             self.any.insert(key.clone());
+        }
+        if view.is_by_node_ports() {
+            self.by_node_ports.insert(key.clone());
         }
         for name in named(view) {
             let keys = self.by_name.entry(name.clone()).or_default();
@@ -29,6 +34,7 @@ impl Selections {
     /// Removes the selections that were added.
     pub(super) fn remove(&mut self, key: &ServiceKey, view: &McsView) {
         self.any.remove(key);
+        self.by_node_ports.remove(key);
         for name in named(view) {
             if let Some(keys) = self.by_name.get_mut(name) {
                 keys.remove(key);
@@ -46,6 +52,11 @@ impl Selections {
             .into_iter()
             .flatten()
             .chain(&self.any)
+    }
+
+    /// Returns the MultiClusterServices whose providers are reached by ports of their nodes.
+    pub(super) fn by_node_ports(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.by_node_ports.iter()
     }
 }
 

@@ -2,7 +2,7 @@
 //! the API that it serves.
 
 use causeway::api::multicluster::Version;
-use causeway::domain::ServiceKey;
+use causeway::domain::{Reach, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 
 use super::objects::Objects;
@@ -24,6 +24,8 @@ pub(super) struct Clusterset {
     pub(super) not_discovered: Option<Failure>,
     pub(super) exports: Objects<ExportView>,
     pub(super) by_age: ByAge,
+    /// Exports that name ports of nodes as the way to their endpoints.
+    pub(super) by_node_ports: HashSet<ServiceKey>,
     pub(super) imports: Objects<ImportView>,
     /// Times since which exports lack their Service.
     pub(super) lost_services: HashMap<ServiceKey, TimePoint>,
@@ -116,7 +118,13 @@ impl Clusterset {
     /// Notes which of these exports exist.
     pub(super) fn note_exports(&mut self, changed: &HashSet<ServiceKey>) {
         for key in changed {
-            self.by_age.note(key, self.exports.view(key));
+            let export = self.exports.view(key);
+            self.by_age.note(key, export);
+            let reach = export.and_then(|export| export.reach);
+            match reach.is_some_and(Reach::is_by_node_ports) {
+                true => self.by_node_ports.insert(key.clone()),
+                false => self.by_node_ports.remove(key),
+            };
         }
     }
 

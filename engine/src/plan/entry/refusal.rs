@@ -3,6 +3,8 @@
 use causeway::domain::PortId;
 
 use crate::evidence::Proof;
+use crate::model::Failure;
+use crate::observed::member::Member;
 use crate::observed::service::ServiceView;
 
 /// Reason why a provider has no entry.
@@ -40,8 +42,8 @@ pub(crate) enum EntryUnknown {
     Service,
     /// The companion of the Service.
     Companion,
-    /// The nodes.
-    Nodes,
+    /// The nodes; with the failure of their watch, if it fails.
+    Nodes(Option<Failure>),
     /// The node of this name, on which ready endpoints are.
     Node(Box<str>),
     /// The port of the nodes that leads to this port.
@@ -56,6 +58,13 @@ impl NoEntry {
     /// Returns a refusal that an observed Service proves.
     pub(super) fn of_service(service: &ServiceView, why: Why) -> Self {
         Self::Refused(why, Proof::of_presence(service))
+    }
+}
+
+impl EntryUnknown {
+    /// Returns the reason why the nodes of a member are unknown.
+    pub(super) fn nodes(member: &Member) -> Self {
+        Self::Nodes(member.nodes_failure().cloned())
     }
 }
 
