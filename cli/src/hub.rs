@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::api_server::{ApiServer, RequestError};
 use crate::exit::{CommandError, PROBLEM, USAGE};
 use crate::location::Location;
+use crate::networking::Networking;
 use crate::objects::{self, FIELD_MANAGER, ObjectError};
 
 /// How a hub gets the definitions.
@@ -126,6 +127,8 @@ pub(crate) struct Known {
     pub id: Option<String>,
     /// `spec.region` and `spec.zones`.
     pub location: Location,
+    /// Its network, and the way by which clusters of other networks reach it.
+    pub networking: Networking,
 }
 
 /// The UID that a Cluster records of its member.
@@ -157,6 +160,7 @@ pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
         .map(|cluster| Known {
             id: recorded_id(&cluster).map(ToOwned::to_owned),
             location: Location::recorded(&cluster),
+            networking: Networking::recorded(&cluster),
             name: cluster.metadata.name.unwrap_or_default(),
         })
         .collect())
@@ -190,15 +194,35 @@ pub(crate) fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectErr
     }))
 }
 
-/// The Cluster object of a member.
+/// Fields of the Cluster object of a member.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberFields<'a> {
+    /// UID of the member's kube-system namespace.
+    pub id: &'a str,
+    /// Address of its API server.
+    pub endpoint: &'a str,
+    /// Proxy on the way there.
+    pub proxy: Option<&'a str>,
+    /// Its region and zones.
+    pub location: &'a Location,
+    /// Its network, and the way by which clusters of other networks reach it.
+    pub networking: &'a Networking,
+}
+
+/// Returns the Cluster object of a member.
 pub(crate) fn cluster(
     name: &ClusterName,
-    id: &str,
-    endpoint: &str,
-    proxy: Option<&str>,
-    location: &Location,
+    fields: &MemberFields<'_>,
 ) -> Result<DynamicObject, ObjectError> {
+    let MemberFields {
+        id,
+        endpoint,
+        proxy,
+        location,
+        networking,
+    } = fields;
     let mut cluster = bare_cluster(name)?;
+    cluster.metadata.annotations = networking.annotations();
     let mut spec = json!({
         "id": id,
         "syncMode": "Push",

@@ -16,6 +16,7 @@ use crate::hub::{self, Known};
 use crate::location::{Located, Location};
 use crate::member::{self, Credentials};
 use crate::membership::MembershipError;
+use crate::networking::Networking;
 use crate::objects::{self, Run};
 use crate::wait::TimedOut;
 use crate::{output, wait};
@@ -115,8 +116,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     }
 
     let hub_uid = hub.uid().await?;
-    let creation = args.allow_namespace_creation;
-    let credentials = member::grant(&member, &hub_uid, creation, args.force_conflicts).await?;
+    let rights = args.optional_rights();
+    let credentials = member::grant(&member, &hub_uid, rights, args.force_conflicts).await?;
     member::verify(&member, &credentials).await?;
     if !args.skip_crds {
         definitions::install(&member).await?;
@@ -124,13 +125,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let endpoint = endpoint.unwrap_or_else(|| member.url());
     let Credentials { token, ca_bundle } = &credentials;
     let secret = hub::secret(&name, Some(token), ca_bundle)?;
-    let cluster = hub::cluster(
-        &name,
-        &identity.uid,
-        &endpoint,
-        member.proxy_url.as_deref(),
-        &located.location,
-    )?;
+    let fields = hub::MemberFields {
+        id: &identity.uid,
+        endpoint: &endpoint,
+        proxy: member.proxy_url.as_deref(),
+        location: &located.location,
+        networking: &networking(&known, &name, args),
+    };
+    let cluster = hub::cluster(&name, &fields)?;
     for object in [secret, cluster] {
         objects::apply(&hub, &object, Run::Real).await?;
     }
@@ -184,6 +186,13 @@ async fn location(
         output::progress(format_args!("note: {note}"))?;
     }
     Ok(located)
+}
+
+/// Returns the network and the way that the flags name, or else those that the Cluster has.
+fn networking(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Networking {
+    let given = Networking::new(args.network.clone(), args.reach);
+    let recorded = known.iter().find(|cluster| cluster.name == name.as_str());
+    given.or(recorded.map_or_else(Networking::default, |cluster| cluster.networking.clone()))
 }
 
 /// One cluster has one name, and one name stands for one cluster.
@@ -315,6 +324,7 @@ mod tests {
             name: name.to_owned(),
             id: id.map(ToOwned::to_owned),
             location: Location::default(),
+            networking: Networking::default(),
         }
     }
 

@@ -32,6 +32,7 @@ mod member;
 mod membership;
 mod misplaced;
 mod moving;
+mod networking;
 mod objects;
 mod output;
 mod progress;

@@ -26,6 +26,7 @@ use crate::{output, wait};
 
 const RBAC: &str = include_str!("../../manifests/member/rbac.yaml");
 const NAMESPACE_CREATION: &str = include_str!("../../manifests/member/namespace-creation.yaml");
+const NETWORKS: &str = include_str!("../../manifests/member/networks.yaml");
 const POLICY: &str = include_str!("../../manifests/member/policy.yaml");
 const ACCOUNT: &str = "causeway";
 const TOKEN_WITHIN: Duration = Duration::from_secs(30);
@@ -106,15 +107,47 @@ pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, MemberError
     })
 }
 
-/// The account, its rights, and the Secret in which the member's controller manager puts its token for the hub of that UID.
+/// Rights that not every hub needs: each is granted, withdrawn or, without a value, left as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OptionalRights {
+    /// The creation of namespaces.
+    pub namespace_creation: Option<bool>,
+    /// The reading of nodes.
+    pub nodes: Option<bool>,
+}
+
+impl OptionalRights {
+    /// Returns the objects of the rights that are granted to a hub, or withdrawn from it.
+    fn objects(self, granted: bool, hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectError> {
+        let rights = [
+            (self.namespace_creation, NAMESPACE_CREATION),
+            (self.nodes, NETWORKS),
+        ];
+        let mut objects = Vec::new();
+        for (_, manifest) in rights.iter().filter(|(right, _)| *right == Some(granted)) {
+            objects.extend(of_hub(manifest, hub_uid)?);
+        }
+        Ok(objects)
+    }
+
+    /// Returns the objects of all these rights, as one hub has them.
+    fn all(hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectError> {
+        let all = Self {
+            namespace_creation: Some(true),
+            nodes: Some(true),
+        };
+        all.objects(true, hub_uid)
+    }
+}
+
+/// Returns the account, its rights, and the Secret in which the member's controller manager puts its
+/// token for the hub of that UID.
 pub(crate) fn account(
     hub_uid: &str,
-    namespace_creation: bool,
+    rights: OptionalRights,
 ) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut account = objects::parse(RBAC)?;
-    if namespace_creation {
-        account.extend(namespace_creation_of(hub_uid)?);
-    }
+    account.extend(rights.objects(true, hub_uid)?);
     account.push(token_secret(hub_uid)?);
     Ok(account)
 }
@@ -134,33 +167,30 @@ pub(crate) async fn policy(member: &ApiServer) -> Result<Vec<DynamicObject>, Mem
     }
 }
 
-/// Creates the account and its token for the hub with this UID. `None` leaves the right to create
-/// namespaces as it is. Without `force` a right that another field manager changed is an error.
+/// Creates the account and its token for the hub with this UID. Without `force` a right that another
+/// field manager changed is an error.
 pub(crate) async fn grant(
     member: &ApiServer,
     hub_uid: &str,
-    namespace_creation: Option<bool>,
+    rights: OptionalRights,
     force: bool,
 ) -> Result<Credentials, MemberError> {
-    let mut account = account(hub_uid, namespace_creation == Some(true))?;
+    let mut account = account(hub_uid, rights)?;
     account.extend(policy(member).await?);
     preview::check(member, account.iter(), force).await?;
     for object in account {
         objects::apply_with(member, &object, Run::Real, force).await?;
     }
-    if namespace_creation == Some(false) {
-        for object in namespace_creation_of(hub_uid)?.iter().rev() {
-            objects::remove(member, object).await?;
-        }
+    for object in rights.objects(false, hub_uid)?.iter().rev() {
+        objects::remove(member, object).await?;
     }
     filled(member, &token_name(hub_uid)).await
 }
 
-/// Returns the right to create namespaces that one hub needs, named by that hub: no other hub takes
-/// it away.
-fn namespace_creation_of(hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectError> {
+/// Returns the objects of a right that one hub needs, named by that hub: no other hub takes it away.
+fn of_hub(manifest: &str, hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectError> {
     let hub = short(hub_uid);
-    let mut rights = objects::parse(NAMESPACE_CREATION)?;
+    let mut rights = objects::parse(manifest)?;
     for object in &mut rights {
         let labels = object.metadata.labels.get_or_insert_default();
         labels.insert(labels::HUB.to_owned(), hub_uid.to_owned());
@@ -352,10 +382,12 @@ impl Revocation {
         let own = token_name(hub_uid);
         let shared = tokens.items.iter().any(|token| token.name_any() != own);
         let mut objects = vec![token_secret(hub_uid)?];
-        objects.extend(namespace_creation_of(hub_uid)?.into_iter().rev());
+        objects.extend(OptionalRights::all(hub_uid)?.into_iter().rev());
         if !shared {
-            // As versions before 0.2 named it.
-            objects.extend(objects::parse(NAMESPACE_CREATION)?.into_iter().rev());
+            // As the manifests name them, and as versions before 0.2 did.
+            for manifest in [NAMESPACE_CREATION, NETWORKS] {
+                objects.extend(objects::parse(manifest)?.into_iter().rev());
+            }
             objects.extend(policy(member).await?.into_iter().rev());
             objects.extend(objects::parse(RBAC)?.into_iter().rev());
             objects.retain(|object| !objects::is_a(object, "Namespace"));
@@ -404,22 +436,43 @@ mod tests {
     }
 
     #[test]
-    fn namespace_creation_is_a_right_of_each_hub() {
-        let of = |uid| namespace_creation_of(uid).expect("objects");
-        let (one, other) = (of("1b4e28ba-2fa1"), of("2b4e28ba-2fa1"));
-        for (one, other) in one.iter().zip(&other) {
-            assert_ne!(one.metadata.name, other.metadata.name);
+    fn optional_rights_are_those_of_each_hub() {
+        for (manifest, expected) in [
+            (
+                NAMESPACE_CREATION,
+                "causeway-member-namespace-creation-1b4e28ba",
+            ),
+            (NETWORKS, "causeway-member-networks-1b4e28ba"),
+        ] {
+            let of = |uid| of_hub(manifest, uid).expect("objects");
+            let (one, other) = (of("1b4e28ba-2fa1"), of("2b4e28ba-2fa1"));
+            for (one, other) in one.iter().zip(&other) {
+                assert_ne!(one.metadata.name, other.metadata.name);
+            }
+            let of_kind = |kind: &str| one.iter().find(|object| objects::is_a(object, kind));
+            let name = of_kind("ClusterRole").and_then(|role| role.metadata.name.as_deref());
+            let binding = of_kind("ClusterRoleBinding");
+            let referenced = binding.and_then(|binding| binding.data.pointer("/roleRef/name"));
+            assert_eq!(name, Some(expected));
+            assert_eq!(referenced.and_then(Value::as_str), name);
         }
-        let role = one
-            .iter()
-            .find(|object| objects::is_a(object, "ClusterRole"));
-        let binding = one
-            .iter()
-            .find(|object| objects::is_a(object, "ClusterRoleBinding"));
-        let name = role.and_then(|role| role.metadata.name.as_deref());
-        let referenced = binding.and_then(|binding| binding.data.pointer("/roleRef/name"));
-        assert_eq!(name, Some("causeway-member-namespace-creation-1b4e28ba"));
-        assert_eq!(referenced.and_then(Value::as_str), name);
+    }
+
+    #[test]
+    fn right_without_a_value_is_neither_granted_nor_withdrawn() {
+        let names = |rights: OptionalRights, granted| {
+            let objects = rights.objects(granted, "1b4e28ba-2fa1").expect("objects");
+            let names = objects.into_iter().filter_map(|one| one.metadata.name);
+            names.collect::<Vec<_>>()
+        };
+        let none = OptionalRights::default();
+        assert_eq!(names(none, true).len() + names(none, false).len(), 0);
+        let nodes = OptionalRights {
+            nodes: Some(true),
+            ..none
+        };
+        assert_eq!(names(nodes, true), ["causeway-member-networks-1b4e28ba"; 2]);
+        assert_eq!(names(nodes, false), Vec::<String>::new());
     }
 
     #[test]

@@ -10,6 +10,9 @@ pub(super) const JOIN_EXAMPLES: &str = "Examples:
   # Say where it is, where its nodes do not
   kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --region eu-west-1 --zone eu-west-1a,eu-west-1b
 
+  # Its pods are not reachable from clusters of other networks; those reach it by ports of its nodes
+  kubectl mcs join edge1 --member-kubeconfig ~/.kube/edge1 --network edge --reach node-ports
+
   # Keep the objects in git: those of the member, and those of the hub without the token
   kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --dry-run=client --only=member -o yaml > member1.yaml
   kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --dry-run=client --only=hub -o yaml > hub-member1.yaml

@@ -4,10 +4,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use causeway::domain::Reach;
 use clap::{Args, ValueEnum};
 
-use super::values::{duration, place};
+use super::values::{duration, network, place, reach};
 use super::{ClientDryRun, LeaseArgs, OutputArgs};
+use crate::member::OptionalRights;
 
 #[derive(Args, Debug)]
 #[command(mut_arg("format", |format| {
@@ -45,6 +47,12 @@ pub(crate) struct JoinArgs {
         value_parser = place
     )]
     pub zones: Vec<String>,
+    /// Network of the member's pods: only clusters of one network reach each other's pods [default: as it is]
+    #[arg(long, value_name = "NAME", value_parser = network)]
+    pub network: Option<String>,
+    /// How clusters of other networks reach the member; node-ports lets causeway read its nodes [default: as it is]
+    #[arg(long, value_name = "WAY", value_parser = reach())]
+    pub reach: Option<Reach>,
     /// Let causeway create the namespace of a service where the member has none; false takes the right
     /// of this hub away [default: as it is]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -60,6 +68,16 @@ pub(crate) struct JoinArgs {
     pub timeout: Duration,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+impl JoinArgs {
+    /// Returns the rights in the member that the flags grant or withdraw.
+    pub(crate) fn optional_rights(&self) -> OptionalRights {
+        OptionalRights {
+            namespace_creation: self.allow_namespace_creation,
+            nodes: self.reach.map(Reach::is_by_node_ports),
+        }
+    }
 }
 
 /// Which of the two clusters is meant.

@@ -1,7 +1,7 @@
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 
-use super::values::{Malformed, place};
+use super::values::{Malformed, network, place};
 use super::*;
 
 fn parse(line: &str) -> Result<CommandLine, clap::Error> {
@@ -71,6 +71,7 @@ const WRONG: [(ErrorKind, &[&str]); 7] = [
             "top --sort-by age",
             "hand-over foo --wait=soon",
             "dns a --member-kubeconfig f --image-has=both",
+            "join a --member-kubeconfig f --reach nodeports",
         ],
     ),
     (
@@ -78,6 +79,7 @@ const WRONG: [(ErrorKind, &[&str]); 7] = [
         &[
             "join a --member-kubeconfig f --region=",
             "join a --member-kubeconfig f --zone a,,b",
+            "join a --member-kubeconfig f --network Edge_1",
             "top --interval 0s",
             "top --admin-url http://",
             "status --timeout soon",
@@ -136,6 +138,40 @@ fn a_place_is_what_nodes_have_in_their_labels() {
         };
         assert_eq!(args.zones, ["a", "b", "c"], "{line}");
     }
+}
+
+#[test]
+fn network_is_a_dns_label_or_empty() {
+    let longest = "n".repeat(63);
+    for text in ["", "edge", "edge-1", &longest] {
+        assert_eq!(network(text), Ok(text.to_owned()));
+    }
+    let longer = "n".repeat(64);
+    for text in ["Edge", "edge_1", "-edge", " edge", "a.b", &longer] {
+        assert_eq!(network(text), Err(Malformed::Network), "{text}");
+    }
+}
+
+#[test]
+fn node_ports_alone_grant_the_reading_of_nodes() {
+    let nodes = |flags: &str| {
+        let line = format!("join m --member-kubeconfig f {flags}");
+        let Command::Join(args) = parse(&line).expect(&line).command else {
+            panic!("{line} is no join");
+        };
+        args.optional_rights().nodes
+    };
+    assert_eq!(nodes(""), None);
+    assert_eq!(nodes("--network edge"), None);
+    assert_eq!(nodes("--reach node-ports"), Some(true));
+    assert_eq!(nodes("--reach node-ports=external"), Some(true));
+    assert_eq!(nodes("--reach load-balancer"), Some(false));
+    let error = parse("join m --member-kubeconfig f --reach pods").expect_err("refused");
+    let text = error.to_string();
+    assert!(
+        text.contains("'pods'") && text.contains("node-ports=external"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use causeway::domain::{MalformedDuration, parse_duration};
+use causeway::domain::{MalformedDuration, Network, Reach, parse_duration};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Uri;
 
 /// The Lease of the controller, if it has one.
@@ -26,6 +27,13 @@ pub(super) enum Malformed {
         "write it as the nodes' labels have it: at most 63 letters, digits, dots, dashes and underscores"
     )]
     Place,
+    #[error(
+        "a network is a DNS label: at most 63 lower-case letters, digits and dashes; none for the \
+         network of all clusters without a name"
+    )]
+    Network,
+    #[error("name one of node-ports, node-ports=external, load-balancer, cluster-ip")]
+    Reach,
 }
 
 pub(super) fn duration(text: &str) -> Result<Duration, MalformedDuration> {
@@ -54,6 +62,22 @@ pub(super) fn place(text: &str) -> Result<String, Malformed> {
         && text.starts_with(outer)
         && text.ends_with(outer);
     is_place.then(|| text.to_owned()).ok_or(Malformed::Place)
+}
+
+/// Parses the name of a network. An empty one names the network of all clusters without a name.
+pub(super) fn network(text: &str) -> Result<String, Malformed> {
+    let network = Network::read(text);
+    let is_whole = network.name().unwrap_or_default() == text;
+    let is_network = is_whole && network.is_valid();
+    is_network
+        .then(|| text.to_owned())
+        .ok_or(Malformed::Network)
+}
+
+/// Returns the parser of a way by which clusters of other networks reach a member.
+pub(super) fn reach() -> impl TypedValueParser<Value = Reach> {
+    let values = PossibleValuesParser::new(Reach::VALUES);
+    values.try_map(|text| Reach::read(&text).ok_or(Malformed::Reach))
 }
 
 pub(super) fn lease(text: &str) -> Result<Lease, Malformed> {

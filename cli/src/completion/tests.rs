@@ -146,6 +146,10 @@ fn a_value_is_completed_beside_its_flag_and_behind_an_equals_sign() {
         ("uninstall --dry-run=", "client"),
         ("install --missing-service ", "deny warn"),
         ("completion ba", "bash"),
+        (
+            "join a --reach ",
+            "node-ports node-ports=external load-balancer cluster-ip",
+        ),
     ] {
         assert_eq!(offered(line).join(" "), expected, "{line}");
     }

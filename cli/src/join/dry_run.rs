@@ -8,7 +8,7 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
 use serde_json::json;
 
-use super::{JoinError, check_identity, location};
+use super::{JoinError, check_identity, location, networking};
 use crate::api_server::ApiServer;
 use crate::args::Side;
 use crate::args::{Format, JoinArgs};
@@ -44,7 +44,14 @@ pub(super) async fn print(
         let secret = hub::secret(name, None, &ca_bundle)?;
         let location = location(member, &known, name, args).await?.location;
         let proxy = member.proxy_url.as_deref();
-        let cluster = hub::cluster(name, &identity.uid, &endpoint, proxy, &location)?;
+        let cluster = hub::MemberFields {
+            id: &identity.uid,
+            endpoint: &endpoint,
+            proxy,
+            location: &location,
+            networking: &networking(&known, name, args),
+        };
+        let cluster = hub::cluster(name, &cluster)?;
         sets.push((hub, vec![secret, cluster]));
         note_token(name, &hub_uid)?;
     }
@@ -67,7 +74,7 @@ async fn of_member(
     hub_uid: &str,
     args: &JoinArgs,
 ) -> Result<Vec<DynamicObject>, JoinError> {
-    let mut objects = member::account(hub_uid, args.allow_namespace_creation == Some(true))?;
+    let mut objects = member::account(hub_uid, args.optional_rights())?;
     objects.extend(member::policy(member).await?);
     if args.skip_crds {
         return Ok(objects);

@@ -190,6 +190,38 @@ async fn token_of_a_member_reads_services_and_no_secrets() {
 }
 
 #[tokio::test]
+async fn network_and_reach_stay_until_join_names_others() {
+    let env = env().await;
+    let member = env.fleet.member("member10");
+    let role = async || {
+        let all = ["get", "clusterrole", "-o", "name"];
+        let roles = member.kubectl(all).await.ok();
+        roles.contains("causeway-member-networks-")
+    };
+    let declared = async || {
+        let path = "jsonpath={.metadata.annotations.mcs\\.causeway\\.dev/network} {.metadata.annotations.mcs\\.causeway\\.dev/reach}";
+        let cluster = ["get", "cluster", "member10", "-o", path];
+        env.fleet.hub().kubectl(cluster).await.ok()
+    };
+    let reached = ["--network", "edge", "--reach", "node-ports"];
+    let joined = join(&env.installation, "member10", member, &reached).await;
+    let granted = "member: clusterrole.rbac.authorization.k8s.io/causeway-member-networks-";
+    ends(&joined, 0, granted);
+    assert_eq!(declared().await, "edge node-ports");
+    ends(&env.join("member10", member).await, 0, "");
+    assert_eq!(declared().await, "edge node-ports");
+    assert!(role().await, "a join without the flags takes nothing away");
+    let reached = ["--reach", "load-balancer"];
+    let joined = join(&env.installation, "member10", member, &reached).await;
+    ends(&joined, 0, granted);
+    assert_eq!(declared().await, "edge load-balancer");
+    assert!(!role().await);
+    let refused = ["--reach", "pods"];
+    let refused = join(&env.installation, "member10", member, &refused).await;
+    ends(&refused, 2, "'pods' | node-ports=external");
+}
+
+#[tokio::test]
 async fn the_making_of_namespaces_is_granted_and_withdrawn_by_join() {
     let env = env().await;
     let member = env.fleet.member("member3");

@@ -47,7 +47,7 @@ async fn env() -> &'static Environment {
     static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
     ENVIRONMENT
         .get_or_init(|| async {
-            let fleet = Fleet::builder().members(9).start().await;
+            let fleet = Fleet::builder().members(10).start().await;
             let installation = Installation::new(&fleet).await;
             let controller = installation.controller().start().await;
             Environment {

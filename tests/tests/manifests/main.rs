@@ -101,6 +101,7 @@ async fn every_file_for_a_member_is_accepted() {
         "member/rbac.yaml",
         "member/policy.yaml",
         "member/namespace-creation.yaml",
+        "member/networks.yaml",
     ] {
         let output = member
             .kubectl(["apply", "--validate=strict", "-f", &manifest(path)])

@@ -372,6 +372,7 @@ async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_an
         ("delete", ":namespaces", false),
         ("get", ":secrets", false),
         ("list", ":pods", false),
+        ("list", ":nodes", false),
         ("create", ":endpoints", false),
         ("update", ":services/status", false),
     ] {
@@ -382,6 +383,11 @@ async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_an
     member.kubectl(["apply", "-f", &creation]).await.ok();
     assert!(may(member, "causeway", "create", ":namespaces", "").await);
     assert!(!may(member, "causeway", "delete", ":namespaces", "").await);
+    let networks = manifest("member/networks.yaml");
+    member.kubectl(["apply", "-f", &networks]).await.ok();
+    for (verb, expected) in [("list", true), ("watch", true), ("patch", false)] {
+        assert_eq!(may(member, "causeway", verb, ":nodes", "").await, expected);
+    }
 }
 
 #[tokio::test]

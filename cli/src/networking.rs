@@ -1,0 +1,80 @@
+//! Network of a member, and the way by which clusters of other networks reach it: annotations of
+//! its Cluster.
+
+use std::collections::BTreeMap;
+
+use causeway::api::labels;
+use causeway::domain::Reach;
+use kube::ResourceExt;
+
+/// Network and way of a member, as far as they are declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Networking {
+    network: Option<String>,
+    reach: Option<String>,
+}
+
+impl Networking {
+    /// Returns what a person gives.
+    pub(crate) fn new(network: Option<String>, reach: Option<Reach>) -> Self {
+        Self {
+            network,
+            reach: reach.map(|reach| reach.to_string()),
+        }
+    }
+
+    /// Returns what a Cluster declares.
+    pub(crate) fn recorded(cluster: &impl ResourceExt) -> Self {
+        let annotation = |name| cluster.annotations().get(name).cloned();
+        Self {
+            network: annotation(labels::NETWORK),
+            reach: annotation(labels::REACH),
+        }
+    }
+
+    /// Fills in from `other` what is not given.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            network: self.network.or(other.network),
+            reach: self.reach.or(other.reach),
+        }
+    }
+
+    /// Returns the annotations of the Cluster; `None` without any.
+    pub(crate) fn annotations(&self) -> Option<BTreeMap<String, String>> {
+        let all = [
+            (labels::NETWORK, &self.network),
+            (labels::REACH, &self.reach),
+        ];
+        let given = all.into_iter().filter_map(|(name, value)| {
+            let value = value.as_ref()?;
+            Some((name.to_owned(), value.clone()))
+        });
+        let annotations: BTreeMap<_, _> = given.collect();
+        (!annotations.is_empty()).then_some(annotations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::DynamicObject;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn given_values_count_before_those_of_the_cluster() {
+        let cluster: DynamicObject = serde_json::from_value(json!({
+            "metadata": {"annotations": {labels::NETWORK: "edge", labels::REACH: "cluster-ip"}},
+        }))
+        .expect("an object");
+        let recorded = Networking::recorded(&cluster);
+        let kept = Networking::new(None, None).or(recorded.clone());
+        assert_eq!(kept.annotations(), cluster.metadata.annotations);
+        let given = Networking::new(Some(String::new()), Some(Reach::LoadBalancer));
+        let annotations = given.or(recorded).annotations().unwrap_or_default();
+        assert_eq!(annotations[labels::NETWORK], "");
+        assert_eq!(annotations[labels::REACH], "load-balancer");
+        assert_eq!(Networking::default().annotations(), None);
+    }
+}
