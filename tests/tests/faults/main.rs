@@ -12,6 +12,7 @@ mod karmada_imports;
 mod leaving;
 mod lookups;
 mod members;
+mod networks;
 mod old;
 mod quota;
 mod rights;
