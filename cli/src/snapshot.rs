@@ -16,7 +16,7 @@ use causeway_engine::lists::{HubLists, MemberLists, Members};
 use causeway_engine::model::served::Served;
 use causeway_engine::model::{Failure, FailureKind, Identity, ServiceWork, TimePoint};
 use causeway_engine::reasons::Reason;
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
@@ -55,12 +55,14 @@ pub(crate) struct Held {
     /// What of the Multi-Cluster Services API it serves, as far as the credentials on the hub may see it.
     pub served: Served,
     pub namespace: Option<Namespace>,
-    /// The Service of the service's name, and the derived one.
+    /// The Service of the service's name, the derived one, and the companion.
     pub services: Vec<Service>,
-    /// The slices of both.
+    /// The slices of the first two.
     pub slices: Vec<EndpointSlice>,
     pub exports: Vec<ServiceExport>,
     pub imports: Vec<ServiceImport>,
+    /// The Nodes, or why they cannot be read; `None` where they are not needed.
+    pub nodes: Option<Result<Vec<Node>, Failure>>,
 }
 
 impl Snapshot {
@@ -190,6 +192,7 @@ impl Held {
             slices: self.slices.clone(),
             exports: self.exports.clone(),
             imports: self.imports.clone(),
+            nodes: self.nodes.clone(),
         }
     }
 

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use crate::model::served::Served;
 use crate::model::slice::ObservedSlice;
 use crate::model::{
-    Failure, HubEvent, HubImport, Identity, MemberEvent, ServiceWork, Signal, TimePoint,
+    Failure, HubEvent, HubImport, Identity, MemberEvent, ObservedNode, ServiceWork, Signal,
+    TimePoint,
 };
 use crate::observed::Index;
 
@@ -43,7 +44,7 @@ pub struct MemberLists {
     pub served: Served,
     /// Namespaces.
     pub namespaces: Vec<Namespace>,
-    /// Services, including the derived ones.
+    /// Services, including the derived ones and the companions.
     pub services: Vec<Service>,
     /// EndpointSlices, sources and copies.
     pub slices: Vec<EndpointSlice>,
@@ -51,10 +52,19 @@ pub struct MemberLists {
     pub exports: Vec<ServiceExport>,
     /// ServiceImports.
     pub imports: Vec<ServiceImport>,
+    /// Nodes, or the reason why they could not be read; `None` if they were not read.
+    pub nodes: Option<Result<Vec<Node>, Failure>>,
 }
 
 /// Lists of all members by name, or the reason why a member could not be read.
 pub type Members = BTreeMap<ClusterName, Result<MemberLists, Failure>>;
+
+/// Returns the members whose Nodes are needed to plan with these lists.
+pub fn need_nodes(hub: &HubLists, members: &Members, now: TimePoint) -> Vec<ClusterName> {
+    let index = Index::of_lists(hub, members, now);
+    let names = members.keys().filter(|name| index.needs_nodes(name));
+    names.cloned().collect()
+}
 
 impl Index {
     /// Returns the index of a process that has read these lists twice, so that objects that they
@@ -116,7 +126,11 @@ fn member_events(member: &Result<MemberLists, Failure>) -> Vec<MemberEvent> {
         Ok(lists) => lists.clone(),
     };
     let slices = lists.slices.iter().map(ObservedSlice::read).collect();
-    vec![
+    let nodes = lists.nodes.map(|nodes| match nodes {
+        Ok(nodes) => Signal::Listed(nodes.into_iter().map(ObservedNode::read).collect()),
+        Err(failure) => Signal::Failed(failure),
+    });
+    let mut events = vec![
         MemberEvent::Identified(lists.identity),
         MemberEvent::Served(lists.served),
         MemberEvent::Namespaces(Signal::Listed(lists.namespaces)),
@@ -135,5 +149,8 @@ fn member_events(member: &Result<MemberLists, Failure>) -> Vec<MemberEvent> {
         MemberEvent::Exports(Signal::Connected),
         MemberEvent::Imports(Signal::Connected),
         MemberEvent::Probed(Ok(())),
-    ]
+    ];
+    // Whether they are needed depends on exports too.
+    events.extend(nodes.map(MemberEvent::Nodes));
+    events
 }

@@ -113,6 +113,13 @@ impl ServiceKey {
         Self::new(self.namespace.clone(), format!("{kept}-{hash}"))
     }
 
+    /// Returns the service whose companion may bear this key, unless its name was cut.
+    pub fn entered(&self) -> Option<Self> {
+        let (name, _) = self.name.rsplit_once('-')?;
+        let service = Self::new(self.namespace.clone(), name);
+        (service.companion() == *self).then_some(service)
+    }
+
     /// The service whose derived Service bears this key, as far as the name alone tells: a name that was cut does not tell it
     /// ([`ServiceKey::is_cut`]).
     pub fn underived(&self) -> Option<Self> {

@@ -103,6 +103,7 @@ fn held(
         slices: vec![slice],
         exports: Vec::new(),
         imports: Vec::new(),
+        nodes: None,
     }
 }
 

@@ -3,18 +3,19 @@
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{KubernetesVersion, ServiceKey};
-use causeway_engine::model::Identity;
+use causeway_engine::lists::need_nodes;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use causeway_engine::model::{Failure, FailureKind, Identity};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::version::Info;
-use kube::Api;
 use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
 
 use super::{Held, Snapshot};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
-use crate::connectivity;
+use crate::connectivity::{self, ConnectError};
 use crate::exit::{CommandError, PROBLEM};
 use crate::hub::DEFINE;
 use crate::karmada::{self, binding};
@@ -62,7 +63,7 @@ pub(crate) async fn read(
         held(member, key)
     });
     let members = members.await;
-    Ok(Snapshot {
+    let mut snapshot = Snapshot {
         hub_uid,
         mcs,
         service,
@@ -73,7 +74,37 @@ pub(crate) async fn read(
         unapplied,
         members,
         key: key.clone(),
-    })
+    };
+    read_nodes(&mut snapshot, hub, allow_insecure).await;
+    Ok(snapshot)
+}
+
+/// Reads the Nodes of the members whose Nodes are needed.
+async fn read_nodes(snapshot: &mut Snapshot, hub: &ApiServer, allow_insecure: bool) {
+    let (lists, members) = snapshot.lists();
+    let needed = need_nodes(&lists, &members, super::now());
+    let clusters = snapshot.clusters.clone();
+    let is_needed = |cluster: &&Cluster| {
+        let name = cluster.name_any();
+        needed.iter().any(|one| one.as_str() == name)
+    };
+    let clusters = clusters.iter().filter(is_needed);
+    let read = connectivity::read_each(hub, clusters, allow_insecure, async |member| {
+        let nodes: Api<Node> = Api::all(member.client.clone());
+        let nodes = member.request(nodes.list(&ListParams::default())).await;
+        Ok(nodes.map(|list| list.items).map_err(|why| match why {
+            RequestError::NotAllowed { .. } => {
+                Failure::new(FailureKind::Forbidden, why.to_string())
+            }
+            why => Failure::new(FailureKind::Other, why.to_string()),
+        }))
+    });
+    for (name, nodes) in read.await {
+        if let Some(Ok(held)) = snapshot.members.get_mut(&name) {
+            let unread = |why: ConnectError| Failure::new(FailureKind::Other, why.to_string());
+            held.nodes = Some(nodes.map_err(unread).flatten());
+        }
+    }
 }
 
 /// The ServiceImports of that name on the hub itself.
@@ -129,14 +160,16 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     );
     let of_both = ListParams::default().labels(&of_both);
     let (by_name, by_derived) = (named(&key.name), named(&derived.name));
+    let by_companion = named(&key.companion().name);
     let selection = of(key);
     let version = member.request(member.client.apiserver_version());
-    let (uid, version, namespace, own, derived, slices, exports, imports) = tokio::try_join!(
+    let (uid, version, namespace, own, derived, companion, slices, exports, imports) = tokio::try_join!(
         member.uid(),
         version,
         member.request(namespaces.get_opt(&key.namespace)),
         member.request(services.list(&by_name)),
         member.request(services.list(&by_derived)),
+        member.request(services.list(&by_companion)),
         member.request(slices.list(&of_both)),
         async { allowed(selection.served_in::<ServiceExport>(&member).await) },
         async { allowed(selection.served_in::<ServiceImport>(&member).await) },
@@ -156,10 +189,11 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         },
         served,
         namespace,
-        services: own.items.into_iter().chain(derived.items).collect(),
+        services: [own.items, derived.items, companion.items].concat(),
         slices: slices.items,
         exports: exports.map(|(_, all)| all).unwrap_or_default(),
         imports: imports.map(|(_, all)| all).unwrap_or_default(),
+        nodes: None,
     })
 }
 

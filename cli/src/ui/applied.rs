@@ -17,6 +17,8 @@ pub(super) struct Applied {
     pub namespaces: BTreeSet<String>,
     /// Whether it can be read now and could not before, or the other way round, or serves other kinds.
     pub stands_otherwise: bool,
+    /// Whether its Nodes are others.
+    pub nodes: bool,
 }
 
 /// Whether a list is complete.
@@ -74,6 +76,18 @@ pub(super) fn apply(member: &mut MemberView, change: MemberChange) -> Applied {
         MemberChange::Imports(event) => {
             applied.stands_otherwise = is_done(&event) && connection.listed(Kind::ServiceImport);
             applied.services = member.imports.apply(event);
+        }
+        MemberChange::Nodes(event) => {
+            let is_first = is_done(&event) && !matches!(member.nodes_read, Some(Ok(())));
+            if is_first {
+                member.nodes_read = Some(Ok(()));
+            }
+            let changed = !member.nodes.apply(event).is_empty();
+            applied.nodes = is_first || changed && member.nodes_read.is_some();
+        }
+        MemberChange::NodesUnread(failure) => {
+            applied.nodes = member.nodes_read.as_ref() != Some(&Err(failure.clone()));
+            member.nodes_read = Some(Err(failure));
         }
         MemberChange::Disconnected(why) => {
             applied.stands_otherwise = connection.end(why.to_string(), Timestamp::now());

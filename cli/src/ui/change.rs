@@ -3,8 +3,8 @@
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::ServiceKey;
-use causeway_engine::model::Identity;
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use causeway_engine::model::{Failure, Identity};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
@@ -79,6 +79,9 @@ pub(super) enum MemberChange {
     /// The same of ServiceImports.
     ImportsServed(Option<Version>),
     Imports(Event<ServiceImport>),
+    Nodes(Event<Node>),
+    /// Why its Nodes cannot be read.
+    NodesUnread(Failure),
     /// The connection has ended.
     Disconnected(ConnectError),
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::{Cluster, ClusterSpec};
+use causeway::api::{Cluster, ClusterSpec, labels};
+use causeway::domain::Reach;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 
@@ -30,6 +31,13 @@ impl Facts {
             is_terminating: cluster.metadata.deletion_timestamp.is_some(),
             conditions: status.map(|one| one.conditions.clone()).unwrap_or_default(),
         }
+    }
+
+    /// Whether clusters of other networks reach the member by ports of its nodes.
+    pub(super) fn needs_nodes(&self) -> bool {
+        let reach = self.annotations.get(labels::REACH);
+        let reach = reach.and_then(|text| Reach::read(text));
+        reach.is_some_and(Reach::is_by_node_ports)
     }
 }
 
@@ -71,7 +79,7 @@ impl Engagements {
     }
 }
 
-/// Whether the member is reached in the same way.
+/// Whether the member is reached in the same way, and the same of it is read.
 fn leads_to_the_same(known: &Facts, now: &Facts) -> bool {
     let of = |facts: &Facts| {
         let spec = &facts.spec;
@@ -81,6 +89,7 @@ fn leads_to_the_same(known: &Facts, now: &Facts) -> bool {
             spec.secret_ref.clone(),
             spec.insecure_skip_tls_verification,
             spec.proxy_url.clone(),
+            facts.needs_nodes(),
         )
     };
     of(known) == of(now)

@@ -284,6 +284,10 @@ impl Live {
             self.stale.members.insert(name.to_owned());
             self.schedule();
         }
+        if applied.nodes {
+            self.stale.members.insert(name.to_owned());
+            self.schedule();
+        }
         if !applied.namespaces.is_empty() {
             self.stale.namespaces.extend(applied.namespaces);
             self.schedule();

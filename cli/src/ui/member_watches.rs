@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::Cluster;
-use causeway_engine::model::Identity;
-use k8s_openapi::api::core::v1::Namespace;
+use causeway_engine::model::{Failure, FailureKind, Identity};
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use tokio::sync::{Semaphore, mpsc};
@@ -13,7 +13,8 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::change::{Change, MemberChange};
-use super::watches::{Watched, pauses};
+use super::engagement::Facts;
+use super::watches::{LOOK_AGAIN, Watched, pauses};
 use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity::{self, ConnectError};
 use crate::snapshot::gather::release;
@@ -138,8 +139,30 @@ impl Member {
                 |version| self.change(MemberChange::ImportsServed(version)),
                 |event| self.change(MemberChange::Imports(event)),
             ) => why,
+            why = self.follow_nodes(&watched) => why,
             why = watched.probe(|| self.is_still(&watched, &uid)) => why,
         }
+    }
+}
+
+impl Member {
+    /// Tells its Nodes where they are needed. That they may not be read concerns nothing else.
+    async fn follow_nodes(&self, watched: &Watched<'_>) -> RequestError {
+        while Facts::of(&self.cluster).needs_nodes() {
+            let nodes: Api<Node> = Api::all(watched.server.client.clone());
+            let all = watcher::Config::default();
+            let change = |event| self.change(MemberChange::Nodes(event));
+            match watched.follow(nodes, all, change).await {
+                why @ RequestError::NotAllowed { .. } => {
+                    let failure = Failure::new(FailureKind::Forbidden, why.to_string());
+                    let change = MemberChange::NodesUnread(failure);
+                    watched.tell(self.change(change)).await;
+                }
+                why => return why,
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        std::future::pending().await
     }
 }
 

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use causeway::api::bounds::LABEL;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{self, ClusterName, KubernetesVersion, ServiceKey};
-use causeway_engine::model::Identity;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use causeway_engine::model::{Failure, Identity};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt as _};
@@ -54,6 +55,9 @@ pub(super) struct MemberView {
     pub slices: Cache<ServiceKey, EndpointSlice>,
     pub exports: Cache<ServiceKey, ServiceExport>,
     pub imports: Cache<ServiceKey, ServiceImport>,
+    pub nodes: Cache<String, Node>,
+    /// Whether the Nodes were read, or why they cannot be; `None` where they are not needed.
+    pub nodes_read: Option<Result<(), Failure>>,
 }
 
 fn key_of<K: Resource>(object: &K) -> Option<ServiceKey> {
@@ -144,7 +148,8 @@ impl State {
         self.mcs.keys().chain(exported).cloned().collect()
     }
 
-    /// The services whose report may change with the Service of that name: its own, and the imported one that it stands for.
+    /// The services whose report may change with the Service of that name: its own, the imported one
+    /// that it stands for, and the one that it is the companion of.
     pub(super) fn concerned(&self, service: ServiceKey) -> Vec<ServiceKey> {
         let derived_from = match service.is_cut() {
             true => {
@@ -153,7 +158,14 @@ impl State {
             }
             false => service.underived(),
         };
-        let all = derived_from.into_iter().chain([service]);
+        let entered = match service.name.len() == LABEL {
+            true => {
+                let mut exposed = self.exposed().into_iter();
+                exposed.find(|key| key.companion() == service)
+            }
+            false => service.entered(),
+        };
+        let all = derived_from.into_iter().chain(entered).chain([service]);
         all.collect()
     }
 
@@ -193,7 +205,7 @@ impl State {
     fn part_in(&self, key: &ServiceKey) -> Part<'_> {
         let desired = self.desired.get(key);
         Part {
-            services: [key.clone(), key.derived()],
+            services: [key.clone(), key.derived(), key.companion()],
             desired: desired.filter(|_| !self.is_exported(key)),
         }
     }
@@ -226,8 +238,8 @@ impl State {
 
 /// Who takes part in a service.
 struct Part<'a> {
-    /// The Service of its name, and the one that stands for the imported one.
-    services: [ServiceKey; 2],
+    /// The Service of its name, the one that stands for the imported one, and the companion.
+    services: [ServiceKey; 3],
     /// What names its providers and consumers; every member takes part without it.
     desired: Option<&'a domain::MultiClusterService>,
 }
@@ -267,6 +279,8 @@ impl MemberView {
             slices: Cache::new(service_of),
             exports: Cache::new(key_of),
             imports: Cache::new(key_of),
+            nodes: Cache::new(name_of),
+            nodes_read: None,
         }
     }
 
@@ -278,7 +292,10 @@ impl MemberView {
 
     fn held(&self, key: &ServiceKey) -> Held {
         let derived = key.derived();
+        let companion = key.companion();
         let services = self.services.of(key).chain(self.services.of(&derived));
+        let services = services.chain(self.services.of(&companion));
+        let nodes = self.nodes_read.clone();
         let slices = self.slices.of(key).chain(self.slices.of(&derived));
         let namespace = String::from(&*key.namespace);
         Held {
@@ -295,6 +312,7 @@ impl MemberView {
             slices: slices.cloned().collect(),
             exports: self.exports.of(key).cloned().collect(),
             imports: self.imports.of(key).cloned().collect(),
+            nodes: nodes.map(|read| read.map(|()| self.nodes.all().cloned().collect())),
         }
     }
 }

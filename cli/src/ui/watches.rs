@@ -16,7 +16,7 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::watches::{self, ClustersetKind, Pauses};
 
 /// After how long a kind that is not served, or forbidden, is looked for again.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// The time between two probes.
 const PROBE_EVERY: Duration = Duration::from_secs(2);
 /// How long a probe may take.

@@ -274,7 +274,7 @@ fn words(reason: Reason) -> Words {
             let proof = crate::evidence::Proof::of_presence(&());
             endpoint.unreached(&NoEntry::Refused(why, proof)).into()
         }
-        R::EntryPending => endpoint.unreached(&EntryUnknown::Nodes.into()).into(),
+        R::EntryPending => endpoint.unreached(&EntryUnknown::Nodes(None).into()).into(),
         R::SliceInvalid => skipped(Unfit::Unreadable).into(),
         R::AmbiguousHostname => {
             let found = Ambiguous {
