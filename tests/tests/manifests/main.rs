@@ -13,6 +13,7 @@ mod forge;
 mod health;
 mod krew;
 mod matching;
+mod prose;
 mod release;
 mod rights;
 mod words;
