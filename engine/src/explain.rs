@@ -14,7 +14,6 @@ mod held;
 mod kept;
 mod providers;
 mod report;
-mod reported;
 
 use causeway::domain::{ClusterName, ServiceKey};
 

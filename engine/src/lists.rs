@@ -1,6 +1,8 @@
 //! Complete lists of the objects that the hub and the members hold of some services, and the index
 //! of a process that has read them.
 
+mod reported;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

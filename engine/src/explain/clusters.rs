@@ -87,11 +87,7 @@ impl Facts<'_> {
     /// Reports that the Service of a provider is missing, or is an ExternalName.
     fn provider_service(&self, name: &ClusterName) -> Option<Diagnosis> {
         let member = self.index.member(name).filter(|_| self.is_read(name))?;
-        match member.service(self.key) {
-            None => Some(service::no_provider_service(self.key, name)),
-            Some(known) if known.is_external_name() => Some(service::external_name(self.key, name)),
-            Some(_) => None,
-        }
+        service::of_provider(self.key, name, member.service(self.key))
     }
 
     /// Returns the reason why the export of a member is not used.

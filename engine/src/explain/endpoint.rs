@@ -321,11 +321,7 @@ impl<'a> Place<'a> {
         if is_standby != copy.standby {
             return words.changes_role(is_standby);
         }
-        match (is_standby, tiers.place(words.provider.as_str())) {
-            (true, _) => words.standby(tiers),
-            (false, Some(place)) if place > 0 => words.promoted(tiers),
-            (false, _) => words.copied(),
-        }
+        words.in_tier(tiers, is_standby)
     }
 
     /// Explains an endpoint that Karmada's slice holds, alone or while Karmada manages the service.

@@ -85,7 +85,7 @@ impl<'a> Facts<'a> {
         let recorded = clusterset.exporters.iter().filter(|_| published.is_empty());
         let mut providers = exports.chain(recorded).peekable();
         providers.peek()?;
-        let consumers = self.takers().filter(|name| {
+        let consumers = self.participants().filter(|name| {
             let why = clusterset.not_importing(name);
             !matches!(
                 why,
@@ -125,17 +125,17 @@ impl<'a> Facts<'a> {
     }
 
     /// Lists the clusters that take part in the clusterset.
-    fn takers(&self) -> impl Iterator<Item = &ClusterName> {
+    fn participants(&self) -> impl Iterator<Item = &ClusterName> {
         let clusters = self.index.clusters();
-        let takers = clusters.filter(|(_, cluster)| cluster.takes_part);
-        takers.map(|(name, _)| name)
+        let participants = clusters.filter(|(_, cluster)| cluster.takes_part);
+        participants.map(|(name, _)| name)
     }
 
     /// Lists the clusters that import nothing for this reason.
     fn not_importing_by(&self, why: NotImporting) -> Vec<&ClusterName> {
         let clusterset = &self.desired.clusterset;
-        let takers = self.takers();
-        takers
+        let participants = self.participants();
+        participants
             .filter(|name| clusterset.not_importing(name) == Some(why))
             .collect()
     }

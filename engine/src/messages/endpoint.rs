@@ -124,8 +124,17 @@ impl<'a> Endpoint<'a> {
         Diagnosis::new(Reason::Standby, message)
     }
 
+    /// Reports that the consumer has the endpoint, in the role that its tier gives it.
+    pub(crate) fn in_tier(&self, tiers: &Tiers, is_standby: bool) -> Diagnosis {
+        match (is_standby, tiers.place(self.provider.as_str())) {
+            (true, _) => self.standby(tiers),
+            (false, Some(place)) if place > 0 => self.promoted(tiers),
+            (false, _) => self.copied(),
+        }
+    }
+
     /// Reports that the endpoint is a standby endpoint in its tier.
-    pub(crate) fn standby(&self, tiers: &Tiers) -> Diagnosis {
+    fn standby(&self, tiers: &Tiers) -> Diagnosis {
         if tiers.place(self.provider.as_str()).is_none() {
             return Diagnosis::new(Reason::Standby, tiers.why_unreachable(self.provider));
         }
@@ -141,7 +150,7 @@ impl<'a> Endpoint<'a> {
     }
 
     /// Reports that a farther tier is active.
-    pub(crate) fn promoted(&self, tiers: &Tiers) -> Diagnosis {
+    pub(super) fn promoted(&self, tiers: &Tiers) -> Diagnosis {
         let tier = self.tier(tiers);
         let message = format!("prefer: {tier} is used, for {}", tiers.why_promoted());
         Diagnosis::new(Reason::Promoted, message)

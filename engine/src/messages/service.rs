@@ -8,6 +8,7 @@ use causeway::domain::{ClusterName, ServiceKey, describe_ports};
 
 use super::{Diagnosis, extend_preference, names, status};
 use crate::observed::member::NamespaceState;
+use crate::observed::service::ServiceView;
 use crate::plan::hostnames::Ambiguous;
 use crate::plan::ignored::Ignored;
 use crate::plan::tiers::Tiers;
@@ -178,8 +179,21 @@ pub(crate) fn missing(
     Diagnosis::new(Reason::ServiceMissing, message).fix(status(key))
 }
 
+/// Reports that the Service of a provider is missing, or is an ExternalName; `None` otherwise.
+pub(crate) fn of_provider(
+    key: &ServiceKey,
+    provider: &ClusterName,
+    service: Option<&ServiceView>,
+) -> Option<Diagnosis> {
+    match service {
+        None => Some(no_provider_service(key, provider)),
+        Some(service) if service.is_external_name() => Some(external_name(key, provider)),
+        Some(_) => None,
+    }
+}
+
 /// Reports that a provider has no such Service.
-pub(crate) fn no_provider_service(key: &ServiceKey, provider: &ClusterName) -> Diagnosis {
+pub(super) fn no_provider_service(key: &ServiceKey, provider: &ClusterName) -> Diagnosis {
     let message = format!("{provider} has no Service {key}");
     Diagnosis::new(Reason::NoProviderService, message).fix(format!(
         "in {provider}: kubectl -n {} create service clusterip {} --tcp=PORT:TARGETPORT",
@@ -188,7 +202,7 @@ pub(crate) fn no_provider_service(key: &ServiceKey, provider: &ClusterName) -> D
 }
 
 /// Reports that the Service of a provider is an ExternalName.
-pub(crate) fn external_name(key: &ServiceKey, provider: &ClusterName) -> Diagnosis {
+pub(super) fn external_name(key: &ServiceKey, provider: &ClusterName) -> Diagnosis {
     let message = format!("Service {key} of {provider} is an ExternalName, which has no endpoints");
     Diagnosis::new(Reason::ExternalName, message).fix(format!(
         "in {provider}: kubectl -n {} delete service {}",

@@ -4,7 +4,7 @@ use causeway::api::condition;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 
-use crate::lists::{HubLists, MemberLists, Members};
+use super::{HubLists, MemberLists, Members};
 use crate::messages::remarks::{TTL_EXPIRED, reports_expired_ttl};
 use crate::model::slice::Exposure;
 use crate::observed::Index;
