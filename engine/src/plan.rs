@@ -29,11 +29,10 @@ use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, Unreachable};
 
 use self::capabilities::Capabilities;
-use self::companions::Companions;
 pub use self::copies::CopyCache;
 use self::copies::{DesiredCopies, Observation, Outcomes, Request, Withdraw};
 pub use self::desired::Desired;
-pub(crate) use self::desired::{DesiredMember, Members};
+pub(crate) use self::desired::{Companions, DesiredMember, Members};
 use self::exposure::Exposed;
 use self::inputs::Inputs;
 use self::placement::{Placement, Roles};

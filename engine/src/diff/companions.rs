@@ -3,7 +3,7 @@
 use super::{Target, delete_service};
 use crate::model::Write;
 use crate::model::slice::Exposure;
-use crate::plan::companions::Companions;
+use crate::plan::Companions;
 use crate::plan::service::DesiredService;
 
 impl Target<'_> {

@@ -6,22 +6,11 @@ use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::clusterset::Imports;
-use super::desired::{Desired, Members};
+use super::desired::{Companions, Desired, Members};
 use super::entry::Site;
-use super::service::{self, OwnService};
+use super::service;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
-
-/// Companions of the Services of one name.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Companions {
-    /// Wanted companions, by provider.
-    pub wanted: BTreeMap<ClusterName, OwnService>,
-    /// Hostnames of load balancers by which providers are reached.
-    pub hostnames: BTreeSet<Box<str>>,
-    /// Whether those of ServiceExports that are not wanted stay, because it is unknown who exports.
-    pub keeps_exported: bool,
-}
 
 impl Companions {
     /// Plans the companions of one service, for the consumers of both exposures.

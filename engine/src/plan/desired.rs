@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use causeway::domain::{ClusterName, ServicePort};
 
 use super::clusterset::{Clusterset, Imports};
-use super::companions::Companions;
 use super::copies::DesiredCopies;
 use super::placement::Placement;
 use super::provider_use::ProviderUses;
-use super::service::DesiredService;
+use super::service::{DesiredService, OwnService};
 use super::tiers::Tiers;
 use crate::model::TimePoint;
 use crate::model::slice::Exposure;
@@ -40,6 +39,17 @@ pub struct Desired {
     pub(crate) on_hold: bool,
     /// Time at which the plan changes without an event.
     pub(crate) again_at: Option<TimePoint>,
+}
+
+/// Companions of the Services of one name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Companions {
+    /// Wanted companions, by provider.
+    pub wanted: BTreeMap<ClusterName, OwnService>,
+    /// Hostnames of load balancers by which providers are reached.
+    pub hostnames: BTreeSet<Box<str>>,
+    /// Whether those of ServiceExports that are not wanted stay, because it is unknown who exports.
+    pub keeps_exported: bool,
 }
 
 /// Objects that the members should hold for one service.
