@@ -54,7 +54,7 @@ impl View<'_> {
         if let Some(failed) = stored.iter().find(|one| one.status != TRUE) {
             let mut message = failed.message.clone();
             if let Some(why) = self.without_providers().filter(|_| self.has_ttl_expired()) {
-                message = format!("{message}; {why}");
+                message = [message, why].join("; ");
             }
             return ConditionState::False {
                 reason: failed.reason.clone().into(),

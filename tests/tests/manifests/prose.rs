@@ -1,13 +1,23 @@
 //! Decisions are values: sentences are in engine/src/messages, and in no other room of the engine
-//! that decides, explains or compares.
+//! that decides, explains, compares or reports.
 
 use causeway_tests::repository;
 use proc_macro2::{TokenStream, TokenTree};
 
 use crate::documents::files_below;
 
-/// Modules that decide, explain or compare.
-const ROOMS: [&str; 4] = ["plan", "explain", "diff", "removal"];
+/// Modules that decide, explain, compare or report.
+const ROOMS: [&str; 9] = [
+    "diff",
+    "explain",
+    "lists",
+    "plan",
+    "preview",
+    "reconcile",
+    "removal",
+    "status",
+    "write_conflict",
+];
 
 /// Returns the literals that hold two words in a row. Comments and attributes do not count.
 fn prose(tokens: TokenStream) -> Vec<String> {
