@@ -22,10 +22,10 @@
 //! # Way of a slice
 //!
 //! ```text
-//! PageReader, WatchEvent -> Object -> decode -> RawSlice -> SourceSlice   (sources)
-//!                                                        -> ContentHash   (copies)
-//! SourceEndpoint -> CopyEndpoint -> Content -> ContentHash                (desired copies)
-//!                                -> EndpointSlice -> encode               (their writes)
+//! PageReader, WatchEvent -> Object -> RawSlice -> SourceSlice   (sources)
+//!                                              -> ContentHash   (copies)
+//! SourceEndpoint -> CopyEndpoint -> ContentHash                 (desired copies)
+//!                                -> EndpointSlice -> encode     (their writes)
 //! ```
 //!
 //! # What guards it
@@ -45,7 +45,7 @@ mod unreadable;
 
 pub use self::answer::{Object, Page, PageReader, WatchEvent};
 pub use self::slice::{
-    AddressType, Content, ContentHash, CopyEndpoint, Places, RawSlice, SliceManager, SlicePort,
-    SourceEndpoint, SourceSlice, SourceVersion, Uid, decode, encode,
+    AddressType, ContentHash, CopyEndpoint, Places, RawSlice, SliceManager, SlicePort,
+    SourceEndpoint, SourceSlice, SourceVersion, Uid, encode,
 };
 pub use self::unreadable::Unreadable;

@@ -13,10 +13,10 @@ mod raw;
 mod source;
 mod uid;
 
-pub use self::content::{Content, ContentHash};
+pub use self::content::ContentHash;
 pub use self::copy_endpoint::CopyEndpoint;
 pub use self::encode::encode;
 pub use self::place::Places;
-pub use self::raw::{RawSlice, decode};
+pub use self::raw::RawSlice;
 pub use self::source::{AddressType, SliceManager, SlicePort, SourceEndpoint, SourceSlice};
 pub use self::uid::{SourceVersion, Uid};

@@ -6,8 +6,7 @@
 
 use causeway_wire::protobuf::{self, Message as _, enveloped};
 use causeway_wire::{
-    Object, Page, PageReader, Places, RawSlice, SliceManager, Unreadable, WatchEvent, decode,
-    encode,
+    Object, Page, PageReader, Places, RawSlice, SliceManager, Unreadable, WatchEvent, encode,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
@@ -35,8 +34,8 @@ pub fn holds(input: &[u8]) {
     let mut message = encode(&slice);
     let json = serde_json::to_string(&slice).expect("JSON");
     let typed = content(Ok((&slice).into()));
-    assert_eq!(content(decode(Object::Json(&json))), typed);
-    assert_eq!(content(decode(Object::Protobuf(&message))), typed);
+    assert_eq!(content(RawSlice::decode(Object::Json(&json))), typed);
+    assert_eq!(content(RawSlice::decode(Object::Protobuf(&message))), typed);
     for edit in document["edits"].as_array().into_iter().flatten() {
         let number = |at: usize| edit[at].as_u64().unwrap_or_default() as usize;
         let length = message.len().max(1);
@@ -44,7 +43,7 @@ pub fn holds(input: &[u8]) {
             *byte = number(1) as u8;
         }
     }
-    content(decode(Object::Protobuf(&message)));
+    content(RawSlice::decode(Object::Protobuf(&message)));
     let mut list = Vec::new();
     list.message(1, |meta| meta.bytes(2, b"7"));
     list.bytes(2, &message);
@@ -58,17 +57,17 @@ pub fn holds(input: &[u8]) {
 
 /// Reads bytes as each kind of answer.
 fn is_read(answer: &[u8], part: usize) {
-    content(decode(Object::Protobuf(answer)));
+    content(RawSlice::decode(Object::Protobuf(answer)));
     if let Ok(text) = std::str::from_utf8(answer) {
-        content(decode(Object::Json(text)));
+        content(RawSlice::decode(Object::Json(text)));
     }
     if let Ok(object) = Object::of_answer(answer) {
         object.status().ok();
         object.identity();
-        content(decode(object));
+        content(RawSlice::decode(object));
     }
     if let Ok(Some(event)) = WatchEvent::read(answer) {
-        content(decode(event.object));
+        content(RawSlice::decode(event.object));
     }
     protobuf::Fields::of(answer).for_each(drop);
     let whole = page(answer, usize::MAX).ok();

@@ -27,6 +27,19 @@ impl ContentHash {
         Self(XxHash3_128::oneshot_with_seed(*SEED, bytes).to_ne_bytes())
     }
 
+    /// Returns the hash of a desired copy without owners. `values` are those of the labels and
+    /// annotations that causeway decides, always the same ones in the same order.
+    pub fn of_copy<'v, 'e>(
+        values: impl Iterator<Item = Option<&'v str>>,
+        address_type: &str,
+        endpoints: impl Iterator<Item = CopyEndpoint<'e>>,
+        ports: &[EndpointPort],
+    ) -> Self {
+        let mut content = Content::new(values, address_type);
+        endpoints.for_each(|endpoint| content.add_wanted(&endpoint));
+        content.hash(ports)
+    }
+
     /// Returns the hash of the same content with owners of these UIDs.
     pub fn owned_by<'a>(self, uids: impl Iterator<Item = &'a str>) -> Self {
         uids.fold(self, |content, uid| {
@@ -42,7 +55,7 @@ static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
 /// Content of a copy, in the form that is hashed: texts after their length, and endpoints in their
 /// canonical form.
 #[derive(Debug)]
-pub struct Content(Vec<u8>);
+pub(super) struct Content(Vec<u8>);
 
 /// First byte of a text: its length if that is less, `LONG` for a longer text, `NONE` for no text.
 const LONG: u8 = 254;
@@ -51,9 +64,11 @@ const NONE: u8 = 255;
 const END: u8 = 0;
 
 impl Content {
-    /// Returns the content of a copy without endpoints. `values` are those of the labels and
-    /// annotations that causeway decides, always the same ones in the same order.
-    pub fn new<'a>(values: impl Iterator<Item = Option<&'a str>>, address_type: &str) -> Self {
+    /// Returns the content of a copy without endpoints.
+    pub(super) fn new<'a>(
+        values: impl Iterator<Item = Option<&'a str>>,
+        address_type: &str,
+    ) -> Self {
         let mut content = Self(Vec::with_capacity(4096));
         values.for_each(|value| content.part(value));
         content.part(Some(address_type));
@@ -83,7 +98,7 @@ impl Content {
     }
 
     /// Adds the next endpoint of a desired copy.
-    pub fn add_wanted(&mut self, endpoint: &CopyEndpoint<'_>) {
+    fn add_wanted(&mut self, endpoint: &CopyEndpoint<'_>) {
         let carried = &endpoint.carried;
         let addresses = |out: &mut Vec<u8>| {
             carried.addresses().for_each(|address| match address {
@@ -103,7 +118,7 @@ impl Content {
     }
 
     /// Returns the hash of the content, with these ports.
-    pub fn hash(mut self, ports: &[EndpointPort]) -> ContentHash {
+    pub(super) fn hash(mut self, ports: &[EndpointPort]) -> ContentHash {
         self.0.push(END);
         // Ports always have a form in JSON. Without one the hash would differ, and the copy would
         // be written.

@@ -24,32 +24,32 @@ const PROTOBUF_ENDPOINT: usize = 64;
 #[derive(Debug)]
 pub struct RawSlice<'a>(Parts<'a>);
 
-/// Decodes an EndpointSlice. Its metadata must be readable. Other content that cannot be read is an
-/// error only once it is needed.
-///
-/// # Errors
-/// The object is no EndpointSlice.
-pub fn decode(object: Object<'_>) -> Result<RawSlice<'_>, Unreadable> {
-    let parts = match object {
-        Object::Json(text) => serde_json::from_str(text).or_else(|error| {
-            let bearer = serde_json::from_str::<Bearer<'_>>(text).map_err(|_| error)?;
-            Ok::<_, Unreadable>(Parts::unread(bearer.metadata))
-        }),
-        Object::Protobuf(message) => fields::slice(message).or_else(|error| {
-            let metadata = fields::metadata_of(message).map_err(|_| error)?;
-            Ok(Parts::unread(metadata))
-        }),
-    };
-    parts.map(RawSlice)
-}
-
 impl<'a> From<&'a EndpointSlice> for RawSlice<'a> {
     fn from(slice: &'a EndpointSlice) -> Self {
         Self(slice.into())
     }
 }
 
-impl RawSlice<'_> {
+impl<'a> RawSlice<'a> {
+    /// Decodes an EndpointSlice. Its metadata must be readable. Other content that cannot be read
+    /// is an error only once it is needed.
+    ///
+    /// # Errors
+    /// The object is no EndpointSlice.
+    pub fn decode(object: Object<'a>) -> Result<Self, Unreadable> {
+        let parts = match object {
+            Object::Json(text) => serde_json::from_str(text).or_else(|error| {
+                let bearer = serde_json::from_str::<Bearer<'_>>(text).map_err(|_| error)?;
+                Ok::<_, Unreadable>(Parts::unread(bearer.metadata))
+            }),
+            Object::Protobuf(message) => fields::slice(message).or_else(|error| {
+                let metadata = fields::metadata_of(message).map_err(|_| error)?;
+                Ok(Parts::unread(metadata))
+            }),
+        };
+        parts.map(Self)
+    }
+
     /// Returns its namespace; empty if it has none.
     pub fn namespace(&self) -> &str {
         self.0.metadata.namespace.as_deref().unwrap_or_default()
@@ -113,7 +113,7 @@ impl RawSlice<'_> {
     }
 
     /// Hashes the slice as a copy: its endpoints, ports and owners, and the values of the labels
-    /// and annotations that causeway decides ([`Content::new`]).
+    /// and annotations that causeway decides ([`ContentHash::of_copy`]).
     ///
     /// # Errors
     /// The endpoints cannot be read.

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use causeway_wire::protobuf::{enveloped, object};
 use causeway_wire::{
-    ContentHash, Object, PageReader, Places, RawSlice, SliceManager, SourceSlice, decode, encode,
+    ContentHash, Object, PageReader, Places, RawSlice, SliceManager, SourceSlice, encode,
 };
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::discovery::v1::{
@@ -208,7 +208,7 @@ proptest! {
             Object::Protobuf(&encode(&slice)),
             Object::Protobuf(&prost),
         ] {
-            prop_assert_eq!(&content(decode(object).expect("a slice")), &of_typed);
+            prop_assert_eq!(&content(RawSlice::decode(object).expect("a slice")), &of_typed);
         }
         prop_assert!(of_typed.hash.is_some());
         let source = of_typed.source.expect("a source");

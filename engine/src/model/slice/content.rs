@@ -1,7 +1,7 @@
 //! Content of copies that causeway decides.
 
 use causeway::api::labels;
-use causeway_wire::{Content, ContentHash, RawSlice, Unreadable};
+use causeway_wire::{ContentHash, RawSlice, Unreadable};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 /// Labels of a copy that causeway decides.
@@ -19,16 +19,6 @@ pub(crate) const CONTENT_LABELS: [&str; 6] = [
 pub(crate) const CONTENT_ANNOTATIONS: [&str; 3] =
     [labels::PROVISION_CLUSTER, labels::OWNER, labels::STANDBY];
 
-/// Returns the content of a copy without endpoints. `label` and `annotation` return the value of a
-/// label and of an annotation.
-pub fn content<'a>(
-    label: impl Fn(&str) -> Option<&'a str>,
-    annotation: impl Fn(&str) -> Option<&'a str>,
-    address_type: &str,
-) -> Content {
-    Content::new(values(label, annotation), address_type)
-}
-
 /// Returns a hash of all content of a copy that causeway decides: equal for the desired and the
 /// stored copy if nothing has to be written. `None` means endpoints that cannot be read, which no
 /// typed object has.
@@ -45,7 +35,9 @@ pub(super) fn observed_hash(slice: &RawSlice<'_>) -> Result<ContentHash, Unreada
     slice.content_hash(values(label, |name| slice.annotation(name)))
 }
 
-fn values<'a>(
+/// Returns the values of a copy that are hashed. `label` and `annotation` return the value of a
+/// label and of an annotation.
+pub(crate) fn values<'a>(
     label: impl Fn(&str) -> Option<&'a str>,
     annotation: impl Fn(&str) -> Option<&'a str>,
 ) -> impl Iterator<Item = Option<&'a str>> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use causeway::domain::ServiceKey;
-use causeway_wire::{Object, Places, Unreadable, decode};
+use causeway_wire::{Object, Places, RawSlice, Unreadable};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -35,7 +35,7 @@ impl SliceDecoder {
     /// # Errors
     /// The object is no EndpointSlice.
     pub fn decode(&mut self, object: Object<'_>) -> Result<WireSlice, Unreadable> {
-        let slice = decode(object)?;
+        let slice = RawSlice::decode(object)?;
         let role = SliceRole::of(&slice, &mut self.places, &mut self.origins)?;
         let meta = slice.into_meta();
         Ok(self.share(WireSlice { meta, role }))

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::inputs::{Consumer, Origin};
 use crate::model::slice::{
     AddressType, CONTENT_ANNOTATIONS, CONTENT_LABELS, ContentHash, CopyEndpoint, SourceEndpoint,
-    SourceSlice, content,
+    SourceSlice, values,
 };
 use crate::plan::capabilities::Field;
 use crate::plan::entry::Entry;
@@ -199,15 +199,13 @@ impl CopyTemplate {
             |name: &_| self.label(name),
             |name: &_| self.annotation(name),
         );
-        let mut content = content(label, annotation, source.address_type.as_str());
+        let values = values(label, annotation);
         let mut copied = 0;
-        self.endpoints(source).for_each(|endpoint| {
-            copied += 1;
-            content.add_wanted(&endpoint);
-        });
+        let endpoints = self.endpoints(source).inspect(|_| copied += 1);
         let ports: Vec<_> = self.fit().ports(source).collect();
+        let address_type = source.address_type.as_str();
         Outcome {
-            content: content.hash(&ports),
+            content: ContentHash::of_copy(values, address_type, endpoints, &ports),
             refused: u32::try_from(source.len() - copied)
                 .unwrap_or(u32::MAX)
                 .saturating_add(source.odd),
