@@ -84,16 +84,10 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
             hub: index.hub_uid(),
             key,
         };
-        let leaves = native.is_some_and(|members| !members.contains_key(name));
-        let native_member = native.and_then(|members| members.get(name));
-        if target.has_taken_names(native_member, desired) {
+        if target.has_taken_names(native.and_then(|members| members.get(name)), desired) {
             diff.again_at = Some(moment.now.after(TAKEN));
         }
-        let of_native = native.map(|_| target.native_writes(native_member, &mut diff));
-        let mut imported =
-            target.clusterset_writes(&desired.clusterset, native.is_some(), &mut diff);
-        imported.extend(target.companion_write(&desired.companions, native.is_some()));
-        let writes = target.in_namespace(of_native.unwrap_or_default(), imported, leaves);
+        let writes = target.writes(native, desired, &mut diff);
         if !writes.is_empty() {
             diff.writes
                 .insert(TargetCluster::Member(name.clone()), writes);
@@ -125,6 +119,22 @@ impl<'a> Target<'a> {
         let imported = imported.map(|desired| &desired.copies);
         let mut all = native.into_iter().chain(imported);
         all.any(|copies| copies.taken_names(self.member, self.key).next().is_some())
+    }
+
+    /// Returns all writes to the member. `native` has the desired objects of every consumer, if
+    /// they may be compared.
+    fn writes(
+        &self,
+        native: Option<&BTreeMap<ClusterName, DesiredMember>>,
+        desired: &Desired,
+        diff: &mut Diff,
+    ) -> Vec<Write> {
+        let of_member = native.map(|members| members.get(self.name));
+        let of_native = of_member.map(|desired| self.native_writes(desired, diff));
+        let mut imported = self.clusterset_writes(&desired.clusterset, native.is_some(), diff);
+        imported.extend(self.companion_write(&desired.companions, native.is_some()));
+        let leaves = of_member.is_some_and(|desired| desired.is_none());
+        self.in_namespace(of_native.unwrap_or_default(), imported, leaves)
     }
 
     fn native_writes(&self, desired: Option<&DesiredMember>, diff: &mut Diff) -> Vec<Write> {

@@ -34,7 +34,7 @@ use self::dirty_keys::DirtyKeys;
 use self::holders::Holders;
 use self::hostnames::Hostnames;
 use self::hub::{ClusterView, Hub};
-use self::member::{DerivedRefusal, Member};
+use self::member::{Changed, DerivedRefusal, Member};
 use self::since::Since;
 use self::tiers::{TierCount, TierNotes, TiersOfService};
 use self::unready::{ReasonCount, UnreadyNotes, not_ready};
@@ -290,7 +290,6 @@ impl Index {
         if self.members.get(name).map(remarks) != Some(before) {
             self.mark(Item::Cluster(name.clone()));
         }
-        let (mut keys, namespaces) = (changed.keys, changed.namespaces);
         if is_new || stands != stood {
             self.mark(Item::Cluster(name.clone()));
             let priority = match stands.0 == MemberState::Synced {
@@ -302,8 +301,33 @@ impl Index {
         if changed.nodes {
             self.dirty.add_services_of(name, Priority::High);
         }
+        let priority = match is_list {
+            true if stood.0 != MemberState::Synced => Priority::Settling,
+            true => Priority::Low,
+            false => Priority::High,
+        };
+        self.mark_changed(name, changed, of_exports, priority);
+        if self.hub.is_being_removed(name) {
+            self.mark(Item::Cluster(name.clone()));
+        }
+    }
+
+    /// Marks the services that a change in a member affects.
+    fn mark_changed(
+        &mut self,
+        name: &ClusterName,
+        changed: Changed,
+        of_exports: bool,
+        priority: Priority,
+    ) {
+        let Changed {
+            mut keys,
+            mut copied,
+            namespaces,
+            nodes: _,
+        } = changed;
         keys.extend(self.cut_short(&keys));
-        self.note_holder(name, keys.iter().chain(&changed.copied));
+        self.note_holder(name, keys.iter().chain(&copied));
         keys.retain(|key| of_exports || self.concerns(name, key));
         if !namespaces.is_empty() {
             let exported = self.members.values().flat_map(Member::clusterset_keys);
@@ -311,18 +335,9 @@ impl Index {
             let wanted = wanted.chain(exported.cloned());
             keys.extend(wanted.filter(|key| namespaces.contains(&*key.namespace)));
         }
-        let priority = match is_list {
-            true if stood.0 != MemberState::Synced => Priority::Settling,
-            true => Priority::Low,
-            false => Priority::High,
-        };
         self.mark_services(keys, priority);
-        let mut copied = changed.copied;
         copied.retain(|key| self.concerns(name, key));
         self.mark_services(copied, Priority::Debounced);
-        if self.hub.is_being_removed(name) {
-            self.mark(Item::Cluster(name.clone()));
-        }
     }
 
     /// Whether a change in that member may change the desired state of a service.

@@ -8,19 +8,20 @@ use causeway_engine::model::{
     Dispatch, Failure, Item, MemberState, ObjectEvent, ObjectId, Priority, SliceId, TargetCluster,
     WriteResult,
 };
-use causeway_engine::observed::RejectedWrite;
-use causeway_engine::observed::member::Member;
+use causeway_engine::observed::{Index, RejectedWrite};
 use causeway_engine::problem::ObjectConflict;
 use causeway_engine::reasons::Reason;
 use causeway_engine::reconcile::exposure_of;
 use causeway_engine::write_conflict::WriteConflict;
 use causeway_engine::write_queue::Finished;
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
 
 use super::{Controller, Parts, Written};
 use crate::apply::apply;
 use crate::clock;
 use crate::event_recorder::EventClient;
+use crate::fleet::Fleet;
 use crate::lease::while_leading;
 
 impl Controller {
@@ -45,13 +46,8 @@ impl Controller {
             TargetCluster::Member(_) => None,
         };
         for dispatch in write_queue.ready(now, open) {
-            let client = match &dispatch.target {
-                TargetCluster::Hub => Some(hub.clone()),
-                TargetCluster::Member(name) => {
-                    fleet.client(name).map(|through| through.client.clone())
-                }
-            };
-            if let Some(client) = client {
+            if let Some(through) = client(fleet, hub, &dispatch.target) {
+                let client = through.client.clone();
                 let span = self.traces.write(&dispatch, now);
                 let (deadline, leadership) = (*write_deadline, leadership.clone());
                 self.writes.spawn(async move {
@@ -259,51 +255,65 @@ impl Controller {
             event_recorder,
             ..
         } = &mut self.parts;
-        let about = |api_version: String, kind: &str, uid: Option<&str>| ObjectReference {
-            api_version: Some(api_version),
-            kind: Some(kind.to_owned()),
-            namespace: Some(key.namespace.to_string()),
-            name: Some(key.name.to_string()),
-            uid: uid.map(ToOwned::to_owned),
-            ..ObjectReference::default()
+        let Some((target, about)) = reported_object(index, target, key, object) else {
+            return;
         };
-        let (target, through, about) = match (object, target) {
-            (ObjectId::ServiceExportStatus(version, _), TargetCluster::Member(name)) => {
-                let member = index.member(name);
-                let export = member.and_then(|member| member.export(key));
-                let uid = export.map(|export| &*export.uid);
-                let about = about(version.api_version(), "ServiceExport", uid);
-                match fleet.client(name) {
-                    Some(through) => (target.clone(), through, about),
-                    None => return,
-                }
+        if let Some(through) = client(fleet, hub, &target) {
+            for event in news {
+                event_recorder.record(&target, through, about.clone(), event);
             }
-            (ObjectId::Slice(id), TargetCluster::Member(name))
-                if id.exposure == Exposure::Clusterset =>
-            {
-                let member = index.member(name);
-                let served = member.and_then(Member::imports_followed);
-                let import = member.and_then(|member| member.import(key));
-                let (Some(served), Some(import)) = (served, import) else {
-                    return;
-                };
-                let version = served.version.api_version();
-                let about = about(version, "ServiceImport", Some(&*import.uid));
-                match fleet.client(name) {
-                    Some(through) => (target.clone(), through, about),
-                    None => return,
-                }
-            }
-            _ => {
-                let mcs = index.multi_cluster_service(key);
-                let uid = mcs.map(|mcs| &*mcs.uid);
-                let version = "networking.karmada.io/v1alpha1".to_owned();
-                let about = about(version, "MultiClusterService", uid);
-                (TargetCluster::Hub, EventClient::of_hub(hub), about)
-            }
-        };
-        for event in news {
-            event_recorder.record(&target, through, about.clone(), event);
+        }
+    }
+}
+
+/// Returns the client of a cluster; `None` for a member that is not watched.
+fn client<'a>(
+    fleet: &'a Fleet,
+    hub: &'a Client,
+    target: &TargetCluster,
+) -> Option<EventClient<'a>> {
+    match target {
+        TargetCluster::Hub => Some(EventClient::of_hub(hub)),
+        TargetCluster::Member(name) => fleet.client(name),
+    }
+}
+
+/// Returns the object that Events about a written object refer to, and its cluster.
+fn reported_object(
+    index: &Index,
+    target: &TargetCluster,
+    key: &ServiceKey,
+    object: &ObjectId,
+) -> Option<(TargetCluster, ObjectReference)> {
+    let about = |api_version: String, kind: &str, uid: Option<&str>| ObjectReference {
+        api_version: Some(api_version),
+        kind: Some(kind.to_owned()),
+        namespace: Some(key.namespace.to_string()),
+        name: Some(key.name.to_string()),
+        uid: uid.map(ToOwned::to_owned),
+        ..ObjectReference::default()
+    };
+    match (object, target) {
+        (ObjectId::ServiceExportStatus(version, _), TargetCluster::Member(name)) => {
+            let export = index.member(name).and_then(|member| member.export(key));
+            let uid = export.map(|export| &*export.uid);
+            let about = about(version.api_version(), "ServiceExport", uid);
+            Some((target.clone(), about))
+        }
+        (ObjectId::Slice(id), TargetCluster::Member(name))
+            if id.exposure == Exposure::Clusterset =>
+        {
+            let member = index.member(name)?;
+            let version = member.imports_followed()?.version.api_version();
+            let import = member.import(key)?;
+            let about = about(version, "ServiceImport", Some(&*import.uid));
+            Some((target.clone(), about))
+        }
+        _ => {
+            let uid = index.multi_cluster_service(key).map(|mcs| &*mcs.uid);
+            let version = "networking.karmada.io/v1alpha1".to_owned();
+            let about = about(version, "MultiClusterService", uid);
+            Some((TargetCluster::Hub, about))
         }
     }
 }

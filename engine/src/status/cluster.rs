@@ -9,6 +9,7 @@ use super::condition_state::{ConditionState, DesiredCondition, set};
 use crate::messages;
 use crate::model::{Configuration, ConfigurationError, MemberState, TimePoint};
 use crate::observed::Index;
+use crate::observed::hub::ClusterView;
 use crate::observed::member::{Member, Membership};
 use crate::problem::ClusterFacts;
 use crate::reasons::Reason;
@@ -35,15 +36,6 @@ pub(crate) fn status(
         .map(|identity| identity.version.clone())
         .or_else(|| cluster.kubernetes_version.clone());
     let (state, _) = index.reported_state(name, now);
-    // A process that has just started knows nothing against what was so.
-    let was_ready = find(&cluster.conditions, READY).is_some_and(|ready| {
-        ready.status == TRUE && ready.observed_generation == Some(cluster.generation)
-    });
-    let is_kept = was_ready && state == MemberState::Syncing;
-    let lost_since = match &state {
-        MemberState::Unreachable { since, .. } => Some(since.wall),
-        _ => None,
-    };
     let member = index.member(name);
     let facts = ClusterFacts {
         name,
@@ -62,7 +54,8 @@ pub(crate) fn status(
     let message = facts.message();
     let ready = match reason {
         Reason::Synced => ConditionState::True,
-        _ if is_kept => ConditionState::Unchanged,
+        // A process that has just started has not observed a reason against it.
+        _ if state == MemberState::Syncing && was_ready(cluster) => ConditionState::Unchanged,
         _ => ConditionState::False {
             reason: reason.into(),
             message: message.clone(),
@@ -80,19 +73,13 @@ pub(crate) fn status(
     if facts.suspended > 0 || find(&cluster.conditions, DELETIONS_SUSPENDED).is_some() {
         let message = facts.deletions_suspended();
         let text = (Reason::DeletionsSuspended.as_str(), &*message);
-        let state = match facts.suspended {
-            0 => ConditionState::False {
-                reason: Reason::NoDeletionsSuspended.into(),
-                message: messages::cluster::NO_DELETIONS_SUSPENDED.to_owned(),
-            },
-            _ => ConditionState::True,
-        };
-        put(DELETIONS_SUSPENDED, text, &state);
+        put(DELETIONS_SUSPENDED, text, &suspension(facts.suspended));
     }
-    if let Some(since) = lost_since.filter(|_| reason == Reason::Unreachable)
+    if let MemberState::Unreachable { since, .. } = &state
+        && reason == Reason::Unreachable
         && cluster.recorded_outage().is_none()
     {
-        note_transition(&mut conditions, READY, since);
+        note_transition(&mut conditions, READY, since.wall);
     }
     let desired = DesiredClusterStatus {
         kubernetes_version,
@@ -101,6 +88,24 @@ pub(crate) fn status(
     let differs = desired.conditions != cluster.conditions
         || desired.kubernetes_version != cluster.kubernetes_version;
     differs.then_some(desired)
+}
+
+/// Whether the Cluster, as it is now, was reported as ready.
+fn was_ready(cluster: &ClusterView) -> bool {
+    find(&cluster.conditions, READY).is_some_and(|ready| {
+        ready.status == TRUE && ready.observed_generation == Some(cluster.generation)
+    })
+}
+
+/// Returns the state of the condition that reports suspended deletions.
+fn suspension(suspended: usize) -> ConditionState {
+    match suspended {
+        0 => ConditionState::False {
+            reason: Reason::NoDeletionsSuspended.into(),
+            message: messages::cluster::NO_DELETIONS_SUSPENDED.to_owned(),
+        },
+        _ => ConditionState::True,
+    }
 }
 
 /// Sets the transition time of a condition to the start of the state behind it, even if the status

@@ -120,16 +120,13 @@ impl Importer<'_> {
             shape,
             owner,
         } = wanted;
-        let unsupported = matches!(
-            self.member.derived_refusal(self.key),
-            Some(DerivedRefusal::Families(families)) if *families == shape.ip_families
-        );
         if let Some(left) = self.left_to_karmada(wanted, outcomes) {
             return left;
         }
         let derived = self.key.derived();
         let observed = self.member.service(&derived);
-        let service = (!unsupported).then(|| self.service(shape, &derived, owner));
+        let is_supported = !self.lacks_families(shape);
+        let service = is_supported.then(|| self.service(shape, &derived, owner));
         let ports: Vec<_> = shape.ports.iter().map(import::port_shape).collect();
         let offered = service
             .as_ref()
@@ -237,6 +234,14 @@ impl Importer<'_> {
         };
         let own = derived_service(self.key, shape, owner, site);
         DesiredService::Own(own.into())
+    }
+
+    /// Whether the member refused a Service of these address families.
+    fn lacks_families(&self, shape: &ImportShape) -> bool {
+        matches!(
+            self.member.derived_refusal(self.key),
+            Some(DerivedRefusal::Families(families)) if *families == shape.ip_families
+        )
     }
 
     fn are_refused(&self, addresses: &[String]) -> bool {
