@@ -44,7 +44,8 @@ pub fn explain(
     key: &ServiceKey,
     now: TimePoint,
 ) -> Explanation {
-    let index = Index::of_lists(hub, members, now);
+    let mut index = Index::of_lists(hub, members, now);
+    index.apply_reported_outages(members, now);
     let desired = plan(&index, settings, key, now, &mut CopyCache::default());
     let facts = Facts {
         index: &index,

@@ -19,6 +19,7 @@ use crate::model::{
     TimePoint,
 };
 use crate::observed::Index;
+use crate::observed::hub::ClusterView;
 
 /// Objects on the hub.
 #[derive(Clone, Debug)]
@@ -86,11 +87,33 @@ impl Index {
             let ttl_expired = index.reports_expired_ttl(name);
             let recorded_uid = ids.get(name.as_str()).cloned();
             index.engage_listed(name, recorded_uid, ttl_expired);
-            for event in member_events(member) {
-                index.apply_member(name, event, now);
+            match member {
+                Ok(lists) => {
+                    for event in member_events(lists.clone()) {
+                        index.apply_member(name, event, now);
+                    }
+                }
+                Err(failure) => index.lose(name, failure.clone(), now),
             }
         }
         index
+    }
+
+    /// Applies the outages that the controller reports of members that the caller has read.
+    pub(crate) fn apply_reported_outages(&mut self, members: &Members, now: TimePoint) {
+        for (name, _) in members.iter().filter(|(_, member)| member.is_ok()) {
+            let cluster = self.cluster(name);
+            if cluster.and_then(ClusterView::recorded_outage).is_some() {
+                self.lose(name, Failure::timeout(), now);
+            }
+        }
+    }
+
+    /// Applies a failed probe, which lasts since the outage that the controller reports.
+    fn lose(&mut self, name: &ClusterName, failure: Failure, now: TimePoint) {
+        let outage = self.cluster(name).and_then(ClusterView::recorded_outage);
+        let since = outage.map_or(now, |since| now.back_to_wall(since));
+        self.apply_member(name, MemberEvent::Probed(Err(failure)), since);
     }
 }
 
@@ -122,11 +145,7 @@ fn hub_events(hub: &HubLists) -> Vec<HubEvent> {
     events
 }
 
-fn member_events(member: &Result<MemberLists, Failure>) -> Vec<MemberEvent> {
-    let lists = match member {
-        Err(failure) => return vec![MemberEvent::Probed(Err(failure.clone()))],
-        Ok(lists) => lists.clone(),
-    };
+fn member_events(lists: MemberLists) -> Vec<MemberEvent> {
     let slices = lists.slices.iter().map(ObservedSlice::read).collect();
     let nodes = lists.nodes.map(|nodes| match nodes {
         Ok(nodes) => Signal::Listed(nodes.into_iter().map(ObservedNode::read).collect()),

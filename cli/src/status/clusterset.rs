@@ -228,7 +228,7 @@ fn export_report(export: &ServiceExport) -> ExportReport {
     let (reason, message) = match invalid {
         _ if deleting => (
             Reason::Deleting.into(),
-            "the MultiClusterService is being deleted".to_owned(),
+            "the ServiceExport is being deleted".to_owned(),
         ),
         Some(valid) => (valid.reason.clone(), valid.message.clone()),
         None => (ready.reason, ready.message),

@@ -13,7 +13,7 @@ use crate::observed::hub::ClusterView;
 use crate::plan::clusterset::NotImporting;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::ImportPlan;
-use crate::plan::copies::Skipped;
+use crate::plan::copies::{CopyDecision, Hold, Observation, Request, Skipped, Withdraw};
 use crate::plan::ignored::ignored;
 use crate::plan::provider_use::Unused;
 use crate::plan::providers::Unfit;
@@ -27,7 +27,7 @@ impl Facts<'_> {
         let Some(view) = self.index.cluster(name) else {
             return Some(cluster::not_joined(name));
         };
-        self.left_out(name, view)
+        self.left_out(name)
             .or_else(|| view.removed_since.map(|_| cluster::terminating(name)))
             .or_else(|| self.refused(name))
             .or_else(|| reported(name, view))
@@ -37,13 +37,6 @@ impl Facts<'_> {
                     self.members.get(name)?.as_ref().err()?,
                 ))
             })
-    }
-
-    /// Returns the reason why the plan uses nothing that a member provides.
-    fn unused(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let view = self.index.cluster(name);
-        let left_out = view.and_then(|view| self.left_out(name, view));
-        left_out.or_else(|| self.unused_by(name, Unused::everywhere(self.index, name)?))
     }
 
     /// Reports that the plan uses nothing that a member provides, for this reason.
@@ -57,7 +50,9 @@ impl Facts<'_> {
         }
     }
 
-    fn left_out(&self, name: &ClusterName, view: &ClusterView) -> Option<Diagnosis> {
+    /// Reports a member that takes no part.
+    fn left_out(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let view = self.index.cluster(name)?;
         match self.index.member_state(name) {
             MemberState::LeftOut(why) if view.takes_part => Some(cluster::left_out(name, &why)),
             MemberState::LeftOut(_) => Some(cluster::pull(name)),
@@ -148,8 +143,33 @@ fn reported(name: &ClusterName, view: &ClusterView) -> Option<Diagnosis> {
 impl<'a> ExposedService<'a> {
     /// Returns the reason why nothing of a provider is used.
     pub(super) fn unused(&self, provider: &ClusterName) -> Option<Diagnosis> {
-        let of_export = || self.facts.export(provider).filter(|_| !self.is_native());
-        self.facts.unused(provider).or_else(of_export)
+        let facts = self.facts;
+        let unused = || facts.unused_by(provider, self.planned_as_unused(provider)?);
+        let of_export = || facts.export(provider).filter(|_| !self.is_native());
+        facts.left_out(provider).or_else(unused).or_else(of_export)
+    }
+
+    /// Returns the plan's reason why nothing of a provider is used. A request of the service
+    /// precedes `--provider-ttl`, in both directions.
+    fn planned_as_unused(&self, provider: &ClusterName) -> Option<Unused> {
+        let (index, key) = (self.facts.index, self.facts.key);
+        let planned = self.consumers.iter().filter_map(|name| self.desired(name));
+        let mut is_used = false;
+        // No copy has this name, so the decision is about the provider as a whole.
+        let mut decisions = planned.map(|copies| copies.decide(index, key, provider.as_str(), ""));
+        let unused = decisions.find_map(|decision| match decision {
+            CopyDecision::Withdraw(Withdraw::Requested(Request::Unused(why))) => Some(why),
+            CopyDecision::Hold(Hold::ProviderUnknown)
+            | CopyDecision::Withdraw(Withdraw::Observed(Observation::SourceGone, _)) => {
+                is_used = true;
+                None
+            }
+            _ => None,
+        });
+        unused.or_else(|| {
+            let everywhere = Unused::everywhere(index, provider);
+            everywhere.filter(|why| !is_used || *why != Unused::TtlExpired)
+        })
     }
 
     /// Lists the diagnoses of a provider, the most important first.

@@ -157,6 +157,42 @@ fn a_provider_whose_ttl_expired_is_reported_by_what_the_service_reports() {
     assert_said(&env, Reason::MemberUnreachable, "is kept");
 }
 
+/// Returns the healthy service with a policy, two minutes after its provider was lost.
+fn lost_with(unreachable: &str) -> Environment {
+    let mut env = healthy();
+    env.settings.provider_ttl = Some(std::time::Duration::from_secs(60));
+    let annotations = json!({ labels::UNREACHABLE: unreachable });
+    let foo = mcs("foo").providers(&["a"]).consumers(&["b"]);
+    env.on_hub(foo.with(json!({"metadata": {"annotations": annotations}})));
+    env.settle();
+    env.lose("a").pass(std::time::Duration::from_secs(120));
+    env
+}
+
+#[test]
+fn request_of_the_service_is_the_reason_of_a_withdrawn_provider() {
+    let (_, readable) = healthy().lists();
+    let reason = |env: &Environment, is_readable: bool| {
+        let (hub, members) = env.lists();
+        let members = if is_readable { &readable } else { &members };
+        let settings = Settings::reported(&hub, members, &key("foo"));
+        let explanation = explain(&hub, members, &settings, &key("foo"), env.now());
+        let provider = &explanation.exposures[0].providers[0];
+        let first = provider.diagnoses.first().expect("a diagnosis");
+        (first.reason, first.message.clone())
+    };
+    for is_readable in [false, true] {
+        let (kept, message) = reason(&lost_with("keep"), is_readable);
+        assert_eq!(kept, Reason::MemberUnreachable, "{message}");
+        let (withdrawn, message) = reason(&lost_with("withdraw-after=60s"), is_readable);
+        assert_eq!(withdrawn, Reason::ProviderTtlExpired, "{message}");
+        assert!(
+            message.contains("withdraw-after of the service"),
+            "{message}"
+        );
+    }
+}
+
 #[test]
 fn a_namespace_that_is_protected_is_reported() {
     let mut env = healthy();

@@ -1,4 +1,5 @@
 use causeway::api::Cluster;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::*;
@@ -103,6 +104,15 @@ fn an_export_is_well_if_it_is_valid_and_carried_out_and_a_conflict_is_only_repor
         assert_eq!((service.ready, service.reason.as_str()), (well, reason));
         assert_eq!(service.message.starts_with("b: "), !well, "{service:?}");
     }
+}
+
+#[test]
+fn deleted_export_is_named_as_the_object_that_is_deleted() {
+    let mut held = only_export(conditions());
+    held.exports[0].metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    let service = one(&readings([("a", Ok(held))]));
+    assert_eq!(service.reason, "Deleting");
+    assert_eq!(service.message, "a: the ServiceExport is being deleted");
 }
 
 #[test]
