@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use causeway::domain::{ClusterName, ConsumerSelector, Consumers, ServiceKey, Unreachable};
+use causeway::domain::{
+    ClusterName, ConsumerSelector, Consumers, Failover, ServiceKey, Unreachable,
+};
 
 use super::desired::NotImporting;
 use super::exports::Exports;
@@ -124,7 +126,29 @@ impl Source<'_> {
         let hub = self.index.hub_uid();
         let derived = member.service(&self.key.derived());
         let derived = derived.filter(|service| service.is_derived_for(self.key, hub));
-        import::record(self.own_import(member), derived)
+        let import = self.own_import(member);
+        let record = import::record(import, derived)?;
+        Some(match import {
+            Some(_) => record,
+            None => ImportShape {
+                failover: self.recorded_failover(),
+                ..record
+            },
+        })
+    }
+
+    /// Returns the failover that any import records. Without a record, a member that lost its
+    /// import retains all endpoints, and records that.
+    fn recorded_failover(&self) -> Failover {
+        let holders = self.index.holders(self.key);
+        let mut imports = holders.filter_map(|(_, member)| self.own_import(member));
+        imports.next().map_or_else(
+            || Failover {
+                unreachable: Some(Unreachable::Keep),
+                ..Failover::default()
+            },
+            import::recorded_failover,
+        )
     }
 
     /// Whether an exporter is unknown and the member has no import that records the request.

@@ -83,6 +83,26 @@ fn a_crash_before_the_exporters_are_written_down_costs_no_import() {
 }
 
 #[test]
+fn recreated_import_retains_the_endpoints_of_an_unknown_exporter() {
+    for lost in [&["member3"][..], &["member2", "member3"]] {
+        let mut env = exported();
+        env.settings.provider_ttl = Some(Duration::from_secs(60));
+        let keep = json!({labels::UNREACHABLE: "keep"});
+        env.on("member1", export("foo").annotated(&keep)).settle();
+        env.lose("member1").restart().settle();
+        for member in lost {
+            env.off(member, Kind::Import, "foo");
+        }
+        env.pass(Duration::from_secs(600));
+        let annotations = &imported(&env, "member3")["metadata"]["annotations"];
+        assert_eq!(annotations[labels::UNREACHABLE], "keep", "{lost:?}");
+        assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+        env.list("member1").settle();
+        env.assert_at_rest();
+    }
+}
+
+#[test]
 fn a_service_that_is_replaced_by_force_keeps_the_import_for_a_while() {
     let mut env = exported();
     let ips = imported(&env, "member3")["spec"]["ips"].clone();

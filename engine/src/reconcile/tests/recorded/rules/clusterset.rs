@@ -240,7 +240,7 @@ pub(super) const RULES: &[Rule] = &[
             env.lose("member2").restart();
             env.off(CONSUMER, Kind::Import, "foo");
         },
-        left: "member1",
+        left: "member1 member2",
     },
     Rule {
         name: "the importer has copies without a record, and an exporter is unknown",
