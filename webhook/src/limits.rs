@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 const KIB: usize = 1024;
 
 /// Maximum size of a body, in bytes: an update carries two objects of up to 3 MiB each.
-pub(crate) const BODY_MAX: usize = 7 * KIB * KIB;
+pub const BODY_MAX: usize = 7 * KIB * KIB;
 
 /// Size up to which a body needs no budget, in bytes, so that usual requests never wait for large
 /// ones.
@@ -113,15 +113,6 @@ pub fn raise_open_files() -> usize {
     current.map_or_else(unlimited, |files| {
         usize::try_from(files).unwrap_or(usize::MAX)
     })
-}
-
-/// Has the allocator keep the memory of a body for the next one.
-///
-/// glibc returns free memory beyond twice the largest block that it has mapped and freed
-/// (mallopt(3), M_TRIM_THRESHOLD), which is 256 KiB at first. A large body would be mapped and
-/// cleared again page by page.
-pub fn keep_freed_memory() {
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(BODY_MAX)));
 }
 
 impl Default for Limits {

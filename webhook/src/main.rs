@@ -7,7 +7,7 @@ use causeway::process::{self, Process, kube_client};
 use causeway_webhook::args::{Args, CertificateSource, Config};
 use causeway_webhook::certificates;
 use causeway_webhook::hub::Hub;
-use causeway_webhook::limits::keep_freed_memory;
+use causeway_webhook::limits::BODY_MAX;
 use causeway_webhook::metrics::Metrics;
 use causeway_webhook::server::Server;
 use causeway_webhook::service::Webhook;
@@ -16,6 +16,15 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     process::main(Args::parse().check(), run)
+}
+
+/// Makes the allocator keep the memory of a body for the next one.
+///
+/// glibc returns free memory beyond twice the largest block that it has mapped and freed
+/// (mallopt(3), M_TRIM_THRESHOLD), which is 256 KiB at first. A large body would be mapped and
+/// cleared again page by page.
+fn keep_freed_memory() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(BODY_MAX)));
 }
 
 async fn run(config: Config) -> anyhow::Result<()> {
