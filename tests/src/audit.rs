@@ -7,19 +7,8 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::Cluster;
+use crate::control_plane::AUDIT_LOG;
 use crate::eventually::{SOON, eventually};
-
-pub(crate) const LOG: &str = "audit.log";
-
-/// Every write, when it was answered.
-pub(crate) const POLICY: &str = "apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: Metadata
-  verbs: [create, update, patch, delete, deletecollection]
-- level: None
-";
 
 /// One write request that an API server answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,7 +134,7 @@ impl Cluster {
             .request_text(request)
             .await
             .expect("a review by the API server");
-        let file = self.directory().join(LOG);
+        let file = self.directory().join(AUDIT_LOG);
         eventually("the audit log is written", SOON, || async {
             let log = std::fs::read_to_string(&file).map_err(|e| e.to_string())?;
             let complete = log.contains(&format!("{barrier}\"")) && log.ends_with('\n');

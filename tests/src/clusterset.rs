@@ -11,11 +11,12 @@ use kube::Api;
 use kube::api::PostParams;
 
 use crate::causeway::manifest;
+use crate::control_plane::ControlPlane;
 use crate::{Cluster, Space};
 
 const OLDER_DEFINITIONS: &str = include_str!("clusterset/older-definitions.yaml");
 
-impl Cluster {
+impl ControlPlane {
     /// Installs the project's own definitions of ServiceExport and ServiceImport, and waits until they are served.
     pub async fn serve_clusterset(&self) {
         let definitions = manifest("crds/member");

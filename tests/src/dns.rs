@@ -1,7 +1,7 @@
 //! The DNS of a cluster: CoreDNS, and what `dig` gets from it.
 
-use crate::Cluster;
 use crate::binaries::Testbed;
+use crate::control_plane::ControlPlane;
 use crate::eventually::{START, eventually};
 use crate::kubectl::Command;
 use crate::reaper::{Process, Program};
@@ -24,18 +24,18 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: coredns}]
 ";
 
 /// Lets CoreDNS read what it serves.
-pub(crate) async fn allow(cluster: &Cluster) {
+pub(crate) async fn allow(cluster: &ControlPlane) {
     cluster.apply(ROLE).await.ok();
 }
 
 /// CoreDNS, to be started in a network of its own, where `ready` says 200 on loopback port 8181. It answers for
 /// `cluster.local`, and in a clusterset for `clusterset.local`: then it is not ready before the API server serves
 /// ServiceImport, and until then answers SERVFAIL in place of NXDOMAIN.
-pub(crate) fn core_dns(cluster: &Cluster) -> Program {
+pub(crate) fn core_dns(cluster: &ControlPlane) -> Program {
     program(cluster, 53, None, 8181)
 }
 
-fn program(cluster: &Cluster, port: u16, listen: Option<&str>, ready: u16) -> Program {
+fn program(cluster: &ControlPlane, port: u16, listen: Option<&str>, ready: u16) -> Program {
     let file = cluster.directory().join("Corefile");
     let bind = listen.map_or_else(String::new, |address| format!("    bind {address}\n"));
     let (zone, option) = match cluster.is_in_clusterset() {
@@ -92,7 +92,7 @@ impl NameserverPorts {
 
 impl Nameserver {
     /// Starts it and waits until it is ready.
-    pub(crate) async fn start(cluster: &Cluster) -> Self {
+    pub(crate) async fn start(cluster: &ControlPlane) -> Self {
         allow(cluster).await;
         let NameserverPorts { names: port, ready } = NameserverPorts::fresh();
         let program = program(cluster, port, Some("127.0.0.1"), ready);
@@ -100,7 +100,7 @@ impl Nameserver {
     }
 
     /// Starts one with a Corefile that has these ports on 127.0.0.1, and waits until it is ready.
-    pub async fn with(cluster: &Cluster, corefile: &str, ports: NameserverPorts) -> Self {
+    pub async fn with(cluster: &ControlPlane, corefile: &str, ports: NameserverPorts) -> Self {
         let NameserverPorts { names: port, ready } = ports;
         let file = cluster.directory().join(format!("Corefile-{port}"));
         std::fs::write(&file, corefile).expect("a Corefile");
@@ -110,7 +110,7 @@ impl Nameserver {
         Self::run(cluster, program, port, ready).await
     }
 
-    async fn run(cluster: &Cluster, program: Program, port: u16, ready: u16) -> Self {
+    async fn run(cluster: &ControlPlane, program: Program, port: u16, ready: u16) -> Self {
         let process = cluster.reaper().run(program);
         eventually("CoreDNS is ready", START, || async {
             assert!(process.is_running(), "it ended:\n{}", process.log_tail(20));
@@ -128,7 +128,7 @@ impl Nameserver {
     }
 
     /// Returns the answer to a query of that name and type.
-    pub async fn dig(&self, cluster: &Cluster, name: &str, type_: &str) -> Answer {
+    pub async fn dig(&self, cluster: &ControlPlane, name: &str, type_: &str) -> Answer {
         let server = ["@127.0.0.1".to_owned(), format!("-p{}", self.port)];
         let output = Command::new(cluster.reaper(), cluster.directory(), "dig")
             .args(server)
@@ -139,7 +139,7 @@ impl Nameserver {
     }
 }
 
-fn question<'a>(name: &'a str, type_: &'a str) -> impl Iterator<Item = &'a str> {
+pub(crate) fn question<'a>(name: &'a str, type_: &'a str) -> impl Iterator<Item = &'a str> {
     let how = ["+noall", "+comments", "+answer", "+tries=1", "+time=5"];
     how.into_iter().chain([type_, name])
 }
@@ -154,7 +154,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let status = text
             .split("status: ")
             .nth(1)
@@ -184,17 +184,6 @@ impl Answer {
         let mut targets: Vec<_> = self.records.iter().filter_map(target).collect();
         targets.sort();
         targets
-    }
-}
-
-impl Cluster {
-    /// Returns the answer of the cluster's DNS to a query of that name and type, such as SRV.
-    /// Requires `dig` ([`crate::network::dig`]) and a fleet with packets or with a clusterset.
-    pub async fn dig(&self, name: &str, type_: &str) -> Answer {
-        match self.nameserver() {
-            Some(nameserver) => nameserver.dig(self, name, type_).await,
-            None => Answer::parse(&self.exec("dig", question(name, type_)).await.stdout),
-        }
     }
 }
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService, MultiClusterServiceSpec};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{
-    Container, Node, NodeAddress, NodeCondition, NodeStatus, Pod, PodCondition, PodIP, PodSpec,
-    PodStatus, Service, ServicePort, ServiceSpec,
+    Container, Pod, PodCondition, PodIP, PodSpec, PodStatus, Service, ServicePort, ServiceSpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -17,8 +16,6 @@ use serde_json::json;
 
 use crate::network::PodNetwork;
 use crate::{Cluster, Space};
-
-const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// A Service that selects the pods with label `app=<name>`.
 pub fn service(name: &str) -> ServiceFixture {
@@ -197,71 +194,6 @@ impl MultiClusterServiceFixture {
 fn selector(name: &str) -> ClusterSelector {
     let name = name.to_owned();
     ClusterSelector { name }
-}
-
-/// A node that is ready.
-pub fn node(name: &str) -> NodeFixture {
-    NodeFixture {
-        name: name.to_owned(),
-        labels: BTreeMap::new(),
-        address: None,
-    }
-}
-
-/// See [`node`].
-#[derive(Clone, Debug)]
-pub struct NodeFixture {
-    name: String,
-    labels: BTreeMap<String, String>,
-    address: Option<String>,
-}
-
-impl NodeFixture {
-    /// Is in this zone.
-    #[must_use]
-    pub fn zone(mut self, zone: &str) -> Self {
-        self.labels.insert(ZONE.to_owned(), zone.to_owned());
-        self
-    }
-
-    /// Has this internal address; without one it gets one of the pod range.
-    #[must_use]
-    pub fn address(mut self, address: &str) -> Self {
-        self.address = Some(address.to_owned());
-        self
-    }
-
-    /// Makes it in a cluster.
-    pub async fn create(self, cluster: &Cluster) {
-        let api = Api::<Node>::all(cluster.client());
-        let node = Node {
-            metadata: ObjectMeta {
-                name: Some(self.name.clone()),
-                labels: Some(self.labels),
-                ..ObjectMeta::default()
-            },
-            ..Node::default()
-        };
-        let made = api.create(&PostParams::default(), &node).await;
-        made.unwrap_or_else(|e| panic!("cannot make node {}: {e}", self.name));
-        let status = NodeStatus {
-            addresses: Some(vec![NodeAddress {
-                type_: "InternalIP".to_owned(),
-                address: self.address.unwrap_or_else(|| cluster.fresh_pod_ip()),
-            }]),
-            conditions: Some(vec![NodeCondition {
-                type_: "Ready".to_owned(),
-                status: "True".to_owned(),
-                ..NodeCondition::default()
-            }]),
-            ..NodeStatus::default()
-        };
-        let patch = Patch::Merge(json!({ "status": status }));
-        let patched = api
-            .patch_status(&self.name, &PatchParams::default(), &patch)
-            .await;
-        patched.unwrap_or_else(|e| panic!("cannot make node {} ready: {e}", self.name));
-    }
 }
 
 /// A pod with label `app=<app>`, running and ready.
@@ -448,15 +380,18 @@ pub struct Backends<'a> {
     count: usize,
 }
 
-impl<'a> Backends<'a> {
-    pub(crate) fn new(space: &'a Space<'a>, app: &str) -> Self {
-        Self {
-            space,
+impl Space<'_> {
+    /// Pods that back the Service of this name: they bear its label `app`.
+    pub fn backends(&self, app: &str) -> Backends<'_> {
+        Backends {
+            space: self,
             app: app.to_owned(),
             count: 1,
         }
     }
+}
 
+impl Backends<'_> {
     /// This many; one without it.
     #[must_use]
     pub fn count(mut self, count: usize) -> Self {

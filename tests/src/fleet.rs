@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures::future::join_all;
 
-use crate::cluster::{Cluster, Plan, Role, pod_block};
+use crate::cluster::Cluster;
+use crate::control_plane::{Plan, Role, pod_block};
+use crate::kubeconfig;
 use crate::network::{CLUSTERS, Network, NodeNetwork, SHARED_BLOCK, Site, endpoint_address};
 use crate::reaper::{Reaper, Undo};
 use crate::registry::Registry;
 use crate::store::Store;
-use crate::{Space, kubeconfig};
 
 /// A hub and its members, on fresh ports and in a fresh directory. Dropping it ends all of it.
 ///
@@ -113,7 +114,7 @@ impl Builder {
         self
     }
 
-    /// This cluster has a store of its own, that can be restored: see [`Cluster::restore`].
+    /// This cluster has a store of its own, that can be restored: see [`crate::control_plane::ControlPlane::restore`].
     #[must_use]
     pub fn own_store(mut self, name: &str) -> Self {
         self.own_stores.insert(name.to_owned());
@@ -180,6 +181,7 @@ impl Builder {
                     false => node,
                 }
             });
+            let networks: Vec<_> = networks.collect();
             let registry = registry.as_ref().filter(|_| self.nodes.contains_key(&name));
             let plan = Plan {
                 role: if number == 0 { Role::Hub } else { Role::Member },
@@ -195,11 +197,11 @@ impl Builder {
                 etcd: store.url().to_owned(),
                 own_store: self.own_stores.contains(&name),
                 address,
-                networks: networks.collect(),
+                nodes: networks.iter().map(|network| network.site().node).collect(),
                 registry: registry.map(Registry::address),
                 name,
             };
-            Cluster::start_new(&reaper, plan)
+            Cluster::start_new(&reaper, plan, networks)
         });
         let mut clusters = join_all(clusters).await.into_iter();
         Fleet {
@@ -264,15 +266,12 @@ impl Fleet {
         registry.expect("a fleet with real nodes has a registry")
     }
 
-    /// A namespace of a name that nobody else has, in the hub and in all members.
-    pub async fn space(&self, prefix: &str) -> Space<'_> {
-        let clusters: Vec<_> = self.clusters().collect();
-        Space::create(self, prefix, &clusters).await
-    }
-
     /// A kubeconfig file with all rights: one context for each cluster, the hub's the current one.
     pub fn kubeconfig(&self) -> PathBuf {
-        let all: Vec<_> = self.clusters().map(Cluster::admin_access).collect();
+        let all: Vec<_> = self
+            .clusters()
+            .map(|cluster| cluster.admin_access())
+            .collect();
         let path = self.directory.join("kubeconfig");
         std::fs::write(&path, kubeconfig::with_tokens(&all)).expect("a kubeconfig");
         path

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::Cluster;
 use crate::binaries::Testbed;
+use crate::control_plane::ControlPlane;
 use crate::reaper::{Exit, Program, Reaper};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -156,7 +156,7 @@ impl<'a> Command<'a> {
     }
 }
 
-impl Cluster {
+impl ControlPlane {
     /// Runs kubectl against this cluster, with all rights.
     pub async fn kubectl<A: Into<String>>(&self, args: impl IntoIterator<Item = A>) -> Output {
         self.kubectl_command().args(args).run().await

@@ -11,9 +11,8 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Resource};
 
 use crate::binaries::Testbed;
-use crate::cluster::{Role, secret};
+use crate::control_plane::{Role, secret};
 use crate::eventually::{SOON, eventually};
-use crate::fixtures::Backends;
 use crate::reaper::{Program, tail};
 use crate::{Cluster, Fleet};
 
@@ -80,11 +79,6 @@ impl<'a> Space<'a> {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(cluster.client(), &self.name)
-    }
-
-    /// Pods that back the Service of this name: they bear its label `app`.
-    pub fn backends(&self, app: &str) -> Backends<'_> {
-        Backends::new(self, app)
     }
 
     /// The EndpointSlices of a Service in a cluster, by name.
@@ -161,6 +155,14 @@ impl<'a> Space<'a> {
         let objects = tail(&out, 100);
         std::fs::remove_file(&out).ok();
         objects
+    }
+}
+
+impl Fleet {
+    /// A namespace of a name that nobody else has, in the hub and in all members.
+    pub async fn space(&self, prefix: &str) -> Space<'_> {
+        let clusters: Vec<_> = self.clusters().collect();
+        Space::create(self, prefix, &clusters).await
     }
 }
 

@@ -94,7 +94,7 @@ pub(super) async fn propagate(
             service.name
         )));
     }
-    let id = crate::cluster::secret();
+    let id = crate::control_plane::secret();
     let annotations = map(&[
         (names::POLICY_NAME, &service.name),
         (names::POLICY_NAMESPACE, &service.namespace),

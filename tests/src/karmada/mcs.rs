@@ -124,7 +124,8 @@ impl Controller {
         if !id(&service).is_empty() {
             return Ok(service);
         }
-        let patch = json!({"metadata": {"labels": {names::SERVICE_ID: crate::cluster::secret()}}});
+        let patch =
+            json!({"metadata": {"labels": {names::SERVICE_ID: crate::control_plane::secret()}}});
         let services = self
             .0
             .multi_cluster_services(&service.namespace().unwrap_or_default());
@@ -404,7 +405,7 @@ impl Plane {
             // `pkg/webhook/resourcebinding/mutating.go`.
             wanted
                 .labels_mut()
-                .insert(names::BINDING_ID.to_owned(), crate::cluster::secret());
+                .insert(names::BINDING_ID.to_owned(), crate::control_plane::secret());
             bindings.create(&update(), &wanted).await?;
             return Ok(());
         };

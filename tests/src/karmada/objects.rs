@@ -330,7 +330,7 @@ fn merged(
         }
     }
     let id = kept.labels_mut().entry(names::WORK_ID.to_owned());
-    let id = id.or_insert_with(crate::cluster::secret).clone();
+    let id = id.or_insert_with(crate::control_plane::secret).clone();
     record(&mut object, &id);
     kept.spec = wanted.spec.clone();
     kept.spec.workload.manifests = vec![serde_json::to_value(object)?];

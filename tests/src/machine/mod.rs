@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use self::cgroup::Cgroup;
 use crate::binaries;
-use crate::cluster::Cluster;
+use crate::control_plane::ControlPlane;
 use crate::eventually::{START, eventually};
 use crate::kubectl::Command;
 use crate::network::NodeNetwork;
@@ -36,7 +36,7 @@ pub(crate) struct Machine {
 impl Machine {
     /// Starts it, and waits until the API server knows it. It is ready a while later: [`Machine::ready`].
     pub(crate) async fn start(
-        cluster: &Cluster,
+        cluster: &ControlPlane,
         network: &NodeNetwork,
         registry: SocketAddr,
     ) -> Self {
@@ -95,7 +95,7 @@ impl Machine {
     }
 
     /// Waits until pods can run on it.
-    pub(crate) async fn ready(&self, cluster: &Cluster) {
+    pub(crate) async fn ready(&self, cluster: &ControlPlane) {
         let node = format!("node/{}", self.name);
         let wait = ["wait", "--for=condition=Ready", "--timeout=1s", &node];
         self.says(cluster, "ready", &wait).await;
@@ -105,7 +105,7 @@ impl Machine {
         [&self.containerd, &self.kubelet].map(|process| process.log().to_path_buf())
     }
 
-    async fn says(&self, cluster: &Cluster, what: &str, kubectl: &[&str]) {
+    async fn says(&self, cluster: &ControlPlane, what: &str, kubectl: &[&str]) {
         eventually(&format!("{} is {what}", self.name), START, || async {
             assert!(
                 self.kubelet.is_running(),
@@ -138,7 +138,7 @@ pub(crate) fn scheduler(directory: &Path) -> Program {
 }
 
 /// Makes the Service by which pods find the CoreDNS that listens at this address.
-pub(crate) async fn publish_dns(cluster: &Cluster, address: &str) {
+pub(crate) async fn publish_dns(cluster: &ControlPlane, address: &str) {
     let service = format!(
         "apiVersion: v1
 kind: Service
@@ -163,7 +163,7 @@ endpoints: [{{addresses: ['{address}'], conditions: {{ready: true}}}}]
 }
 
 /// Puts back at the end what kubelets set for the whole machine.
-fn restore_sysctls(cluster: &Cluster) {
+fn restore_sysctls(cluster: &ControlPlane) {
     for name in SYSCTLS {
         let file = format!("/proc/sys/{name}");
         let value = std::fs::read_to_string(&file).expect("a parameter of the kernel");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::cgroup::Cgroup;
-use crate::cluster::Cluster;
+use crate::control_plane::ControlPlane;
 use crate::network::NodeNetwork;
 use crate::registry::{self, POD_IMAGE};
 
@@ -20,14 +20,14 @@ pub(super) fn socket(directory: &Path) -> PathBuf {
 }
 
 /// The address of the Service by which pods find their DNS.
-pub(super) fn dns_address(cluster: &Cluster) -> String {
+pub(super) fn dns_address(cluster: &ControlPlane) -> String {
     cluster.service_cidr().replace(".0.0/16", ".0.10")
 }
 
 /// Writes all of it into the directory of the node.
 pub(super) fn write(
     directory: &Path,
-    cluster: &Cluster,
+    cluster: &ControlPlane,
     network: &NodeNetwork,
     cgroup: &Cgroup,
     registry: SocketAddr,
@@ -119,7 +119,12 @@ fn pods(directory: &Path, network: &NodeNetwork) -> String {
     .to_string()
 }
 
-fn kubelet(directory: &Path, cluster: &Cluster, network: &NodeNetwork, cgroup: &Cgroup) -> String {
+fn kubelet(
+    directory: &Path,
+    cluster: &ControlPlane,
+    network: &NodeNetwork,
+    cgroup: &Cgroup,
+) -> String {
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",

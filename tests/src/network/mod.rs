@@ -25,7 +25,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::cluster::{pod_cidr, secret};
+use crate::control_plane::{pod_cidr, secret};
 use crate::reaper::{Reaper, Undo, Undone};
 
 /// A fleet has fewer clusters than that.

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::Cluster;
 use crate::binaries::Testbed;
-use crate::cluster::service_cidr;
+use crate::control_plane::{ControlPlane, service_cidr};
 use crate::dns;
 use crate::eventually::{START, eventually};
 use crate::kubectl::{Command, Output};
@@ -104,7 +103,7 @@ impl NodeNetwork {
     }
 
     /// Starts kube-proxy and, on the first node of a cluster, CoreDNS, once the node is there, and waits until names are answered.
-    pub(crate) async fn start(&mut self, cluster: &Cluster) {
+    pub(crate) async fn start(&mut self, cluster: &ControlPlane) {
         let mut programs = vec![(self.kube_proxy(cluster), "http://127.0.0.1:10256/healthz")];
         if self.site.node == 0 {
             dns::allow(cluster).await;
@@ -127,7 +126,7 @@ impl NodeNetwork {
     /// Runs a program on the node.
     pub(crate) async fn exec<'a>(
         &self,
-        cluster: &Cluster,
+        cluster: &ControlPlane,
         program: &str,
         args: impl IntoIterator<Item = &'a str>,
     ) -> Output {
@@ -135,7 +134,12 @@ impl NodeNetwork {
     }
 
     /// A pod's namespace: it listens on ports 80 and 8080 and answers every request with `text`.
-    pub(crate) async fn add_pod(&self, cluster: &Cluster, address: &str, text: &str) -> PodNetwork {
+    pub(crate) async fn add_pod(
+        &self,
+        cluster: &ControlPlane,
+        address: &str,
+        text: &str,
+    ) -> PodNetwork {
         let number = self.network.fresh_pod();
         let pod = self.network.namespace(&format!("pod{number}"));
         let link = format!("pod{number}");
@@ -219,7 +223,7 @@ impl NodeNetwork {
             .collect()
     }
 
-    fn kube_proxy(&self, cluster: &Cluster) -> Program {
+    fn kube_proxy(&self, cluster: &ControlPlane) -> Program {
         let name = cluster.node_name_of(self.site.node);
         let log = cluster.directory().join(format!("kube-proxy-{name}.log"));
         Program::new(Testbed::get().program("kube-proxy"), log).args([
@@ -285,7 +289,7 @@ impl PodNetwork {
     /// Runs a program in it.
     pub async fn exec<'a>(
         &self,
-        cluster: &Cluster,
+        cluster: &ControlPlane,
         program: &str,
         args: impl IntoIterator<Item = &'a str>,
     ) -> Output {
@@ -310,7 +314,7 @@ impl PodNetwork {
 }
 
 async fn exec<'a>(
-    cluster: &Cluster,
+    cluster: &ControlPlane,
     namespace: &str,
     program: &str,
     args: impl IntoIterator<Item = &'a str>,

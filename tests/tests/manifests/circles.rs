@@ -26,7 +26,7 @@ const CRATES: [(&str, usize); 13] = [
     ("image/src", 0),
     ("src", 0),
     // The testbed's Cluster <-> its parts.
-    ("tests/src", 1),
+    ("tests/src", 0),
     ("tests/src/bin/demo", 0),
     ("tests/src/bin/e2e", 0),
     ("webhook/src", 0),

@@ -6,12 +6,24 @@ use std::time::{Duration, SystemTime};
 
 use causeway_certs::{Authority, Leaf};
 
-use crate::audit;
 use crate::binaries::Testbed;
-use crate::cluster::{Role, secret};
 use crate::kubeconfig::{self, Access};
-use crate::network::NodeNetwork;
 use crate::reaper::Program;
+
+use super::{Role, secret};
+
+/// Name of the audit log in the directory of a cluster.
+pub(crate) const AUDIT_LOG: &str = "audit.log";
+
+/// Every write, when it was answered.
+const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+- level: None
+";
 
 pub(super) const VALIDITY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -43,8 +55,8 @@ pub(crate) struct Plan {
     pub(crate) own_store: bool,
     /// The address that the API server listens on.
     pub(crate) address: IpAddr,
-    /// The networks of its nodes; none where there are no packets.
-    pub(crate) networks: Vec<NodeNetwork>,
+    /// Numbers of its nodes with a network; none where there are no packets.
+    pub(crate) nodes: Vec<u8>,
     /// The registry that its real nodes pull from; `None` where its nodes are only objects.
     pub(crate) registry: Option<SocketAddr>,
 }
@@ -95,7 +107,7 @@ pub(super) fn write_certificates(plan: &Plan, authority: &Authority, now: System
         ("tls.key", &serving.key),
         ("accounts.crt", accounts.pem()),
         ("accounts.key", &accounts.key_pem()),
-        ("audit.yaml", audit::POLICY),
+        ("audit.yaml", AUDIT_POLICY),
     ] {
         std::fs::write(plan.directory.join(file), content).expect("a file for a cluster");
     }
@@ -125,8 +137,8 @@ pub(super) fn write_users(plan: &Plan, url: &str, authority: &Authority) -> Stri
     add("kube-proxy", "system:kube-proxy", "");
     if plan.registry.is_some() {
         add("kube-scheduler", "system:kube-scheduler", "");
-        for network in &plan.networks {
-            let node = node_name(&plan.name, network.site().node);
+        for node in &plan.nodes {
+            let node = node_name(&plan.name, *node);
             add(&node, &format!("system:node:{node}"), "system:nodes");
         }
     }
@@ -171,7 +183,7 @@ pub(super) fn api_server(plan: &Plan, port: u16) -> Program {
         format!("--service-cluster-ip-range={ranges}"),
         "--enable-aggregator-routing".to_owned(),
         format!("--audit-policy-file={}", file("audit.yaml")),
-        format!("--audit-log-path={}", file(audit::LOG)),
+        format!("--audit-log-path={}", file(AUDIT_LOG)),
         "--audit-log-maxsize=10000".to_owned(),
         "--profiling=false".to_owned(),
     ])

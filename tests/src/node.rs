@@ -1,0 +1,78 @@
+//! Node objects.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeCondition, NodeStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use crate::control_plane::ControlPlane;
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A node that is ready.
+pub fn node(name: &str) -> NodeFixture {
+    NodeFixture {
+        name: name.to_owned(),
+        labels: BTreeMap::new(),
+        address: None,
+    }
+}
+
+/// See [`node`].
+#[derive(Clone, Debug)]
+pub struct NodeFixture {
+    name: String,
+    labels: BTreeMap<String, String>,
+    address: Option<String>,
+}
+
+impl NodeFixture {
+    /// Is in this zone.
+    #[must_use]
+    pub fn zone(mut self, zone: &str) -> Self {
+        self.labels.insert(ZONE.to_owned(), zone.to_owned());
+        self
+    }
+
+    /// Has this internal address; without one it gets one of the pod range.
+    #[must_use]
+    pub fn address(mut self, address: &str) -> Self {
+        self.address = Some(address.to_owned());
+        self
+    }
+
+    /// Makes it in a cluster.
+    pub async fn create(self, cluster: &ControlPlane) {
+        let api = Api::<Node>::all(cluster.client());
+        let node = Node {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                labels: Some(self.labels),
+                ..ObjectMeta::default()
+            },
+            ..Node::default()
+        };
+        let made = api.create(&PostParams::default(), &node).await;
+        made.unwrap_or_else(|e| panic!("cannot make node {}: {e}", self.name));
+        let status = NodeStatus {
+            addresses: Some(vec![NodeAddress {
+                type_: "InternalIP".to_owned(),
+                address: self.address.unwrap_or_else(|| cluster.fresh_pod_ip()),
+            }]),
+            conditions: Some(vec![NodeCondition {
+                type_: "Ready".to_owned(),
+                status: "True".to_owned(),
+                ..NodeCondition::default()
+            }]),
+            ..NodeStatus::default()
+        };
+        let patch = Patch::Merge(json!({ "status": status }));
+        let patched = api
+            .patch_status(&self.name, &PatchParams::default(), &patch)
+            .await;
+        patched.unwrap_or_else(|e| panic!("cannot make node {} ready: {e}", self.name));
+    }
+}
