@@ -79,7 +79,7 @@ fn what_went_while_a_provider_was_away_goes_when_it_is_back() {
 }
 
 #[test]
-fn a_provider_that_was_never_observed_holds_its_copies_in_consumers() {
+fn unobserved_provider_holds_its_copies_in_consumers() {
     let mut env = provided();
     env.lose("member1").restart().settle();
     env.pass(GRACE + GRACE);
@@ -89,7 +89,7 @@ fn a_provider_that_was_never_observed_holds_its_copies_in_consumers() {
 }
 
 #[test]
-fn a_provider_that_is_taken_out_of_the_list_goes_though_it_was_never_observed() {
+fn provider_named_no_more_is_withdrawn_unobserved() {
     let mut env = provided();
     env.lose("member1")
         .restart()
@@ -238,7 +238,7 @@ fn an_older_source_never_replaces_a_newer_one() {
 }
 
 #[test]
-fn a_source_that_was_recreated_replaces_the_old_one_whatever_its_version() {
+fn recreated_source_replaces_one_of_a_later_version() {
     let mut env = provided();
     env.off("member1", Kind::Slice, "foo-abc")
         .on("member1", source("10.1.0.7"))
@@ -270,7 +270,7 @@ fn another_hubs_copies_are_never_touched() {
 }
 
 #[test]
-fn an_answer_counts_before_the_watch_shows_it_and_an_older_event_does_not_undo_it() {
+fn write_answer_precedes_the_watch_and_older_events() {
     let mut env = provided();
     env.silence("member3")
         .on("member1", source("10.1.0.6"))
@@ -296,7 +296,7 @@ fn an_answer_counts_before_the_watch_shows_it_and_an_older_event_does_not_undo_i
 }
 
 #[test]
-fn an_event_of_an_older_version_does_not_bring_an_older_service_back() {
+fn event_of_an_older_version_restores_no_service() {
     let mut env = provided();
     env.silence("member3")
         .on_hub(foo().port("grpc", 81))
@@ -321,7 +321,7 @@ fn an_event_of_an_older_version_does_not_bring_an_older_service_back() {
 }
 
 #[test]
-fn what_is_deleted_is_not_deleted_twice_and_counts_until_it_is_seen_gone() {
+fn deleted_object_counts_until_its_removal_is_observed() {
     let mut env = provided();
     env.silence("member3").off_hub(Kind::Mcs, "foo").settle();
     env.pass(Duration::from_secs(50));
@@ -422,7 +422,7 @@ fn a_namespace_that_appears_lets_its_services_in() {
 }
 
 #[test]
-fn a_member_that_is_not_who_its_cluster_records_is_refused_from_the_start() {
+fn member_with_another_recorded_uid_is_refused() {
     let mut env = provided();
     env.silent_member("member4");
     let member = env.index.members.get_mut("member4").expect("a member");
@@ -451,7 +451,7 @@ fn a_member_that_is_not_who_its_cluster_records_is_refused_from_the_start() {
 }
 
 #[test]
-fn an_answer_to_a_write_brings_nothing_back_that_was_seen_deleted_since() {
+fn write_answer_restores_no_object_deleted_since() {
     let object: Service = serde_json::from_value(json!({
         "metadata": {"name": "foo", "namespace": "shop", "uid": "u", "resourceVersion": "7"},
         "spec": {"ports": [{"port": 80}]},

@@ -67,7 +67,7 @@ fn a_service_is_karmadas_as_long_as_one_work_of_it_is_there() {
 }
 
 #[test]
-fn works_are_waited_for_from_when_the_hub_is_listed_or_their_definition_came() {
+fn works_are_awaited_since_the_hub_list_or_their_definition() {
     let start = now();
     let at = |seconds| start.after(Duration::from_secs(seconds));
     let mut hub = Index::new("hub").hub;

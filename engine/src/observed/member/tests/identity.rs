@@ -10,7 +10,7 @@ fn member_state(env: &Environment, cluster: &str) -> MemberState {
 }
 
 #[test]
-fn a_member_whose_address_was_a_strangers_for_a_while_is_not_taken_for_unreachable_for_ever() {
+fn member_recovers_after_its_address_was_anothers() {
     let mut env = provided();
     let refused = Failure::new(FailureKind::Refused, "connection refused");
     env.observe("member1", MemberEvent::Probed(Err(refused)));
@@ -26,7 +26,7 @@ fn a_member_whose_address_was_a_strangers_for_a_while_is_not_taken_for_unreachab
 }
 
 #[test]
-fn a_cluster_that_was_refused_as_anothers_second_name_may_become_one_of_its_own() {
+fn refused_duplicate_may_become_a_member_of_its_own() {
     let mut env = provided();
     env.pass(Duration::from_secs(60));
     env.silent_member("again").on("again", source("10.1.0.5"));
@@ -66,7 +66,7 @@ fn the_younger_name_counts_as_soon_as_the_elder_takes_no_part() {
 }
 
 #[test]
-fn who_is_meant_is_what_the_cluster_records_when_that_is_put_right() {
+fn corrected_uid_of_the_cluster_identifies_the_member() {
     let mut env = provided();
     let engage = |env: &mut Environment, recorded: &str| {
         let member = env.index.members.get_mut("member1").expect("a member");
@@ -116,7 +116,7 @@ fn second_name_waits_for_the_elder_after_a_restart() {
 }
 
 #[test]
-fn what_is_wrong_with_a_cluster_or_its_secret_is_forgotten_when_it_is_put_right() {
+fn corrected_cluster_or_secret_clears_its_error() {
     let mut env = provided();
     let member1 = name("member1");
     for (configuration, refused) in [
