@@ -315,12 +315,7 @@ fn provider_ttl_of(checks: &mut Checks, text: &str) -> Option<Duration> {
 const MIB: usize = 1024 * 1024;
 
 fn at_least_one(checks: &mut Checks, flag: &'static str, text: &str) -> Option<usize> {
-    let number: usize = checks.parse(flag, text)?;
-    if number > 0 {
-        return Some(number);
-    }
-    checks.wrong(flag, format_args!("{text:?}"), "must be more than 0");
-    None
+    checks.parse_where(flag, text, |number| *number > 0, "must be more than 0")
 }
 
 impl ElectionArgs {
@@ -359,16 +354,8 @@ impl ElectionArgs {
 }
 
 fn qps(checks: &mut Checks, text: &str) -> Option<f64> {
-    let qps: f64 = checks.parse("--member-qps", text)?;
-    if qps.is_finite() && qps > 0.0 {
-        return Some(qps);
-    }
-    checks.wrong(
-        "--member-qps",
-        format_args!("{text:?}"),
-        "must be more than 0",
-    );
-    None
+    let is_rate = |qps: &f64| qps.is_finite() && *qps > 0.0;
+    checks.parse_where("--member-qps", text, is_rate, "must be more than 0")
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use causeway::domain::ClusterName;
 use causeway::process::metrics::ComputedGauge;
 use causeway::process::traces::Exemplar;
+use causeway::register_metrics;
 use k8s_openapi::jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -170,6 +171,12 @@ struct ClusterLabels {
     cluster: String,
 }
 
+fn of(cluster: impl ToString) -> ClusterLabels {
+    ClusterLabels {
+        cluster: cluster.to_string(),
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TierLabels {
     cluster: String,
@@ -224,104 +231,48 @@ impl Metrics {
     /// Has the registry show these metrics.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("causeway_controller");
-        self.register_writes(registry);
-        self.register_queue(registry);
-        self.register_members(registry);
-        self.register_process(registry);
-    }
-
-    fn register_writes(&self, registry: &mut Registry) {
-        registry.register(
-            "propagation_seconds",
-            "Time from a source's event to the last consumer's acknowledged write",
-            self.propagation.clone(),
-        );
-        registry.register(
-            "writes",
-            "Writes, by how they were answered",
-            self.writes.clone(),
-        );
-        registry.register(
-            "write_duration_seconds",
-            "How long writes took to be answered",
-            self.write_duration.clone(),
-        );
-        registry.register(
-            "retries",
-            "Writes that failed and are tried again",
-            self.retries.clone(),
-        );
-        registry.register(
-            "write_conflicts",
-            "Times that an object was left as it is for a while because somebody changed it back as often as it was written",
-            self.conflicts.clone(),
-        );
-    }
-
-    fn register_queue(&self, registry: &mut Registry) {
         let waiting = self.queue_waiting.clone();
-        registry.register(
-            "queue_keys",
-            "Services that wait to be planned",
-            self.queue_keys.clone(),
-        );
-        registry.register(
-            "queue_oldest_seconds",
-            "How long the first of the waiting services has been waiting, or the loop has been at work on one",
-            ComputedGauge::new(move || Some(waiting.seconds())),
-        );
-    }
-
-    fn register_members(&self, registry: &mut Registry) {
-        registry.register(
-            "member_state",
-            "1 for the state that the member is in",
-            self.member_state.clone(),
-        );
-        registry.register(
-            "member_last_event_timestamp_seconds",
-            "When the member last said something",
-            self.member_last_event.clone(),
-        );
-        registry.register(
-            "deletions_suspended",
-            "Objects that a list lacks and that are kept until a second list lacks them too",
-            self.deletions_suspended.clone(),
-        );
-        registry.register(
-            "consumer_tier",
-            "Services of which this is the farthest tier that the consumer uses",
-            self.consumer_tier.clone(),
-        );
-        registry.register(
-            "services_not_ready",
-            "MultiClusterServices that are not Ready, by the reason of that; the leader counts them",
-            self.services_not_ready.clone(),
-        );
-    }
-
-    fn register_process(&self, registry: &mut Registry) {
-        registry.register("leader", "Whether this process writes", self.leader.clone());
-        registry.register(
-            "lease_transitions",
-            "How often the Lease changed hands, by its own count",
-            self.lease_transitions.gauge(),
-        );
-        registry.register(
-            "hub_watch_up",
-            "Whether the watch of this resource of the hub is connected",
-            self.hub_watch_up.clone(),
-        );
-        registry.register(
-            "unreadable_objects",
-            "Objects that could not be read and were passed over",
-            self.unreadable.clone(),
-        );
-        registry.register(
-            "undecided_copies",
-            "Copies that were held because no rule decides about them, by each plan of their service",
-            self.undecided.clone(),
-        );
+        register_metrics! { registry;
+            "propagation_seconds":
+                "Time from a source's event to the last consumer's acknowledged write",
+                self.propagation.clone();
+            "writes": "Writes, by how they were answered", self.writes.clone();
+            "write_duration_seconds": "How long writes took to be answered",
+                self.write_duration.clone();
+            "retries": "Writes that failed and are tried again", self.retries.clone();
+            "write_conflicts":
+                "Times that an object was left as it is for a while because somebody changed it \
+                 back as often as it was written",
+                self.conflicts.clone();
+            "queue_keys": "Services that wait to be planned", self.queue_keys.clone();
+            "queue_oldest_seconds":
+                "How long the first of the waiting services has been waiting, or the loop has \
+                 been at work on one",
+                ComputedGauge::new(move || Some(waiting.seconds()));
+            "member_state": "1 for the state that the member is in", self.member_state.clone();
+            "member_last_event_timestamp_seconds": "When the member last said something",
+                self.member_last_event.clone();
+            "deletions_suspended":
+                "Objects that a list lacks and that are kept until a second list lacks them too",
+                self.deletions_suspended.clone();
+            "consumer_tier": "Services of which this is the farthest tier that the consumer uses",
+                self.consumer_tier.clone();
+            "services_not_ready":
+                "MultiClusterServices that are not Ready, by the reason of that; the leader \
+                 counts them",
+                self.services_not_ready.clone();
+            "leader": "Whether this process writes", self.leader.clone();
+            "lease_transitions": "How often the Lease changed hands, by its own count",
+                self.lease_transitions.gauge();
+            "hub_watch_up": "Whether the watch of this resource of the hub is connected",
+                self.hub_watch_up.clone();
+            "unreadable_objects": "Objects that could not be read and were passed over",
+                self.unreadable.clone();
+            "undecided_copies":
+                "Copies that were held because no rule decides about them, by each plan of their \
+                 service",
+                self.undecided.clone();
+        }
     }
 
     /// A change of a source has reached the last of its consumers; where its trace is sampled, that is known by it.
@@ -355,10 +306,7 @@ impl Metrics {
 
     /// A write was under way for so long.
     pub fn write_took(&self, cluster: &str, taken: Duration) {
-        let labels = ClusterLabels {
-            cluster: cluster.to_owned(),
-        };
-        let duration = self.write_duration.get_or_create(&labels);
+        let duration = self.write_duration.get_or_create(&of(cluster));
         duration.observe(taken.as_secs_f64());
     }
 
@@ -369,10 +317,7 @@ impl Metrics {
 
     /// An object of the cluster, a member's name or `hub`, is left as it is for a while: somebody changes it back again and again.
     pub fn conflicted(&self, cluster: &str) {
-        let labels = ClusterLabels {
-            cluster: cluster.to_owned(),
-        };
-        self.conflicts.get_or_create(&labels).inc();
+        self.conflicts.get_or_create(&of(cluster)).inc();
     }
 
     /// Records the number of services that wait, and the time since which the first of them does.
@@ -401,21 +346,14 @@ impl Metrics {
 
     /// The member said something at that time.
     pub fn member_event(&self, cluster: &ClusterName, at: Timestamp) {
-        let labels = ClusterLabels {
-            cluster: cluster.to_string(),
-        };
-        self.member_last_event
-            .get_or_create(&labels)
-            .set(at.as_duration().as_secs_f64());
+        let gauge = self.member_last_event.get_or_create(&of(cluster));
+        gauge.set(at.as_duration().as_secs_f64());
     }
 
     /// So many objects of the cluster, a member's name or `hub`, are kept although its last lists lacked them.
     pub fn deletions_suspended(&self, cluster: &str, count: usize) {
-        let labels = ClusterLabels {
-            cluster: cluster.to_owned(),
-        };
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.deletions_suspended.get_or_create(&labels).set(count);
+        let gauge = self.deletions_suspended.get_or_create(&of(cluster));
+        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// So many services does a consumer get by that farthest tier; of none nothing is shown.
@@ -456,9 +394,7 @@ impl Metrics {
                 state: state.as_str(),
             });
         }
-        let labels = ClusterLabels {
-            cluster: cluster.to_string(),
-        };
+        let labels = of(cluster);
         self.member_last_event.remove(&labels);
         self.deletions_suspended.remove(&labels);
         self.conflicts.remove(&labels);

@@ -72,6 +72,26 @@ impl Checks {
             .ok()
     }
 
+    /// Reads the value of a flag that obeys a rule, such as `must be more than 0`; `None` where it is
+    /// wrong, which is noted.
+    pub fn parse_where<T>(
+        &mut self,
+        flag: &str,
+        value: &str,
+        obeys: impl FnOnce(&T) -> bool,
+        rule: impl fmt::Display,
+    ) -> Option<T>
+    where
+        T: FromStr<Err: fmt::Display>,
+    {
+        let parsed = self.parse(flag, value)?;
+        let is_right = obeys(&parsed);
+        if !is_right {
+            self.wrong(flag, format_args!("{value:?}"), rule);
+        }
+        is_right.then_some(parsed)
+    }
+
     /// Reads one of the words that a flag knows; `None` where it is another, which is noted.
     pub fn choose<T: Copy>(&mut self, flag: &str, value: &str, choices: &[(&str, T)]) -> Option<T> {
         let chosen = choices.iter().find(|(word, _)| *word == value);

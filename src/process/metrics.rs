@@ -8,6 +8,22 @@ use prometheus_client::encoding::{EncodeMetric, MetricEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
+/// Registers metrics: the name, the help text and the metric of each.
+///
+/// ```
+/// use prometheus_client::metrics::counter::Counter;
+/// use prometheus_client::registry::Registry;
+///
+/// let (mut registry, writes) = (Registry::default(), Counter::<u64>::default());
+/// causeway::register_metrics! { registry; "writes": "Writes", writes.clone(); }
+/// ```
+#[macro_export]
+macro_rules! register_metrics {
+    ($registry:expr; $($name:literal: $help:literal, $metric:expr;)+) => {
+        $($registry.register($name, $help, $metric);)+
+    };
+}
+
 /// The registry of a process, shared: components register their metrics at any time, and the admin server
 /// writes out what is there. Clones are the same registry.
 #[derive(Clone, Debug, Default)]

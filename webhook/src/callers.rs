@@ -104,8 +104,7 @@ pub struct Callers {
     provider: Arc<CryptoProvider>,
 }
 
-#[derive(Debug)]
-struct Verifier(Arc<dyn ClientCertVerifier>);
+type Verifier = Arc<dyn ClientCertVerifier>;
 
 impl Callers {
     /// Reads the authorities from a file.
@@ -183,9 +182,7 @@ impl ClientCertVerifier for Callers {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let verifier = self.verifier.load();
-        let verified = verifier
-            .0
-            .verify_client_cert(end_entity, intermediates, now)?;
+        let verified = verifier.verify_client_cert(end_entity, intermediates, now)?;
         if !self.is_named(end_entity) {
             let failure = CertificateError::ApplicationVerificationFailure;
             return Err(Error::InvalidCertificate(failure));
@@ -200,9 +197,7 @@ impl ClientCertVerifier for Callers {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let verifier = self.verifier.load();
-        verifier
-            .0
-            .verify_tls12_signature(message, certificate, signed)
+        verifier.verify_tls12_signature(message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -212,9 +207,7 @@ impl ClientCertVerifier for Callers {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let verifier = self.verifier.load();
-        verifier
-            .0
-            .verify_tls13_signature(message, certificate, signed)
+        verifier.verify_tls13_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -240,5 +233,5 @@ fn verifier(file: &[u8], provider: &Arc<CryptoProvider>) -> Result<Verifier, Cal
     }
     let builder =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    Ok(Verifier(builder.build()?))
+    Ok(builder.build()?)
 }

@@ -161,11 +161,8 @@ impl LimitArgs {
     /// Checks the flags.
     pub fn check(&self, checks: &mut Checks) -> Option<Limits> {
         let mut at_least = |flag, value, least: usize| {
-            let number = checks.parse::<usize>(flag, value)?;
-            if number < least {
-                checks.wrong(flag, value, format_args!("must be at least {least}"));
-            }
-            Some(number)
+            let rule = format_args!("must be at least {least}");
+            checks.parse_where(flag, value, |number| *number >= least, rule)
         };
         let connections = at_least("--max-connections", &self.max_connections, 16);
         let in_flight = at_least("--max-in-flight", &self.max_in_flight, 1);

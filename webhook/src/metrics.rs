@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use causeway::process::metrics::ComputedGauge;
 use causeway::process::traces::Exemplar;
+use causeway::register_metrics;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::exemplar::HistogramWithExemplars;
@@ -170,65 +171,33 @@ impl Metrics {
             certificate_rotation_failures: Counter::default(),
             certificate_repairs: Family::default(),
         };
-        registry.register(
-            "causeway_webhook_request_duration_seconds",
-            "Duration of admission requests, from head to answer",
-            durations,
-        );
-        metrics.register_connections(registry);
-        metrics.register_certificates(registry);
+        register_metrics! { registry;
+            "causeway_webhook_request_duration_seconds":
+                "Duration of admission requests, from head to answer",
+                durations;
+            "causeway_webhook_requests_in_flight": "Admission requests in flight",
+                metrics.in_flight.clone();
+            "causeway_webhook_requests_rejected": "Requests rejected before validation",
+                metrics.requests_rejected.clone();
+            "causeway_webhook_connections": "Open connections", metrics.connections.clone();
+            "causeway_webhook_connections_rejected":
+                "Connections rejected or closed by the webhook, other than idle ones",
+                metrics.connections_rejected.clone();
+            "causeway_certificate_expiry_timestamp_seconds":
+                "Expiry of the serving certificate, in Unix time",
+                metrics.certificate_expiry.clone();
+            "causeway_certificate_not_before_timestamp_seconds":
+                "Begin of the validity of the serving certificate, in Unix time",
+                metrics.certificate_not_before.clone();
+            "causeway_certificate_rotations": "New serving certificates loaded",
+                metrics.certificate_rotations.clone();
+            "causeway_certificate_rotation_failures":
+                "Failed attempts to renew or load the serving certificate",
+                metrics.certificate_rotation_failures.clone();
+            "causeway_certificate_repairs": "Repairs of self-managed certificates, by fault",
+                metrics.certificate_repairs.clone();
+        }
         metrics
-    }
-
-    fn register_connections(&self, registry: &mut Registry) {
-        registry.register(
-            "causeway_webhook_requests_in_flight",
-            "Admission requests in flight",
-            self.in_flight.clone(),
-        );
-        registry.register(
-            "causeway_webhook_requests_rejected",
-            "Requests rejected before validation",
-            self.requests_rejected.clone(),
-        );
-        registry.register(
-            "causeway_webhook_connections",
-            "Open connections",
-            self.connections.clone(),
-        );
-        registry.register(
-            "causeway_webhook_connections_rejected",
-            "Connections rejected or closed by the webhook, other than idle ones",
-            self.connections_rejected.clone(),
-        );
-    }
-
-    fn register_certificates(&self, registry: &mut Registry) {
-        registry.register(
-            "causeway_certificate_expiry_timestamp_seconds",
-            "Expiry of the serving certificate, in Unix time",
-            self.certificate_expiry.clone(),
-        );
-        registry.register(
-            "causeway_certificate_not_before_timestamp_seconds",
-            "Begin of the validity of the serving certificate, in Unix time",
-            self.certificate_not_before.clone(),
-        );
-        registry.register(
-            "causeway_certificate_rotations",
-            "New serving certificates loaded",
-            self.certificate_rotations.clone(),
-        );
-        registry.register(
-            "causeway_certificate_rotation_failures",
-            "Failed attempts to renew or load the serving certificate",
-            self.certificate_rotation_failures.clone(),
-        );
-        registry.register(
-            "causeway_certificate_repairs",
-            "Repairs of self-managed certificates, by fault",
-            self.certificate_repairs.clone(),
-        );
     }
 
     /// Registers the gauge of readiness.
