@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::labels;
-use causeway::domain::Reach;
+use causeway::api::{Cluster, labels};
+use causeway::domain::{Network, Reach};
 use kube::ResourceExt;
+use serde::Serialize;
+
+use crate::table::Cell;
 
 /// Network and way of a member, as far as they are declared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +55,42 @@ impl Networking {
         });
         let annotations: BTreeMap<_, _> = given.collect();
         (!annotations.is_empty()).then_some(annotations)
+    }
+}
+
+/// Network of a cluster and the way by which others reach it, as reports show them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct NetworkReport {
+    /// Absent for the network of all clusters without a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// Absent where clusters of other networks do not reach it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach: Option<&'static str>,
+}
+
+impl NetworkReport {
+    /// Headings of the two columns. A table shows them if its rows are of more than one network.
+    pub(crate) const COLUMNS: [&str; 2] = ["NETWORK", "REACH"];
+
+    /// Returns what a Cluster declares; a way that is none is ignored, as the controller does.
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let declared = Networking::recorded(cluster);
+        let network = declared.network.as_deref().map(Network::read);
+        let reach = declared.reach.as_deref().and_then(Reach::read);
+        Self {
+            network: network.and_then(|network| network.name().map(ToOwned::to_owned)),
+            reach: reach.map(Reach::as_str),
+        }
+    }
+
+    /// Returns the cells of the two columns.
+    pub(crate) fn cells(&self) -> [Cell; 2] {
+        let network = Network::read(self.network.as_deref().unwrap_or_default());
+        [
+            network.to_string().into(),
+            self.reach.unwrap_or_default().to_owned().into(),
+        ]
     }
 }
 

@@ -1,5 +1,7 @@
 //! Aligned columns.
 
+use std::ops::Range;
+
 use crate::screen::{Screen, Tone, cut, printable, wrapped};
 
 const GAP: usize = 3;
@@ -69,6 +71,8 @@ pub(crate) struct Table {
     names: usize,
     /// Whether the last column goes below the row where it has no room beside.
     drops_last: bool,
+    /// Columns that are shown only if rows differ in the first of them.
+    differing: Range<usize>,
 }
 
 impl Table {
@@ -79,7 +83,14 @@ impl Table {
             rows: Vec::new(),
             names: 1,
             drops_last: false,
+            differing: 0..0,
         }
+    }
+
+    /// These columns are shown only if rows differ in the first of them.
+    pub(crate) fn differing(mut self, columns: Range<usize>) -> Self {
+        self.differing = columns;
+        self
     }
 
     /// So many columns, from the first, hold names that a person types.
@@ -121,6 +132,9 @@ impl Table {
 
     /// These of its rows, aligned as in the whole of it, with the heading or without.
     pub(crate) fn render_rows(&self, screen: Screen, rows: &[usize], heading: bool) -> String {
+        if !self.differing.is_empty() && !self.differs() {
+            return self.without_differing().render_rows(screen, rows, heading);
+        }
         let mut widths = self.widths();
         let is_too_wide = |widths: &[usize]| screen.width.is_some_and(|room| total(widths) > room);
         let drops_last = self.drops_last && is_too_wide(&widths);
@@ -144,6 +158,32 @@ impl Table {
             }
         }
         text
+    }
+
+    /// Whether rows differ in the first column of those that are shown only then.
+    fn differs(&self) -> bool {
+        let cells = |row: &Row| row.cells.get(self.differing.start).cloned();
+        let first = self.rows.first().and_then(cells);
+        self.rows.iter().any(|row| cells(row) != first)
+    }
+
+    fn without_differing(&self) -> Self {
+        let without = |cells: &[Cell]| -> Vec<Cell> {
+            let cells = cells.iter().enumerate();
+            let shown = cells.filter(|(column, _)| !self.differing.contains(column));
+            shown.map(|(_, cell)| cell.clone()).collect()
+        };
+        let rows = self.rows.iter().map(|row| Row {
+            cells: without(&row.cells),
+            notes: row.notes.clone(),
+        });
+        Self {
+            heading: without(&self.heading),
+            rows: rows.collect(),
+            names: self.names,
+            drops_last: self.drops_last,
+            differing: 0..0,
+        }
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -221,6 +261,20 @@ mod tests {
              long-name   -     x\n\
              ö           abc   -\n  below\n"
         );
+    }
+
+    #[test]
+    fn columns_are_shown_only_if_rows_differ_in_the_first_of_them() {
+        let table = |kinds: [&str; 2]| {
+            let mut table = Table::new(["NAME", "KIND", "WAY", "LAST"]).differing(1..3);
+            for kind in kinds {
+                table.row(["a", kind, "w", "x"].map(str::to_owned), []);
+            }
+            table.render()
+        };
+        assert_eq!(table(["k", "k"]), "NAME   LAST\na      x\na      x\n");
+        let shown = "NAME   KIND   WAY   LAST\na      k      w     x\na      l      w     x\n";
+        assert_eq!(table(["k", "l"]), shown);
     }
 
     #[test]

@@ -101,6 +101,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, TopE
     let namespace = (!args.all_namespaces).then_some(hub.config.default_namespace.as_str());
     let names: Vec<_> = clusters.iter().map(Cluster::name_any).collect();
     let mut report = Report::new(&names, &activity, rates, seconds);
+    report.add_networks(&clusters);
     report.keep(&known, namespace);
     report.sort(args.sort_by);
     report.notes = notes;

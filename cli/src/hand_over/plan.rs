@@ -115,6 +115,12 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
         left.push(Left::member(member, why));
     }
     left.extend(copied_labels(snapshot, member, held));
+    if let Some(companion) = held.service(&snapshot.key.companion().name)
+        && is_native(snapshot, companion)
+    {
+        let why = "causeway's Service by which clusters of other networks enter still exists";
+        left.push(Left::member(member, why.to_owned()));
+    }
     let published = held
         .exports
         .iter()

@@ -19,6 +19,7 @@ use crate::explain::{ConsumerEndpoints, Exposed, Serving};
 use crate::karmada;
 use crate::karmada::binding::Unapplied;
 use crate::misplaced::Misplaced;
+use crate::networking::NetworkReport;
 
 /// Where the user may not list Clusters.
 const NO_CLUSTERS: &str = "Members, and what they export, are not shown: you may not list clusters.cluster.karmada.io on the hub.";
@@ -78,6 +79,8 @@ pub(crate) struct MemberReport {
     pub region: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<String>,
+    #[serde(flatten)]
+    pub networking: NetworkReport,
     /// Whether a person said that nothing it provides is to be used (`kubectl mcs drain`).
     pub drained: bool,
     /// What the controller says of the deletions that it suspends there; absent where it suspends none.
@@ -330,6 +333,7 @@ fn member(cluster: &Cluster) -> MemberReport {
         api_endpoint: cluster.spec.api_endpoint.clone().unwrap_or_default(),
         region: cluster.spec.region.clone(),
         zones: cluster.spec.effective_zones().to_vec(),
+        networking: NetworkReport::of(cluster),
         drained: cluster.is_drained(),
         deletions_suspended: deletions_suspended(cluster).map(ToOwned::to_owned),
         sync_mode: match cluster.spec.sync_mode {

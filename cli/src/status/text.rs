@@ -12,6 +12,7 @@ use super::report::{MemberReport, PartReport, Presence, Report, ServiceReport, U
 use crate::age;
 use crate::explain::{self, ConsumerEndpoints};
 use crate::misplaced::Misplaced;
+use crate::networking::NetworkReport;
 use crate::screen::{Screen, Tone, printable, wrapped};
 use crate::table::{Cell, Row, Table, fields};
 
@@ -102,14 +103,18 @@ pub(crate) fn member_table<'a>(
     members: impl Iterator<Item = &'a MemberReport>,
     now: Timestamp,
 ) -> Table {
-    let mut table = Table::new([
+    let [network, reach] = NetworkReport::COLUMNS;
+    let table = Table::new([
         "MEMBER",
         "VERSION",
         "STATE",
         "SINCE",
         "CLUSTERSET",
+        network,
+        reach,
         "ENDPOINT",
     ]);
+    let mut table = table.differing(5..7);
     for member in members {
         table.push(member_row(member, now));
     }
@@ -129,6 +134,7 @@ pub(crate) fn member_row(member: &MemberReport, now: Timestamp) -> Row {
         };
         Cell::new(one.reason.as_str(), tone)
     });
+    let [network, reach] = member.networking.cells();
     let cells = [
         plain(&member.name),
         plain(&member.kubernetes_version),
@@ -142,6 +148,8 @@ pub(crate) fn member_row(member: &MemberReport, now: Timestamp) -> Row {
         ),
         ago(member.since, now).into(),
         clusterset,
+        network,
+        reach,
         plain(&member.api_endpoint),
     ];
     let refused = refused.and_then(|one| note(one.ready, &one.message));
@@ -365,6 +373,34 @@ mod tests {
 
     fn now() -> Timestamp {
         "2026-11-21T00:00:00Z".parse().expect("a time")
+    }
+
+    #[test]
+    fn networks_are_shown_where_there_is_more_than_one() {
+        let edge = |reach: Option<&str>| {
+            let mut edge = synced("edge1");
+            let annotations = [
+                ("mcs.causeway.dev/network", Some("edge")),
+                ("mcs.causeway.dev/reach", reach),
+            ];
+            let given = annotations
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+            edge.metadata.annotations = Some(given.collect());
+            edge
+        };
+        let shown = |clusters: &[causeway::api::Cluster]| {
+            let report = Report::new(Scope::All, Some(clusters), &[]);
+            overview(&report, now(), Screen::PLAIN)
+        };
+        let both = shown(&[synced("member1"), edge(Some("node-ports"))]);
+        assert!(both.contains("NETWORK   REACH"), "{both}");
+        assert!(
+            both.contains("default   -") && both.contains("edge      node-ports"),
+            "{both}"
+        );
+        let one = shown(&[edge(None)]);
+        assert!(!one.contains("NETWORK"), "{one}");
     }
 
     #[test]

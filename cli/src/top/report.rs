@@ -4,12 +4,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use causeway::api::Cluster;
 use causeway::domain::ServiceKey;
+use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::activity::{Activity, Counts};
 use super::scrape::{ControllerRates, MemberRates};
 use crate::args::SortBy;
+use crate::networking::NetworkReport;
 
 /// What was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -35,6 +38,8 @@ pub(super) struct MemberReport {
     pub name: String,
     /// synced, syncing or unreachable; empty where the metrics are not read.
     pub state: String,
+    #[serde(flatten)]
+    pub networking: NetworkReport,
     #[serde(flatten)]
     pub rates: Rates,
     /// Absent where the metrics are not read.
@@ -103,6 +108,17 @@ impl Report {
             members: members.collect(),
             counts: counts.collect(),
             ..Self::default()
+        }
+    }
+
+    /// Adds the networks of the members.
+    pub(super) fn add_networks(&mut self, clusters: &[Cluster]) {
+        for cluster in clusters {
+            let name = cluster.name_any();
+            let mut members = self.members.iter_mut();
+            if let Some(member) = members.find(|member| member.name == name) {
+                member.networking = NetworkReport::of(cluster);
+            }
         }
     }
 

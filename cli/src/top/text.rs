@@ -2,6 +2,7 @@
 
 use super::report::{Rates, Report};
 use super::scrape::ControllerRates;
+use crate::networking::NetworkReport;
 use crate::screen::{Screen, Tone, printable, wrapped};
 use crate::table::{Cell, Table};
 
@@ -61,9 +62,12 @@ fn line(controller: &ControllerRates) -> String {
 }
 
 fn members(report: &Report) -> Table {
-    let mut table = Table::new([
+    let [network, reach] = NetworkReport::COLUMNS;
+    let table = Table::new([
         "MEMBER",
         "STATE",
+        network,
+        reach,
         "CHANGES/S",
         "WRITES/S",
         "FAILED/S",
@@ -71,6 +75,7 @@ fn members(report: &Report) -> Table {
         "LAG",
         "LAST EVENT",
     ]);
+    let mut table = table.differing(2..4);
     for member in &report.members {
         let state = match member.state.as_str() {
             "synced" => Tone::Good,
@@ -82,10 +87,13 @@ fn members(report: &Report) -> Table {
         let silent = member.silent_seconds;
         let is_silent = silent.is_some_and(|silent| silent > SILENT);
         let bad = |bad| if bad { Tone::Bad } else { Tone::Plain };
+        let [network, reach] = member.networking.cells();
         let [changes, writes, endpoints, lag] = cells(&member.rates);
         let cells = [
             member.name.clone().into(),
             Cell::new(member.state.as_str(), state),
+            network,
+            reach,
             changes,
             writes,
             Cell::new(failed.map(rate).unwrap_or_default(), bad(fails)),

@@ -14,6 +14,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use crate::explain::text::tiers_text;
+use crate::networking::NetworkReport;
 use crate::status::clusterset::ExportedReport;
 use crate::status::condition::ConditionReport;
 use crate::status::report::{MemberReport, ServiceReport};
@@ -65,6 +66,8 @@ pub(super) struct ClusterRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     pub zones: Vec<String>,
+    #[serde(flatten)]
+    pub networking: NetworkReport,
     pub version: String,
     pub api_endpoint: String,
     pub sync_mode: String,
@@ -179,6 +182,7 @@ impl ClusterRow {
             since: report.since,
             region: report.region,
             zones: report.zones,
+            networking: report.networking,
             version: report.kubernetes_version,
             api_endpoint: report.api_endpoint,
             sync_mode: report.sync_mode,

@@ -95,6 +95,7 @@ export function ClusterView({ name }: { name: string }) {
     );
   }
   const health = clusterHealth(cluster);
+  const networks = new Set([...clusters.values()].map((one) => one.network ?? "")).size > 1;
   return (
     <div class="view detail">
       <header class="title">
@@ -103,14 +104,14 @@ export function ClusterView({ name }: { name: string }) {
         <State health={health} word={cluster ? clusterState(cluster) : "Not joined"} />
         <p class="summary">{plural(gives.length, "service")} given, {takes.length} taken</p>
       </header>
-      {cluster && <About cluster={cluster} />}
+      {cluster && <About cluster={cluster} networks={networks} />}
       <Part id="gives" title="Gives" none="It gives no service to others." all={gives} heads={["Service", "Exposed by", "Ready endpoints", "State"]} row={GivenRow} name={name} />
       <Part id="takes" title="Takes" none="It takes no service from others." all={takes} heads={["Service", "Served from", "Ready endpoints", "State"]} row={TakenRow} name={name} />
     </div>
   );
 }
 
-function About({ cluster }: { cluster: Cluster }) {
+function About({ cluster, networks }: { cluster: Cluster; networks: boolean }) {
   const health = clusterHealth(cluster);
   const why = disconnected(cluster) !== undefined || !cluster.connected ? cluster.disconnectedWhy : undefined;
   return (
@@ -127,6 +128,8 @@ function About({ cluster }: { cluster: Cluster }) {
       <Facts cluster={cluster} names={[
         ["Region", cluster.region ?? ""],
         ["Zones", (cluster.zones ?? []).join(", ")],
+        ["Network", networks ? (cluster.network ?? "default") : ""],
+        ["Reached by", networks ? (cluster.reach ?? "") : ""],
         ["Version", cluster.version],
         ["API server", cluster.apiEndpoint],
         ["Sync mode", cluster.syncMode],

@@ -46,6 +46,10 @@ export interface Cluster {
   since?: string;
   region?: string;
   zones: string[];
+  /** Absent for the network of all clusters without a name. */
+  network?: string;
+  /** How clusters of other networks reach it, if they do. */
+  reach?: string;
   version: string;
   apiEndpoint: string;
   syncMode: string;

@@ -5,9 +5,11 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::objects::{Object, mcs, service, slice};
+use crate::fixtures::objects::{Object, cluster, mcs, node, service, slice};
 use crate::fixtures::server::decode;
-use crate::fixtures::{Environment, env, key};
+use crate::fixtures::{Environment, env, key, name};
+use crate::lists::need_nodes;
+use crate::model::{Failure, FailureKind};
 
 /// Returns the lists of an environment, with the MultiClusterService as it would be stored.
 fn lists(env: &Environment, object: Object) -> (HubLists, Members) {
@@ -101,4 +103,55 @@ fn a_preview_shows_which_copies_come_to_be_standby() {
         assert_eq!(standby(&after.slices), standby(&then.slices), "{name}");
         assert_eq!(standby(&then.slices).len(), 1, "{name}");
     }
+}
+
+/// Returns an environment in which clusters of other networks reach member1 by node ports, and its
+/// own Service is the entry.
+fn entered() -> Environment {
+    let mut env = provided();
+    let reached = json!({labels::NETWORK: "edge", labels::REACH: "node-ports"});
+    let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
+    let pod = json!({"addresses": ["10.1.0.5"], "nodeName": "n1", "conditions": {"ready": true}});
+    let source = slice("foo-abc", "foo").port("http", 8080);
+    env.on("member1", service("foo").port("http", 80).with(own))
+        .on("member1", source.endpoint_with(pod))
+        .on("member1", node("n1", "192.168.1.1"))
+        .on_hub(cluster("member1").annotated(&reached))
+        .settle();
+    env
+}
+
+#[test]
+fn preview_of_another_network_shows_the_nodes_of_the_provider() {
+    let mut env = entered();
+    let wanted = exposure(&["member1"], &["member3"]);
+    let (hub, members) = lists(&env, wanted.clone());
+    assert_eq!(need_nodes(&hub, &members, env.now()), [name("member1")]);
+    let settings = Settings::default();
+    let (_, after) = preview(hub, members, &settings, &key("foo"), env.now());
+    env.on_hub(wanted.clone()).settle();
+    let (_, then) = lists(&env, wanted);
+    let [after, then] = [&after, &then].map(|all| {
+        let lists = all[&name("member3")].as_ref().expect("lists");
+        reached(&lists.services, &lists.slices)
+    });
+    assert_eq!(after, then);
+    assert!(
+        then.iter().any(|one| one.ends_with(" 192.168.1.1")),
+        "{then:?}"
+    );
+}
+
+#[test]
+fn preview_without_the_right_to_nodes_shows_no_entry() {
+    let env = entered();
+    let wanted = exposure(&["member1"], &["member3"]);
+    let (hub, mut members) = lists(&env, wanted);
+    let provider = members.get_mut(&name("member1"));
+    let provider = provider.and_then(|lists| lists.as_mut().ok());
+    provider.expect("lists").nodes = Some(Err(Failure::new(FailureKind::Forbidden, "no")));
+    let settings = Settings::default();
+    let (_, after) = preview(hub, members, &settings, &key("foo"), env.now());
+    let consumer = after[&name("member3")].as_ref().expect("lists");
+    assert_eq!(consumer.slices, []);
 }
