@@ -3,7 +3,7 @@
 mod dry_run;
 
 use causeway::api::{Cluster, condition};
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, Reach};
 use causeway_engine::reasons::Reason;
 use kube::Api;
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ use crate::definitions;
 use crate::exit::{CommandError, PROBLEM, USAGE};
 use crate::hub::{self, Known};
 use crate::location::{Located, Location};
-use crate::member::{self, Credentials};
+use crate::member::{self, Credentials, OptionalRights};
 use crate::membership::MembershipError;
 use crate::networking::Networking;
 use crate::objects::{self, Run};
@@ -116,7 +116,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     }
 
     let hub_uid = hub.uid().await?;
-    let rights = args.optional_rights();
+    let rights = optional_rights(args);
     let credentials = member::grant(&member, &hub_uid, rights, args.force_conflicts).await?;
     member::verify(&member, &credentials).await?;
     if !args.skip_crds {
@@ -186,6 +186,14 @@ async fn location(
         output::progress(format_args!("note: {note}"))?;
     }
     Ok(located)
+}
+
+/// Returns the rights in the member that the flags grant or withdraw.
+fn optional_rights(args: &JoinArgs) -> OptionalRights {
+    OptionalRights {
+        namespace_creation: args.allow_namespace_creation,
+        nodes: args.reach.map(Reach::is_by_node_ports),
+    }
 }
 
 /// Returns the network and the way that the flags name, or else those that the Cluster has.

@@ -58,6 +58,13 @@ impl Networking {
     }
 }
 
+/// Whether the annotations of a Cluster name ports of its nodes as the way to it.
+pub(crate) fn needs_nodes(annotations: &BTreeMap<String, String>) -> bool {
+    let reach = annotations.get(labels::REACH);
+    let reach = reach.and_then(|text| Reach::read(text));
+    reach.is_some_and(Reach::is_by_node_ports)
+}
+
 /// Network of a cluster and the way by which others reach it, as reports show them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct NetworkReport {

@@ -9,7 +9,6 @@ use clap::{Args, ValueEnum};
 
 use super::values::{duration, network, place, reach};
 use super::{ClientDryRun, LeaseArgs, OutputArgs};
-use crate::member::OptionalRights;
 
 #[derive(Args, Debug)]
 #[command(mut_arg("format", |format| {
@@ -68,16 +67,6 @@ pub(crate) struct JoinArgs {
     pub timeout: Duration,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-impl JoinArgs {
-    /// Returns the rights in the member that the flags grant or withdraw.
-    pub(crate) fn optional_rights(&self) -> OptionalRights {
-        OptionalRights {
-            namespace_creation: self.allow_namespace_creation,
-            nodes: self.reach.map(Reach::is_by_node_ports),
-        }
-    }
 }
 
 /// Which of the two clusters is meant.

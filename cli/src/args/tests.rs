@@ -1,3 +1,4 @@
+use causeway::domain::Reach;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 
@@ -153,19 +154,14 @@ fn network_is_a_dns_label_or_empty() {
 }
 
 #[test]
-fn node_ports_alone_grant_the_reading_of_nodes() {
-    let nodes = |flags: &str| {
-        let line = format!("join m --member-kubeconfig f {flags}");
+fn reach_is_one_of_four_ways() {
+    for way in Reach::ALL {
+        let line = format!("join m --member-kubeconfig f --reach {way}");
         let Command::Join(args) = parse(&line).expect(&line).command else {
             panic!("{line} is no join");
         };
-        args.optional_rights().nodes
-    };
-    assert_eq!(nodes(""), None);
-    assert_eq!(nodes("--network edge"), None);
-    assert_eq!(nodes("--reach node-ports"), Some(true));
-    assert_eq!(nodes("--reach node-ports=external"), Some(true));
-    assert_eq!(nodes("--reach load-balancer"), Some(false));
+        assert_eq!(args.reach, Some(way));
+    }
     let error = parse("join m --member-kubeconfig f --reach pods").expect_err("refused");
     let text = error.to_string();
     assert!(

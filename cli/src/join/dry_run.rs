@@ -8,7 +8,7 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
 use serde_json::json;
 
-use super::{JoinError, check_identity, location, networking};
+use super::{JoinError, check_identity, location, networking, optional_rights};
 use crate::api_server::ApiServer;
 use crate::args::Side;
 use crate::args::{Format, JoinArgs};
@@ -74,7 +74,7 @@ async fn of_member(
     hub_uid: &str,
     args: &JoinArgs,
 ) -> Result<Vec<DynamicObject>, JoinError> {
-    let mut objects = member::account(hub_uid, args.optional_rights())?;
+    let mut objects = member::account(hub_uid, optional_rights(args))?;
     objects.extend(member::policy(member).await?);
     if args.skip_crds {
         return Ok(objects);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::{Cluster, ClusterSpec, labels};
-use causeway::domain::Reach;
+use causeway::api::{Cluster, ClusterSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 
 use super::member_watches::{Engaged, MemberSettings, engage};
+use crate::networking::needs_nodes;
 
 /// What of a Cluster services depend on: others write it all the time.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,13 +31,6 @@ impl Facts {
             is_terminating: cluster.metadata.deletion_timestamp.is_some(),
             conditions: status.map(|one| one.conditions.clone()).unwrap_or_default(),
         }
-    }
-
-    /// Whether clusters of other networks reach the member by ports of its nodes.
-    pub(super) fn needs_nodes(&self) -> bool {
-        let reach = self.annotations.get(labels::REACH);
-        let reach = reach.and_then(|text| Reach::read(text));
-        reach.is_some_and(Reach::is_by_node_ports)
     }
 }
 
@@ -89,7 +82,7 @@ fn leads_to_the_same(known: &Facts, now: &Facts) -> bool {
             spec.secret_ref.clone(),
             spec.insecure_skip_tls_verification,
             spec.proxy_url.clone(),
-            facts.needs_nodes(),
+            needs_nodes(&facts.annotations),
         )
     };
     of(known) == of(now)

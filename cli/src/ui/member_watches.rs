@@ -13,10 +13,10 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::change::{Change, MemberChange};
-use super::engagement::Facts;
 use super::watches::{LOOK_AGAIN, Watched, pauses};
 use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity::{self, ConnectError};
+use crate::networking::needs_nodes;
 use crate::snapshot::gather::release;
 
 /// A connection that stood for so long is taken up again at once.
@@ -148,7 +148,7 @@ impl Member {
 impl Member {
     /// Tells its Nodes where they are needed. That they may not be read concerns nothing else.
     async fn follow_nodes(&self, watched: &Watched<'_>) -> RequestError {
-        while Facts::of(&self.cluster).needs_nodes() {
+        while needs_nodes(self.cluster.annotations()) {
             let nodes: Api<Node> = Api::all(watched.server.client.clone());
             let all = watcher::Config::default();
             let change = |event| self.change(MemberChange::Nodes(event));
