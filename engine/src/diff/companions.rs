@@ -1,8 +1,9 @@
 //! Writes of companions.
 
 use super::{Target, delete_service};
-use crate::model::Write;
 use crate::model::slice::Exposure;
+use crate::model::{MemberState, Write};
+use crate::observed::member::Member;
 use crate::plan::Companions;
 use crate::plan::service::DesiredService;
 
@@ -31,17 +32,23 @@ impl Target<'_> {
         (is_unwanted && is_there && !self.is_entered()).then(|| delete_service(key, view))
     }
 
-    /// Whether a cluster of another network holds a copy of the provider's endpoints.
+    /// Whether a cluster of another network holds a copy of the provider's endpoints, or may: what
+    /// it holds is unknown.
     fn is_entered(&self) -> bool {
         let network = self.index.network(self.name);
-        let mut holders = self.index.holders(self.key);
-        holders.any(|(name, member)| {
-            let mut copies = member.copies(self.key);
-            let holds = |source: Option<&str>| source == Some(self.name.as_str());
-            self.index.network(name) != network
-                && copies.any(|(_, copy)| {
-                    *copy.view.hub == *self.hub && holds(copy.view.source_cluster.as_deref())
-                })
-        })
+        let elsewhere = self.index.cluster_names().filter(|name| {
+            let left_out = matches!(self.index.member_state(name), MemberState::LeftOut(_));
+            !left_out && self.index.network(name) != network
+        });
+        let holds = |member: &Member| {
+            let mut copies = member.copies(self.key).map(|(_, copy)| &copy.view);
+            copies.any(|copy| {
+                let source = copy.source_cluster.as_deref();
+                *copy.hub == *self.hub && source == Some(self.name.as_str())
+            })
+        };
+        let mut members = elsewhere.map(|name| self.index.member(name));
+        members
+            .any(|member| member.is_none_or(|member| !member.sources_are_known() || holds(member)))
     }
 }

@@ -115,7 +115,7 @@ impl Facts<'_> {
     /// Returns the reason why a member imports nothing.
     fn not_importing(&self, name: &ClusterName) -> Option<Diagnosis> {
         match self.desired.clusterset.not_importing(name)? {
-            NotImporting::NotServed => {
+            NotImporting::NotServed | NotImporting::Unknown => {
                 let conditions = &self.index.cluster(name)?.conditions;
                 let served = condition::find(conditions, condition::CLUSTERSET_API);
                 let served = served.filter(|served| served.status != condition::TRUE);

@@ -1,6 +1,6 @@
 //! Desired status of exports and imports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition as names;
 use causeway::api::multicluster::{ExportingCluster, ServiceImportStatus};
@@ -26,6 +26,7 @@ use crate::plan::clusterset::{
 };
 use crate::plan::copies::{Refused, SliceOfProvider};
 use crate::plan::disagreement;
+use crate::plan::entry::{Entry, NoEntry, Site};
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
@@ -154,9 +155,8 @@ impl View<'_> {
             .refused(name)
             .map(|refused| BTreeMap::from([(name, refused)]));
         let mut remarks: Vec<_> = refused.map(Remark::NotCopied).into_iter().collect();
-        let mut unreached = self.unreached();
-        unreached.retain(|provider, _| *provider == name);
-        remarks.extend((!unreached.is_empty()).then_some(Remark::Unreached(unreached)));
+        let why = self.no_entry(name);
+        remarks.extend(self.unreached(name, why.as_ref()).map(Remark::Unreached));
         remarks.extend(some(self.disagreements(name, export)).map(Remark::WritersDisagree));
         let lacks_endpoints = self.lacks_endpoints(export);
         remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Clusterset)));
@@ -175,15 +175,47 @@ impl View<'_> {
         with_remarks(exports::EXPORTED.to_owned(), self.key, &remarks)
     }
 
-    /// Returns the exporters that importers of other networks do not reach.
-    fn unreached(&self) -> Unreached<'_> {
-        let Imports::Wanted(imports) = &self.clusterset.imports else {
-            return Unreached::new();
+    /// Returns the importers of other networks that do not reach an exporter. Members of which it
+    /// is unknown whether they import count, with the reason `why` the exporter has no entry:
+    /// otherwise a restart while a member is lost would change the message.
+    fn unreached<'a>(
+        &'a self,
+        name: &'a ClusterName,
+        why: Option<&'a NoEntry>,
+    ) -> Option<Unreached<'a>> {
+        let imports = match &self.clusterset.imports {
+            Imports::Wanted(imports) => Some(imports.iter()),
+            Imports::Untouched => None,
         };
-        let copies = imports
-            .iter()
-            .map(|(name, desired)| (name, &desired.copies));
-        unreached(copies).unwrap_or_default()
+        let imports = imports.into_iter().flatten();
+        let mut all = unreached(imports.map(|(name, desired)| (name, &desired.copies)));
+        if let Some(why) = why {
+            let of_exporter = all.get_or_insert_default().entry(name);
+            let (_, consumers) = of_exporter.or_insert_with(|| (why, BTreeSet::new()));
+            consumers.extend(self.unknown_elsewhere(name));
+        }
+        let (_, of_exporter) = all?.remove_entry(name)?;
+        Some(Unreached::from([(name, of_exporter)]))
+    }
+
+    /// Lists the members of other networks than a cluster's of which it is unknown whether they
+    /// import.
+    fn unknown_elsewhere(&self, name: &ClusterName) -> impl Iterator<Item = &ClusterName> {
+        let network = self.index.network(name);
+        let unknown = self.clusterset.not_importing.iter();
+        let unknown = unknown.filter(|(_, why)| **why == NotImporting::Unknown);
+        unknown
+            .map(|(name, _)| name)
+            .filter(move |name| self.index.network(name) != network)
+    }
+
+    /// Returns the reason why an exporter has no entry, if members of other networks are unknown
+    /// that may import.
+    fn no_entry(&self, name: &ClusterName) -> Option<NoEntry> {
+        self.unknown_elsewhere(name).next()?;
+        let member = self.index.member(name)?;
+        let site = Site::of(self.index, self.key, Exposure::Clusterset, (name, member));
+        Entry::of(&site).err()
     }
 
     /// Lists the lasting disagreements of writers of the exporter.

@@ -140,6 +140,8 @@ pub(crate) struct ImportedByKarmada {
 pub(crate) enum NotImporting {
     /// The member does not serve ServiceImports, or does not show them.
     NotServed,
+    /// The member may import it: whether it serves ServiceImports is unknown.
+    Unknown,
     /// The exports do not name the member among their consumers.
     NotConsumer,
     /// The member lacks the namespace.

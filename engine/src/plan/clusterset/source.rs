@@ -20,7 +20,7 @@ use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::observed::clusterset::ImportView;
 use crate::observed::hub::manager::Importer as By;
-use crate::observed::member::{Member, NamespaceState};
+use crate::observed::member::{Member, Membership, NamespaceState};
 use crate::plan::provider_use::{ProviderUses, UnreachablePolicy};
 use crate::plan::providers::Provider;
 use crate::plan::settings::Settings;
@@ -44,6 +44,14 @@ impl Source<'_> {
         name: &ClusterName,
         member: &Member,
     ) -> Result<ServedImports, NotImporting> {
+        if member.membership() == Membership::Unknown {
+            let mut exporters = self.unknown.into_iter().flatten();
+            let may_import = self.lets_import(name, member) || exporters.any(|one| one == name);
+            return Err(match may_import {
+                true => NotImporting::Unknown,
+                false => NotImporting::NotConsumer,
+            });
+        }
         let served = member.imports_followed();
         let served = served.ok_or(NotImporting::NotServed)?;
         if !self.lets_import(name, member) {

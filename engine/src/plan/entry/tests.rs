@@ -5,7 +5,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, node, service, slice};
-use crate::fixtures::{Environment, env};
+use crate::fixtures::{Environment, env, key};
 
 mod companion;
 
@@ -363,4 +363,57 @@ fn hostname_of_a_load_balancer_gives_its_last_good_answer() {
     assert_eq!(reached(&env).0.len(), 2);
     env.off_hub(Kind::Mcs, "foo").settle();
     assert_eq!(env.index.take_hostnames(), Some([].into()));
+}
+
+#[test]
+fn importer_that_is_lost_over_a_restart_stays_in_the_status() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    env.on_hub(in_network("member2", "edge", None))
+        .on("member1", foo())
+        .on("member1", pods())
+        .on("member1", export("foo"))
+        .settle();
+    let before = env.export_says("member1", "foo", "Ready");
+    assert!(
+        before.contains("member2 does not reach member1"),
+        "{before}"
+    );
+    env.lose("member2").pass(Duration::from_secs(40));
+    env.restart().pass(Duration::from_secs(40));
+    assert_eq!(env.export_says("member1", "foo", "Ready"), before);
+}
+
+#[test]
+fn companion_stays_while_an_importer_is_lost_over_a_restart() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    env.on_hub(in_network("member1", "edge", Some("node-ports")))
+        .on("member1", foo())
+        .on("member1", pods())
+        .on("member1", node("n1", "192.168.1.1"))
+        .on("member1", node("n2", "192.168.1.2"))
+        .on("member1", export("foo"))
+        .settle();
+    let companion = key("foo").companion().name.to_string();
+    assert!(env.service("member1", &companion).is_some());
+    env.lose("member2").pass(Duration::from_secs(40));
+    env.restart().pass(Duration::from_secs(40));
+    assert!(env.service("member1", &companion).is_some());
+}
+
+#[test]
+fn member_that_is_no_consumer_stays_in_the_status_over_a_restart() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    let exported = export("foo").annotated(&json!({labels::CONSUMERS: "member1"}));
+    env.on("member1", foo())
+        .on("member1", pods())
+        .on("member1", exported)
+        .settle();
+    let before = env.export_says("member1", "foo", "Ready");
+    assert!(before.contains("not imported by member2"), "{before}");
+    env.lose("member2").pass(Duration::from_secs(40));
+    env.restart().pass(Duration::from_secs(40));
+    assert_eq!(env.export_says("member1", "foo", "Ready"), before);
 }

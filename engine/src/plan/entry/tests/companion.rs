@@ -1,7 +1,6 @@
 //! Companions, from their creation to their deletion.
 
 use super::*;
-use crate::fixtures::key;
 
 /// Returns the name of the companion of `foo`.
 fn companion() -> String {
