@@ -7,6 +7,7 @@ mod events;
 mod joining;
 mod lists;
 mod look;
+pub(crate) mod networks;
 pub(crate) mod objects;
 mod restore;
 pub(crate) mod server;

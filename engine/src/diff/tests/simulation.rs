@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::foo;
 use crate::explain::tests::agreement::assert_agrees;
 use crate::fixtures::annotations::{annotations, located};
+use crate::fixtures::networks::{NetworkStep, network_step, without_numbers};
 use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
 use crate::fixtures::{Environment, GRACE, env};
 use causeway::api::labels;
@@ -58,6 +59,10 @@ enum Step {
         member: u8,
         drained: bool,
     },
+    Network {
+        member: u8,
+        step: NetworkStep,
+    },
     Lose {
         member: u8,
     },
@@ -92,7 +97,8 @@ fn request() -> impl Strategy<Value = Step> {
             .prop_map(|(member, slice, address, ready)| Step::SliceByHand { member, slice, address, ready }),
         1 => member.clone().prop_map(|member| Step::Foreign { member }),
         1 => member.clone().prop_map(|member| Step::Applied { member }),
-        1 => (member, any::<bool>()).prop_map(|(member, drained)| Step::Drain { member, drained }),
+        1 => (member.clone(), any::<bool>()).prop_map(|(member, drained)| Step::Drain { member, drained }),
+        2 => (member, network_step()).prop_map(|(member, step)| Step::Network { member, step }),
     ]
 }
 
@@ -195,6 +201,7 @@ fn joined() -> Environment {
     let mut env = env();
     for member in 1..=3 {
         env.member(&of(member)).on_hub(located(&of(member)));
+        env.nodes(&of(member));
     }
     env.on_hub(foo()).on_hub(mcs("foo"));
     env
@@ -271,10 +278,12 @@ fn take(env: &mut Environment, step: &Step) {
             let made = slice(&format!("foo-{number}"), "foo")
                 .port("http", 8080)
                 .port("grpc", 8081);
-            env.on(
-                &of(*member),
-                made.endpoint(&format!("10.{member}.{number}.{address}")),
-            );
+            let endpoint = json!({
+                "addresses": [format!("10.{member}.{number}.{address}")],
+                "nodeName": format!("n{}", 1 + address % 2),
+                "conditions": {"ready": true},
+            });
+            env.on(&of(*member), made.endpoint_with(endpoint));
         }
         Step::SliceByHand {
             member,
@@ -323,6 +332,7 @@ fn take(env: &mut Environment, step: &Step) {
             let annotations = json!({labels::WITHDRAW: drained.to_string()});
             env.on_hub(located(&of(*member)).annotated(&annotations));
         }
+        Step::Network { member, step } => env.take_network_step(&of(*member), *step),
         Step::Lose { member } => {
             env.lose(&of(*member));
         }
@@ -359,6 +369,7 @@ fn picture(env: &Environment) -> Vec<Value> {
                 }
                 object["metadata"]["annotations"][labels::SOURCE] = Value::Null;
                 object["spec"]["clusterIP"] = json!(object["spec"]["clusterIP"] == "None");
+                without_numbers(&mut object);
                 all.push(json!([name, object]));
             }
         }

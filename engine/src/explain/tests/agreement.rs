@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::super::{EndpointState, Explanation, ExposureReport, explain};
+use super::super::{EndpointReport, EndpointState, Explanation, ExposureReport, explain};
 use crate::fixtures::{Environment, key};
 use crate::model::slice::Exposure;
 use crate::plan::Desired;
+use crate::plan::copies::WantedCopy;
 use crate::reasons::Reason;
 
 /// Asserts that each ready endpoint is present in a consumer exactly where the controller's plan
@@ -35,14 +36,36 @@ struct Agreement<'a> {
 }
 
 impl Agreement<'_> {
+    /// Lists the copies of a provider's endpoints that the controller's plan puts into a consumer.
+    fn wanted(
+        &self,
+        path: Exposure,
+        provider: &str,
+        consumer: &str,
+    ) -> impl Iterator<Item = &WantedCopy> {
+        let consumer = crate::fixtures::name(consumer);
+        let copies = self.desired.copies_in(path, &consumer).into_iter();
+        let wanted = copies.flat_map(|copies| copies.wanted.values());
+        wanted.filter(move |copy| copy.provider().as_str() == provider)
+    }
+
+    /// Whether the controller's plan puts an entry into a consumer that leads to an endpoint.
+    fn has_entry(
+        &self,
+        path: Exposure,
+        (provider, endpoint): (&str, &EndpointReport),
+        consumer: &str,
+    ) -> bool {
+        let mut wanted = self.wanted(path, provider, consumer);
+        wanted.any(|copy| {
+            let entry = copy.entry_to(endpoint.node.as_deref());
+            entry.is_some_and(|(door, _)| copy.refusal(&door).is_none())
+        })
+    }
+
     /// Returns the addresses of a provider that the controller's plan puts into a consumer.
     fn planned(&self, path: Exposure, provider: &str, consumer: &str) -> BTreeSet<Vec<IpAddr>> {
-        let copies = self
-            .desired
-            .copies_in(path, &crate::fixtures::name(consumer));
-        let copies = copies.into_iter();
-        let wanted = copies.flat_map(|copies| copies.wanted.values());
-        let wanted = wanted.filter(|copy| copy.provider().as_str() == provider);
+        let wanted = self.wanted(path, provider, consumer);
         let endpoints = wanted.flat_map(|copy| copy.slice("any").endpoints);
         let addresses = endpoints.map(|endpoint| {
             let addresses = endpoint.addresses.iter();
@@ -64,7 +87,8 @@ impl Agreement<'_> {
                         continue;
                     }
                     let planned = self.planned(path, provider, consumer);
-                    let is_planned = planned.contains(&endpoint.addresses);
+                    let is_planned = planned.contains(&endpoint.addresses)
+                        || self.has_entry(path, (provider, endpoint), consumer);
                     let is_kept = state.diagnosis.reason == Reason::Kept;
                     assert!(
                         is_kept || (state.state == EndpointState::Present) == is_planned,

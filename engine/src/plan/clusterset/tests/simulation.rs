@@ -15,6 +15,7 @@ use super::foo;
 use super::records::forged;
 use crate::explain::tests::agreement::assert_agrees;
 use crate::fixtures::annotations::{annotations, located};
+use crate::fixtures::networks::{NetworkStep, network_step};
 use crate::fixtures::objects::{Kind, NAMESPACE, Object, export, import, mcs, service, slice};
 use crate::fixtures::{Environment, GRACE, env, key};
 use crate::model::served::{ImportFields, ServedImports};
@@ -54,6 +55,7 @@ enum Step {
     Forge,
     Clear(Kind),
     Drain(bool),
+    Network(NetworkStep),
     Lose,
     Back,
     Silence,
@@ -87,6 +89,7 @@ fn request() -> impl Strategy<Value = At> {
         4 => (0..3u8, 0..5u8).prop_map(|(slice, address)| Step::Slice { slice, address }),
         1 => any::<bool>().prop_map(|ports| Step::Import { ports }),
         1 => any::<bool>().prop_map(Step::Drain),
+        2 => network_step().prop_map(Step::Network),
         1 => Just(Step::Expose),
     ])
 }
@@ -210,7 +213,7 @@ fn story(publish: bool) -> Story {
         let source = source(number, 0, 5);
         join(&mut env, member);
         env.introduce(member).list(member);
-        env.on(member, foo()).on(member, source);
+        env.nodes(member).on(member, foo()).on(member, source);
     }
     env.on(MEMBERS[0], export("foo")).settle();
     Story {
@@ -229,9 +232,13 @@ fn exported(team: u8) -> Step {
 }
 
 fn source(member: usize, number: u8, address: u8) -> Object {
-    slice(&format!("foo-{number}"), "foo")
-        .port("http", 8080)
-        .endpoint(&format!("10.{member}.{number}.{address}"))
+    let endpoint = json!({
+        "addresses": [format!("10.{member}.{number}.{address}")],
+        "nodeName": format!("n{}", 1 + address % 2),
+        "conditions": {"ready": true},
+    });
+    let made = slice(&format!("foo-{number}"), "foo").port("http", 8080);
+    made.endpoint_with(endpoint)
 }
 
 fn exposed_service(headless: bool, ports: u8) -> Object {
@@ -339,6 +346,7 @@ impl Story {
                     false => self.drained.remove(member),
                 };
             }
+            Step::Network(step) => env.take_network_step(member, *step),
             Step::Lose => {
                 env.lose(member);
                 self.disconnected.insert(member);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::is_ours;
 use crate::fixtures::Environment;
+use crate::fixtures::networks::without_numbers;
 use crate::fixtures::objects::{Kind, NAMESPACE};
 
 /// Returns the objects of the members, without identities, versions and times. Asserts that
@@ -34,7 +35,9 @@ pub(super) fn picture(env: &Environment) -> BTreeSet<String> {
             let owner = &object["metadata"]["ownerReferences"][0]["uid"];
             let uid = import.map_or(&Value::Null, |import| &import["metadata"]["uid"]);
             assert!(owner.is_null() || owner == uid, "{object} in {member}");
-            let object = without_the_empty(without_identity(object.clone()));
+            let mut object = without_identity(object.clone());
+            without_numbers(&mut object);
+            let object = without_the_empty(object);
             all.insert(format!("{member} {kind:?} {object}"));
         }
     }
