@@ -48,7 +48,7 @@ impl Remark<'_> {
                 let all = providers.iter().map(|(provider, (why, consumers))| {
                     let consumers: Vec<_> = consumers.iter().map(|name| name.as_str()).collect();
                     format!(
-                        "{} does not reach {provider}, which is of another network: {} ({})",
+                        "{provider} is of another network than {}: {} ({})",
                         first(&consumers, NAMED_AT_MOST),
                         why.sentence(key, provider),
                         why.remedy(key, provider)

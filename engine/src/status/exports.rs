@@ -31,7 +31,7 @@ use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{Remark, Unreached, some, unreached};
+use crate::plan::remark::{Remark, some};
 use crate::plan::tiers::Tiers;
 use crate::problem::{MemberProblem, State, tally};
 use crate::reasons::Reason;
@@ -155,8 +155,12 @@ impl View<'_> {
             .refused(name)
             .map(|refused| BTreeMap::from([(name, refused)]));
         let mut remarks: Vec<_> = refused.map(Remark::NotCopied).into_iter().collect();
-        let why = self.no_entry(name);
-        remarks.extend(self.unreached(name, why.as_ref()).map(Remark::Unreached));
+        let elsewhere: BTreeSet<_> = self.importers_elsewhere(name).collect();
+        let why = (!elsewhere.is_empty())
+            .then(|| self.no_entry(name))
+            .flatten();
+        let unreached = why.as_ref().map(|why| (why, elsewhere));
+        remarks.extend(unreached.map(|of| Remark::Unreached([(name, of)].into())));
         remarks.extend(some(self.disagreements(name, export)).map(Remark::WritersDisagree));
         let lacks_endpoints = self.lacks_endpoints(export);
         remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Clusterset)));
@@ -175,44 +179,19 @@ impl View<'_> {
         with_remarks(exports::EXPORTED.to_owned(), self.key, &remarks)
     }
 
-    /// Returns the importers of other networks that do not reach an exporter. Members of which it
-    /// is unknown whether they import count, with the reason `why` the exporter has no entry:
-    /// otherwise a restart while a member is lost would change the message.
-    fn unreached<'a>(
-        &'a self,
-        name: &'a ClusterName,
-        why: Option<&'a NoEntry>,
-    ) -> Option<Unreached<'a>> {
-        let imports = match &self.clusterset.imports {
-            Imports::Wanted(imports) => Some(imports.iter()),
-            Imports::Untouched => None,
-        };
-        let imports = imports.into_iter().flatten();
-        let mut all = unreached(imports.map(|(name, desired)| (name, &desired.copies)));
-        if let Some(why) = why {
-            let of_exporter = all.get_or_insert_default().entry(name);
-            let (_, consumers) = of_exporter.or_insert_with(|| (why, BTreeSet::new()));
-            consumers.extend(self.unknown_elsewhere(name));
-        }
-        let (_, of_exporter) = all?.remove_entry(name)?;
-        Some(Unreached::from([(name, of_exporter)]))
-    }
-
-    /// Lists the members of other networks than a cluster's of which it is unknown whether they
-    /// import.
-    fn unknown_elsewhere(&self, name: &ClusterName) -> impl Iterator<Item = &ClusterName> {
+    /// Lists the members of other networks than an exporter's that import the service, or may: those
+    /// of which a restarted controller knows nothing yet count. Their objects change nothing.
+    fn importers_elsewhere(&self, name: &ClusterName) -> impl Iterator<Item = &ClusterName> {
         let network = self.index.network(name);
         let unknown = self.clusterset.not_importing.iter();
         let unknown = unknown.filter(|(_, why)| **why == NotImporting::Unknown);
-        unknown
-            .map(|(name, _)| name)
-            .filter(move |name| self.index.network(name) != network)
+        let importers = unknown.map(|(name, _)| name);
+        let importers = importers.chain(self.clusterset.imports.names());
+        importers.filter(move |name| self.index.network(name) != network)
     }
 
-    /// Returns the reason why an exporter has no entry, if members of other networks are unknown
-    /// that may import.
+    /// Returns the reason why an exporter has no entry for other networks, if it has none.
     fn no_entry(&self, name: &ClusterName) -> Option<NoEntry> {
-        self.unknown_elsewhere(name).next()?;
         let member = self.index.member(name)?;
         let site = Site::of(self.index, self.key, Exposure::Clusterset, (name, member));
         Entry::of(&site).err()

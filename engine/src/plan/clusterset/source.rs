@@ -45,12 +45,13 @@ impl Source<'_> {
         member: &Member,
     ) -> Result<ServedImports, NotImporting> {
         if member.membership() == Membership::Unknown {
-            let mut exporters = self.unknown.into_iter().flatten();
-            let may_import = self.lets_import(name, member) || exporters.any(|one| one == name);
-            return Err(match may_import {
-                true => NotImporting::Unknown,
-                false => NotImporting::NotConsumer,
-            });
+            let selects = |shape: &ImportShape| self.selects(&shape.consumers, name, member);
+            return Err(
+                match self.unknown.is_some() || self.agreed.is_none_or(selects) {
+                    true => NotImporting::Unknown,
+                    false => NotImporting::NotConsumer,
+                },
+            );
         }
         let served = member.imports_followed();
         let served = served.ok_or(NotImporting::NotServed)?;

@@ -161,7 +161,7 @@ fn provider_that_nothing_reaches_is_named_with_the_remedy() {
     assert_eq!(env.copies("member2", "foo"), []);
     let ready = env.says("foo", "Ready");
     for part in [
-        "member2 does not reach member1, which is of another network: nothing says how to reach member1",
+        "member1 is of another network than member2: nothing says how to reach member1",
         "kubectl annotate cluster member1 mcs.causeway.dev/reach=node-ports",
     ] {
         assert!(ready.contains(part), "{ready}");
@@ -376,7 +376,7 @@ fn importer_that_is_lost_over_a_restart_stays_in_the_status() {
         .settle();
     let before = env.export_says("member1", "foo", "Ready");
     assert!(
-        before.contains("member2 does not reach member1"),
+        before.contains("member1 is of another network than member2"),
         "{before}"
     );
     env.lose("member2").pass(Duration::from_secs(40));
