@@ -58,6 +58,10 @@ async fn nodes_are_watched_while_an_annotation_needs_them() {
     let ports: Vec<_> = ports.map(|port| port.to_string()).collect();
     assert_eq!(ports, [node_port]);
     assert!(node_watches(provider).await > before);
+    let explain = ["explain", "foo", "-n", space.name()];
+    let explained = env.installation.kubectl_mcs(explain).await.ok();
+    let all = "every ready endpoint is in every consumer";
+    assert!(explained.contains(all), "{explained}");
 
     annotate(&env, None, None).await;
     reaches(&space, consumer, &pods, SOON).await;
