@@ -105,9 +105,13 @@ pub(super) fn metrics() -> BTreeSet<String> {
         let prefix = source.split("sub_registry_with_prefix(").nth(1);
         let prefix = prefix.and_then(literal).map(|prefix| format!("{prefix}_"));
         let prefix = prefix.unwrap_or_default();
-        for call in source.split("registry.register(").skip(1) {
+        let calls = source.split("registry.register(").skip(1);
+        let calls = calls.filter_map(|call| call.split(");").next());
+        let tables = source.split("register_metrics! {").skip(1);
+        let rows = tables.filter_map(|table| table.split("\n        }").next());
+        let rows = rows.flat_map(|table| table.trim_end_matches(';').split(";\n"));
+        for call in calls.chain(rows) {
             let Some(name) = literal(call) else { continue };
-            let call = call.split(");").next().unwrap_or_default();
             let suffix = if is_counter(source, call) {
                 "_total"
             } else {
