@@ -102,7 +102,9 @@ impl Outcomes {
         template: &CopyTemplate,
         source: &SourceSlice,
     ) -> Outcome {
-        let made = self.digester.digest(&(digest, &source.version));
+        // The slices of an entry follow from one version, and differ in their address type.
+        let of_slice = (digest, &source.version, source.address_type);
+        let made = self.digester.digest(&of_slice);
         *self.now.entry(made).or_insert_with(|| {
             let at = self.last.binary_search_by_key(&made, |(made, _)| *made);
             at.map_or_else(|_| template.outcome(source), |at| self.last[at].1)

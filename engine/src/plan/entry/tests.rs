@@ -417,3 +417,20 @@ fn member_that_is_no_consumer_stays_in_the_status_over_a_restart() {
     env.restart().pass(Duration::from_secs(40));
     assert_eq!(env.export_says("member1", "foo", "Ready"), before);
 }
+
+#[test]
+fn both_address_families_of_an_entry_come_to_rest() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    env.server("member1").families = vec!["IPv4", "IPv6"];
+    let dual = json!({"spec": {"ipFamilyPolicy": "PreferDualStack"}});
+    env.on_hub(in_network("member1", "edge", Some("cluster-ip")))
+        .on("member1", foo().with(dual))
+        .on("member1", pods())
+        .on("member1", export("foo"))
+        .settle();
+    let types = env.copies("member2", "derived-foo").into_iter();
+    let types: Vec<_> = types.map(|copy| copy.address_type).collect();
+    assert_eq!(types, ["IPv4", "IPv6"]);
+    env.assert_at_rest();
+}
