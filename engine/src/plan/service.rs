@@ -40,10 +40,16 @@ pub(crate) struct OwnService {
     pub owner: String,
     /// Additional content, if it stands for an imported service.
     pub derived: Option<Derived>,
-    /// Service that it is the companion of, if it is one.
-    pub companion_of: Option<Arc<str>>,
-    /// Type of a companion; any other Service that causeway maintains is of type ClusterIP.
-    pub entry: Option<CompanionType>,
+    /// Additional content, if it is a companion. Any other is of type ClusterIP.
+    pub companion: Option<Companion>,
+}
+
+/// Additional content of a companion.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Companion {
+    /// Service that it is the entry to.
+    of: Arc<str>,
+    type_: CompanionType,
 }
 
 /// Additional content of a Service that stands for an imported service.
@@ -113,8 +119,7 @@ pub(crate) fn desired(
         shape,
         owner: owner.to_owned(),
         derived: None,
-        companion_of: None,
-        entry: None,
+        companion: None,
     };
     DesiredService::Own(own.into())
 }
@@ -134,8 +139,10 @@ pub(crate) fn companion(
         },
         owner,
         derived: None,
-        companion_of: Some(key.name.clone()),
-        entry: Some(type_),
+        companion: Some(Companion {
+            of: key.name.clone(),
+            type_,
+        }),
     }
 }
 
@@ -208,16 +215,19 @@ impl OwnService {
     pub(super) fn ask_for(&mut self, type_: CompanionType) {
         if type_ == CompanionType::LoadBalancer {
             self.shape.load_balancer = true;
-            self.entry = Some(type_);
+            if let Some(companion) = &mut self.companion {
+                companion.type_ = type_;
+            }
         }
     }
 
     /// Whether the member's Service equals the desired one.
     pub(crate) fn is_met_by(&self, observed: &ServiceView) -> bool {
+        let companion = self.companion.as_ref();
         let is_local = observed.node_ports.as_ref().map(|ports| ports.is_local);
-        let is_entry = self.entry.is_none() || is_local == Some(true);
+        let is_entry = companion.is_none() || is_local == Some(true);
         is_entry
-            && self.companion_of.as_deref() == observed.companion_of.as_deref()
+            && companion.map(|companion| &*companion.of) == observed.companion_of.as_deref()
             && self.shape.is_like(&observed.shape)
             && observed.owner.as_deref() == Some(self.owner.as_str())
             && self
@@ -235,7 +245,7 @@ impl OwnService {
     /// Returns the object to create.
     pub(crate) fn object(&self, key: &ServiceKey, hub: &str) -> Service {
         let shape = &self.shape;
-        let derived = self.derived.as_ref();
+        let (derived, companion) = (self.derived.as_ref(), self.companion.as_ref());
         let addresses = derived.map(|derived| derived.addresses.clone());
         let addresses = addresses.filter(|addresses| !addresses.is_empty());
         let headless = shape.kind == ServiceKind::Headless;
@@ -265,8 +275,8 @@ impl OwnService {
                 traffic_distribution: shape.traffic_distribution.clone(),
                 publish_not_ready_addresses: Some(shape.publish_not_ready_addresses),
                 ip_family_policy: Some(family_policy(shape).to_owned()),
-                type_: self.entry.map(|type_| type_.as_str().to_owned()),
-                external_traffic_policy: self.entry.map(|_| LOCAL.to_owned()),
+                type_: companion.map(|companion| companion.type_.as_str().to_owned()),
+                external_traffic_policy: companion.map(|_| LOCAL.to_owned()),
                 ..ServiceSpec::default()
             }),
             status: None,
@@ -285,7 +295,7 @@ impl OwnService {
     }
 
     fn annotations(&self) -> BTreeMap<String, String> {
-        let of = self.companion_of.as_ref();
+        let of = self.companion.as_ref().map(|companion| &companion.of);
         let of = of.map(|of| (labels::COMPANION_OF.to_owned(), of.to_string()));
         let owner = (labels::OWNER.to_owned(), self.owner.clone());
         [owner].into_iter().chain(of).collect()
@@ -321,8 +331,8 @@ impl OwnService {
         if let Some(policy) = policy.and_then(|derived| derived.internal_traffic_policy.as_ref()) {
             patch["spec"]["internalTrafficPolicy"] = json!(policy);
         }
-        if let Some(type_) = self.entry {
-            patch["spec"]["type"] = json!(type_.as_str());
+        if let Some(companion) = &self.companion {
+            patch["spec"]["type"] = json!(companion.type_.as_str());
             patch["spec"]["externalTrafficPolicy"] = json!(LOCAL);
         }
         patch

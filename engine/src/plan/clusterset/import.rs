@@ -366,8 +366,7 @@ pub(crate) fn derived_service(
             dual_stack,
         },
         owner: owner.to_owned(),
-        companion_of: None,
-        entry: None,
+        companion: None,
         derived: Some(Derived {
             of: key.name.to_string(),
             internal_traffic_policy: capabilities.internal_traffic_policy(Some(
