@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::ownership::NATIVE_OWNER;
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::{ClusterName, Network, ServiceKey};
 
 use super::clusterset::Imports;
 use super::desired::{Companions, Desired, Members};
@@ -28,19 +28,20 @@ impl Companions {
             .multi_cluster_service(key)
             .filter(|mcs| !mcs.is_deleting());
         if let (Members::Wanted(_), Some(mcs)) = (&desired.members, mcs) {
-            let consumers: BTreeSet<_> = desired.placement.consumers().collect();
+            let consumers = desired.placement.consumers();
+            let networks = consumers.map(|name| index.network(name)).collect();
             let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
             for provider in desired.placement.providers() {
                 let of = (Exposure::Native, &*owner);
-                companions.add(index, key, of, (provider, &consumers));
+                companions.add(index, key, of, (provider, &networks));
             }
         }
         if let Imports::Wanted(imports) = &desired.clusterset.imports {
-            let consumers: BTreeSet<_> = imports.keys().collect();
+            let networks = imports.keys().map(|name| index.network(name)).collect();
             let owner = format!("ServiceExport/{}", key.name);
             for provider in &desired.clusterset.exporters {
                 let of = (Exposure::Clusterset, &*owner);
-                companions.add(index, key, of, (provider, &consumers));
+                companions.add(index, key, of, (provider, &networks));
             }
         }
         companions
@@ -51,11 +52,10 @@ impl Companions {
         index: &Index,
         key: &ServiceKey,
         (exposure, owner): (Exposure, &str),
-        (provider, consumers): (&ClusterName, &BTreeSet<&ClusterName>),
+        (provider, networks): (&ClusterName, &BTreeSet<Network>),
     ) {
-        let network = index.network(provider);
-        let is_elsewhere = |consumer: &&ClusterName| index.network(consumer) != network;
-        let is_entered = consumers.iter().copied().any(|name| is_elsewhere(&name));
+        let own = index.network(provider);
+        let is_entered = networks.iter().any(|network| *network != own);
         let leaves = index.is_being_removed(provider);
         let Some(member) = index.member(provider).filter(|_| is_entered && !leaves) else {
             return;
