@@ -332,7 +332,7 @@ impl Controller {
         let index = &mut self.parts.index;
         index.note_gaps(key, outcome.gaps, now);
         index.note_disagreements(key, outcome.disagreements, now);
-        index.note_hostnames(key, &outcome.hostnames);
+        index.note_hostnames(key, outcome.hostnames);
         for (cluster, tier, count) in index.note_tiers(key, outcome.tiers) {
             self.parts.metrics.consumer_tier(&cluster, tier, count);
         }

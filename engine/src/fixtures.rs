@@ -357,7 +357,7 @@ impl Environment {
                     self.index
                         .note_disagreements(key, outcome.disagreements, now);
                     self.index.note_tiers(key, outcome.tiers);
-                    self.index.note_hostnames(key, &outcome.hostnames);
+                    self.index.note_hostnames(key, outcome.hostnames);
                     for NewerCopy { provider, copied } in &outcome.newer_copies {
                         let later = self.index.suspect_rollback(provider, key, copied, now);
                         self.look_again(item.clone(), later.map(|at| at.instant));
