@@ -23,7 +23,7 @@ use self::clusterset::Clusterset;
 pub(crate) use self::clusterset::{DerivedRefusal, Membership};
 pub(crate) use self::namespaces::NamespaceState;
 use self::namespaces::Namespaces;
-use self::nodes::Nodes;
+pub(crate) use self::nodes::Nodes;
 pub use self::objects::Objects;
 pub(crate) use self::objects::View;
 use self::outage::Outage;

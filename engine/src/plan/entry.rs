@@ -16,37 +16,38 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, NodeAddress, PortId, Reach, ServiceKey};
+use causeway::domain::{ClusterName, NodeAddress, PortId, Reach, ServiceKey, dns1123_label};
 
 use self::condition::Best;
 pub(crate) use self::refusal::{EntryUnknown, NoEntry, Why};
 use super::providers::candidates;
+use crate::model::ObservedNode;
 use crate::model::slice::{
     AddressType, Exposure, SlicePort, SourceEndpoint, SourceSlice, SourceVersion,
 };
 use crate::observed::Index;
-use crate::observed::member::Member;
+use crate::observed::member::{Member, Nodes};
 use crate::observed::service::{NodePorts, ServiceKind, ServiceView};
 
 /// Maximum number of endpoints of one address family (discovery.k8s.io/v1).
 const ENDPOINTS_MAX: usize = 1000;
 /// Maximum number of hostnames of one load balancer that are used.
 const HOSTNAMES_MAX: usize = 16;
+/// Maximum number of bytes of a hostname (RFC 1123 subdomain, as API servers require it).
+const HOSTNAME_BYTES_MAX: usize = 253;
 
 /// Provider to which an entry leads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site<'a> {
     index: &'a Index,
-    /// Provider.
-    pub member: &'a Member,
-    /// Service.
-    pub key: &'a ServiceKey,
+    member: &'a Member,
+    key: &'a ServiceKey,
     /// Way that the Cluster, or the service, declares; `None` without one.
-    pub reach: Option<Reach>,
+    reach: Option<Reach>,
     /// Whether the service itself declares it.
-    pub is_requested: bool,
+    is_requested: bool,
     /// Whether copies of other clusters belong to its Service.
-    pub holds_copies: bool,
+    holds_copies: bool,
 }
 
 /// Type of a companion.
@@ -307,9 +308,11 @@ impl<'a> Site<'a> {
                 (companion, ports.ok_or(EntryUnknown::Companion)?)
             }
         };
+        let nodes = self.member.nodes();
+        let nodes = nodes.ok_or_else(|| EntryUnknown::nodes(self.member))?;
         let endpoints = match ports.is_local {
-            true => self.nodes_of(kind, door, sources)?,
-            false => self.all_nodes(kind, door, sources)?,
+            true => nodes_of(nodes, kind, door, sources)?,
+            false => all_nodes(nodes, kind, door, sources),
         };
         let mut all = sources.iter().flat_map(|source| source.endpoints());
         match (endpoints.is_empty(), all.next()) {
@@ -324,50 +327,6 @@ impl<'a> Site<'a> {
             }
             _ => Ok((Door::of(door, ports), endpoints)),
         }
-    }
-
-    /// Returns the nodes that endpoints are on.
-    fn nodes_of(
-        &self,
-        kind: NodeAddress,
-        door: &ServiceView,
-        sources: &[&Arc<SourceSlice>],
-    ) -> Result<Vec<EntryEndpoint>, NoEntry> {
-        let nodes = self.member.nodes();
-        let nodes = nodes.ok_or_else(|| EntryUnknown::nodes(self.member))?;
-        let mut by_node: BTreeMap<&str, Best> = BTreeMap::new();
-        for endpoint in sources.iter().flat_map(|source| source.endpoints()) {
-            if let Some(node) = endpoint.node {
-                by_node.entry(node).or_default().add(endpoint.conditions);
-            }
-        }
-        let mut found = Vec::new();
-        for (name, best) in by_node {
-            match nodes.get(name) {
-                Some(node) => found.extend(at_node(node, kind, door, best)),
-                None if best.is_ready() => return Err(EntryUnknown::Node(name.into()).into()),
-                None => {}
-            }
-        }
-        Ok(found)
-    }
-
-    /// Returns all nodes: each leads to every endpoint.
-    fn all_nodes(
-        &self,
-        kind: NodeAddress,
-        door: &ServiceView,
-        sources: &[&Arc<SourceSlice>],
-    ) -> Result<Vec<EntryEndpoint>, NoEntry> {
-        let nodes = self.member.nodes();
-        let nodes = nodes.ok_or_else(|| EntryUnknown::nodes(self.member))?;
-        let best = Best::of(sources);
-        let found = nodes
-            .iter()
-            .flat_map(|node| at_node(node, kind, door, best));
-        let mut found: Vec<_> = found.collect();
-        found.sort_unstable_by_key(|one| one.address);
-        Ok(found)
     }
 }
 
@@ -401,10 +360,15 @@ impl<'a> Door<'a> {
     }
 }
 
-/// Lists the hostnames of a load balancer, at most sixteen.
+/// Lists the hostnames of a load balancer, at most sixteen. A text that is none is left out: its API
+/// server may be hostile.
 fn hostnames(service: &ServiceView) -> impl Iterator<Item = &str> {
     let ingress = service.ingress.iter().take(HOSTNAMES_MAX);
-    ingress.filter_map(|one| one.hostname.as_deref().filter(|_| one.ip.is_none()))
+    let hostnames = ingress.filter_map(|one| one.hostname.as_deref().filter(|_| one.ip.is_none()));
+    hostnames.filter(|name| {
+        let is_label = |label: &str| dns1123_label(label).is_ok();
+        name.len() <= HOSTNAME_BYTES_MAX && name.split('.').all(is_label)
+    })
 }
 
 /// Returns one endpoint for each address. All lead to every endpoint of the provider.
@@ -422,9 +386,48 @@ fn at_addresses(
     addresses.map(endpoint).collect()
 }
 
+/// Returns the nodes that endpoints are on.
+fn nodes_of(
+    nodes: &Nodes,
+    kind: NodeAddress,
+    door: &ServiceView,
+    sources: &[&Arc<SourceSlice>],
+) -> Result<Vec<EntryEndpoint>, NoEntry> {
+    let mut by_node: BTreeMap<&str, Best> = BTreeMap::new();
+    for endpoint in sources.iter().flat_map(|source| source.endpoints()) {
+        if let Some(node) = endpoint.node {
+            by_node.entry(node).or_default().add(endpoint.conditions);
+        }
+    }
+    let mut found = Vec::new();
+    for (name, best) in by_node {
+        match nodes.get(name) {
+            Some(node) => found.extend(at_node(node, kind, door, best)),
+            None if best.is_ready() => return Err(EntryUnknown::Node(name.into()).into()),
+            None => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Returns all nodes: each leads to every endpoint.
+fn all_nodes(
+    nodes: &Nodes,
+    kind: NodeAddress,
+    door: &ServiceView,
+    sources: &[&Arc<SourceSlice>],
+) -> Vec<EntryEndpoint> {
+    let best = Best::of(sources);
+    let found = nodes.iter();
+    let found = found.flat_map(|node| at_node(node, kind, door, best));
+    let mut found: Vec<_> = found.collect();
+    found.sort_unstable_by_key(|one| one.address);
+    found
+}
+
 /// Returns an endpoint for each address family of the Service in which the node has an address.
 fn at_node<'n>(
-    node: &'n crate::model::ObservedNode,
+    node: &'n ObservedNode,
     kind: NodeAddress,
     door: &'n ServiceView,
     best: Best,

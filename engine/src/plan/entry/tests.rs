@@ -365,57 +365,67 @@ fn hostname_of_a_load_balancer_gives_its_last_good_answer() {
     assert_eq!(env.index.take_hostnames(), Some([].into()));
 }
 
-#[test]
-fn importer_that_is_lost_over_a_restart_stays_in_the_status() {
+/// Returns an environment in which member1 exports `foo`, and member2 may import it.
+fn exported(clusters: impl IntoIterator<Item = Object>, export: Object) -> Environment {
     let mut env = env();
     env.member("member1").member("member2");
-    env.on_hub(in_network("member2", "edge", None))
-        .on("member1", foo())
-        .on("member1", pods())
-        .on("member1", export("foo"))
-        .settle();
-    let before = env.export_says("member1", "foo", "Ready");
-    assert!(
-        before.contains("member1 is of another network than member2"),
-        "{before}"
-    );
+    for cluster in clusters {
+        env.on_hub(cluster);
+    }
+    env.on("member1", foo()).on("member1", pods());
+    env.nodes("member1").on("member1", export).settle();
+    env
+}
+
+/// Restarts the controller while it does not reach member2.
+fn restart_without_member2(env: &mut Environment) {
     env.lose("member2").pass(Duration::from_secs(40));
     env.restart().pass(Duration::from_secs(40));
-    assert_eq!(env.export_says("member1", "foo", "Ready"), before);
+}
+
+#[test]
+fn status_over_a_restart_names_importers_that_are_lost() {
+    let edge = in_network("member2", "edge", None);
+    let listed = export("foo").annotated(&json!({labels::CONSUMERS: "member1"}));
+    for (cluster, export, part) in [
+        (
+            Some(edge),
+            export("foo"),
+            "member1 is of another network than member2",
+        ),
+        (None, listed, "not imported by member2"),
+    ] {
+        let mut env = exported(cluster, export);
+        let before = env.export_says("member1", "foo", "Ready");
+        assert!(before.contains(part), "{before}");
+        restart_without_member2(&mut env);
+        assert_eq!(env.export_says("member1", "foo", "Ready"), before);
+    }
 }
 
 #[test]
 fn companion_stays_while_an_importer_is_lost_over_a_restart() {
-    let mut env = env();
-    env.member("member1").member("member2");
-    env.on_hub(in_network("member1", "edge", Some("node-ports")))
-        .on("member1", foo())
-        .on("member1", pods())
-        .on("member1", node("n1", "192.168.1.1"))
-        .on("member1", node("n2", "192.168.1.2"))
-        .on("member1", export("foo"))
-        .settle();
+    let edge = in_network("member1", "edge", Some("node-ports"));
+    let mut env = exported([edge], export("foo"));
     let companion = key("foo").companion().name.to_string();
     assert!(env.service("member1", &companion).is_some());
-    env.lose("member2").pass(Duration::from_secs(40));
-    env.restart().pass(Duration::from_secs(40));
+    restart_without_member2(&mut env);
     assert!(env.service("member1", &companion).is_some());
 }
 
 #[test]
-fn member_that_is_no_consumer_stays_in_the_status_over_a_restart() {
-    let mut env = env();
-    env.member("member1").member("member2");
-    let exported = export("foo").annotated(&json!({labels::CONSUMERS: "member1"}));
-    env.on("member1", foo())
-        .on("member1", pods())
-        .on("member1", exported)
-        .settle();
-    let before = env.export_says("member1", "foo", "Ready");
-    assert!(before.contains("not imported by member2"), "{before}");
-    env.lose("member2").pass(Duration::from_secs(40));
-    env.restart().pass(Duration::from_secs(40));
-    assert_eq!(env.export_says("member1", "foo", "Ready"), before);
+fn text_that_is_no_hostname_is_not_looked_up() {
+    let long = format!("{}.example", "x".repeat(250));
+    for hostname in ["lb\u{1b}[31m.example", "", "a..b", &long] {
+        let balanced = json!({
+            "spec": {"type": "LoadBalancer"},
+            "status": {"loadBalancer": {"ingress": [{"hostname": hostname}]}},
+        });
+        let mut env = provided("load-balancer", balanced);
+        assert_eq!(env.index.take_hostnames(), None, "{hostname:?}");
+        let ready = env.says("foo", "Ready");
+        assert!(ready.contains("has no address yet"), "{ready}");
+    }
 }
 
 #[test]
