@@ -75,7 +75,7 @@ long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or
 	$(CARGO) build --workspace --bins
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --lib rotation::properties
 	PROPTEST_CASES=8000 $(CARGO) test --workspace --lib -- simulation::a_restart_while simulation::after_an_outage
-	PROPTEST_CASES=4000 $(CARGO) test --workspace --lib simulation
+	PROPTEST_CASES=1000 $(CARGO) test --workspace --lib simulation
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture

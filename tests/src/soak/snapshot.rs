@@ -31,6 +31,7 @@ pub(super) struct Snapshot {
 }
 
 /// Objects of one member.
+#[derive(Default)]
 pub(super) struct Member {
     pub(super) namespaces: Vec<String>,
     pub(super) services: BTreeMap<Key, Service>,

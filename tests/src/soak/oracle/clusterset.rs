@@ -46,9 +46,10 @@ pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
             lines.tell(service(consumer, &derived, &shape.1, shape.0, &[]));
             let tiers = of_one.first().filter(|oldest| !oldest.headless);
             let tiers = tiers.and_then(|oldest| Tiers::of(&oldest.export.metadata));
-            let ready = of_one
-                .iter()
-                .map(|one| (one.name, readiness(one.member, key)));
+            let ready = of_one.iter().map(|one| {
+                let ready = readiness(one.member, key, &one.ports, &shape.1);
+                (one.name, ready)
+            });
             let ready: Vec<_> = ready.collect();
             for exporter in of_one {
                 let standing = tiers.as_ref().map_or(Standing::Ready, |tiers| {

@@ -142,9 +142,10 @@ impl Reported<'_> {
             let mut offered = self.ports_in(there);
             offered.retain(|port| exposed.iter().any(|exposed| exposed.is_same(port)));
             // The consumer's own pods are its own Service's, whoever provides.
-            let own = (consumer.as_str(), readiness(there, self.key));
+            let readiness = |member| readiness(member, self.key, &self.ports_in(member), &offered);
+            let own = (consumer.as_str(), readiness(there));
             let others = providers.iter().filter(|(name, _)| **name != consumer);
-            let others = others.map(|(name, member)| (name.as_str(), readiness(member, self.key)));
+            let others = others.map(|(name, member)| (name.as_str(), readiness(member)));
             let all: Vec<_> = others.chain([own]).collect();
             for (provider, member) in &providers {
                 if *provider == consumer {

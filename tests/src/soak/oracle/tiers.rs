@@ -5,7 +5,7 @@ use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions};
 use kube::api::ObjectMeta;
 
-use super::ports::endpoint;
+use super::ports::{Port, endpoint, translated};
 use crate::soak::snapshot::{Key, Member, is_copy, label};
 
 /// Role of a provider's ready endpoints in a consumer.
@@ -73,12 +73,19 @@ impl<'a> Tiers<'a> {
 }
 
 /// Returns the number of ready endpoints and of all endpoints that a member itself has for a
-/// service, without terminating ones.
-pub(super) fn readiness(member: &Member, (namespace, name): &Key) -> [usize; 2] {
+/// service, without terminating ones and those that the ports of the consumer's Service do not lead
+/// to.
+pub(super) fn readiness(
+    member: &Member,
+    (namespace, name): &Key,
+    ports: &[Port],
+    offered: &[Port],
+) -> [usize; 2] {
     let of_service = member.slices.values().filter(|slice| {
         label(*slice, labels::SERVICE_NAME) == name
             && slice.metadata.namespace.as_ref() == Some(namespace)
             && !is_copy(slice)
+            && !translated(slice, ports, offered).is_empty()
     });
     let mut counted = [0, 0];
     for endpoint in of_service.flat_map(|slice| &slice.endpoints) {
@@ -139,5 +146,37 @@ fn first_tiers_with_enough_are_active_and_others_standby() {
     ] {
         let standing = tiers(words, least).standing("a", provider, &all);
         assert_eq!(standing, expected, "{provider} of {words}, {least}%");
+    }
+}
+
+#[test]
+fn endpoints_without_an_offered_port_are_not_counted() {
+    let slice = serde_json::json!({
+        "metadata": {
+            "namespace": "red", "name": "n2-by-hand", "labels": {labels::SERVICE_NAME: "n2"},
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
+        "ports": [{"name": "http", "port": 8080}],
+    });
+    let slice = serde_json::from_value(slice).expect("a slice");
+    let mut member = Member::default();
+    let key = ("red".to_owned(), "n2".to_owned());
+    member
+        .slices
+        .insert(("red".to_owned(), "n2-by-hand".to_owned()), slice);
+    let port = |name: &str, number| Port {
+        name: name.to_owned(),
+        number,
+        protocol: "TCP".to_owned(),
+    };
+    let [http, metrics] = [port("http", 80), port("metrics", 9090)];
+    let of_service = [http.clone(), metrics.clone()];
+    for (offered, expected) in [
+        (&of_service[..], [1, 1]),
+        (&[http], [1, 1]),
+        (&[metrics], [0, 0]),
+    ] {
+        assert_eq!(readiness(&member, &key, &of_service, offered), expected);
     }
 }
