@@ -50,6 +50,8 @@ pub(crate) struct Companion {
     /// Service that it is the entry to.
     of: Arc<str>,
     type_: CompanionType,
+    /// Address families of that Service, the primary one first.
+    families: Vec<Box<str>>,
 }
 
 /// Additional content of a Service that stands for an imported service.
@@ -142,6 +144,7 @@ pub(crate) fn companion(
         companion: Some(Companion {
             of: key.name.clone(),
             type_,
+            families: service.ip_families.clone(),
         }),
     }
 }
@@ -227,6 +230,7 @@ impl OwnService {
         let is_local = observed.node_ports.as_ref().map(|ports| ports.is_local);
         let is_entry = companion.is_none() || is_local == Some(true);
         is_entry
+            && self.has_primary_family_of(observed)
             && companion.map(|companion| &*companion.of) == observed.companion_of.as_deref()
             && self.shape.is_like(&observed.shape)
             && observed.owner.as_deref() == Some(self.owner.as_str())
@@ -237,9 +241,16 @@ impl OwnService {
     }
 
     /// Whether the member's Service can be updated to the desired one. Otherwise it has to be
-    /// recreated: an address cannot be taken away.
+    /// recreated: an address cannot be taken away, nor its family changed.
     pub(crate) fn can_become(&self, observed: &ServiceView) -> bool {
-        self.shape.kind == observed.shape.kind
+        self.shape.kind == observed.shape.kind && self.has_primary_family_of(observed)
+    }
+
+    /// Whether a companion has the primary address family that it should have.
+    fn has_primary_family_of(&self, observed: &ServiceView) -> bool {
+        let companion = self.companion.as_ref();
+        let primary = companion.and_then(|companion| companion.families.first());
+        primary.is_none_or(|primary| observed.ip_families.first() == Some(primary))
     }
 
     /// Returns the object to create.
@@ -249,7 +260,14 @@ impl OwnService {
         let addresses = derived.map(|derived| derived.addresses.clone());
         let addresses = addresses.filter(|addresses| !addresses.is_empty());
         let headless = shape.kind == ServiceKind::Headless;
-        let family = derived.and_then(|derived| derived.family.clone());
+        let families = match companion {
+            Some(companion) => companion
+                .families
+                .iter()
+                .map(|one| one.to_string())
+                .collect(),
+            None => Vec::from_iter(derived.and_then(|derived| derived.family.clone())),
+        };
         Service {
             metadata: ObjectMeta {
                 name: Some(key.name.to_string()),
@@ -265,7 +283,7 @@ impl OwnService {
                     None => None,
                 },
                 cluster_ips: addresses.filter(|_| !headless),
-                ip_families: family.map(|family| vec![family]),
+                ip_families: Some(families).filter(|families| !families.is_empty()),
                 internal_traffic_policy: derived
                     .and_then(|derived| derived.internal_traffic_policy.clone()),
                 ports: Some(shape.ports.iter().map(port).collect()),

@@ -44,6 +44,34 @@ fn companion_follows_the_ports_of_its_service() {
 }
 
 #[test]
+fn companion_has_the_primary_address_family_of_its_service() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    for member in ["member1", "member2"] {
+        env.server(member).families = vec!["IPv4", "IPv6"];
+    }
+    let in_family =
+        |service: Object, family| service.with(json!({"spec": {"ipFamilies": [family]}}));
+    let pod = json!({"addresses": ["fd00:1::5"], "nodeName": "n1", "conditions": {"ready": true}});
+    let six = slice("foo-six", "foo")
+        .port("http", 8080)
+        .endpoint_with(pod);
+    env.on_hub(in_network("member1", "edge", Some("node-ports")))
+        .on("member1", in_family(foo(), "IPv6"))
+        .on("member1", six.with(json!({"addressType": "IPv6"})))
+        .on("member1", node("n1", "fd00:9::1"))
+        .on("member1", export("foo"))
+        .settle();
+    assert_eq!(env.addresses("member2", "derived-foo"), ["fd00:9::1"]);
+
+    env.off("member1", Kind::Service, "foo")
+        .on("member1", in_family(foo(), "IPv4"))
+        .settle();
+    let made = env.service("member1", &companion()).expect("a companion");
+    assert_eq!(made["spec"]["ipFamilies"], json!(["IPv4"]));
+}
+
+#[test]
 fn companion_goes_after_the_last_copy_that_needs_it() {
     let mut env = provided("node-ports", json!({}));
     env.forget_writes();
