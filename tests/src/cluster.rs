@@ -36,8 +36,9 @@ impl Cluster {
     pub(crate) async fn start_new(
         reaper: &Arc<Reaper>,
         plan: Plan,
-        mut networks: Vec<NodeNetwork>,
+        networks: Vec<NodeNetwork>,
     ) -> Self {
+        let joined = networks.len() - usize::from(plan.spare_node);
         let registry = plan.registry;
         let scheduler = registry.map(|_| machine::scheduler(&plan.directory));
         let mut cluster = Self {
@@ -53,12 +54,12 @@ impl Cluster {
         }
         match registry {
             Some(registry) => cluster.start_machines(&networks, registry).await,
-            None => cluster.add_nodes(&networks).await,
+            None => cluster.add_nodes(&networks[..joined]).await,
         }
         if networks.is_empty() && cluster.is_in_clusterset() {
             cluster.nameserver = Some(Nameserver::start(&cluster).await);
         }
-        for network in &mut networks {
+        for network in &networks[..joined] {
             network.start(&cluster).await;
         }
         cluster.networks = networks;
@@ -93,8 +94,18 @@ impl Cluster {
         }
         for network in networks {
             let node = node(&self.node_name_of(network.site().node)).zone(&self.zone());
-            node.address(&network.node_address()).create(self).await;
+            let addresses = network.node_addresses();
+            let node = addresses.iter().fold(node, |node, one| node.address(one));
+            node.create(self).await;
         }
+    }
+
+    /// Adds its spare node ([`crate::fleet::Builder::spare_node`]) and returns the name.
+    pub async fn add_spare_node(&self) -> String {
+        let spare = self.networks.last().expect("a fleet with packets");
+        self.add_nodes(std::slice::from_ref(spare)).await;
+        spare.start(self).await;
+        self.node_name_of(spare.site().node)
     }
 
     /// The logs of its programs.
@@ -140,15 +151,15 @@ impl Cluster {
         }
     }
 
-    /// Has a pod of this address listen, where there are packets.
+    /// Has a pod of these addresses listen, where there are packets.
     pub(crate) async fn connect_pod(
         &self,
         node: &str,
-        address: &str,
+        addresses: &[String],
         text: &str,
     ) -> Option<Arc<PodNetwork>> {
         let network = self.networks.get(usize::from(self.node_number(node)))?;
-        let pod = Arc::new(network.add_pod(self, address, text).await);
+        let pod = Arc::new(network.add_pod(self, addresses, text).await);
         self.pods().push(Arc::clone(&pod));
         Some(pod)
     }

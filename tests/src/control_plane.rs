@@ -22,7 +22,9 @@ use crate::ports;
 use crate::reaper::{Process, Reaper};
 use crate::store::{Snapshot, Store};
 
-pub(crate) use self::launch::{AUDIT_LOG, Plan, pod_block, pod_cidr, service_cidr};
+pub(crate) use self::launch::{
+    AUDIT_LOG, Plan, pod_block, pod_cidr, pod_cidr_v6, service_cidr, service_cidr_v6,
+};
 
 /// Purpose of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,6 +187,12 @@ impl ControlPlane {
         pod_cidr(self.pod_block)
     }
 
+    /// Returns the ranges of its pods' addresses, one for each family that it has.
+    pub(crate) fn pod_cidrs(&self) -> Vec<String> {
+        let six = self.dual_stack.then(|| pod_cidr_v6(self.pod_block));
+        std::iter::once(self.pod_cidr()).chain(six).collect()
+    }
+
     /// The range of its Services' IPv4 addresses.
     pub fn service_cidr(&self) -> String {
         service_cidr(self.number)
@@ -200,7 +208,20 @@ impl ControlPlane {
         self.fresh_pod_ip_on(&self.node_name())
     }
 
-    /// Returns an address for a pod on that node that was not given out before.
+    /// Returns addresses for a pod on that node that were not given out before: of IPv4, then of
+    /// IPv6 if the cluster has both.
+    pub(crate) fn fresh_pod_ips_on(&self, node: &str) -> Vec<String> {
+        let four = self.fresh_pod_ip_on(node);
+        let mut numbers = four.split('.').skip(2);
+        let [third, fourth] = [numbers.next(), numbers.next()].map(Option::unwrap_or_default);
+        let (block, number) = (self.pod_block, self.node_number(node));
+        let six = format!("fd00:{block}:{number}::{third}:{fourth}");
+        std::iter::once(four)
+            .chain(self.dual_stack.then_some(six))
+            .collect()
+    }
+
+    /// Returns an IPv4 address for a pod on that node that was not given out before.
     pub(crate) fn fresh_pod_ip_on(&self, node: &str) -> String {
         // The nodes of a cluster share its range evenly: see `Site::of_cluster`.
         let first = match self.nodes {

@@ -234,7 +234,7 @@ impl PodFixture {
         self
     }
 
-    /// Has this address, beside others named so; without one it gets a fresh one of the pod range.
+    /// Has this address, beside others named so; without one it gets a fresh one of each family.
     #[must_use]
     pub fn ip(mut self, ip: &str) -> Self {
         self.ips.push(ip.to_owned());
@@ -260,7 +260,7 @@ impl PodFixture {
     pub async fn create(mut self, cluster: &Cluster, space: &Space<'_>) -> RunningPod {
         let node = self.node.clone().unwrap_or_else(|| cluster.node_name());
         if self.ips.is_empty() {
-            self.ips.push(cluster.fresh_pod_ip_on(&node));
+            self.ips = cluster.fresh_pod_ips_on(&node);
         }
         let api = space.api::<Pod>(cluster);
         let (hostname, subdomain) = self.hostname.unzip();
@@ -286,7 +286,7 @@ impl PodFixture {
         let made = api.create(&PostParams::default(), &object).await;
         made.unwrap_or_else(|e| panic!("cannot make pod {} in {}: {e}", self.name, cluster.name()));
         let text = format!("pod {} in {}", self.name, cluster.name());
-        let network = cluster.connect_pod(&node, &self.ips[0], &text).await;
+        let network = cluster.connect_pod(&node, &self.ips, &text).await;
         let pod = RunningPod {
             api,
             name: self.name,
@@ -402,9 +402,11 @@ impl Backends<'_> {
     /// Makes them in a cluster, running and ready.
     pub async fn create(self, cluster: &Cluster) -> Vec<RunningPod> {
         let pods = (0..self.count).map(|_| {
-            let ip = cluster.fresh_pod_ip();
-            let name = format!("{}-{}", self.app, ip.replace('.', "-"));
-            pod(&name, &self.app).ip(&ip).create(cluster, self.space)
+            let ips = cluster.fresh_pod_ips_on(&cluster.node_name());
+            let name = format!("{}-{}", self.app, ips[0].replace('.', "-"));
+            let pod = pod(&name, &self.app);
+            let pod = ips.iter().fold(pod, |pod, ip| pod.ip(ip));
+            pod.create(cluster, self.space)
         });
         join_all(pods).await
     }

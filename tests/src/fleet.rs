@@ -49,6 +49,7 @@ pub struct Builder {
     separate: BTreeSet<String>,
     iptables: BTreeSet<String>,
     proxies: BTreeMap<String, u8>,
+    spare_nodes: BTreeSet<String>,
     clusterset: bool,
     flags: Vec<(String, String)>,
     own_stores: BTreeSet<String>,
@@ -104,6 +105,13 @@ impl Builder {
     pub fn proxies(mut self, name: &str, count: u8) -> Self {
         self.proxies.insert(name.to_owned(), count);
         self.packets()
+    }
+
+    /// This cluster, with more than one kube-proxy, gets its last node by [`Cluster::add_spare_node`].
+    #[must_use]
+    pub fn spare_node(mut self, name: &str) -> Self {
+        self.spare_nodes.insert(name.to_owned());
+        self
     }
 
     /// The members serve ServiceExport and ServiceImport from the start, and the DNS of each answers for
@@ -198,6 +206,7 @@ impl Builder {
                 own_store: self.own_stores.contains(&name),
                 address,
                 nodes: networks.iter().map(|network| network.site().node).collect(),
+                spare_node: self.spare_nodes.contains(&name),
                 registry: registry.map(Registry::address),
                 name,
             };
@@ -222,7 +231,8 @@ impl Builder {
         let nodes = self.nodes.get(&name).or_else(|| self.proxies.get(&name));
         let nodes = nodes.copied().unwrap_or(usual);
         let pod_block = self.pod_block(&name, number);
-        (name, Site::of_cluster(number, nodes, pod_block))
+        let dual_stack = self.dual_stack.contains(&name);
+        (name, Site::of_cluster(number, nodes, pod_block, dual_stack))
     }
 
     fn pod_block(&self, name: &str, number: u8) -> u8 {

@@ -99,7 +99,9 @@ impl<'a> Kubelet<'a> {
         let name = pod.name_any();
         let text = format!("{}\npod {name} in {}", said_by(pod), self.cluster.name());
         let node = self.cluster.node_name();
-        let network = self.cluster.connect_pod(&node, &ip, text.trim_start());
+        let network = self
+            .cluster
+            .connect_pod(&node, std::slice::from_ref(&ip), text.trim_start());
         let network = network.await;
         PodHere { ip, network }
     }

@@ -17,7 +17,7 @@ pub fn node(name: &str) -> NodeFixture {
     NodeFixture {
         name: name.to_owned(),
         labels: BTreeMap::new(),
-        address: None,
+        addresses: Vec::new(),
     }
 }
 
@@ -26,7 +26,7 @@ pub fn node(name: &str) -> NodeFixture {
 pub struct NodeFixture {
     name: String,
     labels: BTreeMap<String, String>,
-    address: Option<String>,
+    addresses: Vec<String>,
 }
 
 impl NodeFixture {
@@ -37,15 +37,22 @@ impl NodeFixture {
         self
     }
 
-    /// Has this internal address; without one it gets one of the pod range.
+    /// Has this internal address, beside others named so; without one it gets one of the pod range.
     #[must_use]
     pub fn address(mut self, address: &str) -> Self {
-        self.address = Some(address.to_owned());
+        self.addresses.push(address.to_owned());
         self
     }
 
     /// Makes it in a cluster.
-    pub async fn create(self, cluster: &ControlPlane) {
+    pub async fn create(mut self, cluster: &ControlPlane) {
+        if self.addresses.is_empty() {
+            self.addresses.push(cluster.fresh_pod_ip());
+        }
+        let internal = |address| NodeAddress {
+            type_: "InternalIP".to_owned(),
+            address,
+        };
         let api = Api::<Node>::all(cluster.client());
         let node = Node {
             metadata: ObjectMeta {
@@ -58,10 +65,7 @@ impl NodeFixture {
         let made = api.create(&PostParams::default(), &node).await;
         made.unwrap_or_else(|e| panic!("cannot make node {}: {e}", self.name));
         let status = NodeStatus {
-            addresses: Some(vec![NodeAddress {
-                type_: "InternalIP".to_owned(),
-                address: self.address.unwrap_or_else(|| cluster.fresh_pod_ip()),
-            }]),
+            addresses: Some(self.addresses.into_iter().map(internal).collect()),
             conditions: Some(vec![NodeCondition {
                 type_: "Ready".to_owned(),
                 status: "True".to_owned(),

@@ -100,6 +100,14 @@ impl Program {
         self.through("ip", ["netns", "exec", namespace])
     }
 
+    /// Has the system's resolver read this file in place of `/etc/resolv.conf`.
+    #[must_use]
+    pub(crate) fn with_resolv_conf(self, file: &Path) -> Self {
+        let file = file.display();
+        let mount = format!("mount --bind {file} /etc/resolv.conf && exec \"$@\"");
+        self.through("unshare", ["--mount", "sh", "-c", &mount, "sh"])
+    }
+
     /// Runs it on a node: in the cgroup of that file and in a network namespace. `ip netns exec` would hide the cgroups.
     #[must_use]
     pub(crate) fn on_machine(self, processes: &Path, namespace: &str) -> Self {

@@ -34,10 +34,15 @@ impl Environment {
 
     /// Starts causeway in a fleet that has none.
     pub async fn of(fleet: Fleet) -> Self {
+        Self::with_controller(fleet, |controller| controller).await
+    }
+
+    /// The same, with a controller that is launched in another way.
+    pub async fn with_controller(fleet: Fleet, change: impl FnOnce(Launch) -> Launch) -> Self {
         let installation = Installation::new(&fleet).await;
         let webhook = installation.webhook().start().await;
         installation.register(&webhook).await;
-        let controller = installation.controller().start().await;
+        let controller = change(installation.controller()).start().await;
         join_all(
             fleet
                 .members()

@@ -53,6 +53,13 @@ impl Launch {
         self
     }
 
+    /// Has its resolver read this file in place of `/etc/resolv.conf`. Needs root.
+    #[must_use]
+    pub fn with_resolv_conf(mut self, file: &Path) -> Self {
+        self.program = self.program.with_resolv_conf(file);
+        self
+    }
+
     /// Has its log go to this file, which may be a pipe.
     #[must_use]
     pub fn log_to(mut self, file: impl Into<PathBuf>) -> Self {

@@ -57,6 +57,8 @@ pub(crate) struct Plan {
     pub(crate) address: IpAddr,
     /// Numbers of its nodes with a network; none where there are no packets.
     pub(crate) nodes: Vec<u8>,
+    /// Whether the last of them is not there from the start.
+    pub(crate) spare_node: bool,
     /// The registry that its real nodes pull from; `None` where its nodes are only objects.
     pub(crate) registry: Option<SocketAddr>,
 }
@@ -66,6 +68,11 @@ pub(crate) fn pod_cidr(block: u8) -> String {
     format!("10.{block}.0.0/16")
 }
 
+/// Returns the range of pods' IPv6 addresses, in a cluster that has them.
+pub(crate) fn pod_cidr_v6(block: u8) -> String {
+    format!("fd00:{block}::/32")
+}
+
 /// Returns the second number of the addresses of a cluster's pods that others have a route to.
 pub(crate) fn pod_block(number: u8) -> u8 {
     128 + number
@@ -73,6 +80,11 @@ pub(crate) fn pod_block(number: u8) -> u8 {
 
 pub(crate) fn service_cidr(number: u8) -> String {
     format!("10.{}.0.0/16", 64 + number)
+}
+
+/// Returns the range of Services' IPv6 addresses, in a cluster that has them.
+pub(crate) fn service_cidr_v6(number: u8) -> String {
+    format!("fd00:{}::/108", 64 + number)
 }
 
 /// The name of a node, by its number in the cluster.
@@ -150,14 +162,10 @@ pub(super) fn write_users(plan: &Plan, url: &str, authority: &Authority) -> Stri
 
 pub(super) fn api_server(plan: &Plan, port: u16) -> Program {
     let file = |name: &str| plan.directory.join(name).display().to_string();
-    let ranges = if plan.dual_stack {
-        format!(
-            "{},fd00:{}::/108",
-            service_cidr(plan.number),
-            64 + plan.number
-        )
-    } else {
-        service_cidr(plan.number)
+    let four = service_cidr(plan.number);
+    let ranges = match plan.dual_stack {
+        true => format!("{four},{}", service_cidr_v6(plan.number)),
+        false => four,
     };
     Program::new(
         Testbed::get().program("kube-apiserver"),

@@ -109,7 +109,7 @@ fn pods(directory: &Path, network: &NodeNetwork) -> String {
                 "ipam": {
                     "type": "host-local",
                     "dataDir": directory.join("addresses"),
-                    "ranges": [[{ "subnet": network.site().pods }]],
+                    "ranges": [[{ "subnet": network.site().pods[0] }]],
                     "routes": [{ "dst": "0.0.0.0/0" }],
                 },
             },

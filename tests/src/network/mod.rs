@@ -20,19 +20,33 @@ pub(crate) use node::NodeNetwork;
 use prerequisites::is_root;
 pub(crate) use prerequisites::{have, have_file};
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::control_plane::{pod_cidr, secret};
+use crate::control_plane::{pod_cidr, pod_cidr_v6, secret};
 use crate::reaper::{Reaper, Undo, Undone};
 
 /// A fleet has fewer clusters than that.
 pub(crate) const CLUSTERS: u8 = 60;
 
-/// Range of the addresses of all nodes.
-const NODES: &str = "198.18.0.0/15";
+/// Ranges outside the networks of pods, of IPv4 and of IPv6: addresses of nodes, of load balancers
+/// (RFC 5737), and of Services.
+const OUTSIDE: [&str; 2] = [
+    "{ 198.18.0.0/15, 203.0.113.0/24, 10.64.0.0/10 }",
+    "{ fd00:18::/32 }",
+];
+
+/// Settings of the kernel in each network namespace.
+const SETTINGS: &str = "cd /proc/sys/net
+echo 1 > ipv4/ip_forward
+echo 0 > ipv4/conf/all/rp_filter
+echo 0 > ipv4/conf/default/rp_filter
+[ -d ipv6 ] || exit 0
+echo 1 > ipv6/conf/all/forwarding
+echo 0 > ipv6/conf/default/accept_dad
+";
 
 /// Second number of the addresses of pods in all clusters without a route to each other's pods.
 pub(crate) const SHARED_BLOCK: u8 = 244;
@@ -44,23 +58,29 @@ pub(crate) struct Site {
     pub(crate) cluster: u8,
     /// Its own in the cluster, from 0 to 3.
     pub(crate) node: u8,
-    /// The range of its pods' addresses.
-    pub(crate) pods: String,
+    /// Ranges of its pods' addresses: of IPv4, then of IPv6 if the cluster has both.
+    pub(crate) pods: Vec<String>,
     /// Whether no other cluster has a route to its pods, whose range others may have too.
     pub(crate) is_alone: bool,
 }
 
 impl Site {
-    /// The sites of so many nodes of a cluster: the range of its pods is split where there are more than one.
-    pub(crate) fn of_cluster(cluster: u8, nodes: u8, pod_block: u8) -> Vec<Self> {
-        let pods = |node: u8| match nodes {
-            1 => pod_cidr(pod_block),
-            _ => format!("10.{pod_block}.{}.0/18", 64 * node),
+    /// Returns the sites of so many nodes of a cluster. More than one share the ranges of its pods.
+    pub(crate) fn of_cluster(cluster: u8, nodes: u8, pod_block: u8, dual_stack: bool) -> Vec<Self> {
+        let pods = |node: u8| {
+            let [four, six] = match nodes {
+                1 => [pod_cidr(pod_block), pod_cidr_v6(pod_block)],
+                _ => [
+                    format!("10.{pod_block}.{}.0/18", 64 * node),
+                    format!("fd00:{pod_block}:{node}::/48"),
+                ],
+            };
+            std::iter::once(four).chain(dual_stack.then_some(six))
         };
         let site = |node| Self {
             cluster,
             node,
-            pods: pods(node),
+            pods: pods(node).collect(),
             is_alone: pod_block == SHARED_BLOCK,
         };
         (0..nodes).map(site).collect()
@@ -111,6 +131,18 @@ impl Network {
         self.address(10 + CLUSTERS * site.node + site.cluster)
     }
 
+    fn node_address_v6(&self, site: &Site) -> Ipv6Addr {
+        let [.., last] = self.node_address(site).octets();
+        Ipv6Addr::new(0xfd00, 0x18, self.subnet.into(), 0, 0, 0, 0, last.into())
+    }
+
+    /// Returns the addresses of a node: of IPv4, then of IPv6 if its cluster has both.
+    fn node_addresses(&self, site: &Site) -> Vec<String> {
+        let four = self.node_address(site).to_string();
+        let both = [four, self.node_address_v6(site).to_string()];
+        both.into_iter().take(site.pods.len()).collect()
+    }
+
     fn address(&self, last: u8) -> Ipv4Addr {
         Ipv4Addr::new(198, 18, self.subnet, last)
     }
@@ -129,14 +161,7 @@ impl Network {
         let undone = self.reaper.at_the_end(&Undo::Run(delete.to_vec()));
         ip(["netns", "add", namespace]);
         ip(["-n", namespace, "link", "set", "lo", "up"]);
-        for (key, value) in [
-            ("net/ipv4/ip_forward", "1"),
-            ("net/ipv4/conf/all/rp_filter", "0"),
-            ("net/ipv4/conf/default/rp_filter", "0"),
-        ] {
-            let set = format!("echo {value} > /proc/sys/{key}");
-            ip(["netns", "exec", namespace, "sh", "-c", &set]);
-        }
+        ip(["netns", "exec", namespace, "sh", "-ec", SETTINGS]);
         undone
     }
 

@@ -1,21 +1,21 @@
 //! The network of one node: its namespace, its kube-proxy, its cluster's DNS, its pods.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::binaries::Testbed;
-use crate::control_plane::{ControlPlane, service_cidr};
+use crate::control_plane::{ControlPlane, service_cidr, service_cidr_v6};
 use crate::dns;
 use crate::eventually::{START, eventually};
 use crate::kubectl::{Command, Output};
-use crate::network::{NODES, Network, Site, ip};
+use crate::network::{Network, OUTSIDE, Site, ip};
 use crate::reaper::{Process, Program, Reaper, Undo, Undone};
 
 /// The ports that every pod listens on.
 const POD_PORTS: [u16; 2] = [80, 8080];
 
-/// Router of the pods; no device has that address.
-const ROUTER: &str = "169.254.1.1";
+/// Router of the pods, for IPv4 and for IPv6; no device has these addresses.
+const ROUTERS: [&str; 2] = ["169.254.1.1", "fe80::1"];
 const ROUTER_MAC: &str = "02:00:00:00:00:01";
 
 /// A node's part of the network.
@@ -24,7 +24,7 @@ pub(crate) struct NodeNetwork {
     namespace: String,
     site: Site,
     proxy_mode: &'static str,
-    services: Vec<Process>,
+    services: Mutex<Vec<Process>>,
 }
 
 impl NodeNetwork {
@@ -34,40 +34,49 @@ impl NodeNetwork {
         network.add_namespace(&namespace);
         let port = format!("m{}-{}", site.cluster, site.node);
         network.join_bridge(&port, "eth0", Some(&namespace));
-        let address = format!("{}/24", network.node_address(&site));
-        ip(["-n", &namespace, "address", "add", &address, "dev", "eth0"]);
         ip(["-n", &namespace, "link", "set", "eth0", "up"]);
-        // Without a route packets to a Service would be refused before kube-proxy's rules see them.
-        ip([
-            "-n",
-            &namespace,
-            "route",
-            "add",
-            &service_cidr(site.cluster),
-            "dev",
-            "eth0",
-        ]);
-        let is_reached = |other: &&Site| {
-            let is_near = other.cluster == site.cluster;
-            is_near || !other.is_alone && !site.is_alone
-        };
-        let others = all.iter().filter(|other| **other != site);
-        for other in others.filter(is_reached) {
-            let via = network.node_address(other).to_string();
-            ip(["-n", &namespace, "route", "add", &other.pods, "via", &via]);
-        }
-        if all.iter().any(|site| site.is_alone) {
-            masquerade(&namespace, &site.pods);
-        }
         let node = Self {
             network: Arc::clone(network),
             namespace,
             site,
             proxy_mode: "nftables",
-            services: Vec::new(),
+            services: Mutex::default(),
         };
+        node.add_routes(all);
         node.write_resolv_conf(&node.namespace);
         node
+    }
+
+    /// Adds its addresses, and its routes to the other nodes' pods.
+    fn add_routes(&self, all: &[Site]) {
+        let Self {
+            namespace, site, ..
+        } = self;
+        // Without a route packets to a Service would be refused before kube-proxy's rules see them.
+        let services = [service_cidr(site.cluster), service_cidr_v6(site.cluster)];
+        for ((address, length), services) in
+            self.node_addresses().iter().zip(["24", "64"]).zip(services)
+        {
+            let address = format!("{address}/{length}");
+            ip([
+                "-n", namespace, "address", "add", &address, "dev", "eth0", "nodad",
+            ]);
+            ip(["-n", namespace, "route", "add", &services, "dev", "eth0"]);
+        }
+        let is_reached = |other: &&Site| {
+            let is_near = other.cluster == site.cluster;
+            is_near || !other.is_alone && !site.is_alone
+        };
+        let others = all.iter().filter(|other| *other != site);
+        for other in others.filter(is_reached) {
+            let routes = other.pods.iter().zip(self.network.node_addresses(other));
+            for (pods, via) in routes.take(site.pods.len()) {
+                ip(["-n", namespace, "route", "add", pods, "via", &via]);
+            }
+        }
+        if all.iter().any(|site| site.is_alone) {
+            masquerade(namespace, &site.pods);
+        }
     }
 
     /// Has kube-proxy write rules of iptables, not of nftables.
@@ -81,7 +90,7 @@ impl NodeNetwork {
     /// Lets this machine, and so the API servers, reach the pods of the node and through it the Services of its cluster.
     pub(crate) fn route_here(&self) {
         let via = self.node_address();
-        ip(["route", "add", &self.site.pods, "via", &via]);
+        ip(["route", "add", &self.site.pods[0], "via", &via]);
         if self.site.node == 0 {
             let services = service_cidr(self.site.cluster);
             ip(["route", "add", &services, "via", &via]);
@@ -97,13 +106,18 @@ impl NodeNetwork {
         &self.namespace
     }
 
-    /// The address of the node.
+    /// The IPv4 address of the node.
     pub(crate) fn node_address(&self) -> String {
         self.network.node_address(&self.site).to_string()
     }
 
+    /// Returns its addresses: of IPv4, then of IPv6 if its cluster has both.
+    pub(crate) fn node_addresses(&self) -> Vec<String> {
+        self.network.node_addresses(&self.site)
+    }
+
     /// Starts kube-proxy and, on the first node of a cluster, CoreDNS, once the node is there, and waits until names are answered.
-    pub(crate) async fn start(&mut self, cluster: &ControlPlane) {
+    pub(crate) async fn start(&self, cluster: &ControlPlane) {
         let mut programs = vec![(self.kube_proxy(cluster), "http://127.0.0.1:10256/healthz")];
         if self.site.node == 0 {
             dns::allow(cluster).await;
@@ -119,7 +133,7 @@ impl NodeNetwork {
                 answer.exit.success().then_some(()).ok_or_else(log)
             })
             .await;
-            self.services.push(process);
+            self.services().push(process);
         }
     }
 
@@ -133,11 +147,12 @@ impl NodeNetwork {
         exec(cluster, &self.namespace, program, args).await
     }
 
-    /// A pod's namespace: it listens on ports 80 and 8080 and answers every request with `text`.
+    /// A pod's namespace: it listens on ports 80 and 8080 of its addresses, at most one of each
+    /// family, and answers every request with `text`.
     pub(crate) async fn add_pod(
         &self,
         cluster: &ControlPlane,
-        address: &str,
+        addresses: &[String],
         text: &str,
     ) -> PodNetwork {
         let number = self.network.fresh_pod();
@@ -165,43 +180,32 @@ impl NodeNetwork {
         ]);
         ip(["-n", &self.namespace, "link", "set", &link, "up"]);
         ip(["-n", &pod, "link", "set", "eth0", "up"]);
-        ip([
-            "-n",
-            &pod,
-            "address",
-            "add",
-            &format!("{address}/32"),
-            "dev",
-            "eth0",
-        ]);
-        ip(["-n", &pod, "route", "add", ROUTER, "dev", "eth0"]);
-        ip([
-            "-n",
-            &pod,
-            "neighbour",
-            "add",
-            ROUTER,
-            "lladdr",
-            ROUTER_MAC,
-            "dev",
-            "eth0",
-        ]);
-        ip(["-n", &pod, "route", "add", "default", "via", ROUTER]);
-        ip([
-            "-n",
-            &self.namespace,
-            "route",
-            "add",
-            &format!("{address}/32"),
-            "dev",
-            &link,
-        ]);
+        for address in addresses {
+            let is_six = address.contains(':');
+            let router = ROUTERS[usize::from(is_six)];
+            let (family, length) = if is_six { ("-6", 128) } else { ("-4", 32) };
+            let alone = format!("{address}/{length}");
+            let inside = |args: &str| {
+                let args = args.split(' ');
+                ip([family, "-n", &pod].into_iter().chain(args));
+            };
+            inside(&format!("address add {alone} dev eth0 nodad"));
+            inside(&format!("route add {router} dev eth0"));
+            inside(&format!(
+                "neighbour add {router} lladdr {ROUTER_MAC} dev eth0"
+            ));
+            inside(&format!("route add default via {router} dev eth0"));
+            ip(["-n", &self.namespace, "route", "add", &alone, "dev", &link]);
+        }
 
         let log = cluster.directory().join(format!("{link}.log"));
-        let addresses = POD_PORTS.map(|port| format!("{address}:{port}"));
+        let at = |address: &String| match address.contains(':') {
+            true => POD_PORTS.map(|port| format!("[{address}]:{port}")),
+            false => POD_PORTS.map(|port| format!("{address}:{port}")),
+        };
         let serve = Program::new(Testbed::get().program("pod"), &log)
             .args(["serve", text])
-            .args(addresses)
+            .args(addresses.iter().flat_map(at))
             .in_network(&pod);
         let serve = cluster.reaper().run(serve);
         eventually("the pod listens", START, || async {
@@ -217,10 +221,13 @@ impl NodeNetwork {
     }
 
     pub(crate) fn logs(&self) -> Vec<PathBuf> {
-        self.services
-            .iter()
-            .map(|service| service.log().to_path_buf())
-            .collect()
+        let services = self.services();
+        let logs = services.iter().map(|service| service.log().to_path_buf());
+        logs.collect()
+    }
+
+    fn services(&self) -> MutexGuard<'_, Vec<Process>> {
+        self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn kube_proxy(&self, cluster: &ControlPlane) -> Program {
@@ -233,7 +240,7 @@ impl NodeNetwork {
             ),
             format!("--proxy-mode={}", self.proxy_mode),
             format!("--hostname-override={name}"),
-            format!("--cluster-cidr={}", cluster.pod_cidr()),
+            format!("--cluster-cidr={}", cluster.pod_cidrs().join(",")),
             "--conntrack-max-per-core=0".to_owned(),
             "--conntrack-tcp-timeout-established=0".to_owned(),
             "--conntrack-tcp-timeout-close-wait=0".to_owned(),
@@ -259,13 +266,15 @@ impl NodeNetwork {
     }
 }
 
-/// Has packets of pods go to nodes with the node's own address, as CNI plugins do.
-fn masquerade(namespace: &str, pods: &str) {
-    let rules = format!(
-        "table ip pods {{ chain leave {{ type nat hook postrouting priority srcnat; ip saddr {pods} ip daddr {NODES} masquerade\n}}\n}}"
-    );
-    let script = format!("printf '{rules}\\n' | nft -f -");
-    ip(["netns", "exec", namespace, "sh", "-c", &script]);
+/// Has packets of pods leave their network with the node's own address, as CNI plugins do.
+fn masquerade(namespace: &str, pods: &[String]) {
+    for ((family, pods), outside) in ["ip", "ip6"].into_iter().zip(pods).zip(OUTSIDE) {
+        let rules = format!(
+            "table {family} pods {{ chain leave {{ type nat hook postrouting priority srcnat; \
+             {family} saddr {pods} {family} daddr {outside} masquerade; }}; }}"
+        );
+        ip(["netns", "exec", namespace, "nft", &rules]);
+    }
 }
 
 fn resolv_conf_directory(namespace: &str) -> PathBuf {
