@@ -1,53 +1,113 @@
 //! Clusters whose pods have addresses of one range, and no route to each other's pods.
 
-use std::time::{Duration, SystemTime};
+mod addresses;
+mod node_ports;
+mod nodes;
+mod outage;
+mod protocols;
 
-use causeway::api::{self, MultiClusterService, labels};
-use causeway_tests::fixtures::RunningPod;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use causeway::api::{self, labels};
+use causeway_tests::causeway::Launch;
+use causeway_tests::fixtures::{RunningPod, ServiceFixture};
 use causeway_tests::{
-    Cluster, Environment, Fleet, SOON, Space, eventually, multi_cluster_service, pod, service,
-    service_export,
+    Cluster, Environment, Fleet, SOON, Space, eventually, multi_cluster_service, service,
 };
-use k8s_openapi::api::core::v1::{Node, Service};
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
-use kube::Api;
-use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
 use serde_json::json;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::client::{Client, answers_of, sample, seen};
-use crate::{answering, answering_at, packets, said_by};
+use crate::client::{Request, seen};
+use crate::{answering, packets, said_by};
 
-/// Four members that are reached by node ports, and causeway at work. member1, which has two nodes,
-/// and member4 are each of a network of their own, and their pods have addresses of one range.
-/// member2 and member3 share a network. The proxy of member2 writes rules of iptables.
-async fn env() -> Option<&'static Environment> {
+/// Held by each test that uses the shared environment: alone by one that stops parts of it.
+static TURN: RwLock<()> = RwLock::const_new(());
+
+/// Environment of several tests, with the turn of one.
+struct Shared<T> {
+    env: &'static Environment,
+    _turn: T,
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = Environment;
+
+    fn deref(&self) -> &Environment {
+        self.env
+    }
+}
+
+/// Returns the environment, which no other test stops meanwhile.
+async fn env() -> Option<Shared<RwLockReadGuard<'static, ()>>> {
+    let turn = TURN.read().await;
+    let env = started().await?;
+    Some(Shared { env, _turn: turn })
+}
+
+/// Returns the environment, which no other test uses meanwhile.
+async fn env_alone() -> Option<Shared<RwLockWriteGuard<'static, ()>>> {
+    let turn = TURN.write().await;
+    let env = started().await?;
+    Some(Shared { env, _turn: turn })
+}
+
+/// Four members, and causeway at work. member1, which has two nodes and a spare one, and edge are
+/// each of a network of their own, and their pods have addresses of one range. member2 and member3
+/// share a network. Nodes of member1 and member2 are reached by node ports, member3 by its load
+/// balancers, and edge, which is behind NAT, by nothing. member1 and member2 have both address
+/// families. The proxy of member2 writes rules of iptables. The controller looks up names
+/// in the DNS of member3.
+async fn started() -> Option<&'static Environment> {
     static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
     if !packets() {
         return None;
     }
     let start = || async {
-        let members = Fleet::builder()
-            .members(4)
-            .clusterset()
-            .proxies("member1", 2);
-        let separate = members
-            .separate_network("member1")
-            .separate_network("member4");
-        let env = Environment::start(separate.iptables("member2")).await;
-        for member in env.fleet.members() {
+        let members = ["member1", "member2", "member3", "edge"];
+        let members = Fleet::builder().named_members(members).clusterset();
+        let members = members.proxies("member1", 3).spare_node("member1");
+        let members = members.dual_stack("member1").dual_stack("member2");
+        let separate = members.separate_network("member1").separate_network("edge");
+        let fleet = separate.iptables("member2").start().await;
+        let file = resolv_conf(&fleet);
+        let resolving = |controller| Launch::with_resolv_conf(controller, &file);
+        let env = Environment::with_controller(fleet, resolving).await;
+        env.fleet.member("edge").exec("nft", [NAT]).await.ok();
+        for (name, network, reach) in [
+            ("member1", "member1", Some("node-ports")),
+            ("member2", "", Some("node-ports")),
+            ("member3", "", Some("load-balancer")),
+            ("edge", "edge", None),
+        ] {
             let rights = env.installation.manifest("member/networks.yaml");
-            member.kubectl(["apply", "-f", &rights]).await.ok();
-            let network = match member.name() {
-                name @ ("member1" | "member4") => name,
-                _ => "",
-            };
-            let annotations = json!({labels::NETWORK: network, labels::REACH: "node-ports"});
-            annotate(env.fleet.hub(), member.name(), &annotations).await;
+            let apply = ["apply", "-f", &rights];
+            env.fleet.member(name).kubectl(apply).await.ok();
+            let annotations = json!({labels::NETWORK: network, labels::REACH: reach});
+            annotate(env.fleet.hub(), name, &annotations).await;
         }
         env
     };
     Some(ENVIRONMENT.get_or_init(start).await)
+}
+
+/// Drops what begins a connection to a node, as NAT does.
+const NAT: &str = "table inet nat { chain enter { type filter hook prerouting priority mangle; \
+                   iifname eth0 ct state new drop; }; }";
+
+/// Writes a file by which the resolver of the controller asks the DNS of member3.
+fn resolv_conf(fleet: &Fleet) -> PathBuf {
+    let address = fleet.member("member3").node_address();
+    let address = address.expect("a fleet with packets");
+    let file = fleet.directory().join("resolv.conf");
+    let content = format!("nameserver {address}\n");
+    std::fs::write(&file, content).expect("a resolv.conf");
+    file
 }
 
 async fn annotate(hub: &Cluster, cluster: &str, annotations: &serde_json::Value) {
@@ -59,7 +119,12 @@ async fn annotate(hub: &Cluster, cluster: &str, annotations: &serde_json::Value)
     patched.expect("the Cluster is annotated");
 }
 
-/// `foo` with three pods in `provider`, consumed by `consumer`.
+/// Returns Service `foo`, of one port.
+fn web() -> ServiceFixture {
+    service("foo").port_to("http", 80, 8080)
+}
+
+/// `foo` with pods in `provider`, consumed by `consumer`.
 struct Stage<'a> {
     env: &'a Environment,
     space: &'a Space<'a>,
@@ -69,33 +134,46 @@ struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    async fn set_up(
+    /// `foo` with three pods, which answer in the consumer.
+    async fn set_up(env: &'a Environment, space: &'a Space<'a>, members: [&str; 2]) -> Self {
+        let stage = Self::with(env, space, members, web()).await;
+        stage.expose(None).await;
+        stage.is_answered_by(&stage.said()).await;
+        stage
+    }
+
+    /// The same with this Service in the provider, not yet exposed.
+    async fn with(
         env: &'a Environment,
         space: &'a Space<'a>,
         [provider, consumer]: [&str; 2],
+        own: ServiceFixture,
     ) -> Self {
         let [provider, consumer] = [provider, consumer].map(|name| env.fleet.member(name));
-        for cluster in [env.fleet.hub(), provider] {
-            let own = service("foo").port_to("http", 80, 8080);
-            own.create(cluster, space).await;
-        }
+        web().create(env.fleet.hub(), space).await;
+        own.create(provider, space).await;
         let pods = space.backends("foo").count(3).create(provider).await;
-        let exposed = multi_cluster_service("foo").providers([provider.name()]);
-        exposed.consumers([consumer.name()]).create(space).await;
-        let stage = Self {
+        Self {
             env,
             space,
             provider,
             consumer,
             pods,
-        };
-        stage.is_answered_by(&stage.said()).await;
-        stage
+        }
+    }
+
+    /// Exposes the service, with this way to its providers if it is not that of their Clusters.
+    async fn expose(&self, reach: Option<&str>) {
+        let exposed = multi_cluster_service("foo").providers([self.provider.name()]);
+        let exposed = exposed.consumers([self.consumer.name()]);
+        let exposed = reach.into_iter().fold(exposed, |exposed, reach| {
+            exposed.annotation(labels::REACH, reach)
+        });
+        exposed.create(self.space).await;
     }
 
     fn said(&self) -> Vec<String> {
-        let pods = self.pods.iter().map(|pod| (pod, self.provider.name()));
-        said_by(&pods.collect::<Vec<_>>())
+        said_in(self.provider, &self.pods)
     }
 
     async fn is_answered_by(&self, expected: &[String]) {
@@ -104,11 +182,76 @@ impl<'a> Stage<'a> {
 
     /// Returns the URL of the Service in the consumer, by its address.
     async fn url(&self) -> String {
-        let services = self.space.api::<Service>(self.consumer);
-        let service = services.get("foo").await.expect("a Service");
-        let address = service.spec.and_then(|spec| spec.cluster_ip);
-        format!("http://{}", address.expect("an address"))
+        format!("http://{}", self.addresses().await[0])
     }
+
+    /// Returns the addresses of the Service in the consumer.
+    async fn addresses(&self) -> Vec<String> {
+        let services = self.space.api::<Service>(self.consumer);
+        eventually("the Service has addresses", SOON, || async {
+            let service = services.get("foo").await.ok()?;
+            service.spec.and_then(|spec| spec.cluster_ips)
+        })
+        .await
+    }
+
+    /// Returns the Services that are the provider's companions.
+    async fn companions(&self) -> Vec<Service> {
+        let services = self.space.api::<Service>(self.provider);
+        let all = services.list(&Default::default()).await.expect("Services");
+        let is_companion = |one: &Service| one.annotations().contains_key(labels::COMPANION_OF);
+        all.items.into_iter().filter(is_companion).collect()
+    }
+
+    /// Lists the addresses, each with the number of a port, of the consumer's copies.
+    async fn entry(&self) -> Vec<(String, i32)> {
+        let slices = self.space.slices(self.consumer, "foo").await;
+        let mut entry: Vec<_> = slices.iter().flat_map(answering_on).collect();
+        entry.sort();
+        entry
+    }
+
+    /// Sends the consumer's packets to a range to the first node of the provider.
+    async fn route(&self, range: &str) {
+        route(self.consumer, range, self.provider).await;
+    }
+}
+
+/// Sends the packets of a cluster's first node to a range to the first node of another.
+async fn route(from: &Cluster, range: &str, to: &Cluster) {
+    let via = to.node_address().expect("a fleet with packets");
+    let route = ["route", "add", range, "via", &via];
+    from.exec("ip", route).await.ok();
+}
+
+/// Lists the addresses of a slice with the numbers of its ports.
+fn answering_on(slice: &EndpointSlice) -> impl Iterator<Item = (String, i32)> + '_ {
+    let addresses = slice.endpoints.iter().flat_map(|one| &one.addresses);
+    let ports = || slice.ports.iter().flatten().filter_map(|port| port.port);
+    addresses.flat_map(move |address| ports().map(|port| (address.clone(), port)))
+}
+
+/// Sets the addresses of the load balancer of `foo` in a cluster.
+async fn set_ingress(space: &Space<'_>, cluster: &Cluster, ingress: serde_json::Value) {
+    let services = space.api::<Service>(cluster);
+    let status = json!({"status": {"loadBalancer": {"ingress": [ingress]}}});
+    let (params, patch) = (PatchParams::default(), Patch::Merge(status));
+    let patched = services.patch_status("foo", &params, &patch).await;
+    patched.expect("the status of the Service is patched");
+}
+
+/// Returns the answers of these pods of a cluster.
+fn said_in(cluster: &Cluster, pods: &[RunningPod]) -> Vec<String> {
+    let pods = pods.iter().map(|pod| (pod, cluster.name()));
+    said_by(&pods.collect::<Vec<_>>())
+}
+
+/// Prints the requests of a client. None of them may have failed.
+fn none_failed(what: &str, requests: &[Request]) {
+    println!("{what}: {}", seen(requests));
+    let failed = requests.iter().filter(|request| request.failed()).count();
+    assert_eq!(failed, 0, "{what}: {}", seen(requests));
+    assert!(requests.len() > 10, "{what}: {}", seen(requests));
 }
 
 /// Waits until these, all of them and no other, answer many requests to `foo` in the consumer. The
@@ -120,264 +263,6 @@ async fn is_answered_by(consumer: &Cluster, space: &Space<'_>, expected: &[Strin
         match answers == expected {
             true => Ok(()),
             false => Err(format!("{answers:?}")),
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn slice_of_node_ports_is_served_without_a_route_to_pods() {
-    if !packets() {
-        return;
-    }
-    let members = Fleet::builder().members(2).iptables("member2");
-    let separate = members
-        .separate_network("member1")
-        .separate_network("member2");
-    let fleet = separate.start().await;
-    let space = fleet.space("hand").await;
-    let [provider, consumer] = ["member1", "member2"].map(|name| fleet.member(name));
-    let opened = service("foo")
-        .port_to("http", 80, 8080)
-        .type_("NodePort")
-        .with(|spec| {
-            spec.external_traffic_policy = Some("Local".to_owned());
-        });
-    opened.create(provider, &space).await;
-    service("foo")
-        .port_to("http", 80, 8080)
-        .create(consumer, &space)
-        .await;
-    let pods = space.backends("foo").count(2).create(provider).await;
-    let by_pod = format!("http://{}:8080", pods[0].ip());
-    let failed = consumer.curl(&by_pod).await;
-    assert!(
-        !failed.exit.success(),
-        "there is a route to the pods: {}",
-        failed.stdout
-    );
-
-    let made = space
-        .api::<Service>(provider)
-        .get("foo")
-        .await
-        .expect("a Service");
-    let port = made.spec.and_then(|spec| spec.ports?.first()?.node_port);
-    let slice = EndpointSlice {
-        metadata: ObjectMeta {
-            name: Some("by-hand".to_owned()),
-            labels: Some([(labels::SERVICE_NAME.to_owned(), "foo".to_owned())].into()),
-            ..ObjectMeta::default()
-        },
-        address_type: "IPv4".to_owned(),
-        endpoints: vec![Endpoint {
-            addresses: vec![provider.node_address().expect("a fleet with packets")],
-            ..Endpoint::default()
-        }],
-        ports: Some(vec![EndpointPort {
-            name: Some("http".to_owned()),
-            port,
-            protocol: Some("TCP".to_owned()),
-            ..EndpointPort::default()
-        }]),
-    };
-    let slices = space.api::<EndpointSlice>(consumer);
-    slices
-        .create(&PostParams::default(), &slice)
-        .await
-        .expect("a slice");
-    let expected = said_by(&pods.iter().map(|pod| (pod, "member1")).collect::<Vec<_>>());
-    eventually("the pods answer by the node port", SOON, || async {
-        answering(consumer, &space, "foo").await == expected
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn pods_of_another_network_answer_by_node_ports() {
-    let Some(env) = env().await else { return };
-    let both_ways = [["member1", "member2"], ["member2", "member1"]];
-    for members in both_ways.into_iter().chain([["member4", "member1"]]) {
-        let space = env.fleet.space("ports").await;
-        let stage = Stage::set_up(env, &space, members).await;
-        let client = space
-            .backends("client")
-            .create(stage.consumer)
-            .await
-            .remove(0);
-        let url = format!("http://foo.{}", space.name());
-        let asked = ["-sS", "--max-time", "3", url.as_str()];
-        let answer = client
-            .network()
-            .exec(stage.consumer, "curl", asked)
-            .await
-            .ok();
-        let answer = answer.trim().to_owned();
-        assert!(stage.said().contains(&answer), "a pod gets {answer}");
-    }
-}
-
-#[tokio::test]
-async fn roll_out_behind_node_ports_fails_no_request() {
-    let Some(env) = env().await else { return };
-    let space = env.fleet.space("roll").await;
-    let mut stage = Stage::set_up(env, &space, ["member1", "member2"]).await;
-    let url = stage.url().await;
-    let client = Client::start(&env.fleet, stage.consumer, &url);
-    let begun = SystemTime::now();
-    // Each pod is replaced by one on the other node.
-    for number in 0..stage.pods.len() {
-        let node = stage.provider.node_name_of(1);
-        let fresh = pod(&format!("fresh-{number}"), "foo").on_node(&node);
-        let fresh = fresh.create(stage.provider, &space).await;
-        let said = said_by(&[(&fresh, stage.provider.name())]);
-        client.answered_by(&said, begun).await;
-        let old = stage.pods.remove(0);
-        old.terminate().await;
-        stage.pods.push(fresh);
-        stage.is_answered_by(&stage.said()).await;
-        old.delete().await;
-    }
-    let requests = client.stop().await;
-    let failed = requests.iter().filter(|request| request.failed()).count();
-    println!("roll-out behind node ports: {}", seen(&requests));
-    assert_eq!(failed, 0, "{}", seen(&requests));
-    assert!(answers_of(&requests, &stage.said()) > 0);
-}
-
-#[tokio::test]
-async fn pods_of_own_and_other_networks_answer_together() {
-    let Some(env) = env().await else { return };
-    let space = env.fleet.space("mixed").await;
-    let [far, near, consumer] =
-        ["member1", "member3", "member2"].map(|name| env.fleet.member(name));
-    for cluster in [env.fleet.hub(), far, near] {
-        let own = service("foo").port_to("http", 80, 8080);
-        own.create(cluster, &space).await;
-    }
-    let far_pods = space.backends("foo").count(2).create(far).await;
-    let near_pods = space.backends("foo").count(2).create(near).await;
-    let exposed = multi_cluster_service("foo").providers(["member1", "member3"]);
-    exposed.consumers(["member2"]).create(&space).await;
-    let far_pods = far_pods.iter().map(|pod| (pod, "member1"));
-    let near_pods = near_pods.iter().map(|pod| (pod, "member3"));
-    let expected = said_by(&far_pods.chain(near_pods).collect::<Vec<_>>());
-    is_answered_by(consumer, &space, &expected).await;
-}
-
-#[tokio::test]
-async fn lost_node_of_another_network_is_left_out() {
-    let Some(env) = env().await else { return };
-    let space = env.fleet.space("node").await;
-    let stage = Stage::set_up(env, &space, ["member1", "member2"]).await;
-    let node = stage.provider.node_name_of(1);
-    let other = pod("other", "foo").on_node(&node);
-    let other = other.create(stage.provider, &space).await;
-    let mut all = [stage.said(), said_by(&[(&other, "member1")])].concat();
-    all.sort();
-    stage.is_answered_by(&all).await;
-    set_node_ready(stage.provider, &node, "Unknown").await;
-    stage.is_answered_by(&stage.said()).await;
-    set_node_ready(stage.provider, &node, "True").await;
-    stage.is_answered_by(&all).await;
-}
-
-/// Sets the condition Ready of a node.
-async fn set_node_ready(cluster: &Cluster, node: &str, status: &str) {
-    let nodes = Api::<Node>::all(cluster.client());
-    let condition = json!({"type": "Ready", "status": status});
-    let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
-    let params = PatchParams::default();
-    let patched = nodes.patch_status(node, &params, &patch);
-    patched.await.expect("the status of the node is patched");
-}
-
-#[tokio::test]
-async fn standby_of_another_network_takes_over() {
-    let Some(env) = env().await else { return };
-    let space = env.fleet.space("tiers").await;
-    let [far, near] = ["member1", "member2"].map(|name| env.fleet.member(name));
-    for cluster in [env.fleet.hub(), far, near] {
-        let own = service("foo").port_to("http", 80, 8080);
-        own.create(cluster, &space).await;
-    }
-    let near_pods = space.backends("foo").count(2).create(near).await;
-    let far_pods = space.backends("foo").count(2).create(far).await;
-    let exposed = multi_cluster_service("foo").providers(["member1", "member2"]);
-    let exposed = exposed.consumers(["member2"]);
-    let exposed = exposed.annotation(labels::PREFER, "local, any");
-    exposed.create(&space).await;
-    let said = |pods: &[RunningPod], member| {
-        said_by(&pods.iter().map(|pod| (pod, member)).collect::<Vec<_>>())
-    };
-    is_answered_by(near, &space, &said(&near_pods, "member2")).await;
-    for pod in &near_pods {
-        pod.set_ready(false).await;
-    }
-    is_answered_by(near, &space, &said(&far_pods, "member1")).await;
-}
-
-#[tokio::test]
-async fn traffic_between_networks_continues_without_hub_and_controller() {
-    let Some(env) = env().await else { return };
-    let space = env.fleet.space("stopped").await;
-    let stage = Stage::set_up(env, &space, ["member1", "member2"]).await;
-    env.controller.process().kill().await;
-    let answers = sample(stage.consumer, &stage.url().await, 200).await;
-    env.controller.restart().await;
-    let answers = answers.expect("all requests are answered");
-    assert_eq!(answers.len(), stage.pods.len(), "{answers:?}");
-}
-
-#[tokio::test]
-async fn importers_of_another_network_reach_the_exporter() {
-    let Some(env) = env().await else { return };
-    let space = env.fleet.space("exported").await;
-    let [exporter, importer] = ["member1", "member2"].map(|name| env.fleet.member(name));
-    service("foo")
-        .port_to("http", 80, 8080)
-        .create(exporter, &space)
-        .await;
-    let pods = space.backends("foo").count(2).create(exporter).await;
-    service_export("foo").create(exporter, &space).await;
-    let url = format!("http://foo.{}.svc.clusterset.local", space.name());
-    let expected = said_by(&pods.iter().map(|pod| (pod, "member1")).collect::<Vec<_>>());
-    for member in [importer, exporter] {
-        eventually(
-            "all pods answer under the clusterset's name",
-            SOON,
-            || async {
-                let answers = answering_at(member, &url).await;
-                match answers == expected {
-                    true => Ok(()),
-                    false => Err(format!("{}: {answers:?}", member.name())),
-                }
-            },
-        )
-        .await;
-    }
-}
-
-#[tokio::test]
-async fn companion_goes_with_the_service() {
-    let Some(env) = env().await else { return };
-    let space = env.fleet.space("gone").await;
-    let stage = Stage::set_up(env, &space, ["member1", "member2"]).await;
-    let services = space.api::<Service>(stage.provider);
-    let count = || async {
-        let all = services.list(&Default::default()).await;
-        all.map(|all| all.items.len()).map_err(|e| e.to_string())
-    };
-    assert_eq!(count().await, Ok(2), "the Service and its companion");
-    let exposed = space.api::<MultiClusterService>(stage.env.fleet.hub());
-    exposed
-        .delete("foo", &DeleteParams::default())
-        .await
-        .expect("it is deleted");
-    eventually("the companion is gone", SOON, || async {
-        match count().await? {
-            1 => Ok(()),
-            more => Err(format!("{more} Services")),
         }
     })
     .await;
