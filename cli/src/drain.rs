@@ -91,7 +91,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Dr
     }
     if !cluster.spec.takes_part() {
         output::progress(format_args!(
-            "note: {name} is in Pull mode, and causeway does not serve such members"
+            "note: {name} is in Pull mode without credentials, so causeway does not serve it"
         ))?;
     }
     if args.waiting.wait {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use causeway::api::{self, SecretReference};
+use causeway::api::{self, SecretReference, SyncMode};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
 use causeway::target::Target;
@@ -33,8 +33,8 @@ pub enum Outcome {
     Kept(ConfigurationError),
     /// It cannot be engaged until a person acts.
     Refused(ConfigurationError),
-    /// It takes no part.
-    Disengaged,
+    /// It takes no part: it is in Pull mode without credentials.
+    LeftOut,
 }
 
 /// All engagements.
@@ -192,11 +192,10 @@ impl Fleet {
         let Some(cluster) = self.clusters.get(name) else {
             return Outcome::Pending;
         };
-        if !cluster.spec.takes_part() {
-            self.engagements.remove(name);
-            return Outcome::Disengaged;
-        }
         let engaged = self.engagements.get(name);
+        if !cluster.spec.takes_part() && engaged.is_none() {
+            return Outcome::LeftOut;
+        }
         let recorded_uid = self.recorded_uid(name);
         let is_as = |engaged: &Engagement, target: &Target| {
             engaged.target == *target && engaged.recorded_uid == recorded_uid
@@ -223,7 +222,10 @@ impl Fleet {
     /// Returns the connection data of the member; `None` while its Secret is being listed.
     fn target(&self, cluster: &api::Cluster) -> Result<Option<Target>, ConfigurationError> {
         let Some(reference) = &cluster.spec.secret_ref else {
-            return Err(ConfigurationError::NoSecretRef);
+            return Err(match cluster.spec.sync_mode {
+                Some(SyncMode::Pull) => ConfigurationError::PullWithoutCredentials,
+                _ => ConfigurationError::NoSecretRef,
+            });
         };
         let namespace = &reference.namespace;
         match self.namespaces.get(namespace) {
@@ -333,3 +335,6 @@ fn reference(secret: &Secret) -> Option<SecretReference> {
         name: secret.metadata.name.clone()?,
     })
 }
+
+#[cfg(test)]
+mod tests;

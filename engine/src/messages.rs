@@ -25,6 +25,7 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+pub use self::cluster::REPORT_SECRETS;
 pub use self::diagnosis::Diagnosis;
 use crate::model::slice::Exposure;
 

@@ -622,13 +622,11 @@ impl Index {
         let Some(cluster) = self.hub.clusters.get(name) else {
             return MemberState::NotJoined;
         };
-        if !cluster.takes_part {
-            return MemberState::LeftOut(LeftOut::PullMode);
-        }
         match self.members.get(name) {
             Some(member) => member
                 .too_old()
                 .map_or_else(|| member.member_state(), MemberState::LeftOut),
+            None if !cluster.takes_part => MemberState::LeftOut(LeftOut::PullWithoutCredentials),
             None => MemberState::Syncing,
         }
     }

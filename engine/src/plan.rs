@@ -366,13 +366,15 @@ impl Native<'_> {
         }
     }
 
-    /// Lists the providers that the service uses, and the clusters that may be lost, whose copies
-    /// stay.
+    /// Lists the providers that the service uses, and the clusters that may be lost or have lost
+    /// their credentials, whose copies stay.
     fn providers<'p>(&'p self, placement: &'p Placement, uses: &ProviderUses) -> Vec<Provider<'p>> {
         let index = self.inputs.index;
         let suspected = index.suspected_clusters();
         let named = placement.providers();
         let named = named.filter(|name| !suspected.contains(*name));
+        let left_out = placement.left_out.keys();
+        let held = left_out.filter(|name| index.is_held_without_credentials(name, self.inputs.key));
         let provider = |name| {
             let member = uses.member(index, name).ok()?;
             let service = member.and_then(|member| member.service(self.inputs.key));
@@ -380,6 +382,7 @@ impl Native<'_> {
             let ports = service.map_or_else(|| exposed().collect(), ServiceView::ports);
             Some(Provider::new(index, name, member, ports))
         };
-        named.chain(suspected).filter_map(provider).collect()
+        let all = named.chain(suspected).chain(held);
+        all.filter_map(provider).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use causeway::domain::protected::Protected;
 use causeway::domain::{ClusterName, ExposedPort, FieldErrors, Network, ServiceKey, ServicePort};
 
-use crate::model::{ConfigurationError, Failure, MemberState, ObjectId, TimePoint};
+use crate::model::{ConfigurationError, Failure, LeftOut, MemberState, ObjectId, TimePoint};
 use crate::reasons::Reason;
 
 /// Problem on the hub's side, which ServiceApplied reports.
@@ -292,6 +292,7 @@ impl ClusterFacts<'_> {
             MemberState::Synced => Reason::Synced,
             MemberState::Syncing => Reason::Syncing,
             MemberState::Unreachable { .. } => Reason::Unreachable,
+            MemberState::LeftOut(LeftOut::PullWithoutCredentials) => Reason::PullWithoutCredentials,
             MemberState::Unwatched { .. } | MemberState::Refused(_) | MemberState::LeftOut(_) => {
                 Reason::Refused
             }

@@ -105,8 +105,10 @@ reasons! {
     NotObserved: healthy,
     /// No Cluster of the hub has the name, or its Cluster is being removed.
     NotJoined: problem,
-    /// The member takes no part: it is in Pull mode, or too old.
+    /// The member takes no part: its Kubernetes is too old.
     LeftOut: problem,
+    /// The member takes no part: it is in Pull mode, and its Cluster names no Secret.
+    PullWithoutCredentials: problem,
     /// The member is being removed.
     MemberTerminating: problem,
     /// The cluster is joined twice.

@@ -70,7 +70,7 @@ pub struct ClusterSpec {
     /// The UID of the member's kube-system namespace, which identifies the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Push: the hub connects to the member's API server. Pull: an agent in the member connects to the hub; causeway does not serve such members. If empty, Push.
+    /// Push: Karmada's control plane connects to the member. Pull: karmada-agent in the member connects to the control plane. causeway connects to the member's API server in both modes; a member in Pull mode whose Cluster names no Secret is left out. If empty, Push.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_mode: Option<SyncMode>,
     /// The address of the member's API server: a URL, a host or an IP address, with or without a port.
@@ -114,9 +114,10 @@ impl Cluster {
 }
 
 impl ClusterSpec {
-    /// Whether causeway serves the member: the hub connects to it.
+    /// Whether causeway serves the member. It leaves out a member in Pull mode without credentials:
+    /// its karmada-agent reports none. By default karmada-agent reports a Secret with a token.
     pub fn takes_part(&self) -> bool {
-        self.sync_mode != Some(SyncMode::Pull)
+        self.sync_mode != Some(SyncMode::Pull) || self.secret_ref.is_some()
     }
 
     /// The zones of the member: `zones`, else the deprecated `zone`; empty where nobody said any.
@@ -129,12 +130,12 @@ impl ClusterSpec {
     }
 }
 
-/// Who connects to whom: the hub to the member, or an agent in the member to the hub.
+/// Direction in which Karmada connects to the member. causeway connects from the hub in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SyncMode {
-    /// The hub connects to the member's API server.
+    /// Karmada's control plane connects to the member's API server.
     Push,
-    /// An agent in the member connects to the hub.
+    /// karmada-agent in the member connects to Karmada's control plane.
     Pull,
 }
 

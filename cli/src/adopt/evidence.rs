@@ -27,8 +27,8 @@ pub(super) enum Unreplaced {
     NotConfirmed { provider: String, why: String },
     #[error("{provider} could not be read: {why}")]
     Unread { provider: String, why: ConnectError },
-    #[error("{0} is in Pull mode, which causeway does not serve")]
-    Pulled(String),
+    #[error("{0} is in Pull mode without credentials, so causeway does not serve it")]
+    WithoutCredentials(String),
     #[error("causeway's copy {copy} in {consumer} does not hold {address} of {provider} as ready")]
     NotReady {
         copy: String,
@@ -95,7 +95,7 @@ pub(super) fn may_go(
                 why: why.clone(),
             });
         }
-        None => return Err(Unreplaced::Pulled(provider.to_owned())),
+        None => return Err(Unreplaced::WithoutCredentials(provider.to_owned())),
     };
     let left = Left {
         snapshot,

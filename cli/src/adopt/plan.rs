@@ -2,6 +2,7 @@
 
 use causeway::api::labels;
 use causeway::domain::{self, ClusterName};
+use causeway_engine::messages::REPORT_SECRETS;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -55,8 +56,8 @@ pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     });
     pulled.map(|member| {
         format!(
-            "{member} takes part in it and is in Pull mode, which causeway does not serve: its endpoints would never be updated. Name other \
-             clusters in spec.providerClusters and spec.consumerClusters, or join {member} in Push mode"
+            "{member} takes part in it and is in Pull mode without credentials: its endpoints would never be updated; {REPORT_SECRETS}, \
+             or name other clusters in spec.providerClusters and spec.consumerClusters"
         )
     })
 }

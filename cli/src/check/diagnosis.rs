@@ -6,6 +6,7 @@ use std::time::Duration;
 use causeway::api::Cluster;
 use causeway::api::condition;
 use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
+use causeway_engine::messages::REPORT_SECRETS;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -329,8 +330,9 @@ fn cluster(cluster: &Cluster) -> Check {
         return Check::new(
             name,
             State::Skipped,
-            "in Pull mode, which causeway does not serve",
-        );
+            "in Pull mode without credentials, so causeway does not serve it",
+        )
+        .remedy(REPORT_SECRETS);
     }
     let conditions = cluster
         .status

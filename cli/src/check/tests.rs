@@ -433,7 +433,7 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             "ClustersetAPI is False: NotServed",
         ),
         (
-            "a cluster in Pull mode",
+            "a cluster in Pull mode without credentials",
             |i| {
                 let mut pull = synced("a");
                 pull.spec = from(json!({ "syncMode": "Pull" }));
@@ -441,7 +441,7 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             },
             "cluster a",
             State::Skipped,
-            "Pull mode",
+            "Pull mode without credentials",
         ),
     ];
     for (what, change, name, state, said) in rows {

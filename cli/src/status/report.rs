@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::{Cluster, MultiClusterService, SyncMode, condition};
 use causeway::domain::{self, ClusterName, ClusterSelection};
+use causeway_engine::messages::REPORT_SECRETS;
 use causeway_engine::reasons::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -11,7 +12,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::clusterset::{self, ExportedReport};
-use super::condition::{ConditionReport, deletions_suspended, readiness};
+use super::condition::{ConditionReport, Readiness, deletions_suspended, readiness};
 use super::karmada::Observations;
 use super::members::Readings;
 use crate::exit::ExitState;
@@ -86,7 +87,7 @@ pub(crate) struct MemberReport {
     /// What the controller says of the deletions that it suspends there; absent where it suspends none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletions_suspended: Option<String>,
-    /// Push or Pull; what causeway cannot reach by design does not count as a problem.
+    /// Push or Pull.
     pub sync_mode: String,
     /// Whether it takes part in the clusterset; absent where the hub does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -294,9 +295,11 @@ impl Report {
 }
 
 impl MemberReport {
-    /// Whether it counts as well: what causeway cannot reach by design does.
+    /// Whether nothing is wrong with it. A cluster in Pull mode without credentials is left out,
+    /// which is no fault.
     pub(crate) fn is_healthy(&self) -> bool {
-        self.ready && self.deletions_suspended.is_none() || self.sync_mode == "Pull"
+        self.ready && self.deletions_suspended.is_none()
+            || self.state == Reason::PullWithoutCredentials.as_str()
     }
 
     /// What is wrong with it, if something is: why it is not ready, else what is suspended.
@@ -318,11 +321,20 @@ fn condition_status(is_true: bool) -> &'static str {
 
 fn member(cluster: &Cluster) -> MemberReport {
     let status = cluster.status.clone().unwrap_or_default();
-    let readiness = readiness(
-        &status.conditions,
-        cluster.metadata.generation,
-        cluster.metadata.deletion_timestamp.is_some(),
-    );
+    let readiness = match cluster.spec.takes_part() {
+        true => readiness(
+            &status.conditions,
+            cluster.metadata.generation,
+            cluster.metadata.deletion_timestamp.is_some(),
+        ),
+        // The conditions on a hub of Karmada are karmada-agent's.
+        false => Readiness {
+            ready: false,
+            reason: Reason::PullWithoutCredentials.into(),
+            message: REPORT_SECRETS.to_owned(),
+            since: None,
+        },
+    };
     MemberReport {
         name: cluster.name_any(),
         ready: readiness.ready,

@@ -23,7 +23,7 @@ use super::feed::{self, Feed, Update};
 use super::member_watches::MemberSettings;
 use super::queue::Queue;
 use super::row::{ClusterRow, ConnectionRow, ServerRow, ServiceRow, row_key};
-use super::state::{MemberView, State, is_pushed, works};
+use super::state::{MemberView, State, works};
 use crate::explain::{explained, health};
 use crate::karmada::binding::{self, Unapplied};
 use crate::lease;
@@ -254,7 +254,7 @@ impl Live {
             .clusters
             .of(&name)
             .next()
-            .filter(|one| is_pushed(one))
+            .filter(|one| one.spec.takes_part())
         {
             Some(cluster) => {
                 if let Some(engagement) = self.engagements.engage(&self.settings, cluster) {
@@ -384,7 +384,7 @@ impl Live {
         let report = report.members.into_iter().flatten().next()?;
         let connection = match self.state.members.get(name) {
             Some(member) => member.connection.row().clone(),
-            // Nobody watches those in Pull mode.
+            // Those in Pull mode without credentials are not watched.
             None => ConnectionRow {
                 connected: true,
                 ..ConnectionRow::default()

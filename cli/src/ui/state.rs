@@ -76,11 +76,6 @@ fn service_of(slice: &EndpointSlice) -> Option<ServiceKey> {
     Some(ServiceKey::new(namespace, service.as_str()))
 }
 
-/// Whether the hub reaches the member: those in Pull mode are not watched.
-pub(super) fn is_pushed(cluster: &Cluster) -> bool {
-    cluster.spec.takes_part()
-}
-
 /// Works by the service that they belong to; others may be anybody's.
 pub(super) fn works() -> Cache<ServiceKey, WorkMeta> {
     Cache::new(|work| {

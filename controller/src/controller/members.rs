@@ -90,7 +90,7 @@ impl Controller {
             }
             Outcome::Kept(error) => Configuration::Outdated(error),
             Outcome::Refused(error) => Configuration::Refused(error),
-            Outcome::Disengaged => {
+            Outcome::LeftOut => {
                 self.parts.index.stop_watching(name);
                 self.show_state(name);
                 return;

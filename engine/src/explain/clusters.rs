@@ -8,7 +8,7 @@ use super::{Diagnosis, Facts};
 use crate::messages::copies::Slice;
 use crate::messages::{cluster, exports, karmada, quote, quoted, service};
 use crate::model::slice::Exposure;
-use crate::model::{MemberState, Refusal};
+use crate::model::{LeftOut, MemberState, Refusal};
 use crate::observed::hub::ClusterView;
 use crate::plan::clusterset::NotImporting;
 use crate::plan::clusterset::exports::Validity;
@@ -52,10 +52,11 @@ impl Facts<'_> {
 
     /// Reports a member that takes no part.
     fn left_out(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let view = self.index.cluster(name)?;
         match self.index.member_state(name) {
-            MemberState::LeftOut(why) if view.takes_part => Some(cluster::left_out(name, &why)),
-            MemberState::LeftOut(_) => Some(cluster::pull(name)),
+            MemberState::LeftOut(LeftOut::PullWithoutCredentials) => {
+                Some(cluster::pull_without_credentials(name))
+            }
+            MemberState::LeftOut(why) => Some(cluster::left_out(name, &why)),
             _ => None,
         }
     }

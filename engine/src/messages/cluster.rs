@@ -8,10 +8,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::remarks::TTL_EXPIRED;
 use super::{Diagnosis, quote};
-use crate::model::MemberState;
+use crate::model::{LeftOut, MemberState};
 use crate::observed::member::Membership;
 use crate::problem::ClusterFacts;
 use crate::reasons::Reason;
+
+/// Remedy for a cluster in Pull mode without credentials.
+pub const REPORT_SECRETS: &str = "start its karmada-agent with --report-secrets=KubeCredentials (a default) and \
+     --cluster-api-endpoint, at which the hub reaches its API server";
 
 /// Message of DeletionsSuspended while it is False.
 pub(crate) const NO_DELETIONS_SUSPENDED: &str = "its last lists lack nothing that is kept";
@@ -33,6 +37,9 @@ impl ClusterFacts<'_> {
                 format!("cannot be watched ({kind}: {failure})")
             }
             MemberState::Refused(refusal) => refusal.to_string(),
+            MemberState::LeftOut(left_out @ LeftOut::PullWithoutCredentials) => {
+                format!("takes no part: {left_out}; {REPORT_SECRETS}")
+            }
             MemberState::LeftOut(left_out) => format!("takes no part: {left_out}"),
             MemberState::NotJoined => String::new(),
         }
@@ -144,12 +151,10 @@ pub(crate) fn withdrawn_after(name: &ClusterName) -> Diagnosis {
     Diagnosis::new(Reason::ProviderTtlExpired, message).fix(restore(name))
 }
 
-/// Reports a cluster in Pull mode.
-pub(crate) fn pull(name: &ClusterName) -> Diagnosis {
-    let message = format!("{name} is in Pull mode, which causeway leaves out");
-    Diagnosis::new(Reason::LeftOut, message).fix(format!(
-        "join {name} in Push mode: karmadactl join, or kubectl mcs join"
-    ))
+/// Reports a cluster in Pull mode whose Cluster names no Secret.
+pub(crate) fn pull_without_credentials(name: &ClusterName) -> Diagnosis {
+    let message = format!("{name} is in Pull mode, and its Cluster names no credentials");
+    Diagnosis::new(Reason::PullWithoutCredentials, message).fix(REPORT_SECRETS.to_owned())
 }
 
 /// Reports a cluster that takes no part for another reason.

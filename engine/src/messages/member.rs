@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::cluster::REPORT_SECRETS;
 use crate::model::{ConfigurationError, LeftOut, MemberState, Refusal, RequiredKind};
 
 /// Returns the problem of a member that cannot be written to, to follow its name; `None` if it can
@@ -52,7 +53,7 @@ impl fmt::Display for Refusal {
 impl fmt::Display for LeftOut {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PullMode => out.write_str("pull mode"),
+            Self::PullWithoutCredentials => out.write_str("Pull mode without credentials"),
             Self::TooOld(version) => write!(out, "Kubernetes {version} is older than 1.21"),
         }
     }
@@ -64,6 +65,10 @@ impl fmt::Display for ConfigurationError {
             Self::NoSecretRef => {
                 out.write_str("its Cluster names no secretRef; join it again with kubectl mcs join")
             }
+            Self::PullWithoutCredentials => write!(
+                out,
+                "its Cluster is in Pull mode and names no secretRef; {REPORT_SECRETS}"
+            ),
             Self::NamespaceNotWatched(namespace) => write!(
                 out,
                 "its Secret is in namespace {namespace}, where causeway-controller does not look \

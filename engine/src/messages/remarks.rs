@@ -114,7 +114,7 @@ impl Remark<'_> {
     }
 }
 
-/// Lists clusters of which nothing is used: `member1 (withdrawn), member2 (pull mode)`.
+/// Lists clusters of which nothing is used: `member1 (withdrawn), member2 (unreachable)`.
 pub(super) fn not_used(clusters: &[(&ClusterName, NotUsed<'_>)]) -> String {
     let all = clusters.iter().map(|(name, why)| reason_of(name, why));
     all.collect::<Vec<_>>().join(", ")

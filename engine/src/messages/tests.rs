@@ -99,7 +99,7 @@ fn remarks_name_object_value_and_remedy() {
     };
     let standby = BTreeSet::from([one.clone(), two.clone()]);
     let left_out = vec![
-        (&one, NotUsed::LeftOut(&LeftOut::PullMode)),
+        (&one, NotUsed::LeftOut(&LeftOut::PullWithoutCredentials)),
         (&two, NotUsed::Unused(Unused::Drained)),
     ];
     let misread = FieldErrors::default();
@@ -125,7 +125,7 @@ fn remarks_name_object_value_and_remedy() {
         ),
         (
             Remark::LeftOut(left_out),
-            "left out: member1 (pull mode), member2 (withdrawn)",
+            "left out: member1 (Pull mode without credentials), member2 (withdrawn)",
         ),
         (
             Remark::NotCopied(BTreeMap::from([(&one, &refused)])),
@@ -237,7 +237,7 @@ fn ready_of_a_cluster_reports_its_state() {
         since,
     };
     let duplicate = MemberState::Refused(Refusal::DuplicateOf(name("member2")));
-    let pull = MemberState::LeftOut(LeftOut::PullMode);
+    let pull = MemberState::LeftOut(LeftOut::PullWithoutCredentials);
     let suspended = ClusterFacts {
         suspended: 3,
         unreadable: &unreadable,
@@ -293,7 +293,12 @@ fn ready_of_a_cluster_reports_its_state() {
             facts(&duplicate, false),
             "is the same cluster as member2 (one kube-system UID); unjoin one of them",
         ),
-        (facts(&pull, false), "takes no part: pull mode"),
+        (
+            facts(&pull, false),
+            "takes no part: Pull mode without credentials; start its karmada-agent with \
+             --report-secrets=KubeCredentials (a default) and --cluster-api-endpoint, at which the \
+             hub reaches its API server",
+        ),
     ] {
         assert_eq!(facts.message(), message);
     }

@@ -64,8 +64,8 @@ pub enum Refusal {
 /// Reason why a member takes no part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    /// Its Cluster is in Pull mode.
-    PullMode,
+    /// Its Cluster is in Pull mode, and names no Secret with credentials.
+    PullWithoutCredentials,
     /// Its Kubernetes version, which is given, is too old for EndpointSlices.
     TooOld(String),
 }
@@ -87,6 +87,8 @@ pub enum Configuration {
 pub enum ConfigurationError {
     /// The Cluster names no Secret.
     NoSecretRef,
+    /// The Cluster is in Pull mode, and names no Secret any more.
+    PullWithoutCredentials,
     /// The controller does not watch Secrets in the namespace of the Secret.
     NamespaceNotWatched(String),
     /// The Secrets of the namespace cannot be read.

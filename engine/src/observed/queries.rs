@@ -11,8 +11,8 @@ use super::hub::manager::{Importer, Manager};
 use super::hub::{ClusterView, Lost, McsView};
 use super::member::Member;
 use super::service::ServiceView;
-use crate::model::TimePoint;
 use crate::model::slice::Exposure;
+use crate::model::{LeftOut, MemberState, TimePoint};
 use crate::problem::Gap;
 
 impl Index {
@@ -95,6 +95,19 @@ impl Index {
         self.reach(name).is_some_and(Reach::is_by_node_ports)
             || self.hub.provides_by_node_ports(name)
             || self.member(name).is_some_and(Member::exports_by_node_ports)
+    }
+
+    /// Whether a cluster in Pull mode without credentials provided the service before it lost them:
+    /// a member holds copies from it. Missing credentials are no evidence about its endpoints.
+    pub(crate) fn is_held_without_credentials(&self, name: &ClusterName, key: &ServiceKey) -> bool {
+        if self.member_state(name) != MemberState::LeftOut(LeftOut::PullWithoutCredentials) {
+            return false;
+        }
+        let mut copies = self.holders(key).flat_map(|(_, member)| member.copies(key));
+        copies.any(|(_, copy)| {
+            let source = copy.view.source_cluster.as_deref();
+            *copy.view.hub == *self.hub.uid && source == Some(name.as_str())
+        })
     }
 
     /// Returns the clusters that copies come from and that the hub's initial list lacks.

@@ -318,7 +318,8 @@ fn not_exporting(index: &Index, key: &ServiceKey, provider: &str) -> Ruling {
     }
     let cluster = index.cluster(provider);
     let may_export = cluster.is_some_and(|cluster| cluster.may_export_from(&key.namespace));
-    let is_left_out = matches!(index.member_state(provider), MemberState::LeftOut(_));
+    let is_left_out = matches!(index.member_state(provider), MemberState::LeftOut(_))
+        && !index.is_held_without_credentials(provider, key);
     if is_left_out || !may_export {
         return Ruling::requested(Request::NotProvider);
     }

@@ -116,11 +116,12 @@ fn a_clusters_condition_says_how_it_stands() {
         stored(&env, "member1")["status"]["conditions"][0]["lastTransitionTime"],
         since
     );
-    env.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})))
-        .settle();
+    env.pull_without_credentials("member2").settle();
     assert_eq!(
         ready(&env, "member2"),
-        "Ready False Refused: takes no part: pull mode"
+        "Ready False PullWithoutCredentials: takes no part: Pull mode without credentials; start its \
+         karmada-agent with --report-secrets=KubeCredentials (a default) and --cluster-api-endpoint, \
+         at which the hub reaches its API server"
     );
     env.assert_at_rest();
 }

@@ -68,7 +68,7 @@ async fn a_cluster_that_is_not_joined_is_named() {
 }
 
 #[tokio::test]
-async fn a_pull_mode_member_is_left_out_and_named() {
+async fn member_in_pull_mode_without_credentials_is_left_out_and_named() {
     let stage = Stage::new("pull").await;
     let cluster = "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: puller}, spec: {syncMode: Pull}}";
     stage.hub().apply(cluster).await.ok();
@@ -87,7 +87,7 @@ async fn a_pull_mode_member_is_left_out_and_named() {
         message,
         format!(
             "{name}/foo is exposed in 1 cluster, backed by 1 cluster; no provider has a ready endpoint; \
-             left out: puller (pull mode)"
+             left out: puller (Pull mode without credentials)"
         )
     );
 }

@@ -1,4 +1,4 @@
-use causeway::api::condition;
+use causeway::api::{SecretReference, SyncMode, condition};
 use serde_json::json;
 
 use super::*;
@@ -356,13 +356,20 @@ fn the_probe_goes_with_karmadas_finalizer_or_alone() {
 }
 
 #[test]
-fn a_member_in_pull_mode_that_takes_part_is_an_obstacle() {
+fn member_in_pull_mode_without_credentials_is_an_obstacle() {
     let mut snapshot = managed_by_karmada();
     assert_eq!(obstacle(&snapshot), None);
-    snapshot.clusters_mut()[1].spec.sync_mode = Some(causeway::api::SyncMode::Pull);
+    let spec = &mut snapshot.clusters_mut()[1].spec;
+    spec.sync_mode = Some(SyncMode::Pull);
+    spec.secret_ref = Some(SecretReference {
+        namespace: "karmada-cluster".to_owned(),
+        name: "b".to_owned(),
+    });
+    assert_eq!(obstacle(&snapshot), None);
+    snapshot.clusters_mut()[1].spec.secret_ref = None;
     let why = obstacle(&snapshot).expect("an obstacle");
     assert!(
-        why.starts_with("b takes part in it and is in Pull mode"),
+        why.starts_with("b takes part in it and is in Pull mode without credentials"),
         "{why}"
     );
 }

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::{annotate, assert_said, foo, healthy, hold, source, terminate_namespace};
 use crate::fixtures::Environment;
-use crate::fixtures::objects::{Kind, cluster, mcs, service, slice, work};
+use crate::fixtures::objects::{Kind, mcs, service, slice, work};
 use crate::reasons::Reason;
 
 fn exposed(env: &mut Environment) {
@@ -164,14 +164,13 @@ fn what_is_wrong_with_a_member_is_reported() {
                 "wait a moment",
             ),
             (
-                "the provider is in Pull mode",
+                "the provider is in Pull mode without credentials",
                 |env| {
-                    let pull = json!({"spec": {"syncMode": "Pull"}});
-                    env.on_hub(cluster("a").with(pull)).settle();
+                    env.pull_without_credentials("a").settle();
                 },
                 false,
-                Reason::LeftOut,
-                "join",
+                Reason::PullWithoutCredentials,
+                "--report-secrets",
             ),
             (
                 "the consumer is out of reach",

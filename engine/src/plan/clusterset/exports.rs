@@ -86,7 +86,8 @@ pub(crate) fn gather<'a>(
     };
     let mut found = Vec::new();
     for (name, cluster) in index.clusters() {
-        let out = matches!(index.member_state(name), MemberState::LeftOut(_));
+        let out = matches!(index.member_state(name), MemberState::LeftOut(_))
+            && !index.is_held_without_credentials(name, key);
         let drained = cluster.withdrawn;
         let is_duplicate = Unused::everywhere(index, name) == Some(Unused::Duplicate);
         if out || is_duplicate {

@@ -187,17 +187,17 @@ fn version_that_goes_back_withdraws_nothing() {
 }
 
 #[test]
-fn pull_mode_and_old_members_are_named_and_left_out() {
+fn pull_mode_without_credentials_and_old_members_are_named_and_left_out() {
     let mut env = three();
-    env.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
+    env.pull_without_credentials("member2");
     env.silent_member("member4")
         .identify("member4", "uid-of-4", (1, 20))
         .list("member4");
     place_them(&mut env, &["member1"], &[]);
     assert_eq!(picture(&env), ["p", "-", "c 10.1.0.5"]);
     assert!(env.service("member4", "foo").is_none());
-    let message = "True Ready: shop/foo can be reached from 2 clusters, backed by 1 cluster; left out: member2 (pull mode), \
-                   member4 (Kubernetes v1.20.0 is older than 1.21)";
+    let message = "True Ready: shop/foo can be reached from 2 clusters, backed by 1 cluster; left out: member2 (Pull mode without \
+                   credentials), member4 (Kubernetes v1.20.0 is older than 1.21)";
     assert_eq!(env.says("foo", "Ready"), message);
     let left_out = env.plan("foo").placement.left_out;
     assert_eq!(
@@ -206,6 +206,31 @@ fn pull_mode_and_old_members_are_named_and_left_out() {
     );
     env.identify("member4", "uid-of-4", (1, 21)).settle();
     assert!(env.service("member4", "foo").is_some());
+}
+
+#[test]
+fn pull_mode_with_credentials_takes_part() {
+    let mut env = three();
+    let secret = json!({"namespace": "karmada-cluster", "name": "member2"});
+    let pull = json!({"spec": {"syncMode": "Pull", "secretRef": secret}});
+    env.on_hub(cluster("member2").with(pull));
+    place_them(&mut env, &["member1"], &[]);
+    assert_eq!(picture(&env), ["p", "c 10.1.0.5", "c 10.1.0.5"]);
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+}
+
+#[test]
+fn credentials_that_are_lost_in_pull_mode_withdraw_nothing() {
+    let mut env = three();
+    place_them(&mut env, &["member1"], &[]);
+    env.forget_writes();
+    env.pull_without_credentials("member1").settle();
+    assert_eq!(env.addresses("member3", "foo"), ["10.1.0.5"]);
+    let message = env.says("foo", "Ready");
+    assert!(
+        message.contains("member1 (Pull mode without credentials)"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -267,9 +292,10 @@ fn a_service_whose_only_provider_is_drained_is_not_ready_and_nothing_else_is_sai
 #[test]
 fn a_service_that_only_clusters_provide_that_take_no_part_is_not_ready() {
     let mut env = three();
-    env.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
+    env.pull_without_credentials("member2");
     place_them(&mut env, &["member2"], &["member1"]);
-    let message = "False NoProviders: no cluster backs shop/foo: member2 (pull mode)";
+    let message =
+        "False NoProviders: no cluster backs shop/foo: member2 (Pull mode without credentials)";
     assert_eq!(env.says("foo", "Ready"), message);
 }
 

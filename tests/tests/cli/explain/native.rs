@@ -11,7 +11,7 @@ pub(super) async fn all(env: &Environment) {
         without_a_service_on_the_hub(env),
         a_port_that_is_not_exposed_and_a_pod_that_is_not_ready(env),
         a_member_that_is_not_joined(env),
-        a_cluster_in_pull_mode(env),
+        a_cluster_in_pull_mode_without_credentials(env),
         a_namespace_that_the_consumer_has_not(env),
         a_namespace_on_its_way_out(env),
         a_deletion_that_somebody_else_holds_up(env),
@@ -72,7 +72,7 @@ async fn a_member_that_is_not_joined(env: &Environment) {
     env.says(&space, 1, said).await;
 }
 
-async fn a_cluster_in_pull_mode(env: &Environment) {
+async fn a_cluster_in_pull_mode_without_credentials(env: &Environment) {
     let space = env.service("pull", &["a"]).await;
     let cluster = "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: pulled}, spec: {syncMode: Pull}}";
     env.fleet.hub().apply(cluster).await.ok();
@@ -82,7 +82,7 @@ async fn a_cluster_in_pull_mode(env: &Environment) {
         .await;
     let object = multi_cluster_service("foo").providers(["a"]);
     object.consumers(["b", "pulled"]).create(&space).await;
-    env.says(&space, 1, "LeftOut: pulled is in Pull mode | Push mode")
+    env.says(&space, 1, "PullWithoutCredentials: pulled is in Pull mode, and its Cluster names no credentials | --report-secrets")
         .await;
     env.hub(["delete", "cluster", "pulled", "--timeout=60s"])
         .await;

@@ -314,12 +314,12 @@ const RULES: &[Rule] = &[
         left: "",
     },
     Rule {
-        name: "a provider is in Pull mode",
+        name: "a provider is in Pull mode without credentials",
         begin: native,
         change: |env| {
-            env.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
+            env.pull_without_credentials("member2");
         },
-        left: "member1",
+        left: "member1 member2",
     },
     Rule {
         name: "a provider is drained",

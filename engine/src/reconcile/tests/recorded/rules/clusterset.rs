@@ -38,12 +38,12 @@ pub(super) const RULES: &[Rule] = &[
         left: "member1",
     },
     Rule {
-        name: "an exporter is in Pull mode",
+        name: "an exporter is in Pull mode without credentials",
         begin: exported,
         change: |env| {
-            env.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
+            env.pull_without_credentials("member2");
         },
-        left: "member1",
+        left: "member1 member2",
     },
     Rule {
         name: "an exporter may not export from the namespace",
@@ -163,10 +163,10 @@ pub(super) const RULES: &[Rule] = &[
         left: "member1 member2",
     },
     Rule {
-        name: "the importer is in Pull mode",
+        name: "the importer is in Pull mode without credentials",
         begin: exported,
         change: |env| {
-            env.on_hub(cluster(CONSUMER).with(json!({"spec": {"syncMode": "Pull"}})));
+            env.pull_without_credentials(CONSUMER);
         },
         left: "member1 member2",
     },

@@ -290,10 +290,10 @@ pub(super) const RULES: &[Rule] = &[
         left: "",
     },
     Rule {
-        name: "the consumer is in Pull mode",
+        name: "the consumer is in Pull mode without credentials",
         begin: native,
         change: |env| {
-            env.on_hub(cluster(CONSUMER).with(json!({"spec": {"syncMode": "Pull"}})));
+            env.pull_without_credentials(CONSUMER);
         },
         left: "member1 member2",
     },

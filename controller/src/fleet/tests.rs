@@ -1,0 +1,53 @@
+use std::net::SocketAddr;
+
+use causeway::process::Process;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("an object")
+}
+
+/// Returns a cluster in Pull mode, as karmada-agent registers it with or without credentials.
+fn pulled(credentials: bool) -> api::Cluster {
+    let secret = json!({"namespace": "karmada-cluster", "name": "edge"});
+    from(json!({
+        "metadata": {"name": "edge", "uid": "uid-of-edge"},
+        "spec": {
+            "syncMode": "Pull",
+            "apiEndpoint": "https://127.0.0.1:1",
+            "secretRef": credentials.then_some(secret),
+        },
+    }))
+}
+
+#[tokio::test]
+async fn pull_mode_is_engaged_by_the_credentials_that_its_agent_reports() {
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let process = Process::start(loopback).await.expect("a process");
+    let (events, _received) = mpsc::channel(1);
+    let namespaces = vec!["karmada-cluster".to_owned()];
+    let settings = member::Settings::default();
+    let mut fleet = Fleet::new(true, namespaces, settings, events, process.tasks.clone());
+    let secret: Secret = from(json!({
+        "metadata": {"namespace": "karmada-cluster", "name": "edge"},
+        "data": {"token": "dG9rZW4="},
+    }));
+    fleet.note_secrets("karmada-cluster", Signal::Listed(vec![secret]));
+    let edge = ClusterName::try_from("edge").expect("a name");
+    let lost = ConfigurationError::PullWithoutCredentials;
+    for (credentials, expected) in [
+        (false, Outcome::LeftOut),
+        (true, Outcome::Engaged(1)),
+        (false, Outcome::Kept(lost)),
+        (true, Outcome::Unchanged),
+    ] {
+        fleet.note_clusters(&Signal::Applied(pulled(credentials)));
+        assert_eq!(
+            fleet.reconsider(&edge),
+            expected,
+            "credentials: {credentials}"
+        );
+    }
+}
