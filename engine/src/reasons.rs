@@ -44,6 +44,8 @@ macro_rules! reasons {
 reasons! {
     /// The consumer has the endpoint.
     Copied: healthy,
+    /// The consumer, of another network, reaches the endpoint by an entry of the provider.
+    EntryCopied: healthy,
     /// The consumer runs the endpoint itself.
     Own: healthy,
     /// The consumer has the endpoint, which gets no traffic because it is not ready.

@@ -49,7 +49,7 @@ function condition({ ready, serving, terminating }: Endpoint): string {
 }
 
 /** Reasons of an endpoint that is used as its consumer prefers. */
-const PREFERRED = new Set(["Standby", "Promoted", "NotPreferred"]);
+const PREFERRED = new Set(["EntryCopied", "Standby", "Promoted", "NotPreferred"]);
 
 /** In a consumer an endpoint is as it should be, is there and not used, or is missing. */
 function consumerHealth(one: EndpointConsumer, endpoint: Endpoint): Health {

@@ -55,16 +55,16 @@ impl<'a> Endpoint<'a> {
         is_ready: bool,
     ) -> Diagnosis {
         let number = ports.first().and_then(|port| port.number);
-        let port = number.map_or_else(String::new, |number| format!(" port {number}"));
-        let node = door
-            .node
-            .map_or_else(String::new, |node| format!(" of node {node}"));
-        let way = format!(
-            "{} reaches it by {}{port}{node}",
-            self.consumer, door.address
-        );
+        let port = number.map_or_else(String::new, |number| format!(" {number}"));
+        let (consumer, address) = (self.consumer, door.address);
+        let way = match door.node {
+            Some(node) => {
+                format!("{consumer} reaches it by node port{port} of node {node}, {address}")
+            }
+            None => format!("{consumer} reaches it by port{port} of {address}"),
+        };
         match is_ready {
-            true => Diagnosis::new(Reason::Copied, way),
+            true => Diagnosis::new(Reason::EntryCopied, way),
             false => {
                 let remedy = format!(
                     "in {}: kubectl -n {} get pods",

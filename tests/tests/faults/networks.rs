@@ -56,12 +56,14 @@ async fn nodes_are_watched_while_an_annotation_needs_them() {
     let ports = slices.iter().filter_map(|slice| slice.ports.as_ref());
     let ports = ports.flatten().filter_map(|port| port.port);
     let ports: Vec<_> = ports.map(|port| port.to_string()).collect();
-    assert_eq!(ports, [node_port]);
+    assert_eq!(ports, [node_port.as_str()]);
     assert!(node_watches(provider).await > before);
     let explain = ["explain", "foo", "-n", space.name()];
     let explained = env.installation.kubectl_mcs(explain).await.ok();
     let all = "every ready endpoint is in every consumer";
     assert!(explained.contains(all), "{explained}");
+    let way = format!("member2 reaches it by node port {node_port} of node ");
+    assert!(explained.contains(&way), "{explained}");
 
     annotate(&env, None, None).await;
     reaches(&space, consumer, &pods, SOON).await;

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::{annotate, assert_said, foo, healthy, hold, source, terminate_namespace};
 use crate::fixtures::Environment;
-use crate::fixtures::objects::{Kind, mcs, service, slice, work};
+use crate::fixtures::objects::{Kind, cluster, mcs, node, service, slice, work};
 use crate::reasons::Reason;
 
 fn exposed(env: &mut Environment) {
@@ -19,6 +19,26 @@ fn managed_by_karmada() -> Environment {
     env.hear_works(true);
     exposed(&mut env);
     env
+}
+
+#[test]
+fn endpoint_of_another_network_names_port_and_node() {
+    let mut env = healthy();
+    let pod = json!({"addresses": ["10.1.0.1"], "nodeName": "n1"});
+    let networks = json!({labels::NETWORK: "edge", labels::REACH: "node-ports"});
+    env.on("a", node("n1", "192.168.1.1"))
+        .on(
+            "a",
+            slice("foo-abc", "foo")
+                .port("http", 8080)
+                .endpoint_with(pod),
+        )
+        .on("a", foo().with(json!({"spec": {"type": "NodePort"}})))
+        .on_hub(cluster("a").annotated(&networks))
+        .settle();
+    let port = env.service("a", "foo").expect("a Service")["spec"]["ports"][0]["nodePort"].clone();
+    let way = format!("b reaches it by node port {port} of node n1, 192.168.1.1");
+    assert_said(&env, Reason::EntryCopied, &way);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::*;
 use crate::messages::copies::Slice;
 use crate::messages::endpoint::Endpoint;
 use crate::model::ObjectEvent;
+use crate::model::slice::SourceEndpoint;
 use crate::observed::member::NamespaceState;
 use crate::observed::service::ServiceKind;
 use crate::plan::clusterset::ImportedByKarmada;
@@ -139,6 +140,14 @@ fn words(reason: Reason) -> Words {
         provider: two,
         name: "foo-abc",
     };
+    let node = SourceEndpoint {
+        address: [192, 168, 1, 1].into(),
+        more: &[],
+        hostname: None,
+        zone: None,
+        node: Some("n1"),
+        conditions: [Some(true); 3],
+    };
     let refused = |refusal| endpoint.refused::<String>(&refusal, &[]);
     let skipped = |unfit| slice.skipped(&Skipped::Unfit(unfit));
     let address = [127, 0, 0, 1].into();
@@ -164,6 +173,7 @@ fn words(reason: Reason) -> Words {
     let since = midnight();
     match reason {
         R::Copied => endpoint.copied().into(),
+        R::EntryCopied => endpoint.by_entry(&node, &[], true).into(),
         R::Own => endpoint.own().into(),
         R::NotReady => endpoint.unready().into(),
         R::Standby => endpoint.of_unreachable().into(),
