@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Output};
 
-use causeway_tests::binaries;
+use causeway_tests::{binaries, network};
 
 fn demo() -> Command {
     Command::new(env!("CARGO_BIN_EXE_demo"))
@@ -25,6 +25,11 @@ fn the_demo_ends_with_demo_ok() {
         text.contains("make demo KEEP=1 leaves it running"),
         "{text}"
     );
+    let networks = match network::prerequisites() {
+        Ok(()) => "clustera reaches it by node port ",
+        Err(_) => "Skipped, because no packets are sent here",
+    };
+    assert!(text.contains(networks), "{text}");
 }
 
 #[test]

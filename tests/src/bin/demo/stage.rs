@@ -27,6 +27,12 @@ pub(crate) async fn clusters() -> Fleet {
     for cluster in fleet.clusters() {
         println!("{:<9} {}", cluster.name(), cluster.url());
     }
+    if fleet.member(CONSUMER).network_namespace().is_some() {
+        println!(
+            "\nThe node of each cluster is a network namespace of this machine: `ip netns exec` runs a\n\
+             command there, with the cluster's DNS and kube-proxy."
+        );
+    }
     fleet
 }
 

@@ -1,7 +1,9 @@
-//! The story: refused, converted, accepted, reached, cut off, restored, scaled, failed over, deleted, exported.
+//! The story: refused, converted, accepted, reached, cut off, restored, scaled, failed over, deleted, exported,
+//! reached across networks.
 
 mod clusterset;
 mod near;
+mod networks;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -80,6 +82,7 @@ impl Story {
         near::play(self, shell, consumer, &causeway.controller).await?;
         self.removal(shell, consumer).await?;
         clusterset::play(self, shell, consumer).await?;
+        networks::play(self, shell, fleet).await?;
         if keep {
             self.keep(shell, fleet, &causeway.controller).await?;
         }
@@ -94,7 +97,7 @@ impl Story {
             ));
             running.process().terminate();
             let exit = running.process().exited(SOON).await;
-            println!("{exit:?}");
+            println!("causeway-{name} ended: {exit:?}");
             anyhow::ensure!(exit.success(), "causeway-{name} ended with {exit:?}");
         }
         Ok(())
@@ -145,6 +148,10 @@ impl Story {
             .run("kubectl --context clustera get service foo")
             .await?;
         shell.run(SLICES).await?;
+        println!(
+            "\nThe slice with addresses is a copy of clusterb's. Kubernetes made the other one, which is\n\
+             empty: the Service has no pods in clustera."
+        );
         Ok(())
     }
 
