@@ -14,7 +14,7 @@ UI := npm --silent --prefix cli/ui
 
 # KEEP=1 leaves the demo running.
 KEEP ?=
-# ONLY=webhook measures that part, ONLY="controller start" a group of one.
+# ONLY=webhook measures that part, ONLY="controller start" a group of one. ONLY=networks plays that step of e2e.
 ONLY ?=
 # The random simulations of `make test` are always these; `make long` looks at new ones.
 SEED ?= 1645
@@ -59,7 +59,7 @@ test: rust go ## Run every test, unit to multi-cluster (JOBS=1 test program at o
 
 e2e: rust go image ## Run causeway from its images on real nodes, as root: Helm, pods, drains
 	$(CARGO) build --workspace --bins
-	CAUSEWAY_BIN_DIR=$(abspath $(TARGET))/debug $(TARGET)/debug/e2e $(TARGET)/images
+	CAUSEWAY_BIN_DIR=$(abspath $(TARGET))/debug $(TARGET)/debug/e2e $(TARGET)/images $(ONLY)
 
 soak: rust go testbed ## Churn and faults against an oracle for T=600 seconds
 	$(CARGO) build --workspace --bins

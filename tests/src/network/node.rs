@@ -87,10 +87,14 @@ impl NodeNetwork {
         }
     }
 
-    /// Lets this machine, and so the API servers, reach the pods of the node and through it the Services of its cluster.
+    /// Adds routes from this machine, and with it from the API servers, to the pods of the node and
+    /// by the first node to the Services of its cluster. Pods of a separate network get none: others
+    /// have their range too.
     pub(crate) fn route_here(&self) {
         let via = self.node_address();
-        ip(["route", "add", &self.site.pods[0], "via", &via]);
+        if !self.site.is_alone {
+            ip(["route", "add", &self.site.pods[0], "via", &via]);
+        }
         if self.site.node == 0 {
             let services = service_cidr(self.site.cluster);
             ip(["route", "add", &services, "via", &via]);

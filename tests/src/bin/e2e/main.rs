@@ -1,9 +1,11 @@
-//! `make e2e`: causeway as people install it, on real nodes: a hub with two, a member with one. Images are pulled from a registry,
-//! programs run as pods, and pods of one cluster reach pods of the other.
+//! `make e2e`: causeway as people install it, on real nodes: a hub with two, two members with one
+//! each. Images are pulled from a registry, programs run as pods, and pods of one cluster reach pods
+//! of the others. member2 is of a network of its own: no route leads to its pods or from them.
 
 mod admissions;
 mod disruptions;
 mod installed;
+mod networks;
 mod person;
 mod processes;
 mod workloads;
@@ -14,7 +16,7 @@ use std::time::Instant;
 
 use causeway_tests::machine;
 use causeway_tests::{Cluster, Fleet};
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use crate::admissions::Admissions;
 use crate::disruptions::Disruptions;
@@ -26,6 +28,22 @@ use crate::workloads::Workloads;
 struct Args {
     /// Directory of the images, as `make image` fills it
     images: PathBuf,
+    /// Steps to play after the installation by Helm [default: all]
+    #[arg(value_enum, value_name = "STEP")]
+    steps: Vec<Step>,
+}
+
+/// What follows the installation by Helm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Step {
+    /// Restart, evict, drain and stop pods
+    Disruptions,
+    /// Compare NetworkPolicies with ports
+    Policies,
+    /// Install again, as README.md does
+    Readme,
+    /// Reach pods of another network by node ports
+    Networks,
 }
 
 /// The clusters, and a person who is allowed everything in them.
@@ -43,7 +61,7 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let stage = Stage::set(&args.images).await;
-    stage.play().await;
+    stage.play(&args.steps).await;
     let took = stage.begun.elapsed().as_secs();
     drop(stage);
     println!("\nAll of it took {took} s.\ne2e: ok");
@@ -54,10 +72,12 @@ impl Stage {
     async fn set(images: &std::path::Path) -> Self {
         let begun = Instant::now();
         let fleet = Fleet::builder()
-            .named_members(["member1"])
+            .named_members(["member1", "member2"])
             .clusterset()
+            .separate_network("member2")
             .nodes("hub", 2)
             .nodes("member1", 1)
+            .nodes("member2", 1)
             .start()
             .await;
         let person = Person::new(&fleet);
@@ -66,7 +86,7 @@ impl Stage {
             person,
             begun,
         };
-        stage.did("a hub with two nodes and a member with one are ready");
+        stage.did("a hub with two nodes and two members with one each are ready");
         let pushed = stage.person.pushes(images).await;
         stage.did(&format!("images are pushed\n{}", pushed.trim_end()));
         stage
@@ -86,19 +106,29 @@ impl Stage {
         println!("{at:7.1} s  {}", what.replace('\n', "\n           "));
     }
 
-    async fn play(&self) {
+    async fn play(&self, steps: &[Step]) {
+        let plays = |step| steps.is_empty() || steps.contains(&step);
         installed::by_helm(self).await;
         let workloads = Workloads::start(self).await;
         workloads.reach_each_other(self).await;
-        let admissions = Admissions::begin(self.hub()).await;
-        let disruptions = Disruptions::of(self);
-        disruptions.rolling_restart().await;
-        disruptions.drain_of_each_node().await;
-        admissions.all_answered(self).await;
-        disruptions.budget_is_respected().await;
-        disruptions.stopped_process_is_restarted().await;
-        installed::policies_let_in_what_is_served(self).await;
-        installed::by_readme(self).await;
-        workloads.reach_each_other(self).await;
+        if plays(Step::Disruptions) {
+            let admissions = Admissions::begin(self.hub()).await;
+            let disruptions = Disruptions::of(self);
+            disruptions.rolling_restart().await;
+            disruptions.drain_of_each_node().await;
+            admissions.all_answered(self).await;
+            disruptions.budget_is_respected().await;
+            disruptions.stopped_process_is_restarted().await;
+        }
+        if plays(Step::Policies) {
+            installed::policies_let_in_what_is_served(self).await;
+        }
+        if plays(Step::Readme) {
+            installed::by_readme(self).await;
+            workloads.reach_each_other(self).await;
+        }
+        if plays(Step::Networks) {
+            networks::reach_each_other(self).await;
+        }
     }
 }

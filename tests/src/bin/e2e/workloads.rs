@@ -1,5 +1,6 @@
 //! Pods of both clusters, and what they reach under which name.
 
+use causeway_tests::kubectl::Output;
 use causeway_tests::{Cluster, SOON, eventually};
 
 use crate::Stage;
@@ -7,11 +8,11 @@ use crate::Stage;
 /// The namespace of all of it.
 pub(crate) const SHOP: &str = "shop";
 
-/// A name, where it is asked for, and what answers.
-struct Way {
-    from: &'static str,
-    url: &'static str,
-    answer: &'static str,
+/// A name, the cluster whose pods ask for it, and the expected answer.
+pub(crate) struct Way {
+    pub(crate) from: &'static str,
+    pub(crate) url: &'static str,
+    pub(crate) answer: &'static str,
 }
 
 const WAYS: [Way; 3] = [
@@ -69,35 +70,40 @@ metadata: {name: bar, namespace: shop}
 
     /// Each name is answered, asked for in a pod of the other cluster.
     pub(crate) async fn reach_each_other(&self, stage: &Stage) {
-        for Way { from, url, answer } in WAYS {
-            let cluster = match from {
-                "hub" => stage.hub(),
-                member => stage.fleet.member(member),
-            };
-            let get = [
-                "exec",
-                "-n",
-                SHOP,
-                "deploy/client",
-                "--",
-                "/pod",
-                "get",
-                url,
-            ];
-            let what = format!("a pod of {from} reaches {url}");
-            eventually(&what, SOON, async || {
-                let said = cluster.kubectl(get).await;
-                let seen = format!("{}{}", said.stdout, said.stderr);
-                (said.stdout.trim() == answer).then_some(()).ok_or(seen)
-            })
-            .await;
-            stage.did(&format!("a pod of {from} gets {url}: {answer}"));
+        for way in &WAYS {
+            way.is_answered(stage).await;
         }
     }
 }
 
+impl Way {
+    /// Waits until a pod of its cluster gets the answer.
+    pub(crate) async fn is_answered(&self, stage: &Stage) {
+        let Self { from, url, answer } = self;
+        let cluster = match *from {
+            "hub" => stage.hub(),
+            member => stage.fleet.member(member),
+        };
+        let what = format!("a pod of {from} reaches {url}");
+        eventually(&what, SOON, async || {
+            let asked = ask(cluster, url).await;
+            let seen = format!("{}{}", asked.stdout, asked.stderr);
+            (asked.stdout.trim() == *answer).then_some(()).ok_or(seen)
+        })
+        .await;
+        stage.did(&format!("a pod of {from} gets {url}: {answer}"));
+    }
+}
+
+/// Requests a URL in the client pod of a cluster.
+pub(crate) async fn ask(cluster: &Cluster, url: &str) -> Output {
+    let exec = ["exec", "-n", SHOP, "deploy/client", "--"];
+    let get = ["/pod", "get", url];
+    cluster.kubectl(exec.into_iter().chain(get)).await
+}
+
 /// Pods of the testbed's own image, two where there are two nodes, ready.
-async fn deploy(cluster: &Cluster, name: &str, args: &[&str]) {
+pub(crate) async fn deploy(cluster: &Cluster, name: &str, args: &[&str]) {
     let replicas = if name == "foo" { 2 } else { 1 };
     let deployment = serde_json::json!({
         "apiVersion": "apps/v1",
