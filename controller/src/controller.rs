@@ -333,6 +333,7 @@ impl Controller {
         index.note_gaps(key, outcome.gaps, now);
         index.note_disagreements(key, outcome.disagreements, now);
         index.note_hostnames(key, outcome.hostnames);
+        index.note_entry_nodes(key, outcome.entry_nodes, now);
         for (cluster, tier, count) in index.note_tiers(key, outcome.tiers) {
             self.parts.metrics.consumer_tier(&cluster, tier, count);
         }

@@ -358,6 +358,7 @@ impl Environment {
                         .note_disagreements(key, outcome.disagreements, now);
                     self.index.note_tiers(key, outcome.tiers);
                     self.index.note_hostnames(key, outcome.hostnames);
+                    self.index.note_entry_nodes(key, outcome.entry_nodes, now);
                     for NewerCopy { provider, copied } in &outcome.newer_copies {
                         let later = self.index.suspect_rollback(provider, key, copied, now);
                         self.look_again(item.clone(), later.map(|at| at.instant));

@@ -58,6 +58,8 @@ pub struct Index {
     gaps: Since<Gap>,
     /// Slices that disagree with those of Kubernetes on readiness.
     disagreements: Since<(ClusterName, Arc<str>)>,
+    /// Nodes by which services are entered.
+    entry_nodes: Since<(ClusterName, Box<str>)>,
     /// Active tiers of services, by consumer.
     tiers: TierNotes,
     unready: UnreadyNotes,
@@ -88,6 +90,7 @@ impl Index {
             hostnames: Hostnames::default(),
             gaps: Since::default(),
             disagreements: Since::default(),
+            entry_nodes: Since::default(),
             tiers: TierNotes::default(),
             unready: UnreadyNotes::default(),
             dirty: DirtyKeys::default(),

@@ -33,6 +33,7 @@ pub use self::copies::CopyCache;
 use self::copies::{DesiredCopies, Observation, Outcomes, Request, Withdraw};
 pub use self::desired::Desired;
 pub(crate) use self::desired::{Companions, DesiredMember, Members};
+use self::entry::new_nodes;
 use self::exposure::Exposed;
 use self::inputs::Inputs;
 use self::placement::{Placement, Roles};
@@ -83,7 +84,8 @@ pub fn plan(
     let of_tiers = desired.each_tiers();
     let of_tiers = of_tiers.filter_map(|(_, _, tiers)| tiers.again_at);
     let of_writers = disagreement::again_at(index, key, &desired, now);
-    let ends = ends.into_iter().chain([of_writers]).flatten();
+    let of_nodes = new_nodes::again_at(index, key, &desired.companions.entry_nodes, now);
+    let ends = ends.into_iter().chain([of_writers, of_nodes]).flatten();
     desired.again_at = ends.chain(of_tiers).min();
     desired
 }
@@ -380,7 +382,7 @@ impl Native<'_> {
             let service = member.and_then(|member| member.service(self.inputs.key));
             let exposed = || self.exposed.ports.iter().map(|shape| shape.port.clone());
             let ports = service.map_or_else(|| exposed().collect(), ServiceView::ports);
-            Some(Provider::new(index, name, member, ports))
+            Some(Provider::new(index, name, member, ports, self.inputs.now))
         };
         let all = named.chain(suspected).chain(held);
         all.filter_map(provider).collect()

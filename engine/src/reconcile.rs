@@ -48,6 +48,9 @@ pub struct Outcome {
     /// Hostnames of load balancers by which providers are reached. The caller has their addresses
     /// looked up.
     pub hostnames: BTreeSet<Box<str>>,
+    /// Nodes by which providers are reached. The caller records them: a new one is used only after
+    /// a while.
+    pub entry_nodes: BTreeSet<(ClusterName, Box<str>)>,
     /// Whether no write to any member is outstanding.
     pub settled: bool,
 }
@@ -200,6 +203,7 @@ impl Outcome {
             disagreements: slices.collect(),
             tiers: desired.tiers(),
             hostnames: desired.companions.hostnames.clone(),
+            entry_nodes: desired.companions.entry_nodes.clone(),
             settled: false,
         }
     }

@@ -62,6 +62,16 @@ impl Index {
         self.disagreements.note(key, slices, now);
     }
 
+    /// Notes the nodes by which clusters of other networks now reach the providers of a service.
+    pub fn note_entry_nodes(
+        &mut self,
+        key: &ServiceKey,
+        nodes: BTreeSet<(ClusterName, Box<str>)>,
+        now: TimePoint,
+    ) {
+        self.entry_nodes.note(key, nodes, now);
+    }
+
     /// Returns the clusters in which Karmada cannot propagate the Service of that key because
     /// causeway delivered one.
     pub fn refused_propagation(&self, key: &ServiceKey) -> Vec<&ClusterName> {

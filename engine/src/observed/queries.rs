@@ -198,6 +198,23 @@ impl Index {
         self.disagreements.of(key, slice)
     }
 
+    /// Lists the noted nodes by which the providers of a service are reached.
+    pub(crate) fn entry_nodes(
+        &self,
+        key: &ServiceKey,
+    ) -> impl Iterator<Item = &(ClusterName, Box<str>)> {
+        self.entry_nodes.all(key)
+    }
+
+    /// Returns the time since which a node of a provider leads to endpoints of a service.
+    pub(crate) fn entered_since(
+        &self,
+        key: &ServiceKey,
+        node: &(ClusterName, Box<str>),
+    ) -> Option<TimePoint> {
+        self.entry_nodes.of(key, node)
+    }
+
     /// Returns the time since which the nearer tiers of a consumer have had enough ready endpoints.
     pub(crate) fn enough_since(
         &self,

@@ -23,6 +23,11 @@ impl<T: Ord> Since<T> {
         self.0.get(key)?.get(fact).copied()
     }
 
+    /// Lists the noted facts of a service.
+    pub(crate) fn all(&self, key: &ServiceKey) -> impl Iterator<Item = &T> {
+        self.0.get(key).into_iter().flat_map(BTreeMap::keys)
+    }
+
     /// Notes all facts that hold of a service now.
     pub(crate) fn note(&mut self, key: &ServiceKey, facts: BTreeSet<T>, now: TimePoint) {
         let before = self.0.remove(key).unwrap_or_default();

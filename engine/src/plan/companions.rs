@@ -7,7 +7,7 @@ use causeway::domain::{ClusterName, Network, ServiceKey};
 
 use super::clusterset::Imports;
 use super::desired::{Companions, Desired, Members};
-use super::entry::Site;
+use super::entry::{Entry, NoEntry, Site};
 use super::service;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
@@ -19,6 +19,7 @@ impl Companions {
         let mut companions = Self {
             wanted: BTreeMap::new(),
             hostnames: BTreeSet::new(),
+            entry_nodes: BTreeSet::new(),
             keeps_exported: unsure || matches!(desired.clusterset.imports, Imports::Untouched),
         };
         if !index.has_networks() {
@@ -62,6 +63,18 @@ impl Companions {
         };
         let site = Site::of(index, key, exposure, (provider, member));
         self.hostnames.extend(site.hostnames().map(Into::into));
+        match Entry::of(&site) {
+            Ok(entry) => {
+                let nodes = entry.serving_nodes();
+                let nodes = nodes.map(|node| (provider.clone(), node.into()));
+                self.entry_nodes.extend(nodes);
+            }
+            Err(NoEntry::Unknown(_)) => {
+                let known = index.entry_nodes(key).filter(|(name, _)| name == provider);
+                self.entry_nodes.extend(known.cloned());
+            }
+            Err(_) => {}
+        }
         if let (Some(service), Some(type_)) = (member.service(key), site.companion_type()) {
             let companion = || service::companion(key, service, type_, owner.to_owned());
             let wanted = self.wanted.entry(provider.clone());

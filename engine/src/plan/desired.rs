@@ -6,6 +6,7 @@ use causeway::domain::{ClusterName, ServicePort};
 
 use super::clusterset::{Clusterset, Imports};
 use super::copies::DesiredCopies;
+use super::entry::new_nodes::EntryNode;
 use super::placement::Placement;
 use super::provider_use::ProviderUses;
 use super::service::{DesiredService, OwnService};
@@ -48,6 +49,8 @@ pub(crate) struct Companions {
     pub wanted: BTreeMap<ClusterName, OwnService>,
     /// Hostnames of load balancers by which providers are reached.
     pub hostnames: BTreeSet<Box<str>>,
+    /// Nodes by which providers are reached.
+    pub entry_nodes: BTreeSet<EntryNode>,
     /// Whether those of ServiceExports that are not wanted stay, because it is unknown who exports.
     pub keeps_exported: bool,
 }

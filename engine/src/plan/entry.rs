@@ -10,6 +10,7 @@
 //! is the entry otherwise.
 
 mod condition;
+pub(crate) mod new_nodes;
 mod refusal;
 
 use std::collections::BTreeMap;

@@ -17,6 +17,7 @@ pub(super) use self::port_fit::PortFit;
 pub(crate) use self::readiness::Frontend;
 pub(crate) use self::readiness::Readiness;
 use super::entry::{Entry, NoEntry, Site};
+use crate::model::TimePoint;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::observed::member::Member;
@@ -34,6 +35,8 @@ pub(crate) struct Provider<'a> {
     pub ranges: Arc<Ranges>,
     /// Network of its pods.
     pub network: Network,
+    /// Time of the plan.
+    now: TimePoint,
     /// Entry for consumers of other networks, made for the first of them.
     entry: OnceCell<Result<Arc<Entry>, NoEntry>>,
     /// Readiness that was counted for consumers so far, few of which differ.
@@ -56,8 +59,10 @@ impl<'a> Provider<'a> {
         name: &'a ClusterName,
         member: Option<&'a Member>,
         ports: Vec<ServicePort>,
+        now: TimePoint,
     ) -> Self {
         Self {
+            now,
             name,
             member,
             ports,
@@ -79,7 +84,9 @@ impl<'a> Provider<'a> {
         let member = self.member.filter(|_| *network != self.network)?;
         Some(self.entry.get_or_init(|| {
             let site = Site::of(index, key, exposure, (self.name, member));
-            Entry::of(&site).map(Arc::new)
+            let entry = Entry::of(&site)?;
+            let entry = entry.without_new_nodes((index, key), self.name, self.now);
+            Ok(Arc::new(entry))
         }))
     }
 

@@ -246,11 +246,12 @@ impl<'a> ProviderSets<'a> {
         let valid = self.constituents.iter().filter_map(|export| {
             let member = uses.member(index, export.cluster).ok()?;
             let ports = export.service.ports();
-            Some(Provider::new(index, export.cluster, member, ports))
+            let provider = Provider::new(index, export.cluster, member, ports, self.now);
+            Some(provider)
         });
         let unknown = self.exports.unknown.iter();
         let unknown = unknown.filter(|name| uses.unused(name).is_none());
-        let unknown = unknown.map(|name| Provider::new(index, name, None, Vec::new()));
+        let unknown = unknown.map(|name| Provider::new(index, name, None, Vec::new(), self.now));
         ProviderSet {
             policy,
             providers: valid.chain(unknown).collect(),

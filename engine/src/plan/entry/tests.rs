@@ -168,6 +168,78 @@ fn provider_that_nothing_reaches_is_named_with_the_remedy() {
     }
 }
 
+/// Sets the pods of `foo`, each on a node, and whether it is ready.
+fn on_nodes(env: &mut Environment, pods: &[(&str, &str, bool)]) {
+    let slice = slice("foo-abc", "foo").port("http", 8080);
+    let slice = pods.iter().fold(slice, |slice, (address, node, ready)| {
+        let conditions = json!({"ready": ready, "serving": ready, "terminating": false});
+        slice.endpoint_with(
+            json!({"addresses": [address], "nodeName": node, "conditions": conditions}),
+        )
+    });
+    env.on("member1", slice).settle();
+}
+
+/// Returns whether each node is ready in the copy, in the order of their names.
+fn ready_nodes(env: &Environment) -> Vec<bool> {
+    let (nodes, _) = reached(env);
+    nodes
+        .iter()
+        .map(|(_, ready)| *ready == Some(true))
+        .collect()
+}
+
+#[test]
+fn first_endpoint_of_a_node_is_used_once_its_proxy_has_synced() {
+    let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
+    let mut env = provided("node-ports", own);
+    let [one, two] = [("10.1.0.5", "n1"), ("10.1.0.7", "n2")];
+    let both = [(one.0, one.1, true), (two.0, two.1, true)];
+    env.pass(Duration::from_secs(6));
+    on_nodes(&mut env, &both);
+    assert_eq!(ready_nodes(&env), [true, false]);
+    env.pass(Duration::from_secs(5));
+    assert_eq!(ready_nodes(&env), [true, true]);
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+
+    on_nodes(&mut env, &[(one.0, one.1, true), (two.0, two.1, false)]);
+    on_nodes(&mut env, &both);
+    assert_eq!(ready_nodes(&env), [true, false]);
+    // No other node serves.
+    on_nodes(&mut env, &[(one.0, one.1, false), (two.0, two.1, true)]);
+    assert_eq!(ready_nodes(&env), [false, true]);
+}
+
+#[test]
+fn node_that_is_observed_after_its_endpoint_is_new() {
+    let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
+    let mut env = provided("node-ports", own);
+    env.pass(Duration::from_secs(6));
+    on_nodes(
+        &mut env,
+        &[("10.1.0.5", "n1", true), ("10.1.0.7", "n3", true)],
+    );
+    env.on("member1", node("n3", "192.168.1.3")).settle();
+    assert_eq!(ready_nodes(&env), [true, false]);
+    env.pass(Duration::from_secs(5));
+    assert_eq!(ready_nodes(&env), [true, true]);
+}
+
+#[test]
+fn all_nodes_stay_in_use_over_a_restart() {
+    let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
+    let mut env = provided("node-ports", own);
+    on_nodes(
+        &mut env,
+        &[("10.1.0.5", "n1", true), ("10.1.0.7", "n2", true)],
+    );
+    env.pass(Duration::from_secs(6));
+    env.forget_writes();
+    env.restart().settle();
+    assert_eq!(env.log(), Vec::<String>::new());
+    assert_eq!(ready_nodes(&env), [true, true]);
+}
+
 #[test]
 fn service_annotation_precedes_that_of_the_cluster() {
     let mut env = provided("node-ports", json!({"spec": {"clusterIP": "10.96.0.7"}}));

@@ -1,0 +1,70 @@
+//! Nodes of an entry whose proxies may not lead to their first endpoints yet.
+//!
+//! The proxy of a node learns of an endpoint as causeway does, and writes its rules at most once a
+//! second. Until then the node drops packets for a Service that leads to its own endpoints alone.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::{Entry, EntryEndpoint};
+use crate::model::TimePoint;
+use crate::observed::Index;
+
+/// Node of a provider.
+pub(crate) type EntryNode = (ClusterName, Box<str>);
+
+/// Time in which the proxy of a node has synced.
+const SYNC: Duration = Duration::from_secs(5);
+
+impl Entry {
+    /// Lists the nodes that lead to an endpoint which serves.
+    pub(crate) fn serving_nodes(&self) -> impl Iterator<Item = &str> {
+        let serving = self.endpoints.iter().filter(|one| one.serves());
+        serving.filter_map(|one| one.node.as_deref())
+    }
+
+    /// Returns the entry in which new nodes are not ready, as long as another node serves.
+    pub(crate) fn without_new_nodes(
+        mut self,
+        (index, key): (&Index, &ServiceKey),
+        provider: &ClusterName,
+        now: TimePoint,
+    ) -> Self {
+        let is_new = |one: &EntryEndpoint| {
+            let node = one.node.clone().filter(|_| one.serves());
+            node.is_some_and(|node| sync_end(index, key, &(provider.clone(), node), now) > now)
+        };
+        let mut others = self.endpoints.iter().filter(|one| !is_new(one));
+        if others.any(EntryEndpoint::serves) {
+            for new in self.endpoints.iter_mut().filter(|one| is_new(one)) {
+                new.conditions = [Some(false); 3];
+            }
+        }
+        self
+    }
+}
+
+impl EntryEndpoint {
+    fn serves(&self) -> bool {
+        let [ready, serving, _] = self.conditions;
+        ready.unwrap_or(true) || serving == Some(true)
+    }
+}
+
+/// Returns the time at which the next of the nodes is not new any more.
+pub(crate) fn again_at(
+    index: &Index,
+    key: &ServiceKey,
+    nodes: &BTreeSet<EntryNode>,
+    now: TimePoint,
+) -> Option<TimePoint> {
+    let ends = nodes.iter().map(|node| sync_end(index, key, node, now));
+    ends.filter(|end| *end > now).min()
+}
+
+fn sync_end(index: &Index, key: &ServiceKey, node: &EntryNode, now: TimePoint) -> TimePoint {
+    let since = index.entered_since(key, node).unwrap_or(now);
+    since.after(SYNC)
+}
