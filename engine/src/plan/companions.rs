@@ -13,7 +13,8 @@ use crate::model::slice::Exposure;
 use crate::observed::Index;
 
 impl Companions {
-    /// Plans the companions of one service, for the consumers of both exposures.
+    /// Plans the companions of one service, for the consumers of both exposures. Clusters that are
+    /// not joined, and services that lead to no other cluster, need none.
     pub(super) fn of(index: &Index, key: &ServiceKey, desired: &Desired) -> Self {
         let unsure = desired.clusterset.unsure;
         let mut companions = Self {
@@ -28,8 +29,9 @@ impl Companions {
         let mcs = index
             .multi_cluster_service(key)
             .filter(|mcs| !mcs.is_deleting());
-        if let (Members::Wanted(_), Some(mcs)) = (&desired.members, mcs) {
+        if let (Members::Wanted(members), Some(mcs)) = (&desired.members, mcs) {
             let consumers = desired.placement.consumers();
+            let consumers = consumers.filter(|name| members.contains_key(*name));
             let networks = consumers.map(|name| index.network(name)).collect();
             let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
             for provider in desired.placement.providers() {

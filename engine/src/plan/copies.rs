@@ -35,6 +35,7 @@ use crate::evidence::Proof;
 use crate::model::MemberState;
 use crate::model::slice::{
     AddressType, ContentHash, CopiedSlice, Exposure, SlicePort, SourceEndpoint, SourceSlice,
+    SourceVersion,
 };
 use crate::observed::Index;
 use crate::observed::member::Member;
@@ -85,9 +86,19 @@ impl WantedCopy {
             Some(newer) if self.lost.is_none_or(|lost| lost < newer.resource_version) => {
                 CopyState::NewerThanSource
             }
-            None if self.content == observed.content => CopyState::UpToDate,
+            None if self.content == observed.content && self.records_source(observed) => {
+                CopyState::UpToDate
+            }
             _ => CopyState::Outdated,
         }
+    }
+
+    /// Whether the copy of an entry records a slice from which it follows: the one that it recorded
+    /// may be gone. A copy of any other slice goes with that slice.
+    fn records_source(&self, observed: &CopiedSlice) -> bool {
+        let recorded = observed.source.as_ref();
+        let is_current = |recorded: &SourceVersion| recorded.uid == self.source.version.uid;
+        !self.template.is_of_entry() || recorded.is_some_and(is_current)
     }
 
     /// Returns the role of the provider's endpoints in the consumer.

@@ -13,18 +13,20 @@ mod condition;
 pub(crate) mod new_nodes;
 mod refusal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, NodeAddress, PortId, Reach, ServiceKey, dns1123_label};
+use causeway::domain::{
+    ClusterName, ExposureType, NodeAddress, PortId, Reach, ServiceKey, dns1123_label,
+};
 
 use self::condition::Best;
 pub(crate) use self::refusal::{EntryUnknown, NoEntry, Why};
 use super::providers::candidates;
 use crate::model::ObservedNode;
 use crate::model::slice::{
-    AddressType, Exposure, SlicePort, SourceEndpoint, SourceSlice, SourceVersion,
+    AddressType, Exposure, SliceManager, SlicePort, SourceEndpoint, SourceSlice, SourceVersion,
 };
 use crate::observed::Index;
 use crate::observed::member::{Member, Nodes};
@@ -65,8 +67,19 @@ pub(crate) enum CompanionType {
 pub(crate) struct Entry {
     ports: Box<[SlicePort]>,
     endpoints: Vec<EntryEndpoint>,
+    /// Endpoints of the provider to which it leads.
+    behind: Behind,
     /// Slice of the provider, in the version from which the entry follows.
     version: Option<SourceVersion>,
+}
+
+/// Endpoints of a provider to which an entry leads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Behind {
+    /// Whether they are only those that the Service selects.
+    selected: bool,
+    /// Nodes that they are on; `None` where the entry leads to all nodes.
+    nodes: Option<BTreeSet<Box<str>>>,
 }
 
 /// Endpoint of an entry.
@@ -107,8 +120,14 @@ impl Entry {
         if service.shape.kind != ServiceKind::ClusterIp {
             return Err(NoEntry::of_service(service, Why::Headless));
         }
-        let sources: Vec<_> = site.sources().collect();
-        let (door, endpoints) = match reach {
+        let selected = site.companion_type().is_some();
+        let sources = site.sources().filter(|one| leads_to(selected, one));
+        let sources: Vec<_> = sources.collect();
+        let Found {
+            door,
+            endpoints,
+            nodes,
+        } = match reach {
             Reach::ClusterIp => site.by_cluster_ip(service, &sources)?,
             Reach::LoadBalancer => site.by_load_balancer(service, &sources)?,
             Reach::NodePorts(kind) => site.by_node_ports(service, kind, &sources)?,
@@ -117,6 +136,7 @@ impl Entry {
         Ok(Self {
             ports,
             endpoints,
+            behind: Behind { selected, nodes },
             version: sources.first().map(|source| source.version.clone()),
         })
     }
@@ -134,6 +154,17 @@ impl Entry {
             let made = SourceSlice::made(version, family, self.ports.clone(), endpoints);
             Some(Arc::new(made))
         })
+    }
+
+    /// Whether it leads to endpoints of a slice of the provider.
+    pub(crate) fn leads_to(&self, source: &SourceSlice) -> bool {
+        leads_to(self.behind.selected, source)
+    }
+
+    /// Whether it leads to endpoints on a node of the provider.
+    pub(crate) fn leads_to_node(&self, name: Option<&str>) -> bool {
+        let nodes = self.behind.nodes.as_ref();
+        nodes.is_none_or(|nodes| name.is_some_and(|name| nodes.contains(name)))
     }
 
     /// Whether it has an address of that family.
@@ -157,7 +188,17 @@ impl EntryEndpoint {
 }
 
 /// Door of an entry, with its endpoints.
-type Found<'a> = Result<(Door<'a>, Vec<EntryEndpoint>), NoEntry>;
+struct Found<'a> {
+    door: Door<'a>,
+    endpoints: Vec<EntryEndpoint>,
+    /// Nodes to whose endpoints it leads; `None` where it leads to all.
+    nodes: Option<BTreeSet<Box<str>>>,
+}
+
+/// Whether a Service leads to endpoints of a slice, or would if it had the same selector (`selected`).
+fn leads_to(selected: bool, source: &SourceSlice) -> bool {
+    !selected || source.manager == SliceManager::Pods
+}
 
 impl<'a> Site<'a> {
     /// Returns the site of a provider of a service.
@@ -173,6 +214,7 @@ impl<'a> Site<'a> {
             Exposure::Clusterset => member.export(key).and_then(|export| export.reach),
         };
         let spec = mcs.and_then(|mcs| mcs.spec.as_ref().ok());
+        let spec = spec.filter(|spec| spec.exposure == ExposureType::CrossCluster);
         Self {
             index,
             member,
@@ -183,7 +225,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Lists the slices whose endpoints are behind the entry.
+    /// Lists the slices of the Service.
     fn sources(&self) -> impl Iterator<Item = &'a Arc<SourceSlice>> {
         candidates(self.member, self.key).filter_map(|(_, candidate)| candidate.ok())
     }
@@ -232,7 +274,11 @@ impl<'a> Site<'a> {
         companion.ok_or(EntryUnknown::Companion.into())
     }
 
-    fn by_cluster_ip(&self, service: &'a ServiceView, sources: &[&Arc<SourceSlice>]) -> Found<'a> {
+    fn by_cluster_ip(
+        &self,
+        service: &'a ServiceView,
+        sources: &[&Arc<SourceSlice>],
+    ) -> Result<Found<'a>, NoEntry> {
         let service = match self.holds_copies {
             true => self.companion(service)?,
             false => service,
@@ -242,14 +288,14 @@ impl<'a> Site<'a> {
             service,
             number: Box::new(|port| Some(port.number.into())),
         };
-        Ok((door, at_addresses(addresses, sources)))
+        Ok(Found::at_addresses(door, addresses, sources))
     }
 
     fn by_load_balancer(
         &self,
         service: &'a ServiceView,
         sources: &[&Arc<SourceSlice>],
-    ) -> Found<'a> {
+    ) -> Result<Found<'a>, NoEntry> {
         let service = match self.own_balancer(service) {
             Ok(service) => service,
             Err(_) if self.companion_type().is_some() => self.companion(service)?,
@@ -273,7 +319,7 @@ impl<'a> Site<'a> {
             service,
             number: Box::new(move |port| (!fails(port)).then(|| port.number.into())),
         };
-        Ok((door, at_addresses(addresses.into_iter(), sources)))
+        Ok(Found::at_addresses(door, addresses.into_iter(), sources))
     }
 
     /// Returns the addresses of a load balancer: its own, and those of its hostnames.
@@ -300,7 +346,7 @@ impl<'a> Site<'a> {
         service: &'a ServiceView,
         kind: NodeAddress,
         sources: &[&Arc<SourceSlice>],
-    ) -> Found<'a> {
+    ) -> Result<Found<'a>, NoEntry> {
         let (door, ports) = match self.own_node_ports(service) {
             Some(ports) => (service, ports),
             None => {
@@ -315,7 +361,7 @@ impl<'a> Site<'a> {
             true => nodes_of(nodes, kind, door, sources)?,
             false => all_nodes(nodes, kind, door, sources),
         };
-        let mut all = sources.iter().flat_map(|source| source.endpoints());
+        let mut all = self.sources().flat_map(|source| source.endpoints());
         match (endpoints.is_empty(), all.next()) {
             (true, Some(first)) => {
                 let no_node = first.node.is_none() && all.all(|one| one.node.is_none());
@@ -326,7 +372,11 @@ impl<'a> Site<'a> {
                 };
                 Err(NoEntry::of_service(service, why))
             }
-            _ => Ok((Door::of(door, ports), endpoints)),
+            _ => Ok(Found {
+                door: Door::of(door, ports),
+                endpoints,
+                nodes: nodes.leading(ports.is_local),
+            }),
         }
     }
 }
@@ -372,19 +422,26 @@ fn hostnames(service: &ServiceView) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns one endpoint for each address. All lead to every endpoint of the provider.
-fn at_addresses(
-    addresses: impl Iterator<Item = IpAddr>,
-    sources: &[&Arc<SourceSlice>],
-) -> Vec<EntryEndpoint> {
-    let conditions = Best::of(sources).conditions();
-    let endpoint = |address| EntryEndpoint {
-        address,
-        node: None,
-        zone: None,
-        conditions,
-    };
-    addresses.map(endpoint).collect()
+impl<'a> Found<'a> {
+    /// Returns one endpoint for each address. All lead to every endpoint of the provider.
+    fn at_addresses(
+        door: Door<'a>,
+        addresses: impl Iterator<Item = IpAddr>,
+        sources: &[&Arc<SourceSlice>],
+    ) -> Self {
+        let conditions = Best::of(sources).conditions();
+        let endpoint = |address| EntryEndpoint {
+            address,
+            node: None,
+            zone: None,
+            conditions,
+        };
+        Self {
+            door,
+            endpoints: addresses.map(endpoint).collect(),
+            nodes: None,
+        }
+    }
 }
 
 /// Returns the nodes that endpoints are on.

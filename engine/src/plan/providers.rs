@@ -112,11 +112,13 @@ impl<'a> Provider<'a> {
             None => Readiness::of(member, key, &self.ports, &self.ranges, frontend),
             Some(Err(NoEntry::Unknown(_))) => None,
             Some(entry) => {
-                let leads = |entry: &Arc<Entry>| frontend.leads_to_entry(entry);
-                let is_reached = entry.as_ref().is_ok_and(leads);
-                let behind = frontend.behind_entry();
-                let all = Readiness::of(member, key, &self.ports, &Ranges::default(), &behind);
-                all.map(|all| all.reached(is_reached))
+                let count = |frontend: &Frontend<'_>| {
+                    Readiness::of(member, key, &self.ports, &Ranges::default(), frontend)
+                };
+                match entry {
+                    Ok(entry) if frontend.leads_to_entry(entry) => count(&frontend.through(entry)),
+                    _ => count(frontend).map(Readiness::unreached),
+                }
             }
         };
         counted.push(Counted {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::model::slice::SourceSlice;
 
-/// Conditions of the best of some endpoints: a ready one, else one that serves until it is gone.
+/// Conditions of the best of some endpoints: a ready one, else one that serves until it is gone, else
+/// one that stays. Their order does not matter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Best(Option<[Option<bool>; 3]>);
 
@@ -20,10 +21,10 @@ impl Best {
 
     /// Adds an endpoint.
     pub(super) fn add(&mut self, conditions: [Option<bool>; 3]) {
-        let rank = |[ready, serving, _]: [Option<bool>; 3]| match (ready, serving) {
-            (None | Some(true), _) => 2,
-            (_, Some(true)) => 1,
-            _ => 0,
+        let rank = |[ready, serving, terminating]: [Option<bool>; 3]| match (ready, serving) {
+            (None | Some(true), _) => 3,
+            (_, Some(true)) => 2,
+            _ => u8::from(terminating != Some(true)),
         };
         if self.0.is_none_or(|known| rank(conditions) > rank(known)) {
             self.0 = Some(conditions);

@@ -384,6 +384,75 @@ fn tiers_count_the_pods_behind_an_entry() {
 }
 
 #[test]
+fn tiers_count_no_pod_behind_a_node_that_is_not_ready() {
+    let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
+    let mut env = provided("node-ports", own);
+    let far = slice("foo-far", "foo").port("http", 8080);
+    env.member("member3")
+        .on("member3", foo())
+        .on("member3", far.endpoint("10.3.0.5"));
+    let tiers = json!({labels::PREFER: "cluster/member1, any"});
+    let all = mcs("foo").consumers(&["member2"]).annotated(&tiers);
+    env.on_hub(all.providers(&["member1", "member3"]))
+        .pass(Duration::from_secs(40));
+    let standby = |env: &Environment| {
+        let copies = env.copies("member2", "foo").into_iter();
+        let standby = copies.filter(|copy| {
+            let annotations = copy.metadata.annotations.as_ref();
+            annotations.is_some_and(|all| all.contains_key(labels::STANDBY))
+        });
+        standby.count()
+    };
+    assert_eq!(standby(&env), 1);
+    let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    env.on("member1", node("n1", "192.168.1.1").with(lost))
+        .settle();
+    assert_eq!(standby(&env), 0, "member3 serves");
+}
+
+#[test]
+fn order_of_endpoints_does_not_decide_conditions_of_an_entry() {
+    let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
+    let pod = |address: &str, terminating: bool| {
+        let conditions = json!({"ready": false, "serving": false, "terminating": terminating});
+        json!({"addresses": [address], "nodeName": "n1", "conditions": conditions})
+    };
+    for order in [[true, false], [false, true]] {
+        let mut env = provided("node-ports", own.clone());
+        let none = slice("foo-abc", "foo").port("http", 8080);
+        let both = none
+            .endpoint_with(pod("10.1.0.5", order[0]))
+            .endpoint_with(pod("10.1.0.6", order[1]));
+        env.on("member1", both).settle();
+        let copy = only_copy(&env);
+        let conditions = copy.endpoints[0].conditions.as_ref();
+        let terminating = conditions.and_then(|all| all.terminating);
+        assert_eq!(terminating, Some(false), "{order:?}");
+    }
+}
+
+#[test]
+fn copy_of_an_entry_names_a_slice_that_exists() {
+    let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
+    let mut env = provided("node-ports", own);
+    let source = |env: &Environment| {
+        let annotations = only_copy(env).metadata.annotations.unwrap_or_default();
+        annotations.get(labels::SOURCE).cloned()
+    };
+    let before = source(&env);
+    let Value::String(name) = pods().value["metadata"]["name"].take() else {
+        panic!("a slice without a name");
+    };
+    let mut moved = pods();
+    moved.value["metadata"]["name"] = json!("foo-xyz");
+    env.on("member1", moved).settle();
+    assert_eq!(source(&env), before);
+    env.off("member1", Kind::Slice, &name).settle();
+    assert_ne!(source(&env), before);
+    env.assert_at_rest();
+}
+
+#[test]
 fn drained_provider_of_another_network_is_withdrawn() {
     let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
     let drained = in_network("member1", "edge", Some("node-ports"));

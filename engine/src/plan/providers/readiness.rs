@@ -23,7 +23,7 @@ pub(crate) struct Readiness {
     pub unfit: usize,
 }
 
-/// Ports and address families that a consumer's Service leads to.
+/// Ports and address families that a consumer's Service leads to, directly or through an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frontend<'a> {
     /// Exposed ports, under the Service's own names.
@@ -32,6 +32,8 @@ pub(crate) struct Frontend<'a> {
     pub ipv4: bool,
     /// Whether it leads to IPv6 endpoints.
     pub(crate) ipv6: bool,
+    /// Entry of the provider.
+    entry: Option<&'a Entry>,
 }
 
 impl<'a> Frontend<'a> {
@@ -45,16 +47,29 @@ impl<'a> Frontend<'a> {
             ports,
             ipv4: has("IPv4"),
             ipv6: has("IPv6"),
+            entry: None,
         }
     }
 
     /// Returns a frontend that leads to the endpoints behind an entry, of any address family.
-    pub(super) fn behind_entry(self) -> Self {
+    pub(super) fn through(self, entry: &'a Entry) -> Self {
         Self {
             ipv4: true,
             ipv6: true,
+            entry: Some(entry),
             ..self
         }
+    }
+
+    /// Whether it leads to any endpoint of a slice, of the ports of the Services.
+    fn leads_to_slice(&self, source: &SourceSlice) -> bool {
+        let enters = self.entry.is_none_or(|entry| entry.leads_to(source));
+        enters && self.leads_to(source.address_type)
+    }
+
+    /// Whether it leads to endpoints on a node of the provider.
+    fn leads_to_node(&self, name: Option<&str>) -> bool {
+        self.entry.is_none_or(|entry| entry.leads_to_node(name))
     }
 
     /// Whether it leads to any address of an entry.
@@ -74,19 +89,17 @@ impl<'a> Frontend<'a> {
 }
 
 impl Readiness {
-    /// Returns the same if the consumer reaches the endpoints. All of them are unfit otherwise.
-    pub(super) fn reached(self, is_reached: bool) -> Self {
-        match is_reached {
-            true => self,
-            false => Self {
-                unfit: self.total + self.unfit,
-                ..Self::default()
-            },
+    /// Returns the same endpoints, none of which the consumer reaches.
+    pub(super) fn unreached(self) -> Self {
+        Self {
+            unfit: self.total + self.unfit,
+            ..Self::default()
         }
     }
 
     /// Counts the endpoints of a provider's slices that `frontend` leads to. Endpoints in none of
     /// its ports and address families count as unfit; addresses that `ranges` refuses do not count.
+    /// Endpoints behind a node that is not ready are not ready.
     ///
     /// Returns `None` where copies stay as they are, so that their content is unknown: the provider
     /// has too many slices, or its controllers have not caught up with its Service's ports.
@@ -112,9 +125,9 @@ impl Readiness {
             if fit.is_behind(source) {
                 return None;
             }
-            let counted = Self::of_slice(source, ranges);
+            let counted = Self::of_slice(source, ranges, frontend);
             match source.address_type {
-                family if !frontend.leads_to(family) || !fit.offers(source) => {
+                _ if !frontend.leads_to_slice(source) || !fit.offers(source) => {
                     unfit += counted.total;
                 }
                 AddressType::Ipv6 => v6 += counted,
@@ -125,7 +138,7 @@ impl Readiness {
         Some(Self { unfit, ..most })
     }
 
-    fn of_slice(slice: &SourceSlice, ranges: &Ranges) -> Self {
+    fn of_slice(slice: &SourceSlice, ranges: &Ranges, frontend: &Frontend<'_>) -> Self {
         let mut counted = Self::default();
         for endpoint in slice.endpoints() {
             let [ready, _, terminating] = endpoint.conditions;
@@ -134,7 +147,8 @@ impl Readiness {
             let mut addresses = endpoint.addresses();
             if counts && addresses.all(|one| ranges.refusal(one).is_none()) {
                 counted.total += 1;
-                counted.ready += usize::from(is_ready);
+                let is_reached = is_ready && frontend.leads_to_node(endpoint.node);
+                counted.ready += usize::from(is_reached);
             }
         }
         counted

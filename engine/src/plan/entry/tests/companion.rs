@@ -146,3 +146,59 @@ fn service_that_asks_for_a_load_balancer_gets_a_companion_of_that_type() {
     env.on("member1", balanced.with(ingress)).settle();
     assert_eq!(reached(&env).0[0].0, "203.0.113.9");
 }
+
+/// Returns a slice by hand, of an endpoint on node n1 that the Service does not select.
+fn by_hand() -> Object {
+    let ready = json!({"ready": true});
+    let endpoint = json!({"addresses": ["10.9.0.1"], "nodeName": "n1", "conditions": ready});
+    let labels = json!({labels::SLICE_MANAGED_BY: null});
+    let made = slice("foo-by-hand", "foo").with(json!({"metadata": {"labels": labels}}));
+    made.port("http", 8080).endpoint_with(endpoint)
+}
+
+#[test]
+fn companion_leads_to_no_endpoints_by_hand() {
+    for reach in ["node-ports", "cluster-ip"] {
+        let mut env = provided(reach, json!({}));
+        env.on_hub(mcs("foo").providers(&["member1"])).settle();
+        let unready = pods().with(json!({"endpoints": [
+            {"addresses": ["10.1.0.5"], "nodeName": "n1", "conditions": {"ready": false}},
+        ]}));
+        env.on("member1", unready).on("member1", by_hand()).settle();
+        let ready: Vec<_> = reached(&env)
+            .0
+            .into_iter()
+            .map(|(_, ready)| ready)
+            .collect();
+        assert_eq!(ready, [Some(false)], "{reach}");
+    }
+}
+
+#[test]
+fn service_without_copies_needs_no_companion() {
+    let mut env = provided("node-ports", json!({}));
+    assert!(env.service("member1", &companion()).is_some());
+    let types = json!({"spec": {"types": ["LoadBalancer"]}});
+    let asked = mcs("foo").providers(&["member1"]).consumers(&["member2"]);
+    env.on_hub(asked.with(types)).settle();
+    assert_eq!(env.service("member1", &companion()), None);
+}
+
+#[test]
+fn consumer_that_is_not_joined_needs_no_companion() {
+    let mut env = provided("node-ports", json!({}));
+    env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member9"]))
+        .settle();
+    assert_eq!(env.service("member1", &companion()), None);
+}
+
+#[test]
+fn own_service_is_the_entry_of_a_load_balanced_service() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    let types = json!({"spec": {"types": ["LoadBalancer"]}});
+    env.on_hub(mcs("foo").with(types))
+        .on("member1", export("foo"))
+        .settle();
+    assert_eq!(env.service("member1", &companion()), None);
+    assert_eq!(env.addresses("member2", "derived-foo").len(), 2);
+}
