@@ -290,6 +290,7 @@ impl PodFixture {
         let pod = RunningPod {
             api,
             name: self.name,
+            node,
             ips: self.ips,
             network,
         };
@@ -303,6 +304,7 @@ impl PodFixture {
 pub struct RunningPod {
     api: Api<Pod>,
     name: String,
+    node: String,
     ips: Vec<String>,
     network: Option<Arc<PodNetwork>>,
 }
@@ -311,6 +313,11 @@ impl RunningPod {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the name of its node.
+    pub fn node(&self) -> &str {
+        &self.node
     }
 
     /// Its first address.
@@ -378,6 +385,7 @@ pub struct Backends<'a> {
     space: &'a Space<'a>,
     app: String,
     count: usize,
+    node: Option<String>,
 }
 
 impl Space<'_> {
@@ -387,6 +395,7 @@ impl Space<'_> {
             space: self,
             app: app.to_owned(),
             count: 1,
+            node: None,
         }
     }
 }
@@ -399,12 +408,21 @@ impl Backends<'_> {
         self
     }
 
+    /// They run on this node; without one on the member's own.
+    #[must_use]
+    pub fn on_node(mut self, node: &str) -> Self {
+        self.node = Some(node.to_owned());
+        self
+    }
+
     /// Makes them in a cluster, running and ready.
     pub async fn create(self, cluster: &Cluster) -> Vec<RunningPod> {
         let pods = (0..self.count).map(|_| {
-            let ips = cluster.fresh_pod_ips_on(&cluster.node_name());
+            let node = self.node.clone();
+            let node = node.unwrap_or_else(|| cluster.node_name());
+            let ips = cluster.fresh_pod_ips_on(&node);
             let name = format!("{}-{}", self.app, ips[0].replace('.', "-"));
-            let pod = pod(&name, &self.app);
+            let pod = pod(&name, &self.app).on_node(&node);
             let pod = ips.iter().fold(pod, |pod, ip| pod.ip(ip));
             pod.create(cluster, self.space)
         });

@@ -11,11 +11,11 @@ mod snapshot;
 
 use std::time::Duration;
 
-pub use churn::Churn;
+pub use churn::{Churn, Network};
 pub use observer::{Observer, Sight};
 pub use oracle::Lines;
 pub use random::{Random, seed};
-pub use rock::{ROCK, ROCK_PODS, STANDBY, rock};
+pub use rock::{ROCK, ROCK_PODS, STANDBY, entered, rock};
 pub use settle::settle;
 pub use snapshot::Key;
 

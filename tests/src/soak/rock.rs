@@ -36,9 +36,28 @@ pub async fn rock(fleet: &Fleet, steady: [&str; 2]) {
             .port("http", 80)
             .create(member, &space)
             .await;
-        service_export("exported").create(member, &space).await;
+        let export = service_export("exported");
+        // Members of other networks import it, whatever becomes of the Clusters' annotations.
+        let export = export.own_annotation(labels::REACH, "node-ports");
+        export.create(member, &space).await;
         for backed in ["native", STANDBY, "exported"] {
             space.backends(backed).count(ROCK_PODS).create(member).await;
         }
+    }
+}
+
+/// A service of [`ROCK`] with pods in two members of different networks that stay, where each
+/// reaches the other by node ports.
+pub async fn entered(fleet: &Fleet, steady: [&str; 2]) {
+    let space = Space::existing(fleet, ROCK);
+    let fixture = service("entered").port("http", 80);
+    fixture.create(fleet.hub(), &space).await;
+    let object = multi_cluster_service("entered").providers(steady);
+    let object = object.consumers(steady);
+    let object = object.annotation(labels::REACH, "node-ports");
+    object.create(&space).await;
+    for name in steady {
+        let pods = space.backends("entered").count(ROCK_PODS);
+        pods.create(fleet.member(name)).await;
     }
 }

@@ -6,10 +6,10 @@ use std::fmt::Debug;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster as ClusterObject, MultiClusterService, labels};
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::ListParams;
-use kube::{Api, Client, Resource};
+use kube::api::{ListParams, ObjectMeta};
+use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use crate::{Cluster, Fleet};
@@ -24,20 +24,20 @@ pub(super) struct Snapshot {
     pub(super) namespaces: Vec<String>,
     pub(super) exposed: BTreeMap<Key, MultiClusterService>,
     pub(super) services: BTreeMap<Key, Service>,
-    /// The members that are joined, by their Cluster.
-    pub(super) joined: Vec<String>,
+    /// Clusters of the members that are joined, by name.
+    pub(super) joined: BTreeMap<String, ClusterObject>,
     /// All members, joined or not.
     pub(super) members: BTreeMap<String, Member>,
 }
 
 /// Objects of one member.
-#[derive(Default)]
 pub(super) struct Member {
     pub(super) namespaces: Vec<String>,
     pub(super) services: BTreeMap<Key, Service>,
     pub(super) slices: BTreeMap<Key, EndpointSlice>,
     pub(super) exports: BTreeMap<Key, ServiceExport>,
     pub(super) imports: BTreeMap<Key, ServiceImport>,
+    pub(super) nodes: BTreeMap<String, Node>,
 }
 
 impl Snapshot {
@@ -59,7 +59,7 @@ impl Snapshot {
             namespaces: names(namespaces),
             exposed,
             services,
-            joined: joined.filter_map(|object| object.metadata.name).collect(),
+            joined: joined.map(|object| (object.name_any(), object)).collect(),
             members: members.into_iter().collect(),
         }
     }
@@ -83,7 +83,7 @@ pub(super) fn is_applied<K: Resource>(object: &K) -> bool {
 
 async fn of(member: &Cluster, clients: &BTreeMap<String, Client>) -> (String, Member) {
     let client = clients[member.name()].clone();
-    let (namespaces, services, slices, exports, imports) = tokio::join!(
+    let (namespaces, services, slices, exports, imports, nodes) = tokio::join!(
         all(Api::<Namespace>::all(client.clone())),
         all(Api::<Service>::all(client.clone())),
         all(Api::<EndpointSlice>::all(client.clone())),
@@ -91,7 +91,11 @@ async fn of(member: &Cluster, clients: &BTreeMap<String, Client>) -> (String, Me
             client.clone(),
             &Version::V1beta1
         )),
-        all(Api::<ServiceImport>::all_with(client, &Version::V1beta1)),
+        all(Api::<ServiceImport>::all_with(
+            client.clone(),
+            &Version::V1beta1
+        )),
+        all(Api::<Node>::all(client)),
     );
     let held = Member {
         namespaces: names(namespaces),
@@ -99,6 +103,10 @@ async fn of(member: &Cluster, clients: &BTreeMap<String, Client>) -> (String, Me
         slices,
         exports,
         imports,
+        nodes: nodes
+            .into_iter()
+            .map(|((_, name), node)| (name, node))
+            .collect(),
     };
     (member.name().to_owned(), held)
 }
@@ -129,6 +137,12 @@ pub(super) fn key<K: Resource>(object: &K) -> Key {
 pub(super) fn label<'a, K: Resource>(object: &'a K, name: &str) -> &'a str {
     let all = object.meta().labels.as_ref();
     all.and_then(|all| all.get(name)).map_or("", String::as_str)
+}
+
+/// Returns an annotation of an object, if it has one.
+pub(super) fn annotation<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a str> {
+    let all = metadata.annotations.as_ref()?;
+    all.get(name).map(String::as_str)
 }
 
 /// Whether the slice is a copy that was delivered from another cluster.

@@ -9,7 +9,8 @@ use causeway_tests::clock::Clocks;
 use causeway_tests::eventually::eventually;
 use causeway_tests::reaper::Exit;
 use causeway_tests::soak::{
-    Churn, Lines, Observer, ROCK, ROCK_PODS, Random, STANDBY, Sight, rock, settle, soak,
+    Churn, Lines, Network, Observer, ROCK, ROCK_PODS, Random, STANDBY, Sight, entered, rock,
+    settle, soak,
 };
 use causeway_tests::{Cluster, Fault, Fleet, Proxy};
 use k8s_openapi::api::core::v1::Secret;
@@ -22,12 +23,21 @@ use tokio::time::sleep;
 use super::faults::{Blow, Outage};
 use super::memory::{Memory, resident};
 
-const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+const MEMBERS: [&str; 4] = ["member1", "member2", "member3", "member4"];
 /// The members that stay, and that provide and consume all services of [`ROCK`].
 const STEADY: [&str; 2] = [MEMBERS[0], MEMBERS[1]];
-const CLUSTERS: [&str; 4] = ["hub", "member1", "member2", "member3"];
+const CLUSTERS: [&str; 5] = ["hub", "member1", "member2", "member3", "member4"];
 /// The member that leaves and comes back.
 const GUEST: &str = MEMBERS[2];
+/// The member that stays, always of another network than [`STEADY`].
+const FAR: &str = MEMBERS[3];
+/// Networks of the members. The first is that at the start.
+const NETWORKS: [(&str, &[Network]); MEMBERS.len()] = [
+    (MEMBERS[0], &[None]),
+    (MEMBERS[1], &[None]),
+    (GUEST, &[Some("edge"), Some("far"), None]),
+    (FAR, &[Some("far"), Some("edge")]),
+];
 
 /// Objects that nobody exposes, so many that a list without them is no small loss.
 const CROWD: &str = "crowd";
@@ -88,6 +98,7 @@ impl Environment {
         };
         let controllers = [controller(0).await, controller(1).await];
         rock(&fleet, STEADY).await;
+        entered(&fleet, [STEADY[0], FAR]).await;
         let observer = |member: &Cluster| Observer::of(member, member.client());
         let mut env = Self {
             seed,
@@ -97,7 +108,8 @@ impl Environment {
             joined: true,
             churn: Churn::new(&fleet, MEMBERS.to_vec())
                 .await
-                .with_preferences(),
+                .with_preferences()
+                .with_networks(NETWORKS),
             memory: Memory::default(),
             observers: fleet.members().iter().map(observer).collect(),
             clocks,
@@ -118,6 +130,12 @@ impl Environment {
         let member = self.fleet.member(name);
         let url = self.proxies[name].url();
         self.installation.join_at(member, &url).await;
+        let nodes = self.installation.manifest("member/networks.yaml");
+        member.kubectl(["apply", "-f", &nodes]).await.ok();
+        assert!(
+            self.churn.locate(&self.fleet, name).await,
+            "{name} has no Cluster"
+        );
     }
 
     /// Changes, faults, and how they end.
@@ -127,6 +145,9 @@ impl Environment {
         let moved = self.random.once_in(6);
         self.churn
             .note(format!("-- round {}: {outage:?}", self.rounds));
+        if outage.blow.changes_definitions() {
+            self.churn.keep_namespaces(&self.fleet).await;
+        }
         if soak().is_some() && self.rounds.is_multiple_of(ROUNDS_BETWEEN_LOSSES) {
             self.lose_provider().await;
         }
@@ -138,6 +159,7 @@ impl Environment {
         sights.extend(self.observers.iter().flat_map(Observer::noted));
         let begun = Instant::now();
         let lines = self.settled(&mut sights, moved).await;
+        self.churn.free_namespaces();
         self.sample().await;
         let (native, imported) = (
             lines.count("native endpoint"),

@@ -49,6 +49,13 @@ pub(super) enum Blow {
     Forget(&'static str),
 }
 
+impl Blow {
+    /// Whether an API server serves its definitions anew, after some time without them.
+    pub(super) fn changes_definitions(self) -> bool {
+        matches!(self, Self::Restart(_) | Self::Downgrade(_))
+    }
+}
+
 /// Fault of one round, and its duration.
 #[derive(Clone, Debug)]
 pub(super) struct Outage {

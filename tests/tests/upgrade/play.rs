@@ -168,15 +168,13 @@ impl<'a> Play<'a> {
             churn,
             ..
         } = self;
-        let (fleet, done) = (*fleet, Cell::new(false));
+        let fleet = *fleet;
         let before = churn.count();
-        let changing = async {
-            while !done.get() {
-                step(fleet, churn, random).await;
-            }
-        };
+        churn.keep_namespaces(fleet).await;
+        let applying = apply(fleet, installation, release);
+        while_changing(fleet, churn, random, applying).await;
+        churn.free_namespaces();
         let replacing = async {
-            apply(fleet, installation, release).await;
             webhooks.relaunch(webhook(installation, release, *address));
             webhooks.restart().await;
             webhooks.settled().await;
@@ -188,9 +186,8 @@ impl<'a> Play<'a> {
                 assert!(exit.success(), "{exit:?}: {}", old.process().log_tail(40));
                 controllers.push(successor);
             }
-            done.set(true);
         };
-        tokio::join!(changing, replacing);
+        while_changing(fleet, churn, random, replacing).await;
         churn.count() - before
     }
 
@@ -280,6 +277,26 @@ impl<'a> Play<'a> {
             self.churn.steps()
         );
     }
+}
+
+/// Does something while services change.
+async fn while_changing(
+    fleet: &Fleet,
+    churn: &mut Churn,
+    random: &mut Random,
+    work: impl Future<Output = ()>,
+) {
+    let done = Cell::new(false);
+    let changing = async {
+        while !done.get() {
+            step(fleet, churn, random).await;
+        }
+    };
+    let working = async {
+        work.await;
+        done.set(true);
+    };
+    tokio::join!(changing, working);
 }
 
 /// One change of a service, and a pause.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Churn, NATIVE};
 use crate::soak::random::Random;
-use crate::soak::snapshot::label;
+use crate::soak::snapshot::{annotation, label};
 use crate::{Fleet, Space};
 
 impl Churn {
@@ -115,7 +115,10 @@ where
     let chosen = random.of(&all);
     let name = chosen.name_any();
     let service = match label(chosen, labels::SERVICE_NAME) {
-        "" => name.clone(),
+        "" => {
+            let of = annotation(chosen.meta(), labels::COMPANION_OF);
+            of.unwrap_or(&name).to_owned()
+        }
         service => service.to_owned(),
     };
     match api.delete(&name, &DeleteParams::default()).await {

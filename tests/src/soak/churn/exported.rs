@@ -4,7 +4,8 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::native::prefer;
+use super::native::{merge, prefer};
+use super::networks::reach;
 use super::{Churn, EXPORTED, Place};
 use crate::soak::random::Random;
 use crate::{Fleet, Space, service, service_export};
@@ -12,11 +13,19 @@ use crate::{Fleet, Space, service, service_export};
 /// The service whose exports get preferences: it has addresses, and no import by a person.
 const PREFERRED: &str = EXPORTED[0];
 
+/// Types of a Service, each with its external traffic policy.
+const TYPES: [(&str, Option<&str>); 3] = [
+    ("ClusterIP", None),
+    ("NodePort", Some("Cluster")),
+    ("NodePort", Some("Local")),
+];
+
 /// A Service that a member has.
 #[derive(Clone, Copy)]
 pub(super) struct Exported {
     exports: bool,
     metrics: bool,
+    type_: (&'static str, Option<&'static str>),
 }
 
 fn fixture(name: &str, metrics: bool) -> crate::fixtures::ServiceFixture {
@@ -26,15 +35,23 @@ fn fixture(name: &str, metrics: bool) -> crate::fixtures::ServiceFixture {
     } else {
         fixture
     };
-    let headless = EXPORTED.last() == Some(&name);
-    if headless {
+    if is_headless(name) {
         fixture.headless()
     } else {
         fixture
     }
 }
 
+fn is_headless(name: &str) -> bool {
+    EXPORTED.last() == Some(&name)
+}
+
 impl Exported {
+    /// Whether every node leads to its endpoints.
+    pub(super) fn is_opened(self) -> bool {
+        self.type_ == TYPES[1]
+    }
+
     /// Makes the Service.
     pub(super) async fn make(fleet: &Fleet, (namespace, name, member): Place) -> Self {
         let space = Space::existing(fleet, namespace);
@@ -44,6 +61,7 @@ impl Exported {
         Self {
             exports: false,
             metrics: false,
+            type_: TYPES[0],
         }
     }
 }
@@ -64,7 +82,17 @@ impl Churn {
             let preference = prefer(&space.exports(cluster), name, random).await;
             return format!("the export of {what} {preference}");
         }
-        let (after, said) = if random.once_in(3) {
+        if self.networks.is_some() && before.exports && random.once_in(8) {
+            let way = reach(&space.exports(cluster), name, random).await;
+            return format!("the export of {what} {way}");
+        }
+        let (after, said) = if self.networks.is_some() && !is_headless(name) && random.once_in(6) {
+            let type_ = *random.of(&TYPES);
+            let spec = json!({ "type": type_.0, "externalTrafficPolicy": type_.1 });
+            let services = space.api::<Service>(cluster);
+            merge(&services, name, json!({ "spec": spec })).await;
+            (Exported { type_, ..before }, format!("{what} is {type_:?}"))
+        } else if random.once_in(3) {
             let metrics = !before.metrics;
             let spec = fixture(name, metrics).object().spec.unwrap_or_default();
             let patch = Patch::Merge(json!({ "spec": { "ports": spec.ports } }));

@@ -4,6 +4,7 @@
 mod damage;
 mod exported;
 mod native;
+mod networks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,11 +15,13 @@ use kube::api::DeleteParams;
 
 use self::exported::Exported;
 use self::native::Exposed;
+pub use self::networks::Network;
+use self::networks::Networks;
 use crate::fixtures::RunningPod;
 use crate::soak::observer::Sight;
 use crate::soak::random::Random;
 use crate::soak::snapshot::{Key, Snapshot};
-use crate::{Cluster, Fleet, Space, service_import};
+use crate::{Cluster, Fleet, SOON, Space, eventually, service_import};
 
 /// The namespaces of services that change.
 const NAMESPACES: [&str; 3] = ["red", "green", "blue"];
@@ -56,6 +59,12 @@ pub struct Churn {
     spared: Option<&'static str>,
     /// Whether services get preferences among their providers.
     prefers: bool,
+    /// Networks of the members, where they have any.
+    networks: Option<Networks>,
+    /// Members whose networks changed in this round: what they reach of any service changed.
+    relocated: BTreeSet<&'static str>,
+    /// Whether no namespace is deleted now.
+    keeps_namespaces: bool,
     /// Objects that were deleted in this round, and are recreated only after they are gone.
     leaving: BTreeSet<Key>,
     touched: BTreeSet<Key>,
@@ -76,6 +85,9 @@ impl Churn {
             without: BTreeSet::new(),
             spared: None,
             prefers: false,
+            networks: None,
+            relocated: BTreeSet::new(),
+            keeps_namespaces: false,
             leaving: BTreeSet::new(),
             touched: BTreeSet::new(),
             steps: VecDeque::new(),
@@ -129,8 +141,35 @@ impl Churn {
         self.spared = None;
     }
 
+    /// Deletes no namespace until [`Churn::free_namespaces`], and waits until those that are being
+    /// deleted are gone. An API server whose definitions change at that time leaves objects of these
+    /// kinds in a namespace that is gone.
+    pub async fn keep_namespaces(&mut self, fleet: &Fleet) {
+        self.keeps_namespaces = true;
+        for namespace in &self.without {
+            for cluster in fleet.clusters() {
+                let api = Api::<Namespace>::all(cluster.client());
+                let what = format!("namespace {namespace} is gone in {}", cluster.name());
+                eventually(&what, SOON, async || {
+                    let found = api.get_opt(namespace).await;
+                    found.is_ok_and(|found| found.is_none())
+                })
+                .await;
+            }
+        }
+    }
+
+    /// Ends [`Churn::keep_namespaces`].
+    pub fn free_namespaces(&mut self) {
+        self.keeps_namespaces = false;
+    }
+
     /// One thing more.
     pub async fn step(&mut self, fleet: &Fleet, random: &mut Random) {
+        if self.networks.is_some() && random.once_in(16) {
+            let done = self.network(fleet, random).await;
+            return self.note(done);
+        }
         let done = match random.below(100) {
             0..32 => self.pods(fleet, random).await,
             32..60 => self.native(fleet, random).await,
@@ -167,7 +206,7 @@ impl Churn {
 
     /// Whether what was seen has to do with what was done in this round.
     pub fn explains(&self, sight: &Sight) -> bool {
-        self.touched.contains(&sight.service)
+        self.touched.contains(&sight.service) || self.relocated.contains(&*sight.member)
     }
 
     /// Lists the deleted objects that still exist.
@@ -201,6 +240,7 @@ impl Churn {
     pub fn settled(&mut self) {
         self.leaving.clear();
         self.touched.clear();
+        self.relocated.clear();
     }
 
     fn touch(&mut self, namespace: &str, name: &str) {
@@ -221,17 +261,16 @@ impl Churn {
         let (name, member) = (*random.of(&all), *random.of(&self.members_with(namespace)));
         self.touch(namespace, name);
         let place = format!("of {namespace}/{name} in {member}");
+        let node = self.node(member, random).filter(|_| random.once_in(2));
         let pods = self.pods.entry((namespace, name, member)).or_default();
         if pods.is_empty() || (pods.len() < PODS && random.once_in(2)) {
             let space = Space::existing(fleet, namespace);
             let more = 1 + random.below(3);
-            let new = space
-                .backends(name)
-                .count(more)
-                .create(fleet.member(member))
-                .await;
-            pods.extend(new);
-            return format!("{more} pods more {place}");
+            let cluster = fleet.member(member);
+            let node = node.unwrap_or_else(|| cluster.node_name());
+            let new = space.backends(name).count(more).on_node(&node);
+            pods.extend(new.create(cluster).await);
+            return format!("{more} pods more {place} on {node}");
         }
         let pod = random.below(pods.len());
         match random.below(4) {
@@ -254,7 +293,7 @@ impl Churn {
 
     async fn namespace(&mut self, fleet: &Fleet, random: &mut Random) -> String {
         let gone = (PASSING.to_owned(), String::new());
-        if !self.without.contains(PASSING) && random.once_in(2) {
+        if !self.without.contains(PASSING) && random.once_in(2) && !self.keeps_namespaces {
             // No kubelet ends them.
             let there = self
                 .pods

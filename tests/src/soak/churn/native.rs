@@ -6,6 +6,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
+use super::networks::reach;
 use super::{Churn, EXPORTED, NATIVE};
 use crate::fixtures::ServiceFixture;
 use crate::soak::random::Random;
@@ -64,6 +65,10 @@ impl Churn {
             return self.expose(&space, name, random).await;
         };
         self.touch(namespace, name);
+        if self.networks.is_some() && random.once_in(8) {
+            let way = reach(&objects, name, random).await;
+            return format!("{namespace}/{name} {way}");
+        }
         match random.below(7) {
             0 => {
                 delete(&objects, name).await;
@@ -198,7 +203,7 @@ where
     deleted.unwrap_or_else(|e| panic!("cannot delete {name}: {e}"));
 }
 
-async fn merge<K>(api: &Api<K>, name: &str, patch: serde_json::Value)
+pub(super) async fn merge<K>(api: &Api<K>, name: &str, patch: serde_json::Value)
 where
     K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
 {

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::ports::{self, endpoint, is_headless};
-use super::{Lines, clusterset, native};
+use super::{Lines, clusterset, native, networks};
 use crate::soak::snapshot::{Key, Member, Snapshot, is_copy, label};
 
 pub(super) fn tell(snapshot: &Snapshot) -> Lines {
@@ -37,11 +37,10 @@ pub(super) fn tell(snapshot: &Snapshot) -> Lines {
 }
 
 fn tell_service(member: &str, key: &Key, service: &Service, lines: &mut Lines) {
-    let spec = service.spec.clone().unwrap_or_default();
-    let selector = spec.selector.unwrap_or_default().into_iter();
-    let selector: Vec<_> = selector
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+    if networks::companion_of(service).is_some() {
+        return lines.tell(networks::existing_companion(member, key, service));
+    }
+    let selector = native::selector(service);
     let ports = ports::of_service(service);
     lines.tell(native::service(
         member,

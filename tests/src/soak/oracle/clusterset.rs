@@ -6,7 +6,7 @@ use causeway::api::multicluster::{HEADLESS, ServiceExport, ServiceImport};
 
 use super::native::{Consumer, Source, has_namespace, service};
 use super::ports::{self, Port, is_headless};
-use super::tiers::{Standing, Tiers, readiness};
+use super::tiers::Tiers;
 use super::{Lines, listed};
 use crate::soak::snapshot::{Key, Member, Snapshot};
 
@@ -46,30 +46,26 @@ pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
             lines.tell(service(consumer, &derived, &shape.1, shape.0, &[]));
             let tiers = of_one.first().filter(|oldest| !oldest.headless);
             let tiers = tiers.and_then(|oldest| Tiers::of(&oldest.export.metadata));
-            let ready = of_one.iter().map(|one| {
-                let ready = readiness(one.member, key, &one.ports, &shape.1);
-                (one.name, ready)
-            });
-            let ready: Vec<_> = ready.collect();
-            for exporter in of_one {
-                let standing = tiers.as_ref().map_or(Standing::Ready, |tiers| {
-                    tiers.standing(consumer, exporter.name, &ready)
-                });
-                let source = Source {
-                    name: exporter.name,
-                    member: exporter.member,
-                    standing,
-                    ports: &exporter.ports,
-                };
-                let consumer = Consumer {
-                    name: consumer,
-                    key,
-                    way: "imported",
-                    ports: &shape.1,
-                };
-                source.copies(&consumer, lines);
+            let sources: Vec<_> = of_one.iter().map(|one| one.source(snapshot, key)).collect();
+            let sources: Vec<_> = sources.iter().collect();
+            for source in &sources {
+                source.tell_companion(consumer, lines);
             }
+            let consumer = Consumer {
+                name: consumer,
+                key,
+                way: "imported",
+                ports: &shape.1,
+            };
+            consumer.tell(&sources, tiers.as_ref(), true, lines);
         }
+    }
+}
+
+impl<'a> Exporter<'a> {
+    fn source(&self, snapshot: &'a Snapshot, key: &'a Key) -> Source<'a> {
+        let (asks, ports) = (&self.export.metadata, self.ports.clone());
+        Source::of(snapshot, (self.name, self.member), key, asks, ports)
     }
 }
 
@@ -91,7 +87,7 @@ pub(super) fn of_import(import: &ServiceImport) -> (bool, Vec<Port>) {
 }
 
 fn joined(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &Member)> {
-    let joined = snapshot.joined.iter();
+    let joined = snapshot.joined.keys();
     joined.map(|name| (name.as_str(), &snapshot.members[name]))
 }
 

@@ -75,6 +75,7 @@ fn member<const S: usize>(
         services: services.into_iter().chain([derived]).collect(),
         slices: slices.into_iter().chain([imported]).collect(),
         exports: Default::default(),
+        nodes: Default::default(),
         imports: [(key("api"), import())].into(),
     }
 }
@@ -106,12 +107,16 @@ fn snapshot() -> Snapshot {
         ("b", member([consumed], [copied("copy", "web", "web-1")])),
         ("c", member([], [])),
     ];
+    let joined = ["a", "b", "c"].map(|name| {
+        let object = json!({ "metadata": { "name": name }, "spec": { "syncMode": "Pull" } });
+        (name.to_owned(), of(object))
+    });
     Snapshot {
         hub: "the-hub".to_owned(),
         namespaces: vec!["red".to_owned()],
         exposed: [(key("web"), exposed)].into(),
         services: [provided].into(),
-        joined: ["a", "b", "c"].map(str::to_owned).to_vec(),
+        joined: joined.into(),
         members: members
             .map(|(name, member)| (name.to_owned(), member))
             .into(),
@@ -217,7 +222,7 @@ const DAMAGES: [Damage; 13] = [
     ),
     (
         |snapshot| {
-            snapshot.joined.pop();
+            snapshot.joined.remove("c");
         },
         &[
             "c: Service red/derived-api",
@@ -235,14 +240,147 @@ const DAMAGES: [Damage; 13] = [
     ),
 ];
 
+/// The same, where `a` is of another network and is reached by node ports.
+fn across() -> Snapshot {
+    let mut all = snapshot();
+    let annotations = json!({ labels::NETWORK: "edge", labels::REACH: "node-ports" });
+    let cluster = all.joined.get_mut("a").expect("a");
+    cluster.metadata.annotations = Some(of(annotations));
+    let a = all.members.get_mut("a").expect("a");
+    let node = of(json!({
+        "metadata": { "name": "n1" },
+        "status": {
+            "addresses": [{ "type": "InternalIP", "address": "192.168.0.1" }],
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        },
+    }));
+    a.nodes.insert("n1".to_owned(), node);
+    for (name, port) in [("web", 30_080), ("api", 30_081)] {
+        let entry = format!("{name}-entry");
+        let (entry_key, mut companion) = service(&entry, json!({ "app": name }));
+        let annotations = json!({ labels::COMPANION_OF: name });
+        companion.metadata.annotations = Some(of(annotations));
+        let spec = companion.spec.as_mut().expect("a spec");
+        spec.type_ = Some("NodePort".to_owned());
+        spec.external_traffic_policy = Some("Local".to_owned());
+        for known in spec.ports.iter_mut().flatten() {
+            known.node_port = Some(port);
+        }
+        a.services.insert(entry_key, companion);
+        let (slice_key, mut slice) = source(&format!("{entry}-1"), &entry);
+        for endpoint in &mut slice.endpoints {
+            endpoint.node_name = Some("n1".to_owned());
+        }
+        a.slices.insert(slice_key, slice);
+    }
+    for (member, copy, port) in [
+        ("b", "copy", 30_080),
+        ("b", "imported", 30_081),
+        ("c", "imported", 30_081),
+    ] {
+        let member = all.members.get_mut(member).expect("a member");
+        let copy = member.slices.get_mut(&key(copy)).expect("a copy");
+        copy.endpoints = vec![of(json!({ "addresses": ["192.168.0.1"] }))];
+        copy.ports = Some(vec![of(json!({ "name": "http", "port": port }))]);
+    }
+    all
+}
+
+fn in_a(snapshot: &mut Snapshot) -> &mut Member {
+    snapshot.members.get_mut("a").expect("a")
+}
+
+/// Changes of [`across`].
+const DAMAGES_ACROSS: [Damage; 7] = [
+    (|_| {}, &[]),
+    (
+        |snapshot| {
+            in_a(snapshot).services.remove(&key("web-entry"));
+        },
+        &[
+            "missing (0 of 1): a: companion of red/web: NodePort Local",
+            "too many (1 of 0): b: native endpoint of red/web from a: 192.168.0.1",
+        ],
+    ),
+    (
+        |snapshot| {
+            let ready = json!([{ "type": "Ready", "status": "Unknown" }]);
+            let node = in_a(snapshot).nodes.get_mut("n1").expect("n1");
+            node.status.as_mut().expect("a status").conditions = Some(of(ready));
+        },
+        &[
+            "missing (0 of 1): b: native endpoint of red/web from a: 192.168.0.1 ready=false",
+            "too many (1 of 0): b: native endpoint of red/web from a: 192.168.0.1 ready=true",
+            "missing (0 of 1): b: imported endpoint of red/api from a: 192.168.0.1 ready=false",
+            "too many (1 of 0): b: imported endpoint of red/api from a: 192.168.0.1 ready=true",
+            "missing (0 of 1): c: imported endpoint of red/api from a: 192.168.0.1 ready=false",
+            "too many (1 of 0): c: imported endpoint of red/api from a: 192.168.0.1 ready=true",
+        ],
+    ),
+    (
+        |snapshot| {
+            let (_, pods) = copied("copy", "web", "web-1");
+            *copy(snapshot) = pods;
+        },
+        &[
+            "missing (0 of 1): b: native endpoint of red/web from a: 192.168.0.1",
+            "too many (1 of 0): b: native endpoint of red/web from a: 10.1.0.1",
+            "too many (1 of 0): b: native endpoint of red/web from a: 10.1.0.2",
+        ],
+    ),
+    (
+        |snapshot| {
+            let ports = copy(snapshot).ports.as_mut().expect("ports");
+            ports[0].port = Some(8080);
+        },
+        &["ports http:30080", "ports http:8080"],
+    ),
+    (
+        |snapshot| {
+            let cluster = snapshot.joined.get_mut("a").expect("a");
+            let annotations = cluster.metadata.annotations.as_mut();
+            annotations.expect("annotations").remove(labels::REACH);
+        },
+        &[
+            "too many (1 of 0): a: companion of red/web",
+            "too many (1 of 0): a: companion of red/api",
+            "too many (1 of 0): b: native endpoint of red/web",
+            "too many (1 of 0): b: imported endpoint of red/api",
+            "too many (1 of 0): c: imported endpoint of red/api",
+        ],
+    ),
+    (
+        |snapshot| {
+            let name = "web-entry-1";
+            let endpoints = &mut in_a(snapshot)
+                .slices
+                .get_mut(&key(name))
+                .expect(name)
+                .endpoints;
+            endpoints.clear();
+        },
+        &["too many (1 of 0): b: native endpoint of red/web from a: 192.168.0.1"],
+    ),
+];
+
+#[test]
+fn oracle_sees_wrong_entries_and_companions() {
+    find(across, &DAMAGES_ACROSS);
+}
+
 #[test]
 fn the_oracle_sees_what_is_missing_too_many_or_different() {
-    for (number, (damage, expected)) in DAMAGES.into_iter().enumerate() {
+    find(snapshot, &DAMAGES);
+}
+
+/// Checks that the oracle sees each damage, and nothing else.
+fn find(snapshot: fn() -> Snapshot, damages: &[Damage]) {
+    for (number, (damage, expected)) in damages.iter().enumerate() {
         let mut damaged = snapshot();
         damage(&mut damaged);
         let said = check(&damaged).err().unwrap_or_default();
         assert_eq!(said.len(), expected.len(), "damage {number}: {said:#?}");
-        for part in expected {
+        for part in *expected {
             let is_said = said.iter().any(|line| line.contains(part));
             assert!(is_said, "damage {number}: {part:?} is not in {said:#?}");
         }

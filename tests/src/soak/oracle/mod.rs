@@ -7,6 +7,7 @@ mod clusterset;
 #[cfg(test)]
 mod damages;
 mod native;
+mod networks;
 mod ports;
 mod tiers;
 
@@ -22,6 +23,11 @@ pub struct Lines(BTreeMap<String, usize>);
 impl Lines {
     fn tell(&mut self, line: String) {
         *self.0.entry(line).or_default() += 1;
+    }
+
+    /// Adds a line of an object that several rules ask for and that exists once.
+    fn tell_once(&mut self, line: String) {
+        self.0.entry(line).or_insert(1);
     }
 
     /// Returns the number of lines that contain that text.

@@ -5,7 +5,10 @@ use std::fmt;
 
 use causeway::api::{ClusterSelector, MultiClusterService, condition, labels};
 use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::ObjectMeta;
 
+use super::networks::{Entry, Site, are_apart};
 use super::ports::{self, Port, is_headless, translated};
 use super::tiers::{Standing, Tiers, readiness, standing_endpoint};
 use super::{Lines, listed};
@@ -27,7 +30,7 @@ pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
     }
 }
 
-fn crosses(exposed: &MultiClusterService) -> bool {
+pub(super) fn crosses(exposed: &MultiClusterService) -> bool {
     exposed
         .spec
         .types
@@ -48,8 +51,8 @@ pub(super) fn object(
     let is_applied = |member: &Member| member.services.get(key).is_some_and(is_applied);
     let settled = crosses(exposed)
         && !snapshot.members.values().any(is_applied)
-        && snapshot.joined.iter().all(has_namespace)
-        && all_named(exposed).all(|name| snapshot.joined.contains(name));
+        && snapshot.joined.keys().all(has_namespace)
+        && all_named(exposed).all(|name| snapshot.joined.contains_key(name));
     let ready = if settled { ready } else { "?" };
     format!("hub: MultiClusterService {namespace}/{name} Ready={ready}")
 }
@@ -85,14 +88,19 @@ struct Reported<'a> {
 impl Reported<'_> {
     /// The joined members that are meant, that have the namespace.
     fn members(&self, selected: &[ClusterSelector]) -> BTreeMap<&String, &Member> {
-        let meant = |name: &&String| {
-            selected.is_empty() || selected.iter().any(|selector| selector.name == **name)
-        };
-        let joined = self.snapshot.joined.iter().filter(meant);
-        let members = joined.map(|name| (name, &self.snapshot.members[name]));
+        let members = self.selected(selected);
         members
             .filter(|(_, member)| has_namespace(member, &self.key.0))
             .collect()
+    }
+
+    /// The joined members that are meant.
+    fn selected(&self, selected: &[ClusterSelector]) -> impl Iterator<Item = (&String, &Member)> {
+        let meant = |name: &&String| {
+            selected.is_empty() || selected.iter().any(|selector| selector.name == **name)
+        };
+        let joined = self.snapshot.joined.keys().filter(meant);
+        joined.map(|name| (name, &self.snapshot.members[name]))
     }
 
     fn ports(&self) -> Vec<Port> {
@@ -120,12 +128,8 @@ impl Reported<'_> {
         members.extend(providers.clone());
         members.retain(|_, member| self.own_service(member).is_none());
         for (name, _) in members {
-            let spec = self.service.spec.clone().unwrap_or_default();
             let selector = if providers.contains_key(name) {
-                let selector = spec.selector.unwrap_or_default().into_iter();
-                selector
-                    .map(|(key, value)| format!("{key}={value}"))
-                    .collect()
+                selector(self.service)
             } else {
                 vec![format!("{}=true", labels::NO_LOCAL_BACKENDS)]
             };
@@ -138,36 +142,34 @@ impl Reported<'_> {
         let exposed = self.ports();
         let tiers = Tiers::of(&self.exposed.metadata).filter(|_| !is_headless(self.service));
         let providers = self.members(&self.exposed.spec.provider_clusters);
+        let sources = providers.iter().map(|(name, member)| {
+            let asks = &self.exposed.metadata;
+            let ports = self.ports_in(member);
+            Source::of(self.snapshot, (name, member), self.key, asks, ports)
+        });
+        let sources: Vec<_> = sources.collect();
+        // Also for those that lack the namespace, which may come at any time.
+        for (consumer, _) in self.selected(&self.exposed.spec.consumer_clusters) {
+            for source in &sources {
+                source.tell_companion(consumer, lines);
+            }
+        }
         for (consumer, there) in self.members(&self.exposed.spec.consumer_clusters) {
             let mut offered = self.ports_in(there);
             offered.retain(|port| exposed.iter().any(|exposed| exposed.is_same(port)));
             // The consumer's own pods are its own Service's, whoever provides.
-            let readiness = |member| readiness(member, self.key, &self.ports_in(member), &offered);
-            let own = (consumer.as_str(), readiness(there));
-            let others = providers.iter().filter(|(name, _)| **name != consumer);
-            let others = others.map(|(name, member)| (name.as_str(), readiness(member)));
-            let all: Vec<_> = others.chain([own]).collect();
-            for (provider, member) in &providers {
-                if *provider == consumer {
-                    continue;
-                }
-                let standing = tiers.as_ref().map_or(Standing::Ready, |tiers| {
-                    tiers.standing(consumer, provider, &all)
-                });
-                let source = Source {
-                    name: provider,
-                    member,
-                    standing,
-                    ports: &self.ports_in(member),
-                };
-                let consumer = Consumer {
-                    name: consumer,
-                    key: self.key,
-                    way: "native",
-                    ports: &offered,
-                };
-                source.copies(&consumer, lines);
-            }
+            let asks = &self.exposed.metadata;
+            let ports = self.ports_in(there);
+            let own = Source::of(self.snapshot, (consumer, there), self.key, asks, ports);
+            let consumer = Consumer {
+                name: consumer,
+                key: self.key,
+                way: "native",
+                ports: &offered,
+            };
+            let others = sources.iter().filter(|source| source.name != consumer.name);
+            let all: Vec<_> = others.chain([&own]).collect();
+            consumer.tell(&all, tiers.as_ref(), false, lines);
         }
     }
 }
@@ -175,10 +177,12 @@ impl Reported<'_> {
 /// A provider of endpoints.
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
-    pub(super) member: &'a Member,
-    pub(super) standing: Standing,
+    snapshot: &'a Snapshot,
+    member: &'a Member,
+    key: &'a Key,
     /// Ports of the provider's Service.
-    pub(super) ports: &'a [Port],
+    ports: Vec<Port>,
+    site: Option<Site<'a>>,
 }
 
 /// A consumer of a service.
@@ -191,31 +195,126 @@ pub(super) struct Consumer<'a> {
     pub(super) ports: &'a [Port],
 }
 
-impl Source<'_> {
-    /// Adds the endpoints that a consumer should have of it.
-    pub(super) fn copies(&self, consumer: &Consumer<'_>, lines: &mut Lines) {
-        let (namespace, name) = consumer.key;
-        for slice in self.member.slices.values() {
-            let is_of = label(slice, labels::SERVICE_NAME) == name
-                && slice.metadata.namespace.as_ref() == Some(namespace);
-            let ports = translated(slice, self.ports, consumer.ports);
-            let is_absent = self.standing == Standing::Absent;
-            if is_copy(slice) || !is_of || ports.is_empty() || is_absent {
+impl<'a> Source<'a> {
+    /// Returns a provider of a service that the object with this metadata exposes.
+    pub(super) fn of(
+        snapshot: &'a Snapshot,
+        (name, member): (&'a str, &'a Member),
+        key: &'a Key,
+        asks: &'a ObjectMeta,
+        ports: Vec<Port>,
+    ) -> Self {
+        Self {
+            name,
+            snapshot,
+            member,
+            key,
+            ports,
+            site: Site::of(snapshot, name, key, asks),
+        }
+    }
+
+    fn is_apart_from(&self, consumer: &str) -> bool {
+        are_apart(self.snapshot, self.name, consumer)
+    }
+
+    /// Adds the companion by which a consumer reaches the provider.
+    pub(super) fn tell_companion(&self, consumer: &str, lines: &mut Lines) {
+        let site = self.site.as_ref().filter(|site| site.needs_companion());
+        if let Some(site) = site.filter(|_| self.is_apart_from(consumer)) {
+            lines.tell_once(site.companion_line(self.name));
+        }
+    }
+
+    /// Returns the slices that a consumer gets copies of, and those of the pods behind them.
+    fn slices(&self, consumer: &str) -> Entry {
+        if self.is_apart_from(consumer) {
+            let entry = self.site.as_ref().and_then(Site::entry);
+            return entry.unwrap_or_default();
+        }
+        let (namespace, name) = self.key;
+        let all = self.member.slices.values().filter(|slice| {
+            label(*slice, labels::SERVICE_NAME) == name
+                && slice.metadata.namespace.as_ref() == Some(namespace)
+                && !is_copy(slice)
+        });
+        let slices: Vec<EndpointSlice> = all.cloned().collect();
+        Entry {
+            behind: slices.clone(),
+            slices,
+        }
+    }
+}
+
+impl Consumer<'_> {
+    /// Adds the endpoints that the consumer should have of each provider. Tiers count the consumer's own pods, whether or not it gets copies of
+    /// its own slices.
+    pub(super) fn tell(
+        &self,
+        sources: &[&Source<'_>],
+        tiers: Option<&Tiers<'_>>,
+        copies_own: bool,
+        lines: &mut Lines,
+    ) {
+        let found = sources.iter().map(|source| {
+            let found = source.slices(self.name);
+            let ready = readiness(&found.behind, &source.ports, self.ports);
+            (*source, found.slices, ready)
+        });
+        let found: Vec<_> = found.collect();
+        let ready: Vec<_> = found
+            .iter()
+            .map(|(one, _, ready)| (one.name, *ready))
+            .collect();
+        for (source, slices, _) in &found {
+            if source.name == self.name && !copies_own {
+                continue;
+            }
+            let standing = tiers.map_or(Standing::Ready, |tiers| {
+                tiers.standing(self.name, source.name, &ready)
+            });
+            if standing != Standing::Absent {
+                self.tell_copies(source, slices, standing, lines);
+            }
+        }
+    }
+
+    fn tell_copies(
+        &self,
+        source: &Source<'_>,
+        slices: &[EndpointSlice],
+        standing: Standing,
+        lines: &mut Lines,
+    ) {
+        for slice in slices {
+            let ports = translated(slice, &source.ports, self.ports);
+            if ports.is_empty() {
                 continue;
             }
             for address in &slice.endpoints {
                 let copied = Copied {
-                    consumer: consumer.name,
-                    way: consumer.way,
-                    service: (namespace, name),
-                    from: self.name,
-                    endpoint: &standing_endpoint(address, self.standing),
+                    consumer: self.name,
+                    way: self.way,
+                    service: (&self.key.0, &self.key.1),
+                    from: source.name,
+                    endpoint: &standing_endpoint(address, standing),
                     ports: &ports,
                 };
                 lines.tell(copied.to_string());
             }
         }
     }
+}
+
+/// Selector of a Service, as `label=value`.
+pub(super) fn selector(service: &Service) -> Vec<String> {
+    let selector = service
+        .spec
+        .iter()
+        .flat_map(|spec| spec.selector.iter().flatten());
+    selector
+        .map(|(label, value)| format!("{label}={value}"))
+        .collect()
 }
 
 /// A Service that causeway made.

@@ -2,11 +2,10 @@
 //! when the oracle computes, and has answered for long enough: no grace period is running.
 
 use causeway::api::labels;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointSlice};
 use kube::api::ObjectMeta;
 
 use super::ports::{Port, endpoint, translated};
-use crate::soak::snapshot::{Key, Member, is_copy, label};
 
 /// Role of a provider's ready endpoints in a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,23 +71,13 @@ impl<'a> Tiers<'a> {
     }
 }
 
-/// Returns the number of ready endpoints and of all endpoints that a member itself has for a
-/// service, without terminating ones and those that the ports of the consumer's Service do not lead
-/// to.
-pub(super) fn readiness(
-    member: &Member,
-    (namespace, name): &Key,
-    ports: &[Port],
-    offered: &[Port],
-) -> [usize; 2] {
-    let of_service = member.slices.values().filter(|slice| {
-        label(*slice, labels::SERVICE_NAME) == name
-            && slice.metadata.namespace.as_ref() == Some(namespace)
-            && !is_copy(slice)
-            && !translated(slice, ports, offered).is_empty()
-    });
+/// Returns the number of ready endpoints and of all endpoints of slices, without terminating ones and
+/// those that the ports of the consumer's Service do not lead to.
+pub(super) fn readiness(slices: &[EndpointSlice], ports: &[Port], offered: &[Port]) -> [usize; 2] {
+    let fitting = slices.iter();
+    let fitting = fitting.filter(|slice| !translated(slice, ports, offered).is_empty());
     let mut counted = [0, 0];
-    for endpoint in of_service.flat_map(|slice| &slice.endpoints) {
+    for endpoint in fitting.flat_map(|slice| &slice.endpoints) {
         let conditions = endpoint.conditions.clone().unwrap_or_default();
         let ready = conditions.ready.unwrap_or(true);
         if ready || conditions.terminating != Some(true) {
@@ -159,12 +148,7 @@ fn endpoints_without_an_offered_port_are_not_counted() {
         "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
         "ports": [{"name": "http", "port": 8080}],
     });
-    let slice = serde_json::from_value(slice).expect("a slice");
-    let mut member = Member::default();
-    let key = ("red".to_owned(), "n2".to_owned());
-    member
-        .slices
-        .insert(("red".to_owned(), "n2-by-hand".to_owned()), slice);
+    let slices = [serde_json::from_value(slice).expect("a slice")];
     let port = |name: &str, number| Port {
         name: name.to_owned(),
         number,
@@ -177,6 +161,6 @@ fn endpoints_without_an_offered_port_are_not_counted() {
         (&[http], [1, 1]),
         (&[metrics], [0, 0]),
     ] {
-        assert_eq!(readiness(&member, &key, &of_service, offered), expected);
+        assert_eq!(readiness(&slices, &of_service, offered), expected);
     }
 }
