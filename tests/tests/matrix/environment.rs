@@ -1,8 +1,9 @@
-//! A fleet behind proxies, three services in it, and one case played through.
+//! A fleet behind proxies, the services in it, and one case played through.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use causeway::api::{MultiClusterService, condition};
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::{eventually, throughout};
 use causeway_tests::fixtures::RunningPod;
@@ -11,6 +12,7 @@ use causeway_tests::{Cluster, Fault, Fleet, Proxy, SOON, Space, multi_cluster_se
 
 use super::{Round, When};
 
+mod entries;
 mod restores;
 
 /// A service, and the only clusters that provide and consume it.
@@ -18,10 +20,15 @@ struct Route {
     name: String,
     provider: String,
     consumer: String,
+    /// Whether the consumer is of another network, and reaches the provider by node ports.
+    is_entered: bool,
 }
 
 /// The service that no fault of a member concerns.
 const CALM: &str = "calm";
+
+/// Number of pods of a service.
+const PODS: usize = 3;
 
 /// More than so few that their deletions count at once.
 const CROWD: usize = 16;
@@ -43,23 +50,31 @@ pub(super) struct Environment {
     proxies: BTreeMap<String, Proxy>,
     routes: Vec<Route>,
     backends: BTreeMap<String, Vec<RunningPod>>,
+    /// Addresses of nodes, by name.
+    nodes: BTreeMap<String, String>,
     space: String,
     fleet: Fleet,
 }
 
-/// Members 1 to `hurt` each provide a service and consume another; two more are at the other ends, and have one between them.
+/// Number of members beside those that suffer: two of their network, and one of another.
+const CALM_MEMBERS: usize = 3;
+
+/// Members 1 to `hurt` each provide a service, consume another, and provide one to a member of
+/// another network. Three more are at the other ends; two of them have a service between them.
 fn routes(hurt: usize) -> Vec<Route> {
-    let calm = [1, 2].map(|number| format!("member{}", hurt + number));
+    let calm = [1, 2, 3].map(|number| format!("member{}", hurt + number));
     let route = |name: String, provider: &str, consumer: &str| Route {
         name,
         provider: provider.to_owned(),
         consumer: consumer.to_owned(),
+        is_entered: *consumer == *calm[2],
     };
     let of = |number| {
         let member = format!("member{number}");
         [
             route(format!("from-{number}"), &member, &calm[1]),
             route(format!("to-{number}"), &calm[0], &member),
+            route(format!("across-{number}"), &member, &calm[2]),
         ]
     };
     let mut routes: Vec<_> = (1..=hurt).flat_map(of).collect();
@@ -74,7 +89,7 @@ impl Environment {
 
     /// The same, in a fleet of that kind.
     pub(super) async fn start_in(builder: Builder, hurt: usize) -> Self {
-        let fleet = builder.members(hurt + 2).start().await;
+        let fleet = builder.members(hurt + CALM_MEMBERS).start().await;
         let installation = Installation::new(&fleet).await;
         let mut proxies = BTreeMap::new();
         for cluster in fleet.clusters() {
@@ -94,9 +109,11 @@ impl Environment {
             proxies,
             routes: routes(hurt),
             backends: BTreeMap::new(),
+            nodes: BTreeMap::new(),
             space,
             fleet,
         };
+        env.part_networks(&installation).await;
         for number in 0..env.routes.len() {
             env.expose(number).await;
         }
@@ -110,6 +127,7 @@ impl Environment {
             name,
             provider,
             consumer,
+            ..
         } = &self.routes[route];
         service(name)
             .port("http", 80)
@@ -120,13 +138,26 @@ impl Environment {
             .consumers([consumer.as_str()])
             .create(&space)
             .await;
+        drop(space);
+        self.add_pods(route, PODS).await;
+    }
+
+    /// Adds pods of a service, each on a node without a pod of it where nodes are what consumers
+    /// reach.
+    async fn add_pods(&mut self, route: usize, count: usize) {
+        let space = Space::existing(&self.fleet, &self.space);
+        let Route { name, provider, .. } = &self.routes[route];
         let provider = self.fleet.member(provider);
-        let pods = space.backends(name).count(3).create(provider).await;
-        self.backends.insert(name.clone(), pods);
+        for _ in 0..count {
+            let node = self.free_node(route);
+            let pods = space.backends(name).on_node(&node).create(provider).await;
+            self.backends.entry(name.clone()).or_default().extend(pods);
+        }
     }
 
     /// Plays rows of the table through.
     pub(super) async fn run(&mut self, round: &Round) {
+        let companions = self.companions().await;
         // A change takes the first backend away; the others last.
         let lasting: Vec<_> = (0..self.routes.len())
             .map(|route| self.addresses(route).split_off(1))
@@ -144,14 +175,19 @@ impl Environment {
             self.reaches(calm, SOON).await;
         }
         throughout("what lasts stays", LASTING, async || {
+            let is_confirmed = begun.elapsed() > CONFIRMATION_INTERVAL;
             for (route, lasting) in lasting.iter().enumerate() {
+                let may_go = is_confirmed && self.is_denied(route, round);
+                if !may_go && self.companion(route).await != companions[route] {
+                    let name = &self.routes[route].name;
+                    return Err(format!("the companion of {name} is another: {round:?}"));
+                }
                 let there = self.copied(route).await;
                 let is_lost = |address: &&String| !there.contains(address);
-                let is_confirmed = begun.elapsed() > CONFIRMATION_INTERVAL;
                 let Some(lost) = lasting.iter().find(is_lost) else {
                     continue;
                 };
-                if !(is_confirmed && self.is_denied(route, round)) {
+                if !may_go {
                     let Route { name, provider, .. } = &self.routes[route];
                     let after = begun.elapsed();
                     return Err(format!(
@@ -225,13 +261,9 @@ impl Environment {
 
     /// One backend goes, another comes.
     async fn change(&mut self, route: usize) {
-        let space = Space::existing(&self.fleet, &self.space);
-        let Route { name, provider, .. } = &self.routes[route];
-        let provider = self.fleet.member(provider);
-        let new = space.backends(name).count(1).create(provider).await;
-        let pods = self.backends.get_mut(name).expect("backends");
-        pods.remove(0).delete().await;
-        pods.extend(new);
+        self.add_pods(route, 1).await;
+        let pods = self.backends.get_mut(&self.routes[route].name);
+        pods.expect("backends").remove(0).delete().await;
     }
 
     async fn leader(&self) -> usize {
@@ -242,10 +274,16 @@ impl Environment {
         usize::from(!leads(0).await)
     }
 
-    /// The addresses of a service's backends, the next to go first.
+    /// The addresses of a service's backends or of their nodes, the next to go first.
     fn addresses(&self, route: usize) -> Vec<String> {
-        let pods = &self.backends[&self.routes[route].name];
-        pods.iter().map(|pod| pod.ip().to_owned()).collect()
+        let Route {
+            name, is_entered, ..
+        } = &self.routes[route];
+        let address = |pod: &RunningPod| match is_entered {
+            true => self.nodes[pod.node()].clone(),
+            false => pod.ip().to_owned(),
+        };
+        self.backends[name].iter().map(address).collect()
     }
 
     /// The addresses of a service in its consumer; each that is there twice counts twice.
@@ -298,15 +336,15 @@ impl Environment {
         let space = Space::existing(&self.fleet, &self.space);
         for (number, Route { name, .. }) in self.routes.iter().enumerate() {
             self.reaches(number, HEALED).await;
+            self.enters(number, HEALED).await;
+            let exposed = space.api::<MultiClusterService>(self.fleet.hub());
             eventually(&format!("{name} is Ready {when}"), HEALED, async || {
-                let hub = self.fleet.hub();
-                let path = "jsonpath={.status.conditions[?(@.type==\"Ready\")]}";
-                let get = ["get", "mcs", name, "-n", space.name(), "-o", path];
-                let said = hub.kubectl(get).await.stdout;
-                if said.contains("\"status\":\"True\"") {
-                    Ok(())
-                } else {
-                    Err(said)
+                let found = exposed.get(name).await.map_err(|e| e.to_string())?;
+                let conditions = found.status.and_then(|status| status.conditions);
+                let ready = condition::find(conditions.as_deref().unwrap_or_default(), "Ready");
+                match ready {
+                    Some(ready) if ready.status == "True" => Ok(()),
+                    ready => Err(format!("{ready:?}")),
                 }
             })
             .await;

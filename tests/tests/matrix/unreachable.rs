@@ -5,11 +5,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use causeway::api::labels;
+use causeway::api::{self, labels};
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::{eventually, throughout};
-use causeway_tests::{Fault, Fleet, Proxy, SOON, Space, multi_cluster_service, service};
+use causeway_tests::{Cluster, Fault, Fleet, Proxy, SOON, Space, multi_cluster_service, service};
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::discovery::v1::EndpointConditions;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
 
 /// Faults that leave nothing of a provider to be seen, each at another.
 const FAULTS: [Fault; 4] = [
@@ -25,6 +29,9 @@ const ANSWERS: [(&str, &str, State); 3] = [
     ("stands-by", "standby", State::Standby),
     ("withdraws", "withdraw-after=60s", State::Gone),
 ];
+
+/// Number of consumers.
+const CONSUMERS: usize = 2;
 
 /// State of an endpoint in the consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,14 +62,18 @@ struct Environment {
     proxies: BTreeMap<String, Proxy>,
     /// The address that each provider gives to each service.
     addresses: BTreeMap<(String, &'static str), String>,
+    /// Addresses of the providers' nodes.
+    nodes: BTreeMap<String, String>,
     space: String,
     fleet: Fleet,
 }
 
 impl Environment {
-    /// A member for each fault, one that provides the same services, and one that consumes them.
+    /// A member for each fault, one that provides the same services, and two that consume them. The
+    /// last is of another network.
     async fn start() -> Self {
-        let fleet = Fleet::builder().members(FAULTS.len() + 2).start().await;
+        let members = Fleet::builder().members(FAULTS.len() + 1 + CONSUMERS);
+        let fleet = members.start().await;
         let installation = Installation::new(&fleet).await;
         let mut proxies = BTreeMap::new();
         for member in fleet.members() {
@@ -78,29 +89,70 @@ impl Environment {
             controller,
             proxies,
             addresses: BTreeMap::new(),
+            nodes: BTreeMap::new(),
             space,
             fleet,
         };
+        env.part_networks(&installation).await;
         env.expose().await;
         env.all_are(HEALED, |_| State::Ready).await;
         env
     }
 
+    fn providers(&self) -> &[Cluster] {
+        let members = self.fleet.members();
+        &members[..members.len() - CONSUMERS]
+    }
+
+    fn consumers(&self) -> [&Cluster; CONSUMERS] {
+        let [.., near, far] = self.fleet.members() else {
+            panic!("two consumers");
+        };
+        [near, far]
+    }
+
+    /// Puts the last member into a network of its own, which reaches the others by node ports.
+    async fn part_networks(&mut self, installation: &Installation) {
+        let clusters = Api::<api::Cluster>::all(self.fleet.hub().client());
+        for member in self.fleet.members() {
+            let rights = installation.manifest("member/networks.yaml");
+            member.kubectl(["apply", "-f", &rights]).await.ok();
+            let is_far = self.consumers()[1].name() == member.name();
+            let network = is_far.then_some("far");
+            let annotations = json!({ labels::NETWORK: network, labels::REACH: "node-ports" });
+            let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
+            let params = PatchParams::default();
+            let patched = clusters.patch(member.name(), &params, &patch).await;
+            patched.expect("the Cluster is annotated");
+        }
+        let mut nodes = BTreeMap::new();
+        for provider in self.providers() {
+            let found = Api::<Node>::all(provider.client());
+            let node = found.get(&provider.node_name()).await.expect("a node");
+            let addresses = node.status.and_then(|status| status.addresses);
+            let address = addresses.into_iter().flatten().next().expect("an address");
+            nodes.insert(provider.name().to_owned(), address.address);
+        }
+        self.nodes = nodes;
+    }
+
     async fn expose(&mut self) {
         let space = Space::existing(&self.fleet, &self.space);
-        let (consumer, providers) = self.fleet.members().split_last().expect("members");
+        let consumers = self.consumers().map(|consumer| consumer.name());
+        let mut addresses = BTreeMap::new();
         for (name, answer, _) in ANSWERS {
             let exposed = service(name).port("http", 80);
             exposed.create(self.fleet.hub(), &space).await;
-            let exposed = multi_cluster_service(name).consumers([consumer.name()]);
+            let exposed = multi_cluster_service(name).consumers(consumers);
             let exposed = exposed.annotation(labels::UNREACHABLE, answer);
             exposed.create(&space).await;
-            for provider in providers {
+            for provider in self.providers() {
                 let pods = space.backends(name).create(provider).await;
                 let place = (provider.name().to_owned(), name);
-                self.addresses.insert(place, pods[0].ip().to_owned());
+                addresses.insert(place, pods[0].ip().to_owned());
             }
         }
+        self.addresses = addresses;
     }
 
     /// Faults begin at rest: each service gets what it asks for, and back what it had.
@@ -131,9 +183,8 @@ impl Environment {
     /// Pods of the provider without a fault are followed meanwhile.
     async fn others_go_on(&self) {
         let space = Space::existing(&self.fleet, &self.space);
-        let [.., provider, consumer] = self.fleet.members() else {
-            panic!("a provider and a consumer");
-        };
+        let [consumer, _] = self.consumers();
+        let provider = self.providers().last().expect("providers");
         for (name, ..) in ANSWERS {
             let pods = space.backends(name).create(provider).await;
             let address = pods[0].ip().to_owned();
@@ -168,15 +219,18 @@ impl Environment {
     /// Lists the differences from the expected states.
     async fn unlike(&self, expected: impl Fn(State) -> State) -> Vec<String> {
         let space = Space::existing(&self.fleet, &self.space);
-        let consumer = self.fleet.members().last().expect("members");
         let mut wrong = Vec::new();
-        for (name, _, lost) in ANSWERS {
+        let consumers = self.consumers().into_iter();
+        let both = consumers.flat_map(|consumer| ANSWERS.map(|answer| (consumer, answer)));
+        for (consumer, (name, _, lost)) in both {
             let slices = space.slices(consumer, name).await;
             let endpoints: Vec<_> = slices.iter().flat_map(|slice| &slice.endpoints).collect();
-            for (number, provider) in self.fleet.members().iter().enumerate() {
+            for (number, provider) in self.providers().iter().enumerate() {
                 let place = (provider.name().to_owned(), name);
-                let Some(address) = self.addresses.get(&place) else {
-                    continue;
+                let is_far = self.consumers()[1].name() == consumer.name();
+                let address = match is_far {
+                    true => &self.nodes[provider.name()],
+                    false => &self.addresses[&place],
                 };
                 let mut own = endpoints
                     .iter()
@@ -192,8 +246,9 @@ impl Environment {
                 if is != should_be || own.next().is_some() {
                     let fault = FAULTS.get(number);
                     wrong.push(format!(
-                        "{name} of {} ({fault:?}) is {is:?}, not {should_be:?}",
-                        provider.name()
+                        "{name} of {} ({fault:?}) is {is:?} in {}, not {should_be:?}",
+                        provider.name(),
+                        consumer.name()
                     ));
                 }
             }

@@ -4,7 +4,7 @@ use causeway_tests::Space;
 use causeway_tests::eventually::eventually;
 
 use super::super::When;
-use super::{Environment, HEALED, NOTICED};
+use super::{Environment, HEALED, NOTICED, PODS};
 
 /// Changes after a snapshot.
 const CHANGES: usize = 3;
@@ -38,14 +38,15 @@ impl Environment {
     async fn replace_pods(&mut self, route: usize) {
         let space = Space::existing(&self.fleet, &self.space);
         let service = self.routes[route].name.clone();
+        self.backends.remove(&service);
         let provider = self.fleet.member(&self.routes[route].provider);
         let label = format!("app={service}");
         let delete = ["delete", "pods", "-n", space.name(), "-l", &label];
         let at_once = ["--force", "--grace-period=0"];
         let deleted = provider.kubectl(delete.into_iter().chain(at_once)).await;
         deleted.ok();
-        let pods = space.backends(&service).count(3).create(provider).await;
-        self.backends.insert(service, pods);
+        drop(space);
+        self.add_pods(route, PODS).await;
     }
 
     /// Restores the hub, and looks whether changes of a Cluster are followed afterwards.
@@ -103,7 +104,7 @@ impl Environment {
         hub.kubectl(annotate).await.ok();
     }
 
-    async fn annotate(&self, cluster: &str, annotation: &str) {
+    pub(super) async fn annotate(&self, cluster: &str, annotation: &str) {
         let hub = self.fleet.hub();
         let object = format!("clusters.cluster.karmada.io/{cluster}");
         let annotate = ["annotate", "--overwrite", &object, annotation];
