@@ -3,10 +3,11 @@
 //! The system's resolver is asked, as it is for API servers. It gives no time to live, so each
 //! hostname is looked up again every ten seconds: the records of load balancers live for a minute.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use futures::stream;
@@ -42,11 +43,21 @@ async fn look_up_all<F>(
 ) where
     F: Future<Output = io::Result<Vec<IpAddr>>>,
 {
+    let mut outages = Outages::default();
     loop {
         let all = hostnames.borrow_and_update().clone();
+        outages.0.retain(|host, _| all.contains(host));
         let is_idle = all.is_empty();
-        let each = stream::iter(all).map(|host| ask(host, &events, &look_up));
-        each.buffer_unordered(WIDTH).for_each(|()| async {}).await;
+        let answers = stream::iter(all).map(|host| answer(host, &look_up));
+        let mut answers = pin!(answers.buffer_unordered(WIDTH));
+        while let Some((host, answer)) = answers.next().await {
+            outages.note(&host, answer.as_ref().err(), Instant::now());
+            let Ok(addresses) = answer else { continue };
+            let resolved = Event::Resolved { host, addresses };
+            if events.send(resolved).await.is_err() {
+                return tracing::debug!("lookup result dropped, shutting down");
+            }
+        }
         tokio::select! {
             changed = hostnames.changed() => {
                 if changed.is_err() { return }
@@ -57,27 +68,65 @@ async fn look_up_all<F>(
     }
 }
 
-/// Looks up a hostname once. A failure is logged; the last good answer stays.
-async fn ask<F>(host: Box<str>, events: &mpsc::Sender<Event>, look_up: impl Fn(Box<str>) -> F)
+/// Looks up a hostname once. Returns its addresses, at least one, or the failure.
+async fn answer<F>(
+    host: Box<str>,
+    look_up: impl Fn(Box<str>) -> F,
+) -> (Box<str>, Result<Vec<IpAddr>, String>)
 where
     F: Future<Output = io::Result<Vec<IpAddr>>>,
 {
-    let error = match timeout(DEADLINE, look_up(host.clone())).await {
-        Ok(Ok(addresses)) if !addresses.is_empty() => {
-            if events
-                .send(Event::Resolved { host, addresses })
-                .await
-                .is_err()
-            {
-                tracing::debug!("lookup result dropped, shutting down");
-            }
-            return;
-        }
-        Ok(Ok(_)) => "no address".to_owned(),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "timeout".to_owned(),
+    let answer = match timeout(DEADLINE, look_up(host.clone())).await {
+        Ok(Ok(addresses)) if addresses.is_empty() => Err("no address".to_owned()),
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err("timeout".to_owned()),
     };
-    tracing::warn!(%host, %error, "load balancer hostname lookup failed, retrying");
+    (host, answer)
+}
+
+/// Hostnames whose lookups fail. An outage is logged when it begins and when it ends.
+#[derive(Debug, Default)]
+struct Outages(BTreeMap<Box<str>, Outage>);
+
+/// Time since which the lookups of a hostname fail, and their number.
+#[derive(Debug)]
+struct Outage {
+    since: Instant,
+    failures: u32,
+}
+
+/// Begin or end of an outage.
+#[derive(Debug, PartialEq, Eq)]
+enum Change {
+    Begins,
+    Ends { failures: u32, after: Duration },
+}
+
+impl Outages {
+    /// Notes the failure of a lookup, or that it did not fail. Logs and returns what changed.
+    fn note(&mut self, host: &str, failure: Option<&String>, now: Instant) -> Option<Change> {
+        match (failure, self.0.get_mut(host)) {
+            (Some(_), Some(outage)) => {
+                outage.failures = outage.failures.saturating_add(1);
+                None
+            }
+            (Some(error), None) => {
+                let first = Outage {
+                    since: now,
+                    failures: 1,
+                };
+                self.0.insert(host.into(), first);
+                tracing::warn!(%host, %error, "load balancer hostname lookup failed, last addresses kept");
+                Some(Change::Begins)
+            }
+            (None, _) => {
+                let Outage { since, failures } = self.0.remove(host)?;
+                let after = now.saturating_duration_since(since);
+                tracing::info!(%host, failures, ?after, "load balancer hostname lookup works again");
+                Some(Change::Ends { failures, after })
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +177,25 @@ mod tests {
             drop(reported);
         };
         tokio::join!(looked_up, check);
+    }
+
+    #[test]
+    fn outage_is_logged_when_it_begins_and_when_it_ends() {
+        let mut outages = Outages::default();
+        let (begin, second) = (Instant::now(), Duration::from_secs(1));
+        let failure = "SERVFAIL".to_owned();
+        let mut note =
+            |failure, seconds| outages.note("lb.example", failure, begin + second * seconds);
+        assert_eq!(note(None, 0), None);
+        assert_eq!(note(Some(&failure), 0), Some(Change::Begins));
+        assert_eq!(note(Some(&failure), 10), None);
+        assert_eq!(note(Some(&failure), 20), None);
+        let end = Change::Ends {
+            failures: 3,
+            after: second * 30,
+        };
+        assert_eq!(note(None, 30), Some(end));
+        assert_eq!(note(None, 40), None);
     }
 
     #[tokio::test]
