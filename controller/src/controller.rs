@@ -236,8 +236,11 @@ impl Controller {
             self.parts.index.mark_all_services();
             self.parts.index.mark_all_clusters();
         } else {
-            for (cluster, tier, count) in self.parts.index.drop_tiers() {
+            for ((cluster, tier), count) in self.parts.index.drop_tiers() {
                 self.parts.metrics.consumer_tier(&cluster, tier, count);
+            }
+            for ((cluster, reason), count) in self.parts.index.drop_unreached() {
+                self.parts.metrics.unreached(&cluster, reason, count);
             }
             for (reason, count) in self.parts.index.drop_unready() {
                 self.parts.metrics.services_not_ready(reason, count);
@@ -334,8 +337,11 @@ impl Controller {
         index.note_disagreements(key, outcome.disagreements, now);
         index.note_hostnames(key, outcome.hostnames);
         index.note_entry_nodes(key, outcome.entry_nodes, now);
-        for (cluster, tier, count) in index.note_tiers(key, outcome.tiers) {
+        for ((cluster, tier), count) in index.note_tiers(key, outcome.tiers) {
             self.parts.metrics.consumer_tier(&cluster, tier, count);
+        }
+        for ((cluster, reason), count) in index.note_unreached(key, outcome.unreached) {
+            self.parts.metrics.unreached(&cluster, reason, count);
         }
         for (reason, count) in index.note_readiness(key) {
             self.parts.metrics.services_not_ready(reason, count);

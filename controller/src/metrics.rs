@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, Network, Reach};
 use causeway::process::metrics::ComputedGauge;
 use causeway::process::traces::Exemplar;
 use causeway::register_metrics;
@@ -19,6 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use causeway_engine::model::Failure;
+use causeway_engine::observed::DeclaredReach;
 
 /// The controller's metrics. Clones share their values.
 #[derive(Clone, Debug)]
@@ -35,6 +36,9 @@ pub struct Metrics {
     member_last_event: Family<ClusterLabels, Gauge<f64, AtomicU64>>,
     deletions_suspended: Family<ClusterLabels, Gauge>,
     consumer_tier: Family<TierLabels, Gauge>,
+    clusters: Family<InfoLabels, Gauge>,
+    cluster_labels: Arc<Mutex<BTreeMap<ClusterName, InfoLabels>>>,
+    unreached: Family<UnreachedLabels, Gauge>,
     services_not_ready: Family<ReasonLabels, Gauge>,
     leader: Gauge,
     lease_transitions: LeaseTransitions,
@@ -184,6 +188,22 @@ struct TierLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InfoLabels {
+    cluster: String,
+    network: String,
+    reach: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct UnreachedLabels {
+    cluster: String,
+    reason: &'static str,
+}
+
+/// Label in place of an annotation's value that the controller reports as invalid.
+const INVALID: &str = "(invalid)";
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabels {
     reason: &'static str,
 }
@@ -191,6 +211,24 @@ struct ReasonLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResourceLabels {
     resource: String,
+}
+
+/// Sets the gauge of these labels; removes it where nothing is counted.
+fn set_or_remove<L>(family: &Family<L, Gauge>, labels: &L, count: usize)
+where
+    L: Clone + std::hash::Hash + Eq,
+{
+    match count {
+        0 => drop(family.remove(labels)),
+        _ => {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            family.get_or_create(labels).set(count);
+        }
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Seconds, from a millisecond to a minute.
@@ -217,6 +255,9 @@ impl Default for Metrics {
             member_last_event: Family::default(),
             deletions_suspended: Family::default(),
             consumer_tier: Family::default(),
+            clusters: Family::default(),
+            cluster_labels: Arc::default(),
+            unreached: Family::default(),
             services_not_ready: Family::default(),
             leader: Gauge::default(),
             lease_transitions: LeaseTransitions::default(),
@@ -257,6 +298,14 @@ impl Metrics {
                 self.deletions_suspended.clone();
             "consumer_tier": "Services of which this is the farthest tier that the consumer uses",
                 self.consumer_tier.clone();
+            "cluster_info":
+                "1; the labels are the network of the Cluster and the way to reach it from other \
+                 networks, empty without the annotation",
+                self.clusters.clone();
+            "services_unreached":
+                "Services that consumers of other networks do not get from this provider, by the \
+                 reason of that; the leader counts them",
+                self.unreached.clone();
             "services_not_ready":
                 "MultiClusterServices that are not Ready, by the reason of that; the leader \
                  counts them",
@@ -297,8 +346,7 @@ impl Metrics {
             result,
         };
         self.writes.get_or_create(&labels).inc();
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        written
+        lock(&self.written)
             .entry(cluster.to_owned())
             .or_default()
             .insert(labels);
@@ -362,13 +410,37 @@ impl Metrics {
             cluster: cluster.to_string(),
             tier,
         };
-        match count {
-            0 => drop(self.consumer_tier.remove(&labels)),
-            _ => {
-                let count = i64::try_from(count).unwrap_or(i64::MAX);
-                self.consumer_tier.get_or_create(&labels).set(count);
-            }
+        set_or_remove(&self.consumer_tier, &labels, count);
+    }
+
+    /// Shows the network of a Cluster and the way to reach it, in place of those before.
+    pub fn cluster(&self, cluster: &ClusterName, network: &Network, reach: Option<&DeclaredReach>) {
+        let network = match network.is_valid() {
+            true => network.name().unwrap_or_default(),
+            false => INVALID,
+        };
+        let reach = reach.map(|declared| declared.way().map_or(INVALID, Reach::as_str));
+        let labels = InfoLabels {
+            cluster: cluster.to_string(),
+            network: network.to_owned(),
+            reach: reach.unwrap_or_default(),
+        };
+        let mut shown = lock(&self.cluster_labels);
+        let before = shown.insert(cluster.clone(), labels.clone());
+        if let Some(before) = before.filter(|before| *before != labels) {
+            self.clusters.remove(&before);
         }
+        self.clusters.get_or_create(&labels).set(1);
+    }
+
+    /// Shows the number of services that consumers of other networks do not get from a provider;
+    /// nothing of none.
+    pub fn unreached(&self, cluster: &ClusterName, reason: &'static str, count: usize) {
+        let labels = UnreachedLabels {
+            cluster: cluster.to_string(),
+            reason,
+        };
+        set_or_remove(&self.unreached, &labels, count);
     }
 
     /// So many MultiClusterServices are not Ready for that reason.
@@ -399,11 +471,10 @@ impl Metrics {
         self.deletions_suspended.remove(&labels);
         self.conflicts.remove(&labels);
         self.write_duration.remove(&labels);
-        let written = self
-            .written
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(cluster.as_str());
+        if let Some(labels) = lock(&self.cluster_labels).remove(cluster) {
+            self.clusters.remove(&labels);
+        }
+        let written = lock(&self.written).remove(cluster.as_str());
         for labels in written.into_iter().flatten() {
             self.writes.remove(&labels);
         }
@@ -467,6 +538,17 @@ mod tests {
         metrics.consumer_tier(member1, "local".to_owned(), 9);
         metrics.consumer_tier(member1, "local".to_owned(), 0);
         metrics.consumer_tier(member1, "region".to_owned(), 3);
+        metrics.cluster(member1, &Network::default(), None);
+        let ways = [
+            DeclaredReach::read("node-ports"),
+            DeclaredReach::read("balloon"),
+        ];
+        metrics.cluster(member1, &Network::read("edge"), Some(&ways[0]));
+        metrics.cluster(&member("member2"), &Network::read("Edge_1"), Some(&ways[1]));
+        metrics.cluster(&member("member3"), &Network::read(""), None);
+        metrics.unreached(member1, "NoReach", 2);
+        metrics.unreached(member1, "EntryPending", 1);
+        metrics.unreached(member1, "EntryPending", 0);
         metrics.leader(true);
         let text = shown(&metrics);
         let lines = [
@@ -485,6 +567,10 @@ mod tests {
             r#"causeway_controller_member_last_event_timestamp_seconds{cluster="member1"} 1.5"#,
             r#"causeway_controller_deletions_suspended{cluster="member1"} 12"#,
             r#"causeway_controller_consumer_tier{cluster="member1",tier="region"} 3"#,
+            r#"causeway_controller_cluster_info{cluster="member1",network="edge",reach="node-ports"} 1"#,
+            r#"causeway_controller_cluster_info{cluster="member2",network="(invalid)",reach="(invalid)"} 1"#,
+            r#"causeway_controller_cluster_info{cluster="member3",network="",reach=""} 1"#,
+            r#"causeway_controller_services_unreached{cluster="member1",reason="NoReach"} 2"#,
             "causeway_controller_leader 1",
             "causeway_controller_unreadable_objects_total 0",
             "causeway_controller_undecided_copies_total 0",
@@ -495,7 +581,13 @@ mod tests {
                 "{line} is not in\n{text}"
             );
         }
-        assert!(!text.contains(r#"tier="local""#), "{text}");
+        for gone in [
+            r#"tier="local""#,
+            r#"cluster="member1",network="""#,
+            "EntryPending",
+        ] {
+            assert!(!text.contains(gone), "{text}");
+        }
     }
 
     #[test]
@@ -534,6 +626,7 @@ mod tests {
             metrics.member_event(&member(cluster), Timestamp::UNIX_EPOCH);
             metrics.deletions_suspended(cluster, 12);
             metrics.conflicted(cluster);
+            metrics.cluster(&member(cluster), &Network::default(), None);
             metrics.write_took(cluster, Duration::from_millis(1));
         }
         metrics.forget_member(&member("member1"));

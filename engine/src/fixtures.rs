@@ -64,6 +64,9 @@ pub(crate) struct Environment {
     pub(crate) seen_out: Vec<(String, Leftovers)>,
     pub(crate) looked_up: BTreeSet<ServiceKey>,
     pub(crate) keeps_clusters: bool,
+    /// Number of services that each provider does not serve to consumers of other networks, by
+    /// reason.
+    pub(crate) unreached: BTreeMap<(ClusterName, &'static str), usize>,
     now: TimePoint,
     due: BTreeMap<Item, Instant>,
     /// Number of second lists.
@@ -102,6 +105,7 @@ pub(crate) fn env() -> Environment {
         seen_out: Vec::new(),
         looked_up: BTreeSet::new(),
         keeps_clusters: false,
+        unreached: BTreeMap::new(),
         now: TimePoint {
             instant: Instant::now(),
             wall,
@@ -359,6 +363,8 @@ impl Environment {
                     self.index.note_tiers(key, outcome.tiers);
                     self.index.note_hostnames(key, outcome.hostnames);
                     self.index.note_entry_nodes(key, outcome.entry_nodes, now);
+                    let unreached = self.index.note_unreached(key, outcome.unreached);
+                    self.unreached.extend(unreached);
                     for NewerCopy { provider, copied } in &outcome.newer_copies {
                         let later = self.index.suspect_rollback(provider, key, copied, now);
                         self.look_again(item.clone(), later.map(|at| at.instant));

@@ -21,7 +21,9 @@ mod recorded_sources;
 pub(crate) mod selector;
 pub(crate) mod service;
 pub(crate) mod since;
+mod tally;
 pub(crate) mod tiers;
+pub(crate) mod unreached;
 pub(crate) mod unready;
 
 use std::collections::BTreeMap;
@@ -33,10 +35,12 @@ use causeway::domain::{ClusterName, ServiceKey};
 use self::dirty_keys::DirtyKeys;
 use self::holders::Holders;
 use self::hostnames::Hostnames;
+pub use self::hub::DeclaredReach;
 use self::hub::{ClusterView, Hub};
 use self::member::{Changed, DerivedRefusal, Member};
 use self::since::Since;
 use self::tiers::{TierCount, TierNotes, TiersOfService};
+use self::unreached::{UnreachedCount, UnreachedNotes, UnreachedOfService};
 use self::unready::{ReasonCount, UnreadyNotes, not_ready};
 use crate::evidence::initial_list::CompleteList;
 use crate::model::map::{HashMap, HashSet};
@@ -63,6 +67,7 @@ pub struct Index {
     /// Active tiers of services, by consumer.
     tiers: TierNotes,
     unready: UnreadyNotes,
+    unreached: UnreachedNotes,
     dirty: DirtyKeys,
     second_lists: HashSet<TargetCluster>,
     /// Whether it may have changed which members' Nodes are needed.
@@ -93,6 +98,7 @@ impl Index {
             entry_nodes: Since::default(),
             tiers: TierNotes::default(),
             unready: UnreadyNotes::default(),
+            unreached: UnreachedNotes::default(),
             dirty: DirtyKeys::default(),
             second_lists: HashSet::default(),
             node_needs_changed: false,
@@ -127,6 +133,22 @@ impl Index {
     /// writes reports none. Returns the counts that changed.
     pub fn drop_unready(&mut self) -> Vec<ReasonCount> {
         self.unready.clear()
+    }
+
+    /// Notes the providers of a service that consumers of other networks do not reach. Returns the
+    /// counts that changed.
+    pub fn note_unreached(
+        &mut self,
+        key: &ServiceKey,
+        unreached: UnreachedOfService,
+    ) -> Vec<UnreachedCount> {
+        self.unreached.note(key, unreached)
+    }
+
+    /// Drops the noted providers that consumers of other networks do not reach: a process that no
+    /// longer writes reports none. Returns the counts that changed.
+    pub fn drop_unreached(&mut self) -> Vec<UnreachedCount> {
+        self.unreached.clear()
     }
 
     /// Drops the confirmed absence of a MultiClusterService: no leftover of the service remains.

@@ -19,6 +19,7 @@ use crate::model::{Item, ObjectId, Operation, TargetCluster, TimePoint, Write, s
 use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::tiers::TiersOfService;
+use crate::observed::unreached::UnreachedOfService;
 use crate::plan::{CopyCache, Desired, Settings, plan};
 use crate::problem::Gap;
 use crate::status::{self, DesiredStatus, Progress, exports};
@@ -51,6 +52,8 @@ pub struct Outcome {
     /// Nodes by which providers are reached. The caller records them: a new one is used only after
     /// a while.
     pub entry_nodes: BTreeSet<(ClusterName, Box<str>)>,
+    /// Providers that consumers of other networks do not reach. The caller counts them.
+    pub unreached: UnreachedOfService,
     /// Whether no write to any member is outstanding.
     pub settled: bool,
 }
@@ -204,6 +207,7 @@ impl Outcome {
             tiers: desired.tiers(),
             hostnames: desired.companions.hostnames.clone(),
             entry_nodes: desired.companions.entry_nodes.clone(),
+            unreached: desired.unreached(),
             settled: false,
         }
     }

@@ -52,6 +52,10 @@ impl Controller {
             self.parts.metrics.deletions_suspended("hub", suspended);
         }
         for name in touched {
+            if let Some(cluster) = self.parts.index.cluster(&name) {
+                let reach = cluster.reach.as_ref();
+                self.parts.metrics.cluster(&name, &cluster.network, reach);
+            }
             self.engage(&name);
             self.confirm_deletions(&name, now);
         }

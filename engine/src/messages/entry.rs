@@ -5,18 +5,8 @@ use causeway::domain::{ClusterName, Reach, ServiceKey};
 
 use crate::model::FailureKind;
 use crate::plan::entry::{EntryUnknown, NoEntry, Why};
-use crate::reasons::Reason;
 
 impl NoEntry {
-    /// Returns the reason, as `explain` and conditions name it.
-    pub(crate) fn reason(&self) -> Reason {
-        match self {
-            Self::NotDeclared => Reason::NoReach,
-            Self::Refused(..) => Reason::EntryRefused,
-            Self::Unknown(_) => Reason::EntryPending,
-        }
-    }
-
     /// Returns why nothing reaches the provider.
     pub(crate) fn sentence(&self, key: &ServiceKey, provider: &ClusterName) -> String {
         match self {

@@ -20,6 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 pub(crate) use self::change::Change;
 pub(crate) use self::cluster::ClusterView;
+pub use self::cluster::DeclaredReach;
 use self::exports::HubExports;
 use self::imports::HubImports;
 use self::selections::Selections;

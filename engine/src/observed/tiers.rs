@@ -1,10 +1,11 @@
 //! Active tiers of services in their consumers as of the last plan, and the time since which fewer
 //! would have been enough.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use causeway::domain::{ClusterName, ServiceKey, Tier};
 
+use super::tally::Tally;
 use crate::model::TimePoint;
 use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
@@ -21,16 +22,14 @@ pub struct NotedTiers {
 /// Consumers of a service, by exposure.
 pub(crate) type TiersOfService = BTreeMap<(Exposure, ClusterName), NotedTiers>;
 
-/// Consumer, farthest active tier, and the number of services that the consumer gets by it.
-pub(crate) type TierCount = (ClusterName, String, usize);
-
-type Counts = BTreeMap<(ClusterName, String), usize>;
+/// Consumer and farthest active tier, and the number of services that the consumer gets by it.
+pub(crate) type TierCount = ((ClusterName, String), usize);
 
 /// Tiers of all services in their consumers.
 #[derive(Debug, Default)]
 pub(crate) struct TierNotes {
     services: HashMap<ServiceKey, TiersOfService>,
-    counts: Counts,
+    counts: Tally<(ClusterName, String)>,
 }
 
 impl TierNotes {
@@ -51,43 +50,24 @@ impl TierNotes {
             true => self.services.remove(key),
             false => self.services.insert(key.clone(), tiers),
         };
-        let before = counted(before.as_ref());
-        let now = counted(self.services.get(key));
-        let changed: BTreeSet<_> = before.keys().chain(now.keys()).cloned().collect();
-        let of = |counts: &Counts, one: &(ClusterName, String)| {
-            counts.get(one).copied().unwrap_or_default()
-        };
-        let changed = changed.into_iter().filter_map(|one| {
-            let (gone, come) = (of(&before, &one), of(&now, &one));
-            (gone != come).then(|| {
-                let count = of(&self.counts, &one) + come - gone;
-                match count {
-                    0 => self.counts.remove(&one),
-                    _ => self.counts.insert(one.clone(), count),
-                };
-                (one.0, one.1, count)
-            })
-        });
-        changed.collect()
+        self.counts
+            .replace(farthest(before.as_ref()), farthest(self.services.get(key)))
     }
 
     /// Drops all notes. Returns the counts that changed.
     pub(crate) fn clear(&mut self) -> Vec<TierCount> {
-        let counts = std::mem::take(self).counts.into_keys();
-        counts.map(|(cluster, tier)| (cluster, tier, 0)).collect()
+        std::mem::take(self).counts.clear()
     }
 }
 
-fn counted(tiers: Option<&TiersOfService>) -> Counts {
-    let mut counts = Counts::new();
-    for ((_, consumer), noted) in tiers.into_iter().flatten() {
-        if let Some(tier) = &noted.farthest {
-            *counts
-                .entry((consumer.clone(), tier.to_string()))
-                .or_default() += 1;
-        }
-    }
-    counts
+/// Lists the consumers of a service that do not use all providers alike, each with its farthest
+/// active tier.
+fn farthest(tiers: Option<&TiersOfService>) -> impl Iterator<Item = (ClusterName, String)> {
+    let tiers = tiers.into_iter().flatten();
+    tiers.filter_map(|((_, consumer), noted)| {
+        let farthest = noted.farthest.as_ref()?;
+        Some((consumer.clone(), farthest.to_string()))
+    })
 }
 
 #[cfg(test)]
@@ -109,7 +89,7 @@ mod tests {
     #[test]
     fn services_are_counted_by_consumer_and_farthest_tier() {
         let mut notes = TierNotes::default();
-        let count = |consumer: &str, tier: &str, count| (name(consumer), tier.to_owned(), count);
+        let count = |consumer: &str, tier: &str, count| ((name(consumer), tier.to_owned()), count);
         let local = tiers(&[("a", Tier::Local), ("b", Tier::Local)]);
         let both = [count("a", "local", 1), count("b", "local", 1)];
         assert_eq!(notes.note(&key("foo"), local.clone()), both);

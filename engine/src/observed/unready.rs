@@ -1,11 +1,10 @@
 //! Number of MultiClusterServices that are not Ready, by reason.
 
-use std::collections::BTreeMap;
-
 use causeway::api::condition::{self, TRUE};
 use causeway::domain::ServiceKey;
 
 use super::hub::McsView;
+use super::tally::Tally;
 use crate::model::map::HashMap;
 use crate::reasons::Reason;
 
@@ -33,7 +32,7 @@ pub(crate) type ReasonCount = (&'static str, usize);
 #[derive(Debug, Default)]
 pub(crate) struct UnreadyNotes {
     services: HashMap<ServiceKey, &'static str>,
-    counts: BTreeMap<&'static str, usize>,
+    counts: Tally<&'static str>,
 }
 
 impl UnreadyNotes {
@@ -47,27 +46,12 @@ impl UnreadyNotes {
             Some(reason) => self.services.insert(key.clone(), reason),
             None => self.services.remove(key),
         };
-        if before == reason {
-            return Vec::new();
-        }
-        let fewer = before.map(|reason| {
-            let count = self.counts.entry(reason).or_default();
-            *count = count.saturating_sub(1);
-            (reason, *count)
-        });
-        let more = reason.map(|reason| {
-            let count = self.counts.entry(reason).or_default();
-            *count += 1;
-            (reason, *count)
-        });
-        fewer.into_iter().chain(more).collect()
+        self.counts.replace(before, reason)
     }
 
     /// Drops all notes. Returns the counts that changed.
     pub(crate) fn clear(&mut self) -> Vec<ReasonCount> {
-        let counts = std::mem::take(self).counts.into_iter();
-        let counted = counts.filter(|(_, count)| *count > 0);
-        counted.map(|(reason, _)| (reason, 0)).collect()
+        std::mem::take(self).counts.clear()
     }
 }
 

@@ -14,6 +14,7 @@ use super::tiers::Tiers;
 use crate::model::TimePoint;
 use crate::model::slice::Exposure;
 use crate::observed::tiers::{NotedTiers, TiersOfService};
+use crate::observed::unreached::UnreachedOfService;
 use crate::problem::{Gap, Problem, ServiceProblem};
 
 /// Desired state of one service.
@@ -167,6 +168,16 @@ impl Desired {
             ((exposure, name.clone()), noted)
         });
         noted.collect()
+    }
+
+    /// Returns the providers that consumers of other networks do not reach, with the reasons, on
+    /// both paths.
+    pub(crate) fn unreached(&self) -> UnreachedOfService {
+        let unreached = self
+            .each_copies()
+            .flat_map(|(.., copies)| &copies.unreached);
+        let unreached = unreached.map(|(provider, why)| (provider.clone(), why.reason().as_str()));
+        unreached.collect()
     }
 
     /// Returns the problem that reports Karmada's management of the service. Karmada then reports

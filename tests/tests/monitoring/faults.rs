@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use causeway::api::MultiClusterService;
+use causeway::api::{MultiClusterService, labels};
 use causeway_certs::Leaf;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::fixtures::RunningPod;
@@ -136,6 +136,24 @@ impl Stage {
         let space = self.space();
         let delete = ["delete", "service", "lost", "-n", space.name()];
         self.hub().kubectl(delete).await.ok();
+    }
+
+    /// Moves member2, which provides a service, to another network.
+    pub(crate) async fn another_network(&self) {
+        let space = self.space();
+        service("apart")
+            .port("http", 80)
+            .create(self.hub(), &space)
+            .await;
+        let exposed = multi_cluster_service("apart")
+            .providers(["member2"])
+            .consumers(["member4"]);
+        exposed.create(&space).await;
+        let backends = space.backends("apart").count(1);
+        backends.create(self.fleet.member("member2")).await;
+        let network = format!("{}=edge", labels::NETWORK);
+        let annotate = ["annotate", "cluster", "member2", &network];
+        self.hub().kubectl(annotate).await.ok();
     }
 
     /// A Cluster without credentials.

@@ -135,6 +135,11 @@ async fn faults_that_last(
     stage.lost_service().await;
     stage.is_active(alert).await;
 
+    let alert = "CausewayProviderUnreached";
+    begun.note(stage, alert).await;
+    stage.another_network().await;
+    stage.is_active(alert).await;
+
     let alert = "CausewayWebhookErrors";
     begun.note(stage, alert).await;
     let failing_hub = stage.failing_hub();
@@ -173,6 +178,10 @@ async fn faults_that_last(
         ("CausewayMemberUnreachable", &["member1", "Unreachable"][..]),
         ("CausewayMemberNotSynced", &["ghost", "Refused", "Secret"]),
         ("CausewayServiceNotReady", &["lost", "ServiceNotFound"]),
+        (
+            "CausewayProviderUnreached",
+            &["apart", "nothing says how to reach member2"],
+        ),
         (
             "CausewayPanics",
             &["request", "an assumption does not hold"],
@@ -213,9 +222,11 @@ async fn lift(stage: &mut Stage) {
     stage.installation.write_certificate(tls, &credentials);
     let hub = stage.hub();
     let space = stage.space();
-    hub.kubectl(["delete", "mcs", "lost", "-n", space.name(), "--wait=false"])
-        .await
-        .ok();
+    for name in ["lost", "apart"] {
+        hub.kubectl(["delete", "mcs", name, "-n", space.name(), "--wait=false"])
+            .await
+            .ok();
+    }
     hub.kubectl(["delete", "cluster", "ghost", "--wait=false"])
         .await
         .ok();

@@ -68,7 +68,8 @@ pub enum DeclaredReach {
 }
 
 impl DeclaredReach {
-    fn read(text: &str) -> Self {
+    /// Reads the annotation.
+    pub fn read(text: &str) -> Self {
         let unreadable = || Self::Unreadable(bounds::foreign(text).into());
         Reach::read(text).map_or_else(unreadable, Self::Way)
     }

@@ -6,6 +6,7 @@ use crate::evidence::Proof;
 use crate::model::Failure;
 use crate::observed::member::Member;
 use crate::observed::service::ServiceView;
+use crate::reasons::Reason;
 
 /// Reason why a provider has no entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,15 @@ pub(crate) enum EntryUnknown {
 }
 
 impl NoEntry {
+    /// Returns the reason, as `explain`, conditions and metrics name it.
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Self::NotDeclared => Reason::NoReach,
+            Self::Refused(..) => Reason::EntryRefused,
+            Self::Unknown(_) => Reason::EntryPending,
+        }
+    }
+
     /// Returns a refusal that an observed Service proves.
     pub(super) fn of_service(service: &ServiceView, why: Why) -> Self {
         Self::Refused(why, Proof::of_presence(service))

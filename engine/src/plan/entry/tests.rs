@@ -241,6 +241,25 @@ fn all_nodes_stay_in_use_over_a_restart() {
 }
 
 #[test]
+fn services_of_unreached_providers_are_counted_by_reason() {
+    let mut env = provided("node-ports", json!({}));
+    let of = |env: &Environment, reason| {
+        let counts = env.unreached.iter();
+        let mut counts = counts.filter(|((_, one), count)| *one == reason && **count > 0);
+        counts.next().map(|((provider, _), _)| provider.to_string())
+    };
+    assert_eq!(of(&env, "NoReach"), None);
+    env.on_hub(in_network("member1", "edge", None)).settle();
+    assert_eq!(of(&env, "NoReach").as_deref(), Some("member1"));
+    env.on_hub(in_network("member1", "edge", Some("load-balancer")))
+        .settle();
+    assert_eq!(of(&env, "NoReach"), None);
+    assert_eq!(of(&env, "EntryRefused").as_deref(), Some("member1"));
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert!(env.unreached.values().all(|count| *count == 0));
+}
+
+#[test]
 fn service_annotation_precedes_that_of_the_cluster() {
     let mut env = provided("node-ports", json!({"spec": {"clusterIP": "10.96.0.7"}}));
     let asked = mcs("foo").providers(&["member1"]).consumers(&["member2"]);

@@ -45,7 +45,8 @@ pub(super) fn alerts(times: Times) -> Vec<Alert> {
         leadership(times),
         admission(times),
         certificates(times),
-        vec![services(), panics()],
+        services(),
+        vec![panics()],
     ];
     parts.into_iter().flatten().collect()
 }
@@ -204,16 +205,28 @@ fn certificates(times: Times) -> Vec<Alert> {
     ]
 }
 
-fn services() -> Alert {
-    Alert {
-        name: "CausewayServiceNotReady",
-        expr: "sum without (instance, pod) (causeway_controller_services_not_ready{reason!=\"ManagedByKarmada\"}) > 0"
-            .to_owned(),
-        hold: 10 * MINUTE,
-        severity: Severity::Warning,
-        summary: "MultiClusterServices are not Ready",
-        description: "{{ $value }} MultiClusterServices are not Ready: {{ $labels.reason }}.",
-    }
+fn services() -> Vec<Alert> {
+    vec![
+        Alert {
+            name: "CausewayServiceNotReady",
+            expr: "sum without (instance, pod) (causeway_controller_services_not_ready{reason!=\"ManagedByKarmada\"}) > 0"
+                .to_owned(),
+            hold: 10 * MINUTE,
+            severity: Severity::Warning,
+            summary: "MultiClusterServices are not Ready",
+            description: "{{ $value }} MultiClusterServices are not Ready: {{ $labels.reason }}.",
+        },
+        Alert {
+            name: "CausewayProviderUnreached",
+            expr: "sum without (instance, pod) (causeway_controller_services_unreached) > 0"
+                .to_owned(),
+            hold: 15 * MINUTE,
+            severity: Severity::Warning,
+            summary: "Other networks do not reach a provider",
+            description: "Consumers of other networks do not get {{ $value }} services from {{ $labels.cluster }}: \
+                          {{ $labels.reason }}.",
+        },
+    ]
 }
 
 fn panics() -> Alert {

@@ -246,6 +246,15 @@ fn member_now() -> Row {
                 )],
             ),
             panel(
+                "Network",
+                "short",
+                "Network of the member, and the way by which other networks reach it",
+                [(
+                    "max by (network, reach) (causeway_controller_cluster_info{cluster=\"$cluster\"})",
+                    "{{network}} {{reach}}",
+                )],
+            ),
+            panel(
                 "Last event",
                 "s",
                 "How long ago the member's last event was received",
@@ -279,6 +288,15 @@ fn services_of_member() -> Row {
                 [(
                     "sum by (tier) (causeway_controller_consumer_tier{cluster=\"$cluster\"}) or vector(0)",
                     "{{tier}}",
+                )],
+            ),
+            panel(
+                "Not reached",
+                "short",
+                "Services that consumers of other networks do not get from the member, by reason",
+                [(
+                    "sum by (reason) (causeway_controller_services_unreached{cluster=\"$cluster\"}) or vector(0)",
+                    "{{reason}}",
                 )],
             ),
             panel(

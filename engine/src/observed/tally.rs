@@ -1,0 +1,47 @@
+//! Numbers of services by label, as metrics show them.
+
+use std::collections::BTreeMap;
+
+/// Number of services under each label that any has.
+#[derive(Debug)]
+pub(crate) struct Tally<L>(BTreeMap<L, usize>);
+
+impl<L> Default for Tally<L> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<L: Ord + Clone> Tally<L> {
+    /// Replaces the labels of a service. Returns the counts that changed.
+    pub(crate) fn replace(
+        &mut self,
+        before: impl IntoIterator<Item = L>,
+        now: impl IntoIterator<Item = L>,
+    ) -> Vec<(L, usize)> {
+        let mut changes: BTreeMap<L, (usize, usize)> = BTreeMap::new();
+        for label in before {
+            changes.entry(label).or_default().0 += 1;
+        }
+        for label in now {
+            changes.entry(label).or_default().1 += 1;
+        }
+        changes.retain(|_, (gone, come)| gone != come);
+        let changes = changes.into_iter().map(|(label, (gone, come))| {
+            let count = self.0.get(&label).copied().unwrap_or_default();
+            let count = (count + come).saturating_sub(gone);
+            match count {
+                0 => self.0.remove(&label),
+                _ => self.0.insert(label.clone(), count),
+            };
+            (label, count)
+        });
+        changes.collect()
+    }
+
+    /// Drops all counts. Returns those that changed: all to zero.
+    pub(crate) fn clear(&mut self) -> Vec<(L, usize)> {
+        let labels = std::mem::take(&mut self.0).into_keys();
+        labels.map(|label| (label, 0)).collect()
+    }
+}
