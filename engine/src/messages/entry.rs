@@ -18,6 +18,9 @@ impl NoEntry {
                 Why::NoSelector => {
                     format!("Service {key} of {provider} has no selector and no entry of its own")
                 }
+                Why::AddressOfCopies => format!(
+                    "the virtual address of Service {key} of {provider} leads to other clusters too, for {provider} consumes the service, and the Service has no selector"
+                ),
                 Why::NoLoadBalancer => {
                     format!("Service {key} of {provider} is not of type LoadBalancer")
                 }
@@ -64,6 +67,9 @@ impl NoEntry {
         let ServiceKey { namespace, name } = key;
         let in_provider =
             |command: &str| format!("in {provider}: kubectl -n {namespace} {command}");
+        let local = format!(
+            "patch service {name} -p '{{\"spec\":{{\"type\":\"NodePort\",\"externalTrafficPolicy\":\"Local\"}}}}'"
+        );
         match self {
             Self::NotDeclared => format!(
                 "kubectl annotate cluster {provider} {}={}",
@@ -74,11 +80,15 @@ impl NoEntry {
                 Why::Headless => format!(
                     "give Service {key} a virtual address, or {provider} the network of its consumers"
                 ),
-                Why::NoSelector => in_provider(&format!(
-                    "patch service {name} -p '{{\"spec\":{{\"type\":\"NodePort\",\"externalTrafficPolicy\":\"Local\"}}}}'"
-                )),
+                Why::NoSelector => in_provider(&local),
+                Why::AddressOfCopies => format!(
+                    "kubectl -n {namespace} annotate multiclusterservice {name} {}={}, and {}",
+                    labels::REACH,
+                    Reach::VALUES[0],
+                    in_provider(&local)
+                ),
                 Why::NoNode => in_provider(&format!(
-                    "patch service {name} -p '{{\"spec\":{{\"type\":\"NodePort\"}}}}'"
+                    "patch service {name} -p '{{\"spec\":{{\"type\":\"NodePort\",\"externalTrafficPolicy\":\"Cluster\"}}}}'"
                 )),
                 Why::NoAddress => format!("in {provider}: kubectl get nodes -o wide"),
                 Why::NoLoadBalancer => in_provider(&format!(

@@ -265,10 +265,11 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Returns the companion of the Service.
-    fn companion(&self, service: &ServiceView) -> Result<&'a ServiceView, NoEntry> {
+    /// Returns the companion of the Service. A Service without a selector has none: `without` is
+    /// then the reason.
+    fn companion(&self, service: &ServiceView, without: Why) -> Result<&'a ServiceView, NoEntry> {
         if service.shape.selector.is_empty() {
-            return Err(NoEntry::of_service(service, Why::NoSelector));
+            return Err(NoEntry::of_service(service, without));
         }
         let companion = self.member.companion(self.key);
         companion.ok_or(EntryUnknown::Companion.into())
@@ -279,11 +280,16 @@ impl<'a> Site<'a> {
         service: &'a ServiceView,
         sources: &[&Arc<SourceSlice>],
     ) -> Result<Found<'a>, NoEntry> {
-        let service = match self.holds_copies {
-            true => self.companion(service)?,
-            false => service,
+        let (service, unknown) = match self.holds_copies {
+            true => {
+                let companion = self.companion(service, Why::AddressOfCopies)?;
+                (companion, EntryUnknown::Companion)
+            }
+            false => (service, EntryUnknown::Service),
         };
-        let addresses = service.cluster_ips.iter().filter_map(|ip| ip.parse().ok());
+        let addresses = service.cluster_ips.iter();
+        let mut addresses = addresses.filter_map(|ip| ip.parse().ok()).peekable();
+        addresses.peek().ok_or(unknown)?;
         let door = Door {
             service,
             number: Box::new(|port| Some(port.number.into())),
@@ -298,7 +304,7 @@ impl<'a> Site<'a> {
     ) -> Result<Found<'a>, NoEntry> {
         let service = match self.own_balancer(service) {
             Ok(service) => service,
-            Err(_) if self.companion_type().is_some() => self.companion(service)?,
+            Err(why) if self.companion_type().is_some() => self.companion(service, why)?,
             Err(why) => return Err(NoEntry::of_service(service, why)),
         };
         let addresses = self.balancer_addresses(service);
@@ -350,7 +356,7 @@ impl<'a> Site<'a> {
         let (door, ports) = match self.own_node_ports(service) {
             Some(ports) => (service, ports),
             None => {
-                let companion = self.companion(service)?;
+                let companion = self.companion(service, Why::NoSelector)?;
                 let ports = companion.node_ports.as_deref();
                 (companion, ports.ok_or(EntryUnknown::Companion)?)
             }

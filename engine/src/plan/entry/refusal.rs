@@ -24,8 +24,11 @@ pub(crate) enum NoEntry {
 pub(crate) enum Why {
     /// It is headless: its names resolve to addresses, and the entry answers on other ports.
     Headless,
-    /// It has no selector, so a companion would have no endpoints.
+    /// It has no node ports of its own and no selector, so a companion would have no endpoints.
     NoSelector,
+    /// Copies belong to it, so its virtual address leads to them, and it has no selector for a
+    /// companion.
+    AddressOfCopies,
     /// It is not of type LoadBalancer.
     NoLoadBalancer,
     /// Its endpoints are on no node: a person or another controller wrote them without.

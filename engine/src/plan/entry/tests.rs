@@ -278,6 +278,33 @@ fn headless_service_has_no_entry() {
     assert!(ready.contains("Service shop/foo is headless"), "{ready}");
 }
 
+/// Returns the address of member1 that leads to its pods by a Service without a selector, and Ready's
+/// message before.
+fn without_selector(reach: &str, remedy: [&str; 2], spec: Value) -> Vec<(String, Option<bool>)> {
+    let own = json!({"spec": {"selector": null, "clusterIP": "10.96.0.7"}});
+    let mut env = provided(reach, own.clone());
+    let both = mcs("foo").providers(&["member1"]);
+    env.on_hub(both.clone()).settle();
+    assert_eq!(env.copies("member2", "foo"), []);
+    let ready = env.says("foo", "Ready");
+    assert!(remedy.iter().all(|part| ready.contains(part)), "{ready}");
+    env.on_hub(both.annotated(&json!({labels::REACH: "node-ports"})))
+        .on("member1", foo().with(own).with(json!({ "spec": spec })))
+        .settle();
+    reached(&env).0
+}
+
+#[test]
+fn remedy_of_a_service_without_selector_leads_to_its_nodes() {
+    let patch = json!({"type": "NodePort", "externalTrafficPolicy": "Local"});
+    let text = r#"kubectl -n shop patch service foo -p '{"spec":{"type":"NodePort","externalTrafficPolicy":"Local"}}'"#;
+    let annotate = "annotate multiclusterservice foo mcs.causeway.dev/reach=node-ports";
+    for (reach, other) in [("node-ports", "has no selector"), ("cluster-ip", annotate)] {
+        let nodes = without_selector(reach, [text, other], patch.clone());
+        assert_eq!(nodes[0], ("192.168.1.1".to_owned(), Some(true)), "{reach}");
+    }
+}
+
 #[test]
 fn entry_outside_the_ranges_of_the_cluster_is_refused() {
     let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
