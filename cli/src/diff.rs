@@ -96,7 +96,8 @@ async fn compare(
         None => None,
     };
     let admitted = admission::dry_run(hub, wanted, service.as_ref()).await?;
-    let snapshot = gather::read(hub, key, args.allow_insecure_members).await?;
+    let object = admitted.object.clone();
+    let snapshot = gather::read_with_object(hub, key, object, args.allow_insecure_members).await?;
     if snapshot.works.is_none() {
         output::progress(
             "note: whether Karmada's own controllers manage it is not known, because you may not list Works on the hub",
@@ -109,7 +110,6 @@ async fn compare(
         lists.services.retain(|one| one.name_any() != *key.name);
         lists.services.push(service);
     }
-    lists.multi_cluster_services = vec![admitted.object.clone()];
-    let (_, after) = preview(lists, members.clone(), &settings, key, snapshot::now());
+    let after = preview(lists, members.clone(), &settings, key, snapshot::now());
     Report::new(&wanted.key, admitted, &members, &after)
 }

@@ -2,7 +2,8 @@
 //! plan are carried out on the lists, and this repeats until the plan has no writes. No API server
 //! is involved.
 
-use causeway::domain::ServiceKey;
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::api::core::v1::Service;
 use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,22 +12,53 @@ use crate::diff::{Moment, diff};
 use crate::lists::{HubLists, MemberLists, Members};
 use crate::model::{Operation, TargetCluster, TimePoint};
 use crate::observed::Index;
+use crate::plan::entry::{EntryUnknown, NoEntry};
 use crate::plan::tiers::HOLD;
-use crate::plan::{CopyCache, Settings, plan};
+use crate::plan::{CopyCache, Desired, Settings, plan};
 
 /// Maximum number of rounds, as writes lead to more writes: a namespace, then a Service, then its
 /// copies, then the deletions that follow.
 const ROUNDS: usize = 10;
 
-/// Returns the objects that the hub and the members would hold once the controller has nothing left
-/// to write for that service.
+/// Node port in a preview which the cluster chooses once the Service exists.
+pub const CHOSEN_LATER: i32 = -1;
+
+/// Objects in the members once the controller has nothing left to write for a service.
+#[derive(Debug)]
+pub struct Preview {
+    /// Objects by member.
+    pub members: Members,
+    /// Providers whose endpoints a consumer of another network does not get.
+    pub unreached: Vec<Unreached>,
+}
+
+/// Provider whose endpoints a consumer of another network does not get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreached {
+    /// The consumer.
+    pub consumer: ClusterName,
+    /// The provider.
+    pub provider: ClusterName,
+    /// The reason, in words.
+    pub message: String,
+    /// What a person can do about it.
+    pub remedy: String,
+    /// Whether the consumer may get endpoints without another change.
+    pub is_pending: bool,
+    /// Whether the reason is that Nodes of the provider were not read.
+    pub is_unread: bool,
+}
+
+/// Returns the objects that the members would hold once the controller has nothing left to write
+/// for that service. A node port that the cluster has still to choose is [`CHOSEN_LATER`].
 pub fn preview(
     mut hub: HubLists,
     mut members: Members,
     settings: &Settings,
     key: &ServiceKey,
     now: TimePoint,
-) -> (HubLists, Members) {
+) -> Preview {
+    let mut unreached = Vec::new();
     hub.multi_cluster_services.iter_mut().for_each(identify);
     let mut cache = CopyCache::default();
     for _ in 0..ROUNDS {
@@ -36,6 +68,7 @@ pub fn preview(
         index.note_tiers(key, noted);
         let now = now.after(HOLD);
         let desired = plan(&index, settings, key, now, &mut cache);
+        unreached = unreached_in(&desired, key);
         let moment = Moment { now, busy: false };
         let mut changed = false;
         for (cluster, writes) in diff(&desired, &index, key, moment).writes {
@@ -53,7 +86,26 @@ pub fn preview(
             break;
         }
     }
-    (hub, members)
+    Preview { members, unreached }
+}
+
+fn unreached_in(desired: &Desired, key: &ServiceKey) -> Vec<Unreached> {
+    let copies = desired.each_copies();
+    let unreached = copies.flat_map(|(_, consumer, copies)| {
+        let unreached = copies.unreached.iter();
+        unreached.map(move |(provider, why)| Unreached {
+            consumer: consumer.clone(),
+            provider: provider.clone(),
+            message: why.sentence(key, provider),
+            remedy: why.remedy(key, provider),
+            is_pending: matches!(why, NoEntry::Unknown(_)),
+            is_unread: matches!(
+                why,
+                NoEntry::Unknown(EntryUnknown::Nodes(_) | EntryUnknown::Node(_))
+            ),
+        })
+    });
+    unreached.collect()
 }
 
 impl HubLists {
@@ -75,8 +127,16 @@ impl MemberLists {
     fn carry_out(&mut self, operation: &Operation) -> bool {
         match operation {
             Operation::CreateNamespace(_, object) => create(&mut self.namespaces, object),
-            Operation::CreateService(_, object) => create(&mut self.services, object),
-            Operation::PatchService(key, patch) => merge(&mut self.services, &key.name, patch),
+            Operation::CreateService(_, object) => {
+                create(&mut self.services, &with_node_ports(object))
+            }
+            Operation::PatchService(key, patch) => {
+                let changed = merge(&mut self.services, &key.name, patch);
+                if let Some(service) = find(&mut self.services, &key.name) {
+                    *service = with_node_ports(service);
+                }
+                changed
+            }
             Operation::DeleteService(key, _) => delete(&mut self.services, &key.name),
             Operation::CreateSlice(_, object) => create(&mut self.slices, object),
             Operation::ReplaceSlice(_, object) => replace(&mut self.slices, object),
@@ -96,6 +156,21 @@ impl MemberLists {
             | Operation::PatchClusterStatus(..) => false,
         }
     }
+}
+
+/// Returns a Service in which [`CHOSEN_LATER`] is each node port that the API server has still to
+/// assign.
+fn with_node_ports(service: &Service) -> Service {
+    let mut service = service.clone();
+    let types = [Some("NodePort"), Some("LoadBalancer")];
+    if let Some(spec) = &mut service.spec
+        && types.contains(&spec.type_.as_deref())
+    {
+        for port in spec.ports.iter_mut().flatten() {
+            port.node_port.get_or_insert(CHOSEN_LATER);
+        }
+    }
+    service
 }
 
 /// Returns the object of that name. All `objects` are of one namespace.

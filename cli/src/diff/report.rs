@@ -6,6 +6,7 @@ use causeway::api::labels;
 use causeway::domain::{self, ClusterName, ServiceKey};
 use causeway_engine::lists::{MemberLists, Members};
 use causeway_engine::model::Failure;
+use causeway_engine::preview::{CHOSEN_LATER, Preview};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
@@ -43,9 +44,26 @@ pub(super) struct ClusterReport {
     pub gained: Vec<Address>,
     /// The ready addresses that they lose.
     pub lost: Vec<Address>,
+    /// The providers of other networks of which its clients get no endpoints.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreached: Vec<Unreached>,
     /// Whether it provides, and gets the Service only now: Kubernetes makes its EndpointSlices after that, so its endpoints are in no
     /// member's `gained`.
     pub endpoints_unknown: bool,
+}
+
+/// A provider of another network of which clients get no endpoints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Unreached {
+    pub provider: String,
+    pub message: String,
+    pub remedy: String,
+    /// Whether its endpoints may come without another change.
+    pub pending: bool,
+    /// Whether the reason is that its Nodes could not be read.
+    #[serde(skip)]
+    pub unread: bool,
 }
 
 /// An address of a ready endpoint, and the cluster of its pod.
@@ -79,7 +97,7 @@ impl Report {
         key: &ServiceKey,
         admitted: Admitted,
         before: &Members,
-        after: &Members,
+        after: &Preview,
     ) -> Result<Self, DiffError> {
         let stored = admitted.stored.as_ref();
         let object = change("hub", stored, Some(&admitted.object))?;
@@ -89,7 +107,7 @@ impl Report {
             let provides = wanted
                 .as_ref()
                 .is_some_and(|wanted| wanted.providers.includes(name));
-            let report = ClusterReport::new(key, name, provides, now, after.get(name))?;
+            let report = ClusterReport::new(key, name, provides, now, after)?;
             clusters.extend(report);
         }
         Ok(Self {
@@ -103,7 +121,9 @@ impl Report {
 
     /// Whether a member could not be compared.
     pub(super) fn is_incomplete(&self) -> bool {
-        self.clusters.iter().any(|cluster| cluster.unread.is_some())
+        let is_unread = |one: &Unreached| one.unread;
+        let mut clusters = self.clusters.iter();
+        clusters.any(|cluster| cluster.unread.is_some() || cluster.unreached.iter().any(is_unread))
     }
 
     /// Whether anything would change.
@@ -120,7 +140,7 @@ impl ClusterReport {
         name: &ClusterName,
         provides: bool,
         now: &Result<MemberLists, Failure>,
-        then: Option<&Result<MemberLists, Failure>>,
+        preview: &Preview,
     ) -> Result<Option<Self>, DiffError> {
         let mut report = Self {
             cluster: name.to_string(),
@@ -128,9 +148,10 @@ impl ClusterReport {
             objects: Vec::new(),
             gained: Vec::new(),
             lost: Vec::new(),
+            unreached: unreached(name, preview),
             endpoints_unknown: false,
         };
-        let (now, then) = match (now, then) {
+        let (now, then) = match (now, preview.members.get(name)) {
             (Ok(now), Some(Ok(then))) => (now, then),
             (Err(failure), _) | (_, Some(Err(failure))) => {
                 report.unread = Some(failure.to_string());
@@ -148,8 +169,23 @@ impl ClusterReport {
         let has =
             |lists: &MemberLists| lists.services.iter().any(|one| one.name_any() == *key.name);
         report.endpoints_unknown = provides && !has(now) && has(then);
-        Ok((!report.objects.is_empty()).then_some(report))
+        let is_shown = !report.objects.is_empty() || !report.unreached.is_empty();
+        Ok(is_shown.then_some(report))
     }
+}
+
+/// Lists the providers of which clients in a member get no endpoints, because nothing leads to them from its network.
+fn unreached(name: &ClusterName, preview: &Preview) -> Vec<Unreached> {
+    let unreached = preview.unreached.iter();
+    let unreached = unreached.filter(|one| one.consumer == *name);
+    let unreached = unreached.map(|one| Unreached {
+        provider: one.provider.to_string(),
+        message: one.message.clone(),
+        remedy: one.remedy.clone(),
+        pending: one.is_pending,
+        unread: one.is_unread,
+    });
+    unreached.collect()
 }
 
 /// The ready addresses behind the Service in a member.
@@ -246,5 +282,23 @@ fn yaml<K: Serialize>(object: Option<&K>) -> Result<String, DiffError> {
             meta.remove(field);
         }
     }
+    name_chosen_ports(&mut value);
     Ok(serde_saphyr::to_string(&value).map_err(OutputError::from)?)
+}
+
+/// Replaces node ports that the cluster has still to choose by words that say so.
+fn name_chosen_ports(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(name_chosen_ports),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let is_port = name == "port" || name == "nodePort";
+                match is_port && value.as_i64() == Some(CHOSEN_LATER.into()) {
+                    true => *value = "a node port that the cluster chooses".into(),
+                    false => name_chosen_ports(value),
+                }
+            }
+        }
+        _ => {}
+    }
 }

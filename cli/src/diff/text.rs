@@ -30,6 +30,17 @@ fn of_cluster(name: &str, report: &ClusterReport) -> String {
             text.push_str(&format!("# {cluster}: clients of {name} {verb} {all}\n"));
         }
     }
+    for one in &report.unreached {
+        let provider = &one.provider;
+        let (message, remedy) = (&one.message, &one.remedy);
+        let lead = match one.pending {
+            true => format!("endpoints of {provider} are not known yet"),
+            false => format!("no endpoints of {provider}"),
+        };
+        text.push_str(&format!(
+            "# {cluster}: {lead}: {message}\n#   -> {remedy}\n"
+        ));
+    }
     if report.endpoints_unknown {
         text.push_str(&format!(
             "# {cluster}: provides, and has no Service {name} yet: its endpoints come with the Service, and are not shown here\n"

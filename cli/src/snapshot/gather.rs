@@ -46,10 +46,30 @@ pub(crate) async fn read(
     key: &ServiceKey,
     allow_insecure: bool,
 ) -> Result<Snapshot, GatherError> {
+    let stored = multi_cluster_service(hub, key);
+    read_with(hub, key, stored, allow_insecure).await
+}
+
+/// Reads what [`read`] does and what else the service needs with this MultiClusterService, which takes the place of the stored one.
+pub(crate) async fn read_with_object(
+    hub: &ApiServer,
+    key: &ServiceKey,
+    object: MultiClusterService,
+    allow_insecure: bool,
+) -> Result<Snapshot, GatherError> {
+    read_with(hub, key, async { Ok(Some(object)) }, allow_insecure).await
+}
+
+async fn read_with(
+    hub: &ApiServer,
+    key: &ServiceKey,
+    object: impl Future<Output = Result<Option<MultiClusterService>, GatherError>>,
+    allow_insecure: bool,
+) -> Result<Snapshot, GatherError> {
     let services: Api<Service> = Api::namespaced(hub.client.clone(), &key.namespace);
     let derived = key.derived();
     let (mcs, clusters, service, derived, imports, works, unapplied) = tokio::try_join!(
-        multi_cluster_service(hub, key),
+        object,
         clusters(hub),
         async { Ok(hub.request(services.get_opt(&key.name)).await?) },
         async { Ok(hub.request(services.get_opt(&derived.name)).await?) },

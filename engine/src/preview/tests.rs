@@ -62,7 +62,7 @@ fn a_preview_shows_what_the_controller_then_does() {
         let wanted = exposure(providers, consumers);
         let (hub, members) = lists(&env, wanted.clone());
         let settings = Settings::default();
-        let (_, after) = preview(hub, members, &settings, &key("foo"), env.now());
+        let after = preview(hub, members, &settings, &key("foo"), env.now()).members;
         env.on_hub(wanted.clone()).settle();
         let (_, then) = lists(&env, wanted);
         for (name, then) in then {
@@ -95,7 +95,7 @@ fn a_preview_shows_which_copies_come_to_be_standby() {
     let wanted = exposure(&everybody, &everybody).with(annotations);
     let (hub, members) = lists(&env, wanted.clone());
     let settings = Settings::default();
-    let (_, after) = preview(hub, members, &settings, &key("foo"), env.now());
+    let after = preview(hub, members, &settings, &key("foo"), env.now()).members;
     env.on_hub(wanted.clone()).pass(HOLD * 2);
     let (_, then) = lists(&env, wanted);
     for name in everybody.map(crate::fixtures::name) {
@@ -128,7 +128,7 @@ fn preview_of_another_network_shows_the_nodes_of_the_provider() {
     let (hub, members) = lists(&env, wanted.clone());
     assert_eq!(need_nodes(&hub, &members, env.now()), [name("member1")]);
     let settings = Settings::default();
-    let (_, after) = preview(hub, members, &settings, &key("foo"), env.now());
+    let after = preview(hub, members, &settings, &key("foo"), env.now()).members;
     env.on_hub(wanted.clone()).settle();
     let (_, then) = lists(&env, wanted);
     let [after, then] = [&after, &then].map(|all| {
@@ -151,7 +151,63 @@ fn preview_without_the_right_to_nodes_shows_no_entry() {
     let provider = provider.and_then(|lists| lists.as_mut().ok());
     provider.expect("lists").nodes = Some(Err(Failure::new(FailureKind::Forbidden, "no")));
     let settings = Settings::default();
-    let (_, after) = preview(hub, members, &settings, &key("foo"), env.now());
-    let consumer = after[&name("member3")].as_ref().expect("lists");
+    let after = preview(hub, members, &settings, &key("foo"), env.now());
+    let consumer = after.members[&name("member3")].as_ref().expect("lists");
     assert_eq!(consumer.slices, []);
+    let unreached = &after.unreached[0];
+    assert!(unreached.is_pending && unreached.is_unread, "{unreached:?}");
+    assert!(
+        unreached.message.contains("cannot be read"),
+        "{unreached:?}"
+    );
+}
+
+#[test]
+fn preview_shows_the_companion_and_the_entry_before_the_node_port_is_chosen() {
+    let mut env = entered();
+    let source = slice("foo-abc", "foo")
+        .port("http", 8080)
+        .port("grpc", 9090);
+    let pod = json!({"addresses": ["10.1.0.5"], "nodeName": "n1", "conditions": {"ready": true}});
+    let two = service("foo").port("http", 80).port("grpc", 90);
+    env.on("member1", source.endpoint_with(pod))
+        .on("member1", two.clone())
+        .on_hub(two)
+        .settle();
+    let wanted = exposure(&["member1"], &["member3"]);
+    let (hub, members) = lists(&env, wanted);
+    let settings = Settings::default();
+    let after = preview(hub, members, &settings, &key("foo"), env.now());
+    let in_member = |member: &str| after.members[&name(member)].as_ref().expect("lists");
+    let companion = key("foo").companion();
+    let mut services = in_member("member1").services.iter();
+    let made = services.find(|one| one.metadata.name.as_deref() == Some(&*companion.name));
+    let spec = made.and_then(|one| one.spec.clone()).expect("a companion");
+    let ports = spec.ports.into_iter().flatten();
+    let ports: Vec<_> = ports.map(|port| port.node_port).collect();
+    assert_eq!(ports, [Some(CHOSEN_LATER); 2]);
+    let entry = &in_member("member3").slices[0];
+    assert_eq!(entry.endpoints[0].addresses, ["192.168.1.1"]);
+    let ports = entry.ports.iter().flatten();
+    let ports: Vec<_> = ports.map(|port| port.port).collect();
+    assert_eq!(ports, [Some(CHOSEN_LATER); 2]);
+    assert_eq!(after.unreached, []);
+}
+
+#[test]
+fn preview_says_why_a_load_balancer_that_does_not_exist_is_no_entry() {
+    let env = entered();
+    let wanted =
+        exposure(&["member1"], &["member3"]).annotated(&json!({labels::REACH: "load-balancer"}));
+    let (hub, members) = lists(&env, wanted);
+    let settings = Settings::default();
+    let after = preview(hub, members, &settings, &key("foo"), env.now());
+    let [unreached] = &after.unreached[..] else {
+        panic!("{:?}", after.unreached);
+    };
+    assert!(unreached.is_pending && !unreached.is_unread);
+    assert!(
+        unreached.message.contains("no address yet"),
+        "{unreached:?}"
+    );
 }

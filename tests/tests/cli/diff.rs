@@ -195,6 +195,7 @@ async fn what_diff_says_is_what_apply_then_does() {
     assert!(gone.is_none(), "{gone:?}");
     unchanged(&env, &space, &third).await;
 
+    provider_of_another_network(&env, &space, &third).await;
     a_provider_without_the_service(&env, &space).await;
     unread(&env, &space).await;
 }
@@ -247,6 +248,57 @@ async fn unchanged(env: &Environment, space: &Space<'_>, spec: &Value) {
     let output = env.diff(space, spec, &[]).await;
     ends(&output, 0, "");
     assert_eq!(output.stdout, "");
+}
+
+/// Its node ports are chosen only when the companion is created.
+async fn provider_of_another_network(env: &Environment, space: &Space<'_>, spec: &Value) {
+    let hub = env.fleet.hub();
+    let network = format!("{}=edge", labels::NETWORK);
+    hub.kubectl(["annotate", "cluster", "c", &network])
+        .await
+        .ok();
+    eventually("the copies are gone", SOON, async || {
+        let left = env.addresses(space, "a").await;
+        left.is_empty().then_some(()).ok_or(format!("{left:?}"))
+    })
+    .await;
+    ends(
+        &env.diff(space, spec, &[]).await,
+        0,
+        "# a: no endpoints of c: nothing says how to reach c | annotate cluster c",
+    );
+    let mut reached: Value = serde_json::from_str(&mcs(space, spec)).expect("an object");
+    reached["metadata"]["annotations"] = json!({labels::REACH: "node-ports"});
+    let reached = reached.to_string();
+    let files = [("mcs.yaml", reached.as_str())];
+    let unknown = "# a: endpoints of c are not known yet: the nodes of c cannot be read | manifests/member/networks.yaml";
+    ends(&env.diff_of(&files, &[]).await, 3, unknown);
+    let provider = env.fleet.member("c");
+    let rights = env.installation.manifest("member/networks.yaml");
+    provider.kubectl(["apply", "-f", &rights]).await.ok();
+    let shown = env.diff_of(&files, &[]).await;
+    let node_port = "a node port that the cluster chooses";
+    ends(
+        &shown,
+        1,
+        &format!(
+            "+  type: NodePort | +  - nodePort: {node_port} | clients of | gain | (c) | port: {node_port}"
+        ),
+    );
+    let report = json(&env.diff_of(&files, &["-o", "json"]).await);
+    let all = report[0]["clusters"].as_array().expect("clusters");
+    let a = all.iter().find(|one| one["cluster"] == "a");
+    let expected = Changes::of(a.expect("a gains endpoints"));
+    hub.apply(&reached).await.ok();
+    eventually("the nodes of c are in a", SOON, async || {
+        let addresses = env.addresses(space, "a").await;
+        let gained = addresses == expected.gained && !addresses.is_empty();
+        gained.then_some(()).ok_or(format!("{addresses:?}"))
+    })
+    .await;
+    hub.kubectl(["annotate", "cluster", "c", &format!("{}-", labels::NETWORK)])
+        .await
+        .ok();
 }
 
 /// It comes with the Service, which Kubernetes then gives EndpointSlices.
