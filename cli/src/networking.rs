@@ -58,9 +58,15 @@ impl Networking {
     }
 }
 
-/// Whether the annotations of a Cluster name ports of its nodes as the way to it.
-pub(crate) fn needs_nodes(annotations: &BTreeMap<String, String>) -> bool {
-    let reach = annotations.get(labels::REACH);
+/// Returns the network of a Cluster's pods.
+pub(crate) fn network(cluster: &impl ResourceExt) -> Network {
+    let network = cluster.annotations().get(labels::NETWORK);
+    network.map_or_else(Network::default, |text| Network::read(text))
+}
+
+/// Whether the annotation of a Cluster, MultiClusterService or ServiceExport names ports of nodes as the way to providers.
+pub(crate) fn is_by_node_ports(object: &impl ResourceExt) -> bool {
+    let reach = object.annotations().get(labels::REACH);
     let reach = reach.and_then(|text| Reach::read(text));
     reach.is_some_and(Reach::is_by_node_ports)
 }

@@ -19,6 +19,8 @@ pub(super) struct Applied {
     pub stands_otherwise: bool,
     /// Whether its Nodes are others.
     pub nodes: bool,
+    /// Whether its Nodes may be needed now, or not any more.
+    pub node_needs: bool,
 }
 
 /// Whether a list is complete.
@@ -59,11 +61,13 @@ pub(super) fn apply(member: &mut MemberView, change: MemberChange) -> Applied {
             if version.is_none() {
                 applied.stands_otherwise |= connection.listed(Kind::ServiceExport);
                 applied.services = member.exports.replace(Vec::new());
+                applied.node_needs = member.note_exports(&applied.services);
             }
         }
         MemberChange::Exports(event) => {
             applied.stands_otherwise = is_done(&event) && connection.listed(Kind::ServiceExport);
             applied.services = member.exports.apply(event);
+            applied.node_needs = member.note_exports(&applied.services);
         }
         MemberChange::ImportsServed(version) => {
             applied.stands_otherwise = member.imports_served != version;

@@ -7,7 +7,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 
 use super::member_watches::{Engaged, MemberSettings, engage};
-use crate::networking::needs_nodes;
 
 /// What of a Cluster services depend on: others write it all the time.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,13 +65,19 @@ impl Engagements {
         Some(self.last)
     }
 
+    /// Watches the Nodes of a member, or ends their watch; whether that is a change.
+    pub(super) fn watch_nodes(&self, name: &str, needed: bool) -> bool {
+        let engaged = self.engaged.get(name);
+        engaged.is_some_and(|(_, engaged)| engaged.watch_nodes(needed))
+    }
+
     /// The member is watched no more.
     pub(super) fn disengage(&mut self, name: &str) {
         self.engaged.remove(name);
     }
 }
 
-/// Whether the member is reached in the same way, and the same of it is read.
+/// Whether the member is reached in the same way.
 fn leads_to_the_same(known: &Facts, now: &Facts) -> bool {
     let of = |facts: &Facts| {
         let spec = &facts.spec;
@@ -82,7 +87,6 @@ fn leads_to_the_same(known: &Facts, now: &Facts) -> bool {
             spec.secret_ref.clone(),
             spec.insecure_skip_tls_verification,
             spec.proxy_url.clone(),
-            needs_nodes(&facts.annotations),
         )
     };
     of(known) == of(now)

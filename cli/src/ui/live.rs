@@ -284,6 +284,7 @@ impl Live {
             self.stale.members.insert(name.to_owned());
             self.schedule();
         }
+        self.state.node_needs_changed |= applied.node_needs;
         if applied.nodes {
             self.stale.members.insert(name.to_owned());
             self.schedule();
@@ -293,6 +294,23 @@ impl Live {
             self.schedule();
         }
         self.services_changed(applied.services);
+    }
+
+    /// Watches the Nodes of the members whose Nodes are needed, and of no others.
+    fn watch_nodes(&mut self) {
+        if !std::mem::take(&mut self.state.node_needs_changed) {
+            return;
+        }
+        let names: Vec<_> = self.state.members.keys().cloned().collect();
+        for name in names {
+            let needed = self.state.needs_nodes(&name);
+            if self.engagements.watch_nodes(&name, needed)
+                && !needed
+                && let Some(member) = self.state.members.get_mut(&name)
+            {
+                member.forget_nodes();
+            }
+        }
     }
 
     /// Something of these Services, or of these names, has changed.
@@ -350,6 +368,7 @@ impl Live {
         let begun = Instant::now();
         (self.due, self.shown) = (None, begun);
         let mut update = Update::default();
+        self.watch_nodes();
         for name in std::mem::take(&mut self.clusters) {
             let row = self.cluster_row(&name);
             let row = row.as_ref().map(feed::json).transpose()?;

@@ -8,7 +8,7 @@ use causeway_engine::model::{Failure, FailureKind, Identity};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -16,7 +16,6 @@ use super::change::{Change, MemberChange};
 use super::watches::{LOOK_AGAIN, Watched, pauses};
 use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity::{self, ConnectError};
-use crate::networking::needs_nodes;
 use crate::snapshot::gather::release;
 
 /// A connection that stood for so long is taken up again at once.
@@ -35,28 +34,45 @@ pub(super) struct MemberSettings {
 
 /// A member that is watched until this is dropped.
 #[derive(Debug)]
-pub(super) struct Engaged(AbortHandle);
+pub(super) struct Engaged {
+    task: AbortHandle,
+    needs_nodes: watch::Sender<bool>,
+}
 
 impl Drop for Engaged {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
+    }
+}
+
+impl Engaged {
+    /// Watches its Nodes, or ends their watch; whether that is a change.
+    pub(super) fn watch_nodes(&self, needed: bool) -> bool {
+        let needs = &self.needs_nodes;
+        needs.send_if_modified(|needs| std::mem::replace(needs, needed) != needed)
     }
 }
 
 /// Watches the member of that Cluster; its changes bear the number of the engagement.
 pub(super) fn engage(settings: &MemberSettings, cluster: &Cluster, engagement: u64) -> Engaged {
+    let (needs_nodes, nodes_needed) = watch::channel(false);
     let member = Member {
         settings: settings.clone(),
         cluster: cluster.clone(),
         engagement,
+        needs_nodes: nodes_needed,
     };
-    Engaged(tokio::spawn(member.run()).abort_handle())
+    Engaged {
+        task: tokio::spawn(member.run()).abort_handle(),
+        needs_nodes,
+    }
 }
 
 struct Member {
     settings: MemberSettings,
     cluster: Cluster,
     engagement: u64,
+    needs_nodes: watch::Receiver<bool>,
 }
 
 impl Member {
@@ -146,9 +162,21 @@ impl Member {
 }
 
 impl Member {
-    /// Tells its Nodes where they are needed. That they may not be read concerns nothing else.
+    /// Tells its Nodes while they are needed.
     async fn follow_nodes(&self, watched: &Watched<'_>) -> RequestError {
-        while needs_nodes(self.cluster.annotations()) {
+        let mut needs = self.needs_nodes.clone();
+        while needs.wait_for(|needs| *needs).await.is_ok() {
+            tokio::select! {
+                why = self.tell_nodes(watched) => return why,
+                _ = needs.wait_for(|needs| !needs) => {}
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Tells its Nodes. That they may not be read concerns nothing else.
+    async fn tell_nodes(&self, watched: &Watched<'_>) -> RequestError {
+        loop {
             let nodes: Api<Node> = Api::all(watched.server.client.clone());
             let all = watcher::Config::default();
             let change = |event| self.change(MemberChange::Nodes(event));
@@ -162,7 +190,6 @@ impl Member {
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
-        std::future::pending().await
     }
 }
 

@@ -19,6 +19,7 @@ use super::change::WorkMeta;
 use super::connection::Connection;
 use crate::connectivity::ConnectError;
 use crate::karmada::{self, Work};
+use crate::networking::is_by_node_ports;
 use crate::snapshot::{Held, Snapshot};
 use crate::status::members::{Holdings, Readings};
 
@@ -30,6 +31,10 @@ pub(super) struct State {
     pub mcs: Cache<ServiceKey, MultiClusterService>,
     /// What those of them ask for that can be read.
     desired: HashMap<ServiceKey, domain::MultiClusterService>,
+    /// Those whose providers clusters of other networks reach by ports of nodes.
+    by_node_ports: BTreeSet<ServiceKey>,
+    /// Whether the Nodes of other members may be needed than at the last look.
+    pub node_needs_changed: bool,
     pub services: Cache<ServiceKey, Service>,
     pub clusters: Cache<String, Cluster>,
     /// The same as a list, which all snapshots share.
@@ -54,6 +59,8 @@ pub(super) struct MemberView {
     /// By the Service that they are labelled with.
     pub slices: Cache<ServiceKey, EndpointSlice>,
     pub exports: Cache<ServiceKey, ServiceExport>,
+    /// Those by which clusters of other networks reach it by ports of nodes.
+    by_node_ports: BTreeSet<ServiceKey>,
     pub imports: Cache<ServiceKey, ServiceImport>,
     pub nodes: Cache<String, Node>,
     /// Whether the Nodes were read, or why they cannot be; `None` where they are not needed.
@@ -76,6 +83,25 @@ fn service_of(slice: &EndpointSlice) -> Option<ServiceKey> {
     Some(ServiceKey::new(namespace, service.as_str()))
 }
 
+/// Notes which of the changed objects name ports of nodes as the way to providers; whether one does, or did.
+fn note_reach<K: Resource>(
+    by_node_ports: &mut BTreeSet<ServiceKey>,
+    objects: &Cache<ServiceKey, K>,
+    changed: &BTreeSet<ServiceKey>,
+) -> bool {
+    let mut concerned = false;
+    for key in changed {
+        concerned |= match objects.of(key).any(is_by_node_ports) {
+            true => {
+                by_node_ports.insert(key.clone());
+                true
+            }
+            false => by_node_ports.remove(key),
+        };
+    }
+    concerned
+}
+
 /// Works by the service that they belong to; others may be anybody's.
 pub(super) fn works() -> Cache<ServiceKey, WorkMeta> {
     Cache::new(|work| {
@@ -93,6 +119,8 @@ impl State {
             karmada: false,
             mcs: Cache::new(key_of),
             desired: HashMap::new(),
+            by_node_ports: BTreeSet::new(),
+            node_needs_changed: false,
             services: Cache::new(key_of),
             clusters: Cache::new(name_of),
             all_clusters: Arc::default(),
@@ -112,6 +140,7 @@ impl State {
                 None => self.desired.remove(key),
             };
         }
+        self.node_needs_changed |= note_reach(&mut self.by_node_ports, &self.mcs, &changed);
         changed
     }
 
@@ -119,9 +148,29 @@ impl State {
     pub(super) fn apply_clusters(&mut self, event: Event<Cluster>) -> BTreeSet<String> {
         let changed = self.clusters.apply(event);
         if !changed.is_empty() {
+            self.node_needs_changed = true;
             self.all_clusters = Arc::new(self.clusters.all().cloned().collect());
         }
         changed
+    }
+
+    /// Whether the Nodes of a member are to be read: its Cluster, a MultiClusterService that it provides, or one of its exports names
+    /// ports of nodes as the way to it.
+    pub(super) fn needs_nodes(&self, name: &str) -> bool {
+        let provides = |key: &ServiceKey| {
+            let desired = self.desired.get(key);
+            let name = ClusterName::try_from(name).ok();
+            desired
+                .zip(name)
+                .is_some_and(|(desired, name)| desired.providers.includes(&name))
+        };
+        let key = name.to_owned();
+        self.clusters.of(&key).any(is_by_node_ports)
+            || self.by_node_ports.iter().any(provides)
+            || self
+                .members
+                .get(name)
+                .is_some_and(|member| !member.by_node_ports.is_empty())
     }
 
     /// Whether something exposes the service: a MultiClusterService, or what a member exports or imports.
@@ -273,10 +322,22 @@ impl MemberView {
             services: Cache::new(key_of),
             slices: Cache::new(service_of),
             exports: Cache::new(key_of),
+            by_node_ports: BTreeSet::new(),
             imports: Cache::new(key_of),
             nodes: Cache::new(name_of),
             nodes_read: None,
         }
+    }
+
+    /// Notes the exports that changed; whether one names, or named, ports of nodes as the way to the member.
+    pub(super) fn note_exports(&mut self, changed: &BTreeSet<ServiceKey>) -> bool {
+        note_reach(&mut self.by_node_ports, &self.exports, changed)
+    }
+
+    /// Forgets its Nodes, which are not needed any more.
+    pub(super) fn forget_nodes(&mut self) {
+        self.nodes.replace(Vec::new());
+        self.nodes_read = None;
     }
 
     /// Whether it has one of these Services, or slices of one.
@@ -317,7 +378,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::status::fixtures::{cross, export, service};
+    use crate::status::fixtures::{cross, export, service, synced};
+    use crate::ui::applied::apply;
+    use crate::ui::change::MemberChange;
 
     fn slice_of(service: &str) -> EndpointSlice {
         let labels = json!({ "kubernetes.io/service-name": service });
@@ -326,6 +389,47 @@ mod tests {
             "metadata": metadata, "addressType": "IPv4", "endpoints": [],
         }))
         .expect("an EndpointSlice")
+    }
+
+    #[test]
+    fn nodes_are_needed_where_a_cluster_a_service_or_an_export_says_so() {
+        let reach = |reach: &str| Some([(labels::REACH.to_owned(), reach.to_owned())].into());
+        let needs = |state: &mut State| {
+            let changed = std::mem::take(&mut state.node_needs_changed);
+            let names = ["a", "b", "c", "d"].into_iter();
+            let names: Vec<_> = names.filter(|name| state.needs_nodes(name)).collect();
+            changed.then(|| names.join(" "))
+        };
+        let mut state = State::new();
+        for name in ["a", "b", "c", "d"] {
+            state.members.insert(name.to_owned(), MemberView::new(1));
+            state.apply_clusters(Event::Apply(synced(name)));
+        }
+        assert_eq!(needs(&mut state).as_deref(), Some(""));
+        let mut cluster = synced("a");
+        cluster.metadata.resource_version = Some("2".to_owned());
+        cluster.metadata.annotations = reach("node-ports=external");
+        state.apply_clusters(Event::Apply(cluster));
+        let mut foo = service("foo", cross(&["b"], &["d"]), json!([]));
+        state.apply_mcs(Event::Apply(foo.clone()));
+        assert_eq!(needs(&mut state).as_deref(), Some("a"));
+        foo.metadata.resource_version = Some("2".to_owned());
+        foo.metadata.annotations = reach("node-ports");
+        state.apply_mcs(Event::Apply(foo.clone()));
+        assert_eq!(needs(&mut state).as_deref(), Some("a b"));
+        let mut export = export("bar", json!([]));
+        export.metadata.annotations = reach("node-ports");
+        let member = state.members.get_mut("c").expect("a member");
+        let applied = apply(member, MemberChange::Exports(Event::Apply(export)));
+        assert!(applied.node_needs && state.needs_nodes("c"));
+        state.apply_mcs(Event::Delete(foo));
+        assert_eq!(needs(&mut state).as_deref(), Some("a c"));
+        state.apply_mcs(Event::Apply(service(
+            "foo",
+            cross(&["b"], &["d"]),
+            json!([]),
+        )));
+        assert_eq!(needs(&mut state), None);
     }
 
     #[test]
