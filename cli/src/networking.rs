@@ -89,19 +89,18 @@ impl NetworkReport {
     /// Returns what a Cluster declares; a way that is none is ignored, as the controller does.
     pub(crate) fn of(cluster: &Cluster) -> Self {
         let declared = Networking::recorded(cluster);
-        let network = declared.network.as_deref().map(Network::read);
         let reach = declared.reach.as_deref().and_then(Reach::read);
         Self {
-            network: network.and_then(|network| network.name().map(ToOwned::to_owned)),
+            network: network(cluster).name().map(ToOwned::to_owned),
             reach: reach.map(Reach::as_str),
         }
     }
 
-    /// Returns the cells of the two columns.
+    /// Returns the cells of the two columns. A cluster without the annotation has an empty one, which tables show as `-`: no
+    /// network can have that name.
     pub(crate) fn cells(&self) -> [Cell; 2] {
-        let network = Network::read(self.network.as_deref().unwrap_or_default());
         [
-            network.to_string().into(),
+            self.network.clone().unwrap_or_default().into(),
             self.reach.unwrap_or_default().to_owned().into(),
         ]
     }

@@ -60,12 +60,6 @@ impl Network {
     }
 }
 
-impl fmt::Display for Network {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.0.as_deref().unwrap_or("default"))
-    }
-}
-
 impl Reach {
     /// All ways.
     pub const ALL: [Self; 4] = [

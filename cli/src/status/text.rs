@@ -377,10 +377,10 @@ mod tests {
 
     #[test]
     fn networks_are_shown_where_there_is_more_than_one() {
-        let edge = |reach: Option<&str>| {
+        let of = |network: &str, reach: Option<&str>| {
             let mut edge = synced("edge1");
             let annotations = [
-                ("mcs.causeway.dev/network", Some("edge")),
+                ("mcs.causeway.dev/network", Some(network)),
                 ("mcs.causeway.dev/reach", reach),
             ];
             let given = annotations
@@ -393,14 +393,19 @@ mod tests {
             let report = Report::new(Scope::All, Some(clusters), &[]);
             overview(&report, now(), Screen::PLAIN)
         };
-        let both = shown(&[synced("member1"), edge(Some("node-ports"))]);
-        assert!(both.contains("NETWORK   REACH"), "{both}");
-        assert!(
-            both.contains("default   -") && both.contains("edge      node-ports"),
-            "{both}"
-        );
-        let one = shown(&[edge(None)]);
+        for (network, cells) in [
+            ("edge", "edge      node-ports"),
+            ("default", "default   node-ports"),
+        ] {
+            let both = shown(&[synced("member1"), of(network, Some("node-ports"))]);
+            assert!(both.contains("NETWORK   REACH"), "{both}");
+            assert!(both.contains("-         -"), "{both}");
+            assert!(both.contains(cells), "{both}");
+        }
+        let one = shown(&[of("edge", None)]);
         assert!(!one.contains("NETWORK"), "{one}");
+        let equal = shown(&[of("edge", None), of("edge", None)]);
+        assert!(!equal.contains("NETWORK"), "{equal}");
     }
 
     #[test]

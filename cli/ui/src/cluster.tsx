@@ -128,7 +128,7 @@ function About({ cluster, networks }: { cluster: Cluster; networks: boolean }) {
       <Facts cluster={cluster} names={[
         ["Region", cluster.region ?? ""],
         ["Zones", (cluster.zones ?? []).join(", ")],
-        ["Network", networks ? (cluster.network ?? "default") : ""],
+        ["Network", networks ? (cluster.network ?? "-") : ""],
         ["Reached by", networks ? (cluster.reach ?? "") : ""],
         ["Version", cluster.version],
         ["API server", cluster.apiEndpoint],
