@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use causeway::api::labels;
+use causeway::api::{Cluster, labels};
 use causeway::domain::{self, ClusterName, ExposureType, FieldErrors};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
 use crate::connectivity::ConnectError;
 use crate::karmada;
+use crate::networking::network;
 use crate::snapshot::{Held, Snapshot, has, is_ready};
 use crate::status::condition::deletions_suspended;
 
@@ -43,6 +44,10 @@ pub(super) enum Unreplaced {
         provider: String,
     },
     #[error(
+        "{consumer} has no ready entry of causeway's to {provider}, which is of another network"
+    )]
+    NoEntry { consumer: String, provider: String },
+    #[error(
         "causeway's copy {copy} in {consumer} has no port {port:?}, which the Service there has and Karmada's slice serves: spec.ports of the \
          MultiClusterService does not expose it"
     )]
@@ -55,7 +60,8 @@ pub(super) enum Unreplaced {
 
 /// Checks that no ready endpoint that is to be reached goes with it: causeway's copies in the consumer hold every ready endpoint that its
 /// source has now, and every one of it that moved into another slice of the provider. A source that is gone from a provider that answers has
-/// none; what the MultiClusterService does not ask for, and what it asks to be deleted, is to go in any case.
+/// none; what the MultiClusterService does not ask for, and what it asks to be deleted, is to go in any case. A consumer of another network
+/// does not reach the addresses of Karmada's slice: causeway's entry to the provider replaces it.
 ///
 /// # Errors
 /// [`Unreplaced`] where it is left.
@@ -105,8 +111,10 @@ pub(super) fn may_go(
         provider,
         there,
     };
-    let sources = there.sources(&snapshot.key.name);
-    let mut sources = sources;
+    if left.is_of_another_network(cluster) {
+        return left.is_entered();
+    }
+    let mut sources = there.sources(&snapshot.key.name);
     sources.try_for_each(|own| left.is_replaced(own, own.name_any() == source))
 }
 
@@ -150,6 +158,30 @@ impl Left<'_> {
             })?;
             self.has_ports(serving)
         })
+    }
+
+    fn is_of_another_network(&self, provider: &Cluster) -> bool {
+        let consumer = self.snapshot.cluster(self.consumer);
+        consumer.is_some_and(|consumer| network(consumer) != network(provider))
+    }
+
+    /// Checks that causeway's entry to the provider has a ready endpoint, if the provider has one.
+    fn is_entered(&self) -> Result<(), Unreplaced> {
+        let key = &self.snapshot.key;
+        if !self
+            .there
+            .sources(&key.name)
+            .any(|own| ready(own).next().is_some())
+        {
+            return Ok(());
+        }
+        let mut entries = self.snapshot.copies(self.held, &key.name, self.provider);
+        let entry = entries.find(|entry| ready(entry).next().is_some());
+        let entry = entry.ok_or_else(|| Unreplaced::NoEntry {
+            consumer: self.consumer.to_owned(),
+            provider: self.provider.to_owned(),
+        })?;
+        self.has_ports(entry)
     }
 
     fn has_ports(&self, copy: &EndpointSlice) -> Result<(), Unreplaced> {

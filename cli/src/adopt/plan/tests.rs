@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::connectivity::ConnectError;
 use crate::karmada::tests::{dispatched_slice, work};
-use crate::snapshot::fixtures::{BOTH, from, healthy, source};
+use crate::snapshot::fixtures::{BOTH, copy, core_service, from, healthy, source};
 use crate::status::fixtures::{cluster, condition as reported, cross, ready, service};
 
 /// shop/foo as Karmada left it: causeway's copy stands beside Karmada's slice, Works and finalizer are there.
@@ -103,6 +103,43 @@ fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finali
         snapshot.member("a").slices.len(),
         1,
         "the provider's own slice stays"
+    );
+}
+
+#[test]
+fn entry_replaces_the_slice_of_a_provider_of_another_network() {
+    let mut snapshot = managed_by_karmada();
+    snapshot.works = Some(Vec::new());
+    snapshot.annotate("a", labels::NETWORK, "edge");
+    let addresses = |snapshot: &mut Snapshot, ready| {
+        let entry = copy("7", &[("192.168.1.1", ready)]);
+        snapshot.member("b").slices[0] = entry;
+        plan(snapshot)
+    };
+    let pending = addresses(&mut snapshot, false);
+    assert!(pending.steps.is_empty());
+    assert!(
+        pending.left[0]
+            .to_string()
+            .contains("no ready entry of causeway's to a"),
+        "{}",
+        pending.left[0]
+    );
+    let entered = addresses(&mut snapshot, true);
+    assert_eq!(entered.left, []);
+    assert_eq!(
+        commands(&entered),
+        ["in b: kubectl -n shop delete endpointslice a-foo-abc"]
+    );
+    let companion = snapshot.key.companion();
+    let mut entry = core_service(true, &[("http", 80)]);
+    entry.metadata.name = Some(companion.name.to_string());
+    snapshot.member("a").services.push(entry);
+    carry_out(&mut snapshot, &entered);
+    let last = commands(&plan(&snapshot));
+    assert!(
+        last.len() == 1 && last[0].contains("patch mcs foo"),
+        "{last:?}"
     );
 }
 
