@@ -319,18 +319,7 @@ impl Native<'_> {
             import: None,
         };
         let observed = member.service(key);
-        let site = service::Site {
-            hub: index.hub_uid(),
-            key,
-            observed,
-            capabilities: Capabilities::of(member),
-        };
-        let service =
-            service::desired(&site, shared.service, &exposed.ports, roles.provider, owner);
-        let service = match self.karmada_managed {
-            true => karmada_managed::leave(service),
-            false => service,
-        };
+        let service = self.desired_service(target, shared);
         let (ports, problem) = service.ports_offered(observed, key, &exposed.ports);
         let frontend = Frontend::new(&ports, observed);
         let tiers = roles
@@ -344,10 +333,8 @@ impl Native<'_> {
             capabilities: Capabilities::of(member),
             tiers: tiers.as_ref().and_then(Option::as_ref),
         };
-        let others = request
-            .providers
-            .iter()
-            .filter(|provider| provider.name != name);
+        let others = request.providers.iter();
+        let others = others.filter(|provider| provider.name != name);
         let copies = match &service {
             _ if !roles.consumer => {
                 DesiredCopies::withdraw_all(Withdraw::Requested(Request::NotConsumer))
@@ -365,6 +352,22 @@ impl Native<'_> {
             offered: ports,
             copies,
             problem,
+        }
+    }
+
+    fn desired_service(&self, target: Target<'_>, shared: &Shared<'_>) -> DesiredService {
+        let (index, key) = (self.inputs.index, self.inputs.key);
+        let site = service::Site {
+            hub: index.hub_uid(),
+            key,
+            observed: target.member.service(key),
+            capabilities: Capabilities::of(target.member),
+        };
+        let (ports, provides) = (&self.exposed.ports, target.roles.provider);
+        let service = service::desired(&site, shared.service, ports, provides, shared.owner);
+        match self.karmada_managed {
+            true => karmada_managed::leave(service),
+            false => service,
         }
     }
 

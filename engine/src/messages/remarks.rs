@@ -7,9 +7,12 @@ use causeway::domain::{ClusterName, ServiceKey, Unreachable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{endpoint, events, first, names};
+use crate::plan::copies::SliceOfProvider;
 use crate::plan::not_followed::NotFollowed;
 use crate::plan::provider_use::Unused;
-use crate::plan::remark::{NotUsed, Remark};
+use crate::plan::providers::Disagreement;
+use crate::plan::remark::{NotUsed, Remark, Unreached};
+use crate::plan::tiers::Tiers;
 
 /// Description of a provider that is not used because `--provider-ttl` expired.
 pub(crate) const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
@@ -34,40 +37,14 @@ impl Remark<'_> {
     pub(crate) fn sentence(&self, key: &ServiceKey) -> String {
         match self {
             Self::NoReadyEndpoint(exposure) => endpoint::none_ready(*exposure),
-            Self::Unserved(consumers) => {
-                let why = consumers.first().map(|(_, tiers)| tiers.why_unused());
-                let consumers = names(consumers.iter().map(|(name, _)| *name));
-                format!("no endpoint in {consumers}: {}", why.unwrap_or_default())
-            }
+            Self::Unserved(consumers) => unserved(consumers),
             Self::LeftOut(clusters) => format!("left out: {}", not_used(clusters)),
             Self::NotCopied(refused) => {
                 let all = refused.iter().map(|(name, refused)| refused.of(name));
                 format!("not copied: {}", all.collect::<Vec<_>>().join(", "))
             }
-            Self::Unreached(providers) => {
-                let all = providers.iter().map(|(provider, (why, consumers))| {
-                    let consumers: Vec<_> = consumers.iter().map(|name| name.as_str()).collect();
-                    format!(
-                        "{provider} is of another network than {}: {} ({})",
-                        first(&consumers, NAMED_AT_MOST),
-                        why.sentence(key, provider),
-                        why.remedy(key, provider)
-                    )
-                });
-                all.collect::<Vec<_>>().join("; ")
-            }
-            Self::WritersDisagree(all) => {
-                let first = all.first();
-                let sentence = first.map(|((provider, slice), one)| one.sentence(provider, slice));
-                let more = match all.len().saturating_sub(1) {
-                    0 => String::new(),
-                    count => format!(" (and {count} more)"),
-                };
-                format!(
-                    "{}{more}, and the latter decide: stop one of the writers",
-                    sentence.unwrap_or_default()
-                )
-            }
+            Self::Unreached(providers) => unreached(key, providers),
+            Self::WritersDisagree(all) => writers_disagree(all),
             Self::Standby(providers) => {
                 format!("standby, because out of reach: {}", names(*providers))
             }
@@ -112,6 +89,38 @@ impl Remark<'_> {
             }
         }
     }
+}
+
+fn unserved(consumers: &[(&ClusterName, &Tiers)]) -> String {
+    let why = consumers.first().map(|(_, tiers)| tiers.why_unused());
+    let consumers = names(consumers.iter().map(|(name, _)| *name));
+    format!("no endpoint in {consumers}: {}", why.unwrap_or_default())
+}
+
+fn unreached(key: &ServiceKey, providers: &Unreached<'_>) -> String {
+    let all = providers.iter().map(|(provider, (why, consumers))| {
+        let consumers: Vec<_> = consumers.iter().map(|name| name.as_str()).collect();
+        format!(
+            "{provider} is of another network than {}: {} ({})",
+            first(&consumers, NAMED_AT_MOST),
+            why.sentence(key, provider),
+            why.remedy(key, provider)
+        )
+    });
+    all.collect::<Vec<_>>().join("; ")
+}
+
+fn writers_disagree(all: &[(SliceOfProvider<'_>, &Disagreement)]) -> String {
+    let first = all.first();
+    let sentence = first.map(|((provider, slice), one)| one.sentence(provider, slice));
+    let more = match all.len().saturating_sub(1) {
+        0 => String::new(),
+        count => format!(" (and {count} more)"),
+    };
+    format!(
+        "{}{more}, and the latter decide: stop one of the writers",
+        sentence.unwrap_or_default()
+    )
 }
 
 /// Lists clusters of which nothing is used: `member1 (withdrawn), member2 (unreachable)`.

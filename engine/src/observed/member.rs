@@ -1,5 +1,7 @@
 //! Observed state of one member.
 
+mod ack;
+mod apply;
 mod by_name;
 mod clusterset;
 mod namespaces;
@@ -9,13 +11,13 @@ mod outage;
 mod owned;
 mod recorded_sources;
 mod slices;
+mod state;
 mod written;
 
 use std::sync::Arc;
 
 use causeway::api::multicluster::Version;
-use causeway::domain::{ClusterName, KubernetesVersion, ServiceKey};
-use k8s_openapi::api::core::v1::Service;
+use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
 
 use self::by_name::ByName;
@@ -29,23 +31,21 @@ pub(crate) use self::objects::View;
 use self::outage::Outage;
 pub(crate) use self::slices::InTheWay;
 use self::slices::Slices;
+use self::state::Failing;
 pub use self::written::{Changed, Written};
 use super::clusterset::{ExportView, ImportView};
 use super::quota::{BeyondQuota, Quota};
 use super::service::ServiceView;
-use crate::evidence::list::{ListEvidence, SuspendedDeletions};
+use crate::evidence::list::SuspendedDeletions;
 use crate::evidence::rollback::Suspicion;
 use crate::evidence::{MemberEvidence, Proof};
-use crate::model::map::{HashMap, HashSet};
-use crate::model::object::key_of;
+use crate::model::map::HashMap;
 use crate::model::served::{Served, ServedImports};
 use crate::model::slice::{
-    AddressType, CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, SourceVersion,
-    Uid,
+    AddressType, CopiedSlice, KarmadasSlice, SourceSlice, SourceVersion, Uid,
 };
 use crate::model::{
-    Ack, Configuration, DeletedObject, Failure, FailureKind, Generation, Identity, LeftOut,
-    MemberEvent, MemberState, Refusal, RequiredKind, Signal, TimePoint,
+    Configuration, Failure, FailureKind, Generation, Identity, MemberState, TimePoint,
 };
 
 /// Observed state of a member.
@@ -87,15 +87,6 @@ pub struct Member {
     /// Times at which Services that select pods were first observed without an EndpointSlice, for
     /// Services that changed once both kinds were listed.
     awaited_slices: HashMap<ServiceKey, TimePoint>,
-}
-
-/// Time since which a member fails in the same way.
-#[derive(Clone, Copy, Debug)]
-struct Failing {
-    since: TimePoint,
-    /// Time since which this process has observed the failure.
-    observed: TimePoint,
-    is_unreachable: bool,
 }
 
 /// Reasons in the member itself for which it cannot be used until a person acts.
@@ -168,78 +159,6 @@ impl Member {
         self.clusterset_outage = Outage::default();
         self.clusterset.refusals.clear();
         self.evidence.drop_failures();
-    }
-
-    /// Returns the state of the member.
-    pub fn member_state(&self) -> MemberState {
-        if let Some(refusal) = self.refusal() {
-            return MemberState::Refused(refusal);
-        }
-        match (self.unreachable(), self.unwatched(), self.failing) {
-            (Some(failure), _, Some(failing)) => MemberState::Unreachable {
-                failure: failure.clone(),
-                since: failing.since,
-                observed: failing.observed,
-            },
-            (None, Some((kind, failure)), Some(failing)) => MemberState::Unwatched {
-                kind,
-                failure: failure.clone(),
-                since: failing.since,
-            },
-            _ if self.is_synced() => MemberState::Synced,
-            _ => MemberState::Syncing,
-        }
-    }
-
-    /// Returns the reason why the member cannot be used until a person acts.
-    fn refusal(&self) -> Option<Refusal> {
-        match (&self.configuration, &self.refusals) {
-            (Configuration::Refused(error), _) => Some(Refusal::Configuration(error.clone())),
-            (_, refusals) if refusals.is_another_cluster => Some(Refusal::AnotherCluster),
-            (_, refusals) => refusals.duplicate_of.clone().map(Refusal::DuplicateOf),
-        }
-    }
-
-    /// Returns what statuses report of the member, and the time at which it changes without an
-    /// event.
-    pub(super) fn reported_state(&self, now: TimePoint) -> (MemberState, Option<TimePoint>) {
-        match self.member_state() {
-            refused @ MemberState::Refused(_) => (refused, None),
-            state => self.outage.reported(state, MemberState::Syncing, now),
-        }
-    }
-
-    /// Returns the failure for which the member counts as unreachable: that of the probe, or of the
-    /// watch of EndpointSlices.
-    fn unreachable(&self) -> Option<&Failure> {
-        let probe = self.probe_failure.as_ref();
-        probe.or(self.evidence.slices.failure.as_ref())
-    }
-
-    /// Returns the failure of another watch that is needed to write to the member.
-    fn unwatched(&self) -> Option<(RequiredKind, &Failure)> {
-        let lists = [
-            (RequiredKind::Services, &self.evidence.services),
-            (RequiredKind::Namespaces, &self.evidence.namespaces),
-        ];
-        let mut failures = lists.into_iter();
-        failures.find_map(|(kind, list)| Some((kind, list.failure.as_ref()?)))
-    }
-
-    /// Whether the API server answers, has reported its identity in this engagement, and has listed
-    /// all that is required.
-    fn is_synced(&self) -> bool {
-        let mut lists = self.evidence.required().into_iter();
-        let fails = self.unreachable().is_some() || self.unwatched().is_some();
-        self.is_identified && !fails && lists.all(ListEvidence::is_listed)
-    }
-
-    /// Returns the reason why the member takes no part if its version is too old for
-    /// EndpointSlices.
-    pub(super) fn too_old(&self) -> Option<LeftOut> {
-        let identity = self.identity.as_ref()?;
-        (identity.release < KubernetesVersion::OLDEST_MEMBER)
-            .then(|| LeftOut::TooOld(identity.version.clone()))
     }
 
     /// Whether the slices that the member provides are known, now or from before it became
@@ -413,13 +332,6 @@ impl Member {
         (is_there && *key == service.companion()).then_some(&companion.view)
     }
 
-    fn note_companion(&mut self, key: &ServiceKey) {
-        let service = self.services.get(key).map(|written| &written.view);
-        if let Some(service) = service.filter(|service| service.companion_of.is_some()) {
-            self.companions.insert(service.service(key), key.clone());
-        }
-    }
-
     /// Returns the ServiceExport, except one that is terminating.
     pub fn export(&self, key: &ServiceKey) -> Option<&ExportView> {
         let export = self.clusterset.exports.view(key);
@@ -444,21 +356,6 @@ impl Member {
     /// Returns the ServiceImport, with writes that no watch has shown yet.
     pub(crate) fn written_import(&self, key: &ServiceKey) -> Option<&Written<ImportView>> {
         self.clusterset.imports.get(key)
-    }
-
-    fn note_awaited_slices(&mut self, changed: &HashSet<ServiceKey>, now: TimePoint) {
-        if !self.evidence.has_listed_natives() {
-            return;
-        }
-        for key in changed {
-            let service = self.services.view(key);
-            let selects = service.is_some_and(|service| !service.shape.selector.is_empty());
-            if selects && self.sources(key).next().is_none() {
-                self.awaited_slices.entry(key.clone()).or_insert(now);
-            } else {
-                self.awaited_slices.remove(key);
-            }
-        }
     }
 
     /// Returns the time since which the Service, which selects pods, has been observed without an
@@ -563,231 +460,6 @@ impl Member {
         let exports = self.clusterset.exports.iter().map(|(key, _)| key);
         let imports = self.clusterset.imports.iter().map(|(key, _)| key);
         exports.chain(imports)
-    }
-
-    pub(super) fn apply(&mut self, event: MemberEvent, now: TimePoint) -> Changed {
-        let mut changed = Changed::default();
-        // Whether the address answers is so whoever answers there.
-        let of_anybody = matches!(event, MemberEvent::Identified(_) | MemberEvent::Probed(_));
-        if self.refusals.is_another_cluster && !of_anybody {
-            return changed;
-        }
-        if matches!(
-            event,
-            MemberEvent::Identified(_) | MemberEvent::Probed(Ok(()))
-        ) {
-            self.recorded_outage = None;
-        }
-        match event {
-            MemberEvent::Identified(identity) => self.identify(identity),
-            // A cluster in use is never too old: its endpoints would be withdrawn.
-            MemberEvent::VersionChanged(identity)
-                if identity.release < KubernetesVersion::OLDEST_MEMBER => {}
-            MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
-            MemberEvent::Probed(Ok(())) => self.probe_failure = None,
-            MemberEvent::Probed(Err(failure)) => failure.note(&mut self.probe_failure),
-            MemberEvent::Served(served) => self.note_served(served, &mut changed),
-            MemberEvent::NotDiscovered(failure) => {
-                failure.note(&mut self.clusterset.not_discovered);
-            }
-            MemberEvent::Exports(signal) => {
-                self.evidence.exports.observe(&signal, now);
-                let exports = &mut self.clusterset.exports;
-                exports.apply(
-                    signal,
-                    ExportView::read,
-                    &mut self.evidence.tombstones,
-                    &mut changed.keys,
-                );
-                self.clusterset.note_exports(&changed.keys);
-            }
-            MemberEvent::Imports(signal) => {
-                self.evidence.imports.observe(&signal, now);
-                let imports = &mut self.clusterset.imports;
-                imports.apply(
-                    signal,
-                    ImportView::read,
-                    &mut self.evidence.tombstones,
-                    &mut changed.keys,
-                );
-            }
-            MemberEvent::Services(signal) => self.apply_services(signal, &mut changed, now),
-            MemberEvent::Slices(signal) => self.apply_slices(signal, &mut changed, now),
-            MemberEvent::Namespaces(signal) => {
-                self.evidence.namespaces.observe(&signal, now);
-                self.namespaces.apply(signal, &mut changed.namespaces);
-            }
-            MemberEvent::Nodes(signal) => {
-                let state =
-                    |evidence: &ListEvidence| (evidence.is_listed(), evidence.failure.clone());
-                let before = state(&self.evidence.nodes);
-                self.evidence.nodes.observe(&signal, now);
-                changed.nodes = self.nodes.apply(signal) || state(&self.evidence.nodes) != before;
-            }
-        }
-        let services = &self.services;
-        let has = |key: &ServiceKey| services.view(key).is_some();
-        self.clusterset.note_services(&changed.keys, has, now);
-        self.note_awaited_slices(&changed.keys, now);
-        self.note_failing(now);
-        if self.is_synced()
-            && let Some(served) = self.clusterset.deferred.take()
-        {
-            self.note_served(served, &mut changed);
-        }
-        self.clusterset_outage.note(self.membership(), now);
-        changed
-    }
-
-    fn note_served(&mut self, served: Served, changed: &mut Changed) {
-        let (is_synced, evidence) = (self.is_synced(), &mut self.evidence);
-        self.clusterset
-            .note_served(served, is_synced, evidence, &mut changed.keys);
-        self.clusterset.note_exports(&changed.keys);
-    }
-
-    fn apply_services(&mut self, signal: Signal<Service>, changed: &mut Changed, now: TimePoint) {
-        self.evidence.services.observe(&signal, now);
-        let read = |service: &Service| ServiceView::read(service);
-        let tombstones = &mut self.evidence.tombstones;
-        self.services
-            .apply(signal, read, tombstones, &mut changed.keys);
-        for key in &changed.keys {
-            self.note_companion(key);
-        }
-        let services = &self.services;
-        self.companions
-            .retain(|_, companion| services.get(companion).is_some());
-        let imported = changed.keys.iter().filter_map(ServiceKey::underived);
-        let imported: Vec<_> = imported.collect();
-        changed.keys.extend(imported);
-    }
-
-    fn apply_slices(
-        &mut self,
-        signal: Signal<ObservedSlice>,
-        changed: &mut Changed,
-        now: TimePoint,
-    ) {
-        self.evidence.slices.observe(&signal, now);
-        if let Signal::Deleted(slice) = &signal
-            && let SliceRole::Copy(_, copy) = &slice.role
-        {
-            self.evidence.tombstones.add(&copy.uid.to_string());
-        }
-        let confirms = matches!(signal, Signal::Confirmed);
-        self.slices.apply(signal, changed);
-        if confirms {
-            let shown = |key: &ServiceKey, uid: &Uid| self.slices.shown_version(key, uid);
-            changed
-                .keys
-                .extend(self.evidence.rollbacks.confirm(shown, now));
-        }
-    }
-
-    /// Applies the identity that the API server reports. A member is identified by the UID of its
-    /// kube-system namespace; the events of another cluster under its name are ignored. The
-    /// expected UID is the one that its Cluster records. Without a record it is the one that was
-    /// observed first, unless that was refused as another member's.
-    fn identify(&mut self, identity: Identity) {
-        let observed = self.identity.as_ref().map(|identity| &identity.uid);
-        let meant = observed.filter(|_| self.refusals.duplicate_of.is_none());
-        let meant = self.recorded_uid.as_ref().or(meant);
-        let is_another = meant.is_some_and(|uid| *uid != identity.uid);
-        if !is_another && observed.is_some_and(|uid| *uid != identity.uid) {
-            *self = Self {
-                cluster_uid: self.cluster_uid.take(),
-                recorded_uid: self.recorded_uid.take(),
-                configuration: std::mem::take(&mut self.configuration),
-                ..Self::new(self.generation)
-            };
-        }
-        self.refusals.is_another_cluster = is_another;
-        self.is_identified = !is_another;
-        if !is_another {
-            self.identity = Some(identity);
-        }
-    }
-
-    fn note_failing(&mut self, now: TimePoint) {
-        let is_unreachable = self.unreachable().is_some();
-        self.failing = match (is_unreachable || self.unwatched().is_some(), self.failing) {
-            (false, _) => None,
-            (true, Some(same)) if same.is_unreachable == is_unreachable => Some(same),
-            (true, _) => {
-                let recorded = self.recorded_outage.filter(|_| is_unreachable);
-                Some(Failing {
-                    since: recorded.map_or(now, |since| now.back_to_wall(since)),
-                    observed: now,
-                    is_unreachable,
-                })
-            }
-        };
-        let is_sure = self.probe_failure.is_some();
-        self.outage.note(self.member_state(), is_sure, now);
-    }
-
-    /// Applies the answer to a write. Returns the services of which the member may now hold an
-    /// object.
-    pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) -> Vec<ServiceKey> {
-        let mut held = Vec::new();
-        let tombstones = &self.evidence.tombstones;
-        match ack {
-            Ack::Namespace(object) => self.namespaces.put(&object),
-            Ack::Service(object) => {
-                if let (Some(key), Some(view)) =
-                    (key_of(&object.metadata), ServiceView::read(&object))
-                {
-                    held.extend([key.clone(), view.service(&key)]);
-                    self.services.apply_ack(key.clone(), view, tombstones, now);
-                    self.note_companion(&key);
-                }
-            }
-            Ack::ServiceExport(object) => {
-                if let (Some(key), Some(view)) =
-                    (key_of(&object.metadata), ExportView::read(&object))
-                {
-                    held.push(key.clone());
-                    let exports = &mut self.clusterset.exports;
-                    exports.apply_ack(key, view, tombstones, now);
-                }
-            }
-            Ack::ServiceImport(object) => {
-                if let (Some(key), Some(view)) =
-                    (key_of(&object.metadata), ImportView::read(&object))
-                {
-                    held.push(key.clone());
-                    let imports = &mut self.clusterset.imports;
-                    imports.apply_ack(key, view, tombstones, now);
-                }
-            }
-            Ack::Slice(slice) => {
-                if let SliceRole::Copy(key, copy) = &slice.role
-                    && !tombstones.contains(&copy.uid.to_string())
-                {
-                    held.push(key.clone());
-                    self.slices.apply_ack(*slice, now);
-                }
-            }
-            Ack::Deleted(deleted) => self.apply_deleted_ack(&deleted),
-            Ack::MultiClusterService(_) | Ack::Cluster(_) => {}
-        }
-        held
-    }
-
-    fn apply_deleted_ack(&mut self, deleted: &DeletedObject) {
-        match deleted {
-            DeletedObject::Service { key, uid } => self.services.note_deleted(key, uid),
-            DeletedObject::ServiceExport { key, uid } => {
-                self.clusterset.exports.note_deleted(key, uid);
-            }
-            DeletedObject::ServiceImport { key, uid } => {
-                self.clusterset.imports.note_deleted(key, uid);
-            }
-            DeletedObject::Slice { key, name, uid } => {
-                self.slices.note_deleted(key, name, uid);
-            }
-        }
     }
 }
 

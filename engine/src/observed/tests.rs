@@ -7,6 +7,7 @@ use crate::fixtures::objects::{
     Kind, NAMESPACE, cluster, export, mcs, namespace, node, service, slice,
 };
 use crate::fixtures::{Environment, env, hub_event, key, name, signal};
+use crate::model::{Failure, FailureKind, HubEvent, Item, MemberEvent, Signal};
 
 /// Returns an environment with two exposed services in two members, and one that nobody exposes.
 fn three_services() -> Environment {
@@ -134,9 +135,9 @@ fn absence_means_nothing_before_the_hub_has_listed_everything() {
     let mut index = Index::new("hub-uid");
     let now = env().now();
     let lists = [
-        HubEvent::MultiClusterServices(crate::model::Signal::Listed(Vec::new())),
-        HubEvent::Services(crate::model::Signal::Listed(Vec::new())),
-        HubEvent::Clusters(crate::model::Signal::Listed(Vec::new())),
+        HubEvent::MultiClusterServices(Signal::Listed(Vec::new())),
+        HubEvent::Services(Signal::Listed(Vec::new())),
+        HubEvent::Clusters(Signal::Listed(Vec::new())),
     ];
     for list in lists {
         assert!(!index.hub.is_listed());

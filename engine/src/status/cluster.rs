@@ -52,15 +52,7 @@ pub(crate) fn status(
     };
     let reason = facts.reason()?;
     let message = facts.message();
-    let ready = match reason {
-        Reason::Synced => ConditionState::True,
-        // A process that has just started has not observed a reason against it.
-        _ if state == MemberState::Syncing && was_ready(cluster) => ConditionState::Unchanged,
-        _ => ConditionState::False {
-            reason: reason.into(),
-            message: message.clone(),
-        },
-    };
+    let ready = ready(&state, cluster, reason, &message);
     let mut conditions = cluster.conditions.clone();
     let mut put = |type_, text: (&str, &str), state: &ConditionState| {
         let desired = DesiredCondition { type_, text, state };
@@ -88,6 +80,24 @@ pub(crate) fn status(
     let differs = desired.conditions != cluster.conditions
         || desired.kubernetes_version != cluster.kubernetes_version;
     differs.then_some(desired)
+}
+
+/// Returns the state of the condition Ready.
+fn ready(
+    state: &MemberState,
+    cluster: &ClusterView,
+    reason: Reason,
+    message: &str,
+) -> ConditionState {
+    match reason {
+        Reason::Synced => ConditionState::True,
+        // A process that has just started has not observed a reason against it.
+        _ if *state == MemberState::Syncing && was_ready(cluster) => ConditionState::Unchanged,
+        _ => ConditionState::False {
+            reason: reason.into(),
+            message: message.to_owned(),
+        },
+    }
 }
 
 /// Whether the Cluster, as it is now, was reported as ready.

@@ -3,11 +3,13 @@ mod identity;
 use std::time::Duration;
 
 use causeway::api::labels;
+use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 
 use super::*;
 use crate::fixtures::objects::{Kind, Object, mcs, namespace, service, slice};
 use crate::fixtures::{Environment, GRACE, env, key, member_event, name, now};
+use crate::model::{Ack, MemberEvent, Refusal, Signal};
 
 fn foo() -> Object {
     service("foo").port("http", 80)

@@ -128,18 +128,15 @@ impl Importer<'_> {
         let is_supported = !self.lacks_families(shape);
         let service = is_supported.then(|| self.service(shape, &derived, owner));
         let ports: Vec<_> = shape.ports.iter().map(import::port_shape).collect();
-        let offered = service
-            .as_ref()
-            .map(|service| service.ports_offered(observed, &derived, &ports));
+        let own = service.as_ref();
+        let offered = own.map(|service| service.ports_offered(observed, &derived, &ports));
         let (ports, problem) = offered.unwrap_or_default();
         let unready = match &service {
             None => Some(Unready::Families(shape.ip_families.clone())),
             Some(DesiredService::Conflict(why)) => Some(Unready::Conflict(why.clone())),
             Some(_) => None,
         };
-        let preference = service
-            .as_ref()
-            .and_then(|service| service.traffic_distribution(observed));
+        let preference = own.and_then(|service| service.traffic_distribution(observed));
         let tiers = self.tiers(shape, &Frontend::new(&ports, observed));
         let consumer = Consumer {
             tiers: tiers.as_ref(),

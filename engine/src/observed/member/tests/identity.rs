@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::objects::cluster;
-use crate::model::{Configuration, ConfigurationError, Failure, FailureKind, Item, Refusal};
+use crate::model::{Configuration, ConfigurationError, Failure, FailureKind, Item};
 use crate::plan::provider_use::Unused;
 
 fn member_state(env: &Environment, cluster: &str) -> MemberState {

@@ -1,0 +1,249 @@
+//! Application of events, and of the answers to writes.
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::Index;
+use super::member::{Changed, DerivedRefusal, Member};
+use crate::evidence::initial_list::CompleteList;
+use crate::model::map::HashSet;
+use crate::model::{
+    Ack, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, Operation, Priority,
+    Signal, TargetCluster, TimePoint, Write,
+};
+
+/// Write that an API server rejected.
+#[derive(Clone, Copy, Debug)]
+pub struct RejectedWrite<'a> {
+    /// Item whose plan requests the write.
+    pub item: &'a Item,
+    /// Write.
+    pub write: &'a Write,
+    /// Reason of the rejection.
+    pub failure: &'a Failure,
+}
+
+impl Index {
+    /// Applies an event of the hub.
+    pub fn apply_hub(&mut self, event: HubEvent, now: TimePoint) {
+        let list = CompleteList::of_hub(&event);
+        let was_listed = self.hub.is_listed();
+        let change = self.hub.apply(event, now);
+        self.node_needs_changed |= change.node_needs;
+        if !was_listed && self.hub.is_listed() {
+            self.mark_all_services();
+            self.mark_all_clusters();
+        }
+        if let Some(list) = list {
+            self.compare_hub(list);
+        }
+        let clusters = change.clusters.into_iter().map(Item::Cluster);
+        self.dirty.add(clusters, Priority::High);
+        if change.placement {
+            self.mark_services(change.services, Priority::Low);
+            self.mark_all_services();
+        } else {
+            self.mark_services(change.services, Priority::High);
+        }
+    }
+
+    /// Applies an event of a member.
+    pub fn apply_member(&mut self, name: &ClusterName, event: MemberEvent, now: TimePoint) {
+        let list = CompleteList::of_member(&event);
+        if matches!(event, MemberEvent::Identified(_)) {
+            self.expect_initial_lists(name);
+        }
+        if let MemberEvent::Served(served) = &event {
+            self.expect_clusterset_lists(name, served);
+        }
+        // Their watch is about to end.
+        if matches!(event, MemberEvent::Nodes(_)) && !self.needs_nodes(name) {
+            return;
+        }
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
+        let stood = (member.member_state(), member.membership());
+        let remarks = |member: &Member| {
+            let suspended = member.suspended_deletions().count;
+            (suspended, member.lasting_nodes_failure().cloned())
+        };
+        let (identity, before) = (member.identity.clone(), remarks(member));
+        let by_node_ports = member.exports_by_node_ports();
+        let of_exports = matches!(event, MemberEvent::Exports(_));
+        let is_list = lists_natives(&event);
+        let changed = member.apply(event, now);
+        let stands = (member.member_state(), member.membership());
+        let is_new = member.identity != identity;
+        self.node_needs_changed |= member.exports_by_node_ports() != by_node_ports;
+        if let Some(list) = list {
+            self.compare_member(name, list, now);
+        }
+        if is_new {
+            self.find_duplicates();
+        }
+        if self.members.get(name).map(remarks) != Some(before) {
+            self.mark(Item::Cluster(name.clone()));
+        }
+        if is_new || stands != stood {
+            self.mark_state(name, &stands.0);
+        }
+        if changed.nodes {
+            self.dirty.add_services_of(name, Priority::High);
+        }
+        let priority = match is_list {
+            true if stood.0 != MemberState::Synced => Priority::Settling,
+            true => Priority::Low,
+            false => Priority::High,
+        };
+        self.mark_changed(name, changed, of_exports, priority);
+        if self.hub.is_being_removed(name) {
+            self.mark(Item::Cluster(name.clone()));
+        }
+    }
+
+    /// Marks a member whose state changed, and its services.
+    fn mark_state(&mut self, name: &ClusterName, state: &MemberState) {
+        self.mark(Item::Cluster(name.clone()));
+        let priority = match *state == MemberState::Synced {
+            true => Priority::Settling,
+            false => Priority::Low,
+        };
+        self.dirty.add_services_of(name, priority);
+    }
+
+    /// Marks the services that a change in a member affects.
+    fn mark_changed(
+        &mut self,
+        name: &ClusterName,
+        changed: Changed,
+        of_exports: bool,
+        priority: Priority,
+    ) {
+        let Changed {
+            mut keys,
+            mut copied,
+            namespaces,
+            nodes: _,
+        } = changed;
+        keys.extend(self.cut_short(&keys));
+        self.note_holder(name, keys.iter().chain(&copied));
+        keys.retain(|key| of_exports || self.concerns(name, key));
+        if !namespaces.is_empty() {
+            let exported = self.members.values().flat_map(Member::clusterset_keys);
+            let wanted = self.services_of(name).into_iter();
+            let wanted = wanted.chain(exported.cloned());
+            keys.extend(wanted.filter(|key| namespaces.contains(&*key.namespace)));
+        }
+        self.mark_services(keys, priority);
+        copied.retain(|key| self.concerns(name, key));
+        self.mark_services(copied, Priority::Debounced);
+    }
+
+    /// Whether a change in that member may change the desired state of a service.
+    fn concerns(&self, name: &ClusterName, key: &ServiceKey) -> bool {
+        self.hub.exposes(key)
+            || self.is_exported(key)
+            || self.members.get(name).is_some_and(|member| {
+                member.import(key).is_some()
+                    || member.written_export(key).is_some()
+                    || member.owns_any(key, &self.hub.uid)
+            })
+    }
+
+    /// Returns the services of the clusterset whose derived Services have these keys, where the
+    /// name is cut because it is too long: a cut name does not contain that of the service.
+    fn cut_short(&self, keys: &HashSet<ServiceKey>) -> Vec<ServiceKey> {
+        let cut: HashSet<_> = keys.iter().filter(|key| key.is_cut()).collect();
+        if cut.is_empty() {
+            return Vec::new();
+        }
+        let all = self.members.values().flat_map(Member::clusterset_keys);
+        let theirs = all.filter(|key| cut.contains(&key.derived()));
+        theirs.cloned().collect()
+    }
+
+    /// Notes for each of these services whether the member holds an object of it.
+    fn note_holder<'a>(
+        &mut self,
+        name: &ClusterName,
+        keys: impl IntoIterator<Item = &'a ServiceKey>,
+    ) {
+        let Some(member) = self.members.get(name) else {
+            return;
+        };
+        for key in keys {
+            self.holders.note(key, name, member.holds_any(key));
+        }
+    }
+
+    /// Applies the answer to a write before the watch shows the same.
+    pub fn apply_ack(&mut self, cluster: &TargetCluster, ack: Ack, now: TimePoint) {
+        match cluster {
+            TargetCluster::Hub => self.hub.apply_ack(ack, now),
+            TargetCluster::Member(name) => {
+                if let Some(member) = self.members.get_mut(name) {
+                    let held = member.apply_ack(ack, now);
+                    self.note_holder(name, &held);
+                }
+            }
+        }
+    }
+
+    /// Records a rejected write. `attempts` is set once the rejection counts as persistent.
+    ///
+    /// If the object exists already and no watch has shown it, a second list of the member is
+    /// requested. Another one is requested after twice as many rejections, so a list that does not
+    /// help is repeated ever more rarely. A persistent rejection of a derived Service is recorded,
+    /// so that the same is not requested again.
+    pub fn note_refusal(
+        &mut self,
+        name: &ClusterName,
+        rejected: RejectedWrite<'_>,
+        attempts: Option<u32>,
+    ) {
+        let Some(attempts) = attempts else { return };
+        let RejectedWrite {
+            item,
+            write,
+            failure,
+        } = rejected;
+        if failure.kind == FailureKind::AlreadyExists && attempts.is_power_of_two() {
+            self.second_lists
+                .insert(TargetCluster::Member(name.clone()));
+        }
+        let (Item::Service(key), Operation::CreateService(of, service)) = (item, write.operation())
+        else {
+            return;
+        };
+        if *of != key.derived() {
+            return;
+        }
+        let refusal = DerivedRefusal::read(failure, service);
+        if let (Some(member), Some(refusal)) = (self.members.get_mut(name), refusal) {
+            member.note_derived_refusal(key.clone(), refusal);
+            self.mark(item.clone());
+        }
+    }
+
+    /// Applies the result of a lookup on the hub that found no MultiClusterService of that key, so
+    /// its leftovers may be deleted.
+    pub fn apply_confirmed_absence(&mut self, key: ServiceKey) {
+        self.hub.evidence.confirmed_absent.insert(key.clone());
+        self.mark(Item::Service(key));
+    }
+
+    /// Drops the confirmed absence of a MultiClusterService: no leftover of the service remains.
+    pub fn drop_confirmed_absence(&mut self, key: &ServiceKey) {
+        self.hub.evidence.confirmed_absent.remove(key);
+    }
+}
+
+/// Whether the event is a list of a kind that each service depends on.
+fn lists_natives(event: &MemberEvent) -> bool {
+    matches!(
+        event,
+        MemberEvent::Slices(Signal::Listed(_))
+            | MemberEvent::Services(Signal::Listed(_))
+            | MemberEvent::Namespaces(Signal::Listed(_))
+    )
+}

@@ -1,0 +1,90 @@
+//! Marks of the items that may have to be planned again.
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::Index;
+use super::dirty_keys::DirtyKeys;
+use super::member::Member;
+use crate::model::map::{HashMap, HashSet};
+use crate::model::{Item, MemberState, Priority};
+
+impl Index {
+    /// Takes the items that were marked since the last call. They may have to be planned again,
+    /// each at its priority.
+    pub fn take_marked(&mut self) -> HashMap<Item, Priority> {
+        let DirtyKeys {
+            items,
+            every_service,
+            members,
+        } = std::mem::take(&mut self.dirty);
+        self.dirty.items = items;
+        if every_service {
+            self.mark_services(self.every_service(), Priority::Low);
+        }
+        if let Some(priority) = members.values().copied().max() {
+            self.mark_services(self.services_of_every_member(), priority);
+        }
+        for (name, priority) in members {
+            self.mark_services(self.services_of(&name), priority);
+        }
+        std::mem::take(&mut self.dirty.items)
+    }
+
+    /// Marks an item to be planned, at high priority.
+    pub fn mark(&mut self, item: Item) {
+        self.dirty.add([item], Priority::High);
+    }
+
+    pub(super) fn mark_services(
+        &mut self,
+        keys: impl IntoIterator<Item = ServiceKey>,
+        priority: Priority,
+    ) {
+        self.dirty
+            .add(keys.into_iter().map(Item::Service), priority);
+    }
+
+    /// Marks every service that has a MultiClusterService, an export or an import, or leftovers of
+    /// one.
+    pub fn mark_all_services(&mut self) {
+        self.dirty.every_service = true;
+    }
+
+    fn every_service(&self) -> HashSet<ServiceKey> {
+        let hub = &self.hub.uid;
+        let members = self.members.values();
+        let owned = members.clone().flat_map(|member| member.own_keys(hub));
+        let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
+        let exposed = self.hub.multi_cluster_services.keys().cloned();
+        exposed.chain(owned).chain(clusterset).collect()
+    }
+
+    /// Returns the services that a member takes part in or holds an object of.
+    pub(super) fn services_of(&self, name: &ClusterName) -> HashSet<ServiceKey> {
+        let exposed = self.hub.selecting(name).cloned();
+        let held = self.members.get(name).into_iter();
+        let held = held.flat_map(|member| member.own_keys(&self.hub.uid));
+        exposed.chain(held).collect()
+    }
+
+    /// Returns the services that depend on the state of any member: all of the clusterset, as every
+    /// member counts for their imports, and those that wait until all members are synced.
+    fn services_of_every_member(&self) -> HashSet<ServiceKey> {
+        let hub = &self.hub.uid;
+        let members = self.members.values();
+        let clusterset = members.clone();
+        let clusterset = clusterset.flat_map(|member| member.clusterset_keys().cloned());
+        let all_known =
+            |(name, _): (&ClusterName, &Member)| self.member_state(name) == MemberState::Synced;
+        let waiting = self.members.iter().all(all_known);
+        let waiting = waiting.then(|| members.flat_map(|member| member.own_clusterset_keys(hub)));
+        clusterset.chain(waiting.into_iter().flatten()).collect()
+    }
+
+    /// Marks every member.
+    pub fn mark_all_clusters(&mut self) {
+        let names: Vec<_> = self.hub.clusters.keys().cloned().collect();
+        self.dirty
+            .add(names.into_iter().map(Item::Cluster), Priority::High);
+    }
+}

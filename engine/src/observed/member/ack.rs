@@ -1,0 +1,75 @@
+//! Application of the answers to writes, before the watches show the same.
+
+use causeway::domain::ServiceKey;
+
+use super::{Member, View};
+use crate::model::object::key_of;
+use crate::model::slice::SliceRole;
+use crate::model::{Ack, DeletedObject, TimePoint};
+use crate::observed::clusterset::{ExportView, ImportView};
+use crate::observed::service::ServiceView;
+
+impl Member {
+    /// Applies the answer to a write. Returns the services of which the member may now hold an
+    /// object.
+    pub(in crate::observed) fn apply_ack(&mut self, ack: Ack, now: TimePoint) -> Vec<ServiceKey> {
+        let mut held = Vec::new();
+        let tombstones = &self.evidence.tombstones;
+        match ack {
+            Ack::Namespace(object) => self.namespaces.put(&object),
+            Ack::Service(object) => {
+                if let (Some(key), Some(view)) =
+                    (key_of(&object.metadata), ServiceView::read(&object))
+                {
+                    held.extend([key.clone(), view.service(&key)]);
+                    self.services.apply_ack(key.clone(), view, tombstones, now);
+                    self.note_companion(&key);
+                }
+            }
+            Ack::ServiceExport(object) => {
+                if let (Some(key), Some(view)) =
+                    (key_of(&object.metadata), ExportView::read(&object))
+                {
+                    held.push(key.clone());
+                    let exports = &mut self.clusterset.exports;
+                    exports.apply_ack(key, view, tombstones, now);
+                }
+            }
+            Ack::ServiceImport(object) => {
+                if let (Some(key), Some(view)) =
+                    (key_of(&object.metadata), ImportView::read(&object))
+                {
+                    held.push(key.clone());
+                    let imports = &mut self.clusterset.imports;
+                    imports.apply_ack(key, view, tombstones, now);
+                }
+            }
+            Ack::Slice(slice) => {
+                if let SliceRole::Copy(key, copy) = &slice.role
+                    && !tombstones.contains(&copy.uid.to_string())
+                {
+                    held.push(key.clone());
+                    self.slices.apply_ack(*slice, now);
+                }
+            }
+            Ack::Deleted(deleted) => self.apply_deleted_ack(&deleted),
+            Ack::MultiClusterService(_) | Ack::Cluster(_) => {}
+        }
+        held
+    }
+
+    fn apply_deleted_ack(&mut self, deleted: &DeletedObject) {
+        match deleted {
+            DeletedObject::Service { key, uid } => self.services.note_deleted(key, uid),
+            DeletedObject::ServiceExport { key, uid } => {
+                self.clusterset.exports.note_deleted(key, uid);
+            }
+            DeletedObject::ServiceImport { key, uid } => {
+                self.clusterset.imports.note_deleted(key, uid);
+            }
+            DeletedObject::Slice { key, name, uid } => {
+                self.slices.note_deleted(key, name, uid);
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Application of events to the observed state of a member.
+
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::domain::{KubernetesVersion, ServiceKey};
+use k8s_openapi::api::core::v1::Service;
+
+use super::written::Changed;
+use super::{Member, View};
+use crate::evidence::list::ListEvidence;
+use crate::model::map::HashSet;
+use crate::model::served::Served;
+use crate::model::slice::{ObservedSlice, SliceRole, Uid};
+use crate::model::{MemberEvent, ObservedNode, Signal, TimePoint};
+use crate::observed::clusterset::{ExportView, ImportView};
+use crate::observed::service::ServiceView;
+
+impl Member {
+    /// Applies an event. Returns what changed.
+    pub(in crate::observed) fn apply(&mut self, event: MemberEvent, now: TimePoint) -> Changed {
+        let mut changed = Changed::default();
+        // Whether the address answers is so whoever answers there.
+        let of_anybody = matches!(event, MemberEvent::Identified(_) | MemberEvent::Probed(_));
+        if self.refusals.is_another_cluster && !of_anybody {
+            return changed;
+        }
+        if matches!(
+            event,
+            MemberEvent::Identified(_) | MemberEvent::Probed(Ok(()))
+        ) {
+            self.recorded_outage = None;
+        }
+        match event {
+            MemberEvent::Identified(identity) => self.identify(identity),
+            // A cluster in use is never too old: its endpoints would be withdrawn.
+            MemberEvent::VersionChanged(identity)
+                if identity.release < KubernetesVersion::OLDEST_MEMBER => {}
+            MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
+            MemberEvent::Probed(Ok(())) => self.probe_failure = None,
+            MemberEvent::Probed(Err(failure)) => failure.note(&mut self.probe_failure),
+            MemberEvent::Served(served) => self.note_served(served, &mut changed),
+            MemberEvent::NotDiscovered(failure) => {
+                failure.note(&mut self.clusterset.not_discovered);
+            }
+            MemberEvent::Exports(signal) => self.apply_exports(signal, &mut changed, now),
+            MemberEvent::Imports(signal) => self.apply_imports(signal, &mut changed, now),
+            MemberEvent::Services(signal) => self.apply_services(signal, &mut changed, now),
+            MemberEvent::Slices(signal) => self.apply_slices(signal, &mut changed, now),
+            MemberEvent::Namespaces(signal) => {
+                self.evidence.namespaces.observe(&signal, now);
+                self.namespaces.apply(signal, &mut changed.namespaces);
+            }
+            MemberEvent::Nodes(signal) => self.apply_nodes(signal, &mut changed, now),
+        }
+        let services = &self.services;
+        let has = |key: &ServiceKey| services.view(key).is_some();
+        self.clusterset.note_services(&changed.keys, has, now);
+        self.note_awaited_slices(&changed.keys, now);
+        self.note_failing(now);
+        if self.is_synced()
+            && let Some(served) = self.clusterset.deferred.take()
+        {
+            self.note_served(served, &mut changed);
+        }
+        self.clusterset_outage.note(self.membership(), now);
+        changed
+    }
+
+    fn note_served(&mut self, served: Served, changed: &mut Changed) {
+        let (is_synced, evidence) = (self.is_synced(), &mut self.evidence);
+        self.clusterset
+            .note_served(served, is_synced, evidence, &mut changed.keys);
+        self.clusterset.note_exports(&changed.keys);
+    }
+
+    fn apply_exports(
+        &mut self,
+        signal: Signal<ServiceExport>,
+        changed: &mut Changed,
+        now: TimePoint,
+    ) {
+        self.evidence.exports.observe(&signal, now);
+        let tombstones = &mut self.evidence.tombstones;
+        let exports = &mut self.clusterset.exports;
+        exports.apply(signal, ExportView::read, tombstones, &mut changed.keys);
+        self.clusterset.note_exports(&changed.keys);
+    }
+
+    fn apply_imports(
+        &mut self,
+        signal: Signal<ServiceImport>,
+        changed: &mut Changed,
+        now: TimePoint,
+    ) {
+        self.evidence.imports.observe(&signal, now);
+        let tombstones = &mut self.evidence.tombstones;
+        let imports = &mut self.clusterset.imports;
+        imports.apply(signal, ImportView::read, tombstones, &mut changed.keys);
+    }
+
+    fn apply_services(&mut self, signal: Signal<Service>, changed: &mut Changed, now: TimePoint) {
+        self.evidence.services.observe(&signal, now);
+        let read = |service: &Service| ServiceView::read(service);
+        let tombstones = &mut self.evidence.tombstones;
+        self.services
+            .apply(signal, read, tombstones, &mut changed.keys);
+        for key in &changed.keys {
+            self.note_companion(key);
+        }
+        let services = &self.services;
+        self.companions
+            .retain(|_, companion| services.get(companion).is_some());
+        let imported = changed.keys.iter().filter_map(ServiceKey::underived);
+        let imported: Vec<_> = imported.collect();
+        changed.keys.extend(imported);
+    }
+
+    fn apply_slices(
+        &mut self,
+        signal: Signal<ObservedSlice>,
+        changed: &mut Changed,
+        now: TimePoint,
+    ) {
+        self.evidence.slices.observe(&signal, now);
+        if let Signal::Deleted(slice) = &signal
+            && let SliceRole::Copy(_, copy) = &slice.role
+        {
+            self.evidence.tombstones.add(&copy.uid.to_string());
+        }
+        let confirms = matches!(signal, Signal::Confirmed);
+        self.slices.apply(signal, changed);
+        if confirms {
+            let shown = |key: &ServiceKey, uid: &Uid| self.slices.shown_version(key, uid);
+            changed
+                .keys
+                .extend(self.evidence.rollbacks.confirm(shown, now));
+        }
+    }
+
+    fn apply_nodes(&mut self, signal: Signal<ObservedNode>, changed: &mut Changed, now: TimePoint) {
+        let state = |evidence: &ListEvidence| (evidence.is_listed(), evidence.failure.clone());
+        let before = state(&self.evidence.nodes);
+        self.evidence.nodes.observe(&signal, now);
+        changed.nodes = self.nodes.apply(signal) || state(&self.evidence.nodes) != before;
+    }
+
+    fn note_awaited_slices(&mut self, changed: &HashSet<ServiceKey>, now: TimePoint) {
+        if !self.evidence.has_listed_natives() {
+            return;
+        }
+        for key in changed {
+            let service = self.services.view(key);
+            let selects = service.is_some_and(|service| !service.shape.selector.is_empty());
+            if selects && self.sources(key).next().is_none() {
+                self.awaited_slices.entry(key.clone()).or_insert(now);
+            } else {
+                self.awaited_slices.remove(key);
+            }
+        }
+    }
+
+    pub(super) fn note_companion(&mut self, key: &ServiceKey) {
+        let service = self.services.get(key).map(|written| &written.view);
+        if let Some(service) = service.filter(|service| service.companion_of.is_some()) {
+            self.companions.insert(service.service(key), key.clone());
+        }
+    }
+}

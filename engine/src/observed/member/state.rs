@@ -1,0 +1,137 @@
+//! State of a member: whether it answers, is known and can be used.
+
+use causeway::domain::KubernetesVersion;
+
+use super::Member;
+use crate::evidence::list::ListEvidence;
+use crate::model::{
+    Configuration, Failure, Identity, LeftOut, MemberState, Refusal, RequiredKind, TimePoint,
+};
+
+/// Time since which a member fails in the same way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failing {
+    since: TimePoint,
+    /// Time since which this process has observed the failure.
+    observed: TimePoint,
+    is_unreachable: bool,
+}
+
+impl Member {
+    /// Returns the state of the member.
+    pub fn member_state(&self) -> MemberState {
+        if let Some(refusal) = self.refusal() {
+            return MemberState::Refused(refusal);
+        }
+        match (self.unreachable(), self.unwatched(), self.failing) {
+            (Some(failure), _, Some(failing)) => MemberState::Unreachable {
+                failure: failure.clone(),
+                since: failing.since,
+                observed: failing.observed,
+            },
+            (None, Some((kind, failure)), Some(failing)) => MemberState::Unwatched {
+                kind,
+                failure: failure.clone(),
+                since: failing.since,
+            },
+            _ if self.is_synced() => MemberState::Synced,
+            _ => MemberState::Syncing,
+        }
+    }
+
+    /// Returns the reason why the member cannot be used until a person acts.
+    fn refusal(&self) -> Option<Refusal> {
+        match (&self.configuration, &self.refusals) {
+            (Configuration::Refused(error), _) => Some(Refusal::Configuration(error.clone())),
+            (_, refusals) if refusals.is_another_cluster => Some(Refusal::AnotherCluster),
+            (_, refusals) => refusals.duplicate_of.clone().map(Refusal::DuplicateOf),
+        }
+    }
+
+    /// Returns what statuses report of the member, and the time at which it changes without an
+    /// event.
+    pub(in crate::observed) fn reported_state(
+        &self,
+        now: TimePoint,
+    ) -> (MemberState, Option<TimePoint>) {
+        match self.member_state() {
+            refused @ MemberState::Refused(_) => (refused, None),
+            state => self.outage.reported(state, MemberState::Syncing, now),
+        }
+    }
+
+    /// Returns the failure for which the member counts as unreachable: that of the probe, or of the
+    /// watch of EndpointSlices.
+    fn unreachable(&self) -> Option<&Failure> {
+        let probe = self.probe_failure.as_ref();
+        probe.or(self.evidence.slices.failure.as_ref())
+    }
+
+    /// Returns the failure of another watch that is needed to write to the member.
+    fn unwatched(&self) -> Option<(RequiredKind, &Failure)> {
+        let lists = [
+            (RequiredKind::Services, &self.evidence.services),
+            (RequiredKind::Namespaces, &self.evidence.namespaces),
+        ];
+        let mut failures = lists.into_iter();
+        failures.find_map(|(kind, list)| Some((kind, list.failure.as_ref()?)))
+    }
+
+    /// Whether the API server answers, has reported its identity in this engagement, and has listed
+    /// all that is required.
+    pub(super) fn is_synced(&self) -> bool {
+        let mut lists = self.evidence.required().into_iter();
+        let fails = self.unreachable().is_some() || self.unwatched().is_some();
+        self.is_identified && !fails && lists.all(ListEvidence::is_listed)
+    }
+
+    /// Returns the reason why the member takes no part if its version is too old for
+    /// EndpointSlices.
+    pub(in crate::observed) fn too_old(&self) -> Option<LeftOut> {
+        let identity = self.identity.as_ref()?;
+        (identity.release < KubernetesVersion::OLDEST_MEMBER)
+            .then(|| LeftOut::TooOld(identity.version.clone()))
+    }
+
+    /// Applies the identity that the API server reports. A member is identified by the UID of its
+    /// kube-system namespace; the events of another cluster under its name are ignored. The
+    /// expected UID is the one that its Cluster records. Without a record it is the one that was
+    /// observed first, unless that was refused as another member's.
+    pub(super) fn identify(&mut self, identity: Identity) {
+        let observed = self.identity.as_ref().map(|identity| &identity.uid);
+        let meant = observed.filter(|_| self.refusals.duplicate_of.is_none());
+        let meant = self.recorded_uid.as_ref().or(meant);
+        let is_another = meant.is_some_and(|uid| *uid != identity.uid);
+        if !is_another && observed.is_some_and(|uid| *uid != identity.uid) {
+            *self = Self {
+                cluster_uid: self.cluster_uid.take(),
+                recorded_uid: self.recorded_uid.take(),
+                configuration: std::mem::take(&mut self.configuration),
+                ..Self::new(self.generation)
+            };
+        }
+        self.refusals.is_another_cluster = is_another;
+        self.is_identified = !is_another;
+        if !is_another {
+            self.identity = Some(identity);
+        }
+    }
+
+    pub(super) fn note_failing(&mut self, now: TimePoint) {
+        let is_unreachable = self.unreachable().is_some();
+        self.failing = match (is_unreachable || self.unwatched().is_some(), self.failing) {
+            (false, _) => None,
+            (true, Some(same)) if same.is_unreachable == is_unreachable => Some(same),
+            (true, _) => {
+                let recorded = self.recorded_outage.filter(|_| is_unreachable);
+                Some(Failing {
+                    since: recorded.map_or(now, |since| now.back_to_wall(since)),
+                    observed: now,
+                    is_unreachable,
+                })
+            }
+        };
+        let is_sure = self.probe_failure.is_some();
+        self.outage.note(self.member_state(), is_sure, now);
+    }
+}
