@@ -25,31 +25,39 @@ impl Entry {
         serving.filter_map(|one| one.node.as_deref())
     }
 
-    /// Returns the entry in which new nodes are not ready, as long as another node serves.
+    /// Returns the entry in which a new node is not ready, as long as an older one is.
     pub(crate) fn without_new_nodes(
         mut self,
         (index, key): (&Index, &ServiceKey),
         provider: &ClusterName,
         now: TimePoint,
     ) -> Self {
-        let is_new = |one: &EntryEndpoint| {
-            let node = one.node.clone().filter(|_| one.serves());
-            node.is_some_and(|node| sync_end(index, key, &(provider.clone(), node), now) > now)
+        let since = |one: &EntryEndpoint| {
+            let node = one.node.clone().filter(|_| one.is_ready())?;
+            let noted = index.entered_since(key, &(provider.clone(), node));
+            Some(noted.unwrap_or(now))
         };
-        let mut others = self.endpoints.iter().filter(|one| !is_new(one));
-        if others.any(EntryEndpoint::serves) {
-            for new in self.endpoints.iter_mut().filter(|one| is_new(one)) {
-                new.conditions = [Some(false); 3];
-            }
+        let oldest = self.endpoints.iter().filter_map(since).min();
+        let is_new = |one: &EntryEndpoint| {
+            let since = since(one).filter(|since| oldest.is_some_and(|oldest| oldest < *since));
+            since.is_some_and(|since| since.after(SYNC) > now)
+        };
+        for new in self.endpoints.iter_mut().filter(|one| is_new(one)) {
+            new.conditions = [Some(false); 3];
         }
         self
     }
 }
 
 impl EntryEndpoint {
+    fn is_ready(&self) -> bool {
+        let [ready, ..] = self.conditions;
+        ready.unwrap_or(true)
+    }
+
     fn serves(&self) -> bool {
-        let [ready, serving, _] = self.conditions;
-        ready.unwrap_or(true) || serving == Some(true)
+        let [_, serving, _] = self.conditions;
+        self.is_ready() || serving == Some(true)
     }
 }
 
@@ -60,11 +68,7 @@ pub(crate) fn again_at(
     nodes: &BTreeSet<EntryNode>,
     now: TimePoint,
 ) -> Option<TimePoint> {
-    let ends = nodes.iter().map(|node| sync_end(index, key, node, now));
+    let since = |node| index.entered_since(key, node).unwrap_or(now);
+    let ends = nodes.iter().map(|node| since(node).after(SYNC));
     ends.filter(|end| *end > now).min()
-}
-
-fn sync_end(index: &Index, key: &ServiceKey, node: &EntryNode, now: TimePoint) -> TimePoint {
-    let since = index.entered_since(key, node).unwrap_or(now);
-    since.after(SYNC)
 }

@@ -168,15 +168,19 @@ fn provider_that_nothing_reaches_is_named_with_the_remedy() {
     }
 }
 
-/// Sets the pods of `foo`, each on a node, and whether it is ready.
-fn on_nodes(env: &mut Environment, pods: &[(&str, &str, bool)]) {
+/// Sets the pods of `foo`: each is on a node, and is ready, or else serves or does not.
+fn on_nodes(env: &mut Environment, pods: &[(&str, bool, bool)]) {
     let slice = slice("foo-abc", "foo").port("http", 8080);
-    let slice = pods.iter().fold(slice, |slice, (address, node, ready)| {
-        let conditions = json!({"ready": ready, "serving": ready, "terminating": false});
-        slice.endpoint_with(
-            json!({"addresses": [address], "nodeName": node, "conditions": conditions}),
-        )
-    });
+    let slice = pods
+        .iter()
+        .zip(5..)
+        .fold(slice, |slice, ((node, ready, serving), last)| {
+            slice.endpoint_with(json!({
+                "addresses": [format!("10.1.0.{last}")],
+                "nodeName": node,
+                "conditions": {"ready": ready, "serving": serving, "terminating": !ready},
+            }))
+        });
     env.on("member1", slice).settle();
 }
 
@@ -193,32 +197,28 @@ fn ready_nodes(env: &Environment) -> Vec<bool> {
 fn first_endpoint_of_a_node_is_used_once_its_proxy_has_synced() {
     let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
     let mut env = provided("node-ports", own);
-    let [one, two] = [("10.1.0.5", "n1"), ("10.1.0.7", "n2")];
-    let both = [(one.0, one.1, true), (two.0, two.1, true)];
-    env.pass(Duration::from_secs(6));
+    let both = [("n1", true, true), ("n2", true, true)];
     on_nodes(&mut env, &both);
     assert_eq!(ready_nodes(&env), [true, false]);
     env.pass(Duration::from_secs(5));
     assert_eq!(ready_nodes(&env), [true, true]);
     assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
 
-    on_nodes(&mut env, &[(one.0, one.1, true), (two.0, two.1, false)]);
-    on_nodes(&mut env, &both);
-    assert_eq!(ready_nodes(&env), [true, false]);
-    // No other node serves.
-    on_nodes(&mut env, &[(one.0, one.1, false), (two.0, two.1, true)]);
-    assert_eq!(ready_nodes(&env), [false, true]);
+    for serving in [false, true] {
+        on_nodes(&mut env, &[("n1", true, true), ("n2", false, false)]);
+        on_nodes(&mut env, &both);
+        assert_eq!(ready_nodes(&env), [true, false]);
+        // No other node is ready.
+        on_nodes(&mut env, &[("n1", false, serving), ("n2", true, true)]);
+        assert_eq!(ready_nodes(&env), [false, true]);
+    }
 }
 
 #[test]
 fn node_that_is_observed_after_its_endpoint_is_new() {
     let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
     let mut env = provided("node-ports", own);
-    env.pass(Duration::from_secs(6));
-    on_nodes(
-        &mut env,
-        &[("10.1.0.5", "n1", true), ("10.1.0.7", "n3", true)],
-    );
+    on_nodes(&mut env, &[("n1", true, true), ("n3", true, true)]);
     env.on("member1", node("n3", "192.168.1.3")).settle();
     assert_eq!(ready_nodes(&env), [true, false]);
     env.pass(Duration::from_secs(5));
@@ -229,10 +229,7 @@ fn node_that_is_observed_after_its_endpoint_is_new() {
 fn all_nodes_stay_in_use_over_a_restart() {
     let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
     let mut env = provided("node-ports", own);
-    on_nodes(
-        &mut env,
-        &[("10.1.0.5", "n1", true), ("10.1.0.7", "n2", true)],
-    );
+    on_nodes(&mut env, &[("n1", true, true), ("n2", true, true)]);
     env.pass(Duration::from_secs(6));
     env.forget_writes();
     env.restart().settle();
