@@ -40,6 +40,8 @@ impl CommandError for CheckError {
 pub(crate) enum State {
     /// As it should be.
     Healthy,
+    /// As it should be, with a risk that causeway cannot remove.
+    Warning,
     /// Not as it should be.
     Unhealthy,
     /// It could not be read.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use causeway::api::Cluster;
 use causeway::api::condition;
+use causeway::api::{Cluster, SyncMode};
 use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
 use causeway_engine::messages::REPORT_SECRETS;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
@@ -48,6 +48,7 @@ pub(super) fn diagnose(installation: &Installation) -> Vec<Check> {
     checks.extend(accounts.map(|(account, missing)| rights(account, missing)));
     checks.extend(secret_namespaces(installation));
     checks.extend(clusters(&installation.clusters));
+    checks.extend(writable_leases(&installation.clusters));
     checks.extend(misplaced(&installation.misplaced));
     checks
 }
@@ -311,6 +312,39 @@ fn secret_namespaces(installation: &Installation) -> Option<Check> {
     );
     let remedy = "kubectl mcs install --karmada, with the other flags of the installation; or add the flag to the Deployment";
     Some(Check::new("secret namespaces", State::Unhealthy, message).remedy(remedy))
+}
+
+/// Warns that the karmada-agents of members in Pull mode may write the controller's Lease: the role
+/// that `karmadactl register` creates names no Leases.
+fn writable_leases(found: &Readable<Vec<Cluster>>) -> Option<Check> {
+    let clusters = found.as_ref().ok()?.iter();
+    let pulled = clusters.filter(|cluster| cluster.spec.sync_mode == Some(SyncMode::Pull));
+    let pulled: Vec<_> = pulled.map(ResourceExt::name_any).collect();
+    if pulled.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "the karmada-agents of members in Pull mode ({}) may update every Lease of the hub: whoever holds the credentials of one can stop \
+         the controller's writes",
+        listed(&pulled)
+    );
+    let remedy = "in ClusterRole system:karmada:CLUSTER:agent add resourceNames: [CLUSTER] to get and update of leases (SECURITY.md)";
+    Some(Check::new("leases", State::Warning, message).remedy(remedy))
+}
+
+/// The first names, and the number of the others.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names
+        .iter()
+        .take(SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 fn clusters(found: &Readable<Vec<Cluster>>) -> Vec<Check> {
