@@ -1,9 +1,11 @@
-//! Address and credentials of a member, read from its Cluster and the Secret that the Cluster
+//! Address and token of a member, read from its Cluster and the Secret that the Cluster
 //! names.
 
 use std::fmt;
 use std::net::IpAddr;
 
+use http::HeaderValue;
+use http::header::InvalidHeaderValue;
 use http::uri::{InvalidUri, Scheme, Uri};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Config;
@@ -13,17 +15,43 @@ use rustls::pki_types::pem::PemObject as _;
 use crate::api::{Cluster, labels};
 use crate::domain::{ClusterName, NameError};
 
-/// Connection data of a member. Equal targets give equal connections.
+/// Connection data of a member, without its token. Equal targets give equal connections.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     /// The member's name.
     pub name: ClusterName,
     /// The address of its API server.
     pub url: Uri,
-    token: String,
     certificates: Vec<Vec<u8>>,
     insecure: bool,
     proxy: Option<Uri>,
+}
+
+/// Bearer token of an account in a member. It is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(HeaderValue);
+
+impl Token {
+    /// Returns the value of the header Authorization (RFC 6750).
+    pub fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+impl TryFrom<&[u8]> for Token {
+    type Error = InvalidHeaderValue;
+
+    fn try_from(token: &[u8]) -> Result<Self, Self::Error> {
+        let mut header = HeaderValue::from_bytes(&[b"Bearer ", token].concat())?;
+        header.set_sensitive(true);
+        Ok(Self(header))
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Token")
+    }
 }
 
 /// Error of a Cluster or Secret that gives no connection to its member.
@@ -121,11 +149,11 @@ impl Target {
     ///
     /// # Errors
     /// [`TargetError`] says what is wrong, where, and what to do.
-    pub fn new(
+    pub fn read(
         cluster: &Cluster,
         secret: &Secret,
         allow_insecure: bool,
-    ) -> Result<Self, TargetError> {
+    ) -> Result<(Self, Token), TargetError> {
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
         let name = ClusterName::try_from(name).map_err(|why| TargetError::Name {
             name: name.to_owned(),
@@ -157,23 +185,22 @@ impl Target {
         } else {
             certificates(secret)?
         };
-        Ok(Self {
+        let target = Self {
             name,
             url,
-            token,
             certificates,
             insecure,
             proxy,
-        })
+        };
+        Ok((target, token))
     }
 
-    /// Returns the configuration of a client of the member. The caller sets timeouts and the user
-    /// agent.
+    /// Returns the configuration of a client of the member, without credentials. The caller sets
+    /// timeouts and the user agent.
     pub fn config(&self) -> Config {
         let mut config = Config::new(self.url.clone());
         config.root_cert = (!self.certificates.is_empty()).then(|| self.certificates.clone());
         config.accept_invalid_certs = self.insecure;
-        config.auth_info.token = Some(self.token.clone().into());
         config.proxy_url = self.proxy.clone();
         config
     }
@@ -289,19 +316,18 @@ fn value<'a>(secret: &'a Secret, key: &str) -> &'a [u8] {
     value.map(|value| value.0.trim_ascii()).unwrap_or_default()
 }
 
-fn token(secret: &Secret) -> Result<String, TargetError> {
+fn token(secret: &Secret) -> Result<Token, TargetError> {
     let bytes = value(secret, TOKEN);
     if bytes.is_empty() {
         return Err(TargetError::NoToken {
             secret: full_name(secret),
         });
     }
-    match std::str::from_utf8(bytes) {
-        Ok(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(token.to_owned()),
-        _ => Err(TargetError::Token {
-            secret: full_name(secret),
-        }),
-    }
+    let is_text = bytes.iter().all(u8::is_ascii_graphic);
+    let token = is_text.then(|| Token::try_from(bytes).ok()).flatten();
+    token.ok_or_else(|| TargetError::Token {
+        secret: full_name(secret),
+    })
 }
 
 fn certificates(secret: &Secret) -> Result<Vec<Vec<u8>>, TargetError> {

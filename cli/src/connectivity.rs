@@ -6,6 +6,7 @@ use std::time::Duration;
 use causeway::api::Cluster;
 use causeway::target::{Target, TargetError};
 use futures::{StreamExt as _, pin_mut};
+use http::header::AUTHORIZATION;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
 use tokio::time::sleep_until;
@@ -117,8 +118,10 @@ pub(crate) async fn connect(
     allow_insecure: bool,
 ) -> Result<ApiServer, ConnectError> {
     let secret = secret(hub, cluster).await?;
-    let target = Target::new(cluster, &secret, allow_insecure)?;
-    Ok(ApiServer::new(Side::Member, target.config())?)
+    let (target, token) = Target::read(cluster, &secret, allow_insecure)?;
+    let mut config = target.config();
+    config.headers.push((AUTHORIZATION, token.header()));
+    Ok(ApiServer::new(Side::Member, config)?)
 }
 
 async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ConnectError> {

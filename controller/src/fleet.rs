@@ -1,5 +1,5 @@
-//! Engaged members: one client and one set of watches each, recreated when the address or the
-//! credentials change.
+//! Engaged members: one client and one set of watches each, recreated when the address or the CA
+//! changes. A renewed token ends neither.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use causeway::api::{self, SecretReference, SyncMode};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
-use causeway::target::Target;
+use causeway::target::{Target, Token};
 use causeway_engine::model::{ConfigurationError, Failure, FailureKind, Generation, Signal};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -27,6 +27,8 @@ pub enum Outcome {
     Pending,
     /// It is engaged already, as its Cluster and its Secret say.
     Unchanged,
+    /// It is engaged already, and its next requests bear another token.
+    Renewed,
     /// It is engaged, in this generation.
     Engaged(Generation),
     /// It stays engaged as it was, because its Cluster or its Secret is invalid now.
@@ -63,6 +65,7 @@ enum Secrets {
 
 struct Engagement {
     target: Target,
+    token: watch::Sender<Token>,
     /// UID that its Cluster recorded.
     recorded_uid: Option<String>,
     generation: Generation,
@@ -70,6 +73,29 @@ struct Engagement {
     relist_requests: watch::Sender<RelistRequests>,
     needs_nodes: watch::Sender<bool>,
     task: AbortHandle,
+}
+
+impl Engagement {
+    /// Uses this token for the next requests. Watches go on, and nothing is listed.
+    fn renew(&self, token: Token) -> Outcome {
+        let is_renewed = self.token.send_if_modified(|current| {
+            let is_renewed = *current != token;
+            *current = token;
+            is_renewed
+        });
+        match is_renewed {
+            true => Outcome::Renewed,
+            false => Outcome::Unchanged,
+        }
+    }
+}
+
+/// Connection of a member that is about to be engaged.
+struct Connection {
+    target: Target,
+    token: watch::Sender<Token>,
+    connector: Connector,
+    client: Client,
 }
 
 impl Drop for Engagement {
@@ -197,30 +223,42 @@ impl Fleet {
             return Outcome::LeftOut;
         }
         let recorded_uid = self.recorded_uid(name);
-        let is_as = |engaged: &Engagement, target: &Target| {
+        let is_as = |engaged: &&Engagement, target: &Target| {
             engaged.target == *target && engaged.recorded_uid == recorded_uid
         };
         let wanted = match self.target(cluster) {
             Ok(None) => return Outcome::Pending,
-            Ok(Some(target)) if engaged.is_some_and(|engaged| is_as(engaged, &target)) => {
-                return Outcome::Unchanged;
-            }
-            Ok(Some(target)) => Connector::new(&target, CONNECT_DEADLINE, &self.settings.agent)
-                .and_then(|connector| Ok((target, connector.client()?, connector)))
-                .map_err(ConfigurationError::NoClient),
+            Ok(Some((target, token))) => match engaged.filter(|one| is_as(one, &target)) {
+                Some(engaged) => return engaged.renew(token),
+                None => self.connection(target, token),
+            },
             Err(error) => Err(error),
         };
         match wanted {
-            Ok((target, client, connector)) => {
-                Outcome::Engaged(self.engage(name, target, client, connector))
-            }
+            Ok(connection) => Outcome::Engaged(self.engage(name, connection)),
             Err(error) if engaged.is_some() => Outcome::Kept(error),
             Err(error) => Outcome::Refused(error),
         }
     }
 
+    fn connection(&self, target: Target, token: Token) -> Result<Connection, ConfigurationError> {
+        let (token, tokens) = watch::channel(token);
+        let connector = Connector::new(&target, tokens, CONNECT_DEADLINE, &self.settings.agent);
+        let connector = connector.map_err(ConfigurationError::NoClient)?;
+        let client = connector.client().map_err(ConfigurationError::NoClient)?;
+        Ok(Connection {
+            target,
+            token,
+            connector,
+            client,
+        })
+    }
+
     /// Returns the connection data of the member; `None` while its Secret is being listed.
-    fn target(&self, cluster: &api::Cluster) -> Result<Option<Target>, ConfigurationError> {
+    fn target(
+        &self,
+        cluster: &api::Cluster,
+    ) -> Result<Option<(Target, Token)>, ConfigurationError> {
         let Some(reference) = &cluster.spec.secret_ref else {
             return Err(match cluster.spec.sync_mode {
                 Some(SyncMode::Pull) => ConfigurationError::PullWithoutCredentials,
@@ -247,21 +285,21 @@ impl Fleet {
                 name: reference.name.clone(),
             });
         };
-        let target = Target::new(cluster, secret, self.allow_insecure);
+        let target = Target::read(cluster, secret, self.allow_insecure);
         target.map(Some).map_err(|error| {
             let failure = Failure::new(FailureKind::Invalid, error.to_string());
             ConfigurationError::Invalid(failure)
         })
     }
 
-    fn engage(
-        &mut self,
-        name: &ClusterName,
-        target: Target,
-        client: Client,
-        connector: Connector,
-    ) -> Generation {
+    fn engage(&mut self, name: &ClusterName, connection: Connection) -> Generation {
         self.generation += 1;
+        let Connection {
+            target,
+            token,
+            connector,
+            client,
+        } = connection;
         let connect = Arc::new(move || connector.client());
         let (relist_requests, requests) = watch::channel(RelistRequests::default());
         let (needs_nodes, nodes_needed) = watch::channel(false);
@@ -278,6 +316,7 @@ impl Fleet {
         let task = self.tasks.spawn("member", member.run());
         let engagement = Engagement {
             target,
+            token,
             recorded_uid: self.recorded_uid(name),
             generation: self.generation,
             client,

@@ -64,7 +64,7 @@ fn an_endpoint_may_be_a_url_a_host_or_an_address_with_or_without_a_port() {
         ),
     ];
     for (endpoint, url) in cases {
-        let target = Target::new(&cluster(endpoint), &good(), false).unwrap();
+        let (target, _) = Target::read(&cluster(endpoint), &good(), false).unwrap();
         assert_eq!(target.url.to_string(), url, "{endpoint}");
     }
 }
@@ -110,7 +110,7 @@ fn what_is_wrong_is_named_with_what_to_do() {
         ),
     ];
     for (cluster, secret, message) in cases {
-        let error = Target::new(&cluster, &secret, false)
+        let error = Target::read(&cluster, &secret, false)
             .unwrap_err()
             .to_string();
         assert!(error.contains(message), "{error:?} has no {message:?}");
@@ -121,29 +121,30 @@ fn what_is_wrong_is_named_with_what_to_do() {
 fn an_unverified_member_is_refused_unless_the_process_allows_it() {
     let mut unverified = cluster("x");
     unverified.spec.insecure_skip_tls_verification = Some(true);
-    let error = Target::new(&unverified, &good(), false)
+    let error = Target::read(&unverified, &good(), false)
         .unwrap_err()
         .to_string();
     assert!(error.contains("--allow-insecure-members"), "{error}");
     for cluster in [unverified, cluster("http://x")] {
-        assert!(Target::new(&cluster, &good(), true).is_ok());
+        assert!(Target::read(&cluster, &good(), true).is_ok());
     }
 }
 
 #[test]
-fn a_changed_credential_makes_another_target_and_another_label_does_not() {
-    let target = Target::new(&cluster("x"), &good(), false).unwrap();
+fn renewed_token_makes_no_other_target_and_another_ca_or_address_does() {
+    let read = |cluster: &Cluster, secret: &Secret| Target::read(cluster, secret, false).unwrap();
+    let (target, token) = read(&cluster("x"), &good());
     let mut relabelled = cluster("x");
     relabelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
-    assert_eq!(target, Target::new(&relabelled, &good(), false).unwrap());
+    assert_eq!(read(&relabelled, &good()), (target.clone(), token.clone()));
     let renewed = secret(&[("token", "def"), ("caBundle", CA)]);
-    assert_ne!(target, Target::new(&cluster("x"), &renewed, false).unwrap());
-    assert_ne!(target, Target::new(&cluster("y"), &good(), false).unwrap());
+    let (same, renewed) = read(&cluster("x"), &renewed);
+    assert_eq!(same, target);
+    assert_ne!(renewed, token);
+    assert_eq!(renewed.header(), "Bearer def");
+    assert_ne!(read(&cluster("y"), &good()).0, target);
     let without_ca = secret(&[("token", "abc")]);
-    assert_ne!(
-        target,
-        Target::new(&cluster("x"), &without_ca, false).unwrap()
-    );
+    assert_ne!(read(&cluster("x"), &without_ca).0, target);
 }
 
 #[test]
@@ -151,14 +152,14 @@ fn neither_the_token_nor_a_proxy_password_is_printed() {
     let mut through_proxy = cluster("x");
     through_proxy.spec.proxy_url = Some("http://user:hunter2@proxy:3128".to_owned());
     let token = secret(&[("token", "s3cr3t"), ("caBundle", CA)]);
-    let target = Target::new(&through_proxy, &token, false).unwrap();
+    let target = Target::read(&through_proxy, &token, false).unwrap();
     let printed = format!("{target:?}");
     assert!(
         !printed.contains("s3cr3t") && !printed.contains("hunter2"),
         "{printed}"
     );
     through_proxy.spec.proxy_url = Some("socks5://user:hunter2@proxy:3128".to_owned());
-    let error = Target::new(&through_proxy, &token, false)
+    let error = Target::read(&through_proxy, &token, false)
         .unwrap_err()
         .to_string();
     assert!(
@@ -182,7 +183,7 @@ fn a_secret_serves_the_cluster_that_it_is_labelled_or_named_for() {
         secret.metadata.labels =
             label.map(|label| [(labels::CLUSTER.to_owned(), label.to_owned())].into());
         secret.type_ = kind.map(ToOwned::to_owned);
-        Target::new(&cluster, &secret, false).map_err(|error| error.to_string())
+        Target::read(&cluster, &secret, false).map_err(|error| error.to_string())
     };
     let account = Some("kubernetes.io/service-account-token");
     for (cluster, name, label, kind, said) in [

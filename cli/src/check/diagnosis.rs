@@ -10,7 +10,7 @@ use causeway_engine::messages::REPORT_SECRETS;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 
 use super::certificate;
 use super::creation::Creation;

@@ -86,7 +86,7 @@ impl Controller {
         let stood = self.parts.index.member_state(name);
         let configuration = match self.parts.fleet.reconsider(name) {
             Outcome::Pending => return,
-            Outcome::Unchanged => Configuration::Valid,
+            Outcome::Unchanged | Outcome::Renewed => Configuration::Valid,
             Outcome::Engaged(generation) => {
                 let recorded_uid = self.parts.fleet.recorded_uid(name);
                 self.parts.index.engage(name, generation, recorded_uid);

@@ -22,6 +22,13 @@ fn pulled(credentials: bool) -> api::Cluster {
     }))
 }
 
+fn secret(token: &str) -> Secret {
+    from(json!({
+        "metadata": {"namespace": "karmada-cluster", "name": "edge"},
+        "data": {"token": token},
+    }))
+}
+
 #[tokio::test]
 async fn pull_mode_is_engaged_by_the_credentials_that_its_agent_reports() {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -30,11 +37,7 @@ async fn pull_mode_is_engaged_by_the_credentials_that_its_agent_reports() {
     let namespaces = vec!["karmada-cluster".to_owned()];
     let settings = member::Settings::default();
     let mut fleet = Fleet::new(true, namespaces, settings, events, process.tasks.clone());
-    let secret: Secret = from(json!({
-        "metadata": {"namespace": "karmada-cluster", "name": "edge"},
-        "data": {"token": "dG9rZW4="},
-    }));
-    fleet.note_secrets("karmada-cluster", Signal::Listed(vec![secret]));
+    fleet.note_secrets("karmada-cluster", Signal::Listed(vec![secret("dG9rZW4=")]));
     let edge = ClusterName::try_from("edge").expect("a name");
     let lost = ConfigurationError::PullWithoutCredentials;
     for (credentials, expected) in [
@@ -50,4 +53,8 @@ async fn pull_mode_is_engaged_by_the_credentials_that_its_agent_reports() {
             "credentials: {credentials}"
         );
     }
+    let renewed = secret("cmVuZXdlZA==");
+    fleet.note_secrets("karmada-cluster", Signal::Applied(renewed));
+    assert_eq!(fleet.reconsider(&edge), Outcome::Renewed);
+    assert_eq!(fleet.reconsider(&edge), Outcome::Unchanged);
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use causeway::target::Token;
+use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::rt::{Read, Write};
@@ -21,35 +23,38 @@ use kube::Config;
 use kube::client::{Body, ConfigExt as _};
 use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
-use tower::util::{BoxService, option_layer};
+use tokio::sync::watch;
+use tower::util::BoxService;
 use tower::{BoxError, Layer as _, Service, ServiceExt as _};
 
 /// Bytes that a connection reads at one time, and the longest head of an answer: as much as a TLS record holds.
 const READ_BUFFER: usize = 16 * 1024;
 
 /// Returns the service that sends requests to the API server of `config`, through its proxy if it
-/// has one. Without `tls` it uses neither TLS nor a proxy. Must be called within a tokio runtime.
+/// has one. Without `tls` it uses neither TLS nor a proxy. Each request bears the token of its moment.
+/// Must be called within a tokio runtime.
 ///
 /// # Errors
 /// The credentials cannot be used.
 pub(super) fn transport(
     config: &Config,
     tls: Option<&Arc<ClientConfig>>,
+    token: &watch::Receiver<Token>,
 ) -> kube::Result<BoxService<Request<Body>, Response<Incoming>, BoxError>> {
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
     let Some(tls) = tls else {
-        return over(direct, config);
+        return over(direct, config, token);
     };
     let connector = HttpsConnector::from((direct, tls.clone()));
     match &config.proxy_url {
-        None => over(connector, config),
+        None => over(connector, config, token),
         Some(proxy) => {
             let mut tunnel = Tunnel::new(proxy.clone(), connector);
             if let Some(credentials) = credentials(proxy) {
                 tunnel = tunnel.with_auth(credentials);
             }
-            over(HttpsConnector::from((tunnel, tls.clone())), config)
+            over(HttpsConnector::from((tunnel, tls.clone())), config, token)
         }
     }
 }
@@ -57,6 +62,7 @@ pub(super) fn transport(
 fn over<C>(
     connector: C,
     config: &Config,
+    token: &watch::Receiver<Token>,
 ) -> kube::Result<BoxService<Request<Body>, Response<Incoming>, BoxError>>
 where
     C: Service<Uri, Error: Into<BoxError>> + Clone + Send + Sync + 'static,
@@ -73,7 +79,12 @@ where
         .build::<_, Body>(connector)
         .map_err(BoxError::from);
     let client = config.extra_headers_layer()?.layer(client);
-    let client = option_layer(config.auth_layer()?).layer(client);
+    let token = token.clone();
+    let client = client.map_request(move |mut request: Request<Body>| {
+        let authorization = token.borrow().header();
+        request.headers_mut().insert(AUTHORIZATION, authorization);
+        request
+    });
     Ok(config.base_uri_layer().layer(client).boxed())
 }
 
@@ -93,6 +104,8 @@ mod tests {
 
     #[tokio::test]
     async fn proxy_gets_the_address_and_its_credentials() {
+        let token = Token::try_from(&b"abc"[..]).unwrap();
+        let (_renewals, token) = watch::channel(token);
         for (user, shown) in [
             ("", None),
             ("me:pass@", Some("Basic bWU6cGFzcw==")),
@@ -104,7 +117,8 @@ mod tests {
             config.proxy_url = Some(format!("http://{user}{address}").parse().unwrap());
             let request = Request::get("/version").body(Body::empty()).unwrap();
             let tls = Arc::new(config.rustls_client_config().unwrap());
-            let asked = tokio::spawn(transport(&config, Some(&tls)).unwrap().oneshot(request));
+            let service = transport(&config, Some(&tls), &token).unwrap();
+            let asked = tokio::spawn(service.oneshot(request));
             let (connection, _) = proxy.accept().await.unwrap();
             let mut lines = BufReader::new(connection).lines();
             let first = lines.next_line().await.unwrap().unwrap();

@@ -16,7 +16,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch as channel};
 
 use super::{Ended, cluster_and_secret, config_map, ended, next, patient, reported_failure};
 
@@ -217,9 +217,10 @@ async fn what_is_refused_is_understood_in_protobuf_too() {
     let token = ["create", "token", "nobody", "-n", space.name()];
     let token = member.kubectl(token).await.ok();
     let (cluster, secret) = cluster_and_secret(member, member.url(), &token, member.ca_pem());
-    let target = Target::new(&cluster, &secret, false).unwrap();
+    let (target, token) = Target::read(&cluster, &secret, false).unwrap();
+    let (_renewals, token) = channel::channel(token);
     let settings = member::Settings::default();
-    let connector = member::Connector::new(&target, SOON, &settings.agent).unwrap();
+    let connector = member::Connector::new(&target, token, SOON, &settings.agent).unwrap();
     let client = connector.client().unwrap();
     let slices = || Api::namespaced(client.clone(), space.name());
     let mut protobuf = Watching::begin(slices(), |noting| noting);

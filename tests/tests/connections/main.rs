@@ -21,7 +21,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::{Api, ResourceExt as _};
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc, watch as channel};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, timeout};
 
@@ -324,9 +324,11 @@ async fn errors_of_address_and_credentials_are_distinguished() {
     ];
     for (endpoint, token, ca, kind, text) in cases {
         let (cluster, secret) = cluster_and_secret(member, endpoint, token, ca);
-        let target = Target::new(&cluster, &secret, false).unwrap();
+        let (target, token) = Target::read(&cluster, &secret, false).unwrap();
+        let (_renewals, token) = channel::channel(token);
         let agent = member::Settings::default().agent;
-        let connector = member::Connector::new(&target, Duration::from_secs(1), &agent).unwrap();
+        let connector =
+            member::Connector::new(&target, token, Duration::from_secs(1), &agent).unwrap();
         let client = connector.client().unwrap();
         let answer = Api::<EndpointSlice>::all(client)
             .list(&ListParams::default())

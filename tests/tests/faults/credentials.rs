@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use causeway_tests::SOON;
+use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway_tests::causeway::MEMBERS_NAMESPACE as NAMESPACE;
+use causeway_tests::{Cluster, SOON, eventually};
 use causeway_tests::{multi_cluster_service, service};
 use k8s_openapi::ByteString;
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -129,6 +131,96 @@ async fn invalid_configuration_keeps_the_last_connection() {
     env.cluster_says("member1", "True|Synced|").await;
     serves(&mut addresses).await;
     says(&space, "Ready", "True|Ready|", SOON).await;
+}
+
+/// Creates a token of causeway's account in a member. It is valid until its Secret is deleted.
+async fn new_token(member: &Cluster, name: &str) -> ByteString {
+    let secret = format!(
+        "{{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {{name: {name}, \
+         namespace: {DEFAULT_NAMESPACE}, annotations: {{kubernetes.io/service-account.name: causeway}}}}}}"
+    );
+    member.apply(&secret).await.ok();
+    let secrets = Api::<Secret>::namespaced(member.client(), DEFAULT_NAMESPACE);
+    eventually("the token is there", SOON, async || {
+        let secret = secrets.get(name).await.map_err(|e| e.to_string())?;
+        let token = secret.data.and_then(|mut data| data.remove("token"));
+        token.ok_or_else(|| "no token".to_owned())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn renewed_tokens_end_no_watch_and_list_nothing() {
+    let env = Environment::start(2, &[]).await;
+    let (space, mut addresses) = env.foo("renewed").await;
+    let members = ["member1", "member2"].map(|name| env.member(name));
+    let since = "jsonpath={.items[*].status.conditions[?(@.type==\"Ready\")].lastTransitionTime}";
+    let transitions = ["get", "clusters", "-o", since];
+    let synced = env.hub().kubectl(transitions).await.ok();
+    for round in 0..3 {
+        let mut lists = Vec::new();
+        for member in members {
+            let secrets = Api::<Secret>::namespaced(member.client(), DEFAULT_NAMESPACE);
+            let old = secrets.list(&ListParams::default()).await.expect("Secrets");
+            let token = new_token(member, &format!("renewed-{round}")).await;
+            lists.push(member.request_counts().await.with("LIST"));
+            let renewed = json!({ "data": { "token": token } });
+            env.patch_secret(member.name(), renewed).await;
+            for old in old.items {
+                let name = old.metadata.name.expect("a name");
+                let deleted = secrets.delete(&name, &DeleteParams::default()).await;
+                deleted.expect("the old token is revoked");
+                let dead = old.data.and_then(|mut data| data.remove("token"));
+                is_refused(member, &dead.expect("a token")).await;
+            }
+        }
+        let listed = async |member: &Cluster, before| {
+            member.request_counts().await.with("LIST").since(before)
+        };
+        for (member, before) in members.iter().zip(&lists) {
+            let listed = listed(member, before).await;
+            assert_eq!(listed.total(), 0, "{}: {listed:?}", member.name());
+        }
+        let pods = space.backends("foo").count(1).create(members[0]).await;
+        addresses.push(pods[0].ip().to_owned());
+        addresses.sort();
+        let copied = "jsonpath={.items[*].endpoints[*].addresses[0]}";
+        let slices = ["get", "endpointslices", "-n", space.name(), "-o", copied];
+        eventually("the new pod is copied", SOON, async || {
+            let seen = members[1].kubectl(slices).await.ok();
+            seen.contains(pods[0].ip()).then_some(()).ok_or(seen)
+        })
+        .await;
+        for (member, before) in members.iter().zip(&lists) {
+            // The test itself lists slices.
+            let listed = listed(member, before).await.without("endpointslices");
+            assert_eq!(listed.total(), 0, "{}: {listed:?}", member.name());
+        }
+    }
+    reaches(&space, members[1], &addresses, SOON).await;
+    let still = env.hub().kubectl(transitions).await.ok();
+    assert_eq!(still, synced, "a Cluster was not ready for a while");
+}
+
+/// Waits until an API server refuses a token. It remembers valid tokens for some seconds.
+async fn is_refused(member: &Cluster, token: &ByteString) {
+    let review = TokenReview {
+        spec: TokenReviewSpec {
+            token: String::from_utf8(token.0.clone()).ok(),
+            ..TokenReviewSpec::default()
+        },
+        ..TokenReview::default()
+    };
+    let reviews = Api::<TokenReview>::all(member.client());
+    eventually("the revoked token is refused", SOON, async || {
+        let answer = reviews.create(&PostParams::default(), &review).await;
+        let status = answer.map_err(|e| e.to_string())?.status;
+        let is_valid = status.and_then(|status| status.authenticated);
+        (is_valid != Some(true))
+            .then_some(())
+            .ok_or_else(|| "valid".to_owned())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use causeway::api::Cluster;
 use causeway::domain::protected::MEMBERS_NAMESPACE;
 use causeway::target::Target;
 use futures::StreamExt as _;
+use http::header::AUTHORIZATION;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
@@ -159,7 +160,9 @@ async fn members_are_reached_over_tls_as_their_clusters_say() {
         .unwrap();
     let secret = Api::<Secret>::namespaced(hub, MEMBERS_NAMESPACE);
     let secret = secret.get(&member_name(0)).await.unwrap();
-    let member = Target::new(&cluster, &secret, false).unwrap().config();
+    let (target, token) = Target::read(&cluster, &secret, false).unwrap();
+    let mut member = target.config();
+    member.headers.push((AUTHORIZATION, token.header()));
     let namespaces = Api::<Namespace>::all(Client::try_from(member).unwrap());
     namespaces.get("kube-system").await.unwrap();
 }
