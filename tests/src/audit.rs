@@ -101,12 +101,24 @@ impl Cluster {
 
     /// All writes that were answered since then, whoever asked for them.
     pub async fn all_writes_since(&self, mark: Mark) -> Vec<AuditedWrite> {
+        let events = self.events_since(mark).await.into_iter();
+        let writes = events.filter(|event| event.verb != LIST);
+        writes.map(AuditedWrite::from).collect()
+    }
+
+    /// Returns the URIs of the lists that causeway's account in a member has asked for since then.
+    pub async fn lists_since(&self, mark: Mark) -> Vec<String> {
+        let events = self.events_since(mark).await.into_iter();
+        let lists = events.filter(|event| event.verb == LIST);
+        lists.map(|event| event.request_uri).collect()
+    }
+
+    async fn events_since(&self, mark: Mark) -> Vec<Event> {
         let log = self.audit_log().await;
-        log[mark.0..]
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Event>(line).ok())
+        let lines = log[mark.0..].lines();
+        let events = lines.filter_map(|line| serde_json::from_str::<Event>(line).ok());
+        events
             .filter(|event| !event.request_uri.contains(BARRIER))
-            .map(AuditedWrite::from)
             .collect()
     }
 
@@ -147,3 +159,4 @@ impl Cluster {
 }
 
 const BARRIER: &str = "audit-barrier";
+const LIST: &str = "list";

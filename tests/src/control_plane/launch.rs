@@ -22,6 +22,9 @@ omitStages: [RequestReceived]
 rules:
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
+- level: Metadata
+  users: [system:serviceaccount:causeway-system:causeway]
+  verbs: [list]
 - level: None
 ";
 
