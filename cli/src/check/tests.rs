@@ -189,7 +189,7 @@ type Row = (
 
 #[test]
 fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
-    let rows: [Row; 29] = [
+    let rows: [Row; 30] = [
         (
             "an export on the hub",
             |i| i.misplaced = Ok(vec![misplaced("foo")]),
