@@ -14,11 +14,13 @@ use causeway_engine::reasons::Reason;
 use causeway_tests::repository;
 
 /// Flags of other programs that the book names by themselves.
-const OTHERS_FLAGS: [&str; 5] = [
+const OTHERS_FLAGS: [&str; 7] = [
     "--admission-control-config-file",
+    "--cluster-api-endpoint",
     "--enable-feature",
     "--force-conflicts",
     "--help",
+    "--report-secrets",
     "--tracing-config-file",
 ];
 
