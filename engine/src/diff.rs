@@ -132,7 +132,7 @@ impl<'a> Target<'a> {
         let of_member = native.map(|members| members.get(self.name));
         let of_native = of_member.map(|desired| self.native_writes(desired, diff));
         let mut imported = self.clusterset_writes(&desired.clusterset, native.is_some(), diff);
-        imported.extend(self.companion_write(&desired.companions, native.is_some()));
+        imported.extend(self.companion_write(desired, native.is_some()));
         let leaves = of_member.is_some_and(|desired| desired.is_none());
         self.in_namespace(of_native.unwrap_or_default(), imported, leaves)
     }

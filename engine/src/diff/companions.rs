@@ -1,10 +1,13 @@
 //! Writes of companions.
 
+use causeway::domain::ClusterName;
+
 use super::{Target, delete_service};
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, Write};
 use crate::observed::member::Member;
-use crate::plan::Companions;
+use crate::plan::Desired;
+use crate::plan::copies::CopyState;
 use crate::plan::service::DesiredService;
 
 impl Target<'_> {
@@ -12,8 +15,9 @@ impl Target<'_> {
     /// MultiClusterService are written only if the hub's desired state is known (`native`).
     ///
     /// A companion that is no longer wanted is deleted once no cluster of another network holds a
-    /// copy of the provider's endpoints: until then its proxies send traffic there.
-    pub(super) fn companion_write(&self, companions: &Companions, native: bool) -> Option<Write> {
+    /// copy that may lead there: until then its proxies send traffic there.
+    pub(super) fn companion_write(&self, desired: &Desired, native: bool) -> Option<Write> {
+        let companions = &desired.companions;
         if let Some(own) = companions.wanted.get(self.name) {
             let key = self.key.companion();
             let known = self.member.written_service(&key);
@@ -29,26 +33,32 @@ impl Target<'_> {
         let is_unwanted = view.is_companion_by(self.hub, Exposure::Native) && native
             || view.is_companion_by(self.hub, Exposure::Clusterset) && !companions.keeps_exported;
         let is_there = !known.is_deleted() && !view.deleting;
-        (is_unwanted && is_there && !self.is_entered()).then(|| delete_service(key, view))
+        (is_unwanted && is_there && !self.is_entered(desired)).then(|| delete_service(key, view))
     }
 
-    /// Whether a cluster of another network holds a copy of the provider's endpoints, or may: what
-    /// it holds is unknown.
-    fn is_entered(&self) -> bool {
+    /// Whether a cluster of another network holds a copy that may lead to the companion, or may hold
+    /// one: what it holds is unknown. A copy that is as wanted leads elsewhere.
+    fn is_entered(&self, desired: &Desired) -> bool {
         let network = self.index.network(self.name);
         let elsewhere = self.index.cluster_names().filter(|name| {
             let left_out = matches!(self.index.member_state(name), MemberState::LeftOut(_));
             !left_out && self.index.network(name) != network
         });
-        let holds = |member: &Member| {
-            let mut copies = member.copies(self.key).map(|(_, copy)| &copy.view);
-            copies.any(|copy| {
+        let holds = |name: &ClusterName, member: &Member| {
+            let copies = member.copies(self.key);
+            let mut copies = copies.map(|(slice, copy)| (slice, &copy.view));
+            copies.any(|(slice, copy)| {
                 let source = copy.source_cluster.as_deref();
-                *copy.hub == *self.hub && source == Some(self.name.as_str())
+                let wanted = desired.copies_in(copy.exposure, name);
+                let wanted = wanted.and_then(|copies| copies.wanted.get(slice));
+                let is_of_provider = *copy.hub == *self.hub && source == Some(self.name.as_str());
+                is_of_provider
+                    && wanted.is_none_or(|wanted| wanted.compare(copy) != CopyState::UpToDate)
             })
         };
-        let mut members = elsewhere.map(|name| self.index.member(name));
-        members
-            .any(|member| member.is_none_or(|member| !member.sources_are_known() || holds(member)))
+        let mut members = elsewhere.map(|name| (name, self.index.member(name)));
+        members.any(|(name, member)| {
+            member.is_none_or(|member| !member.sources_are_known() || holds(name, member))
+        })
     }
 }

@@ -202,3 +202,13 @@ fn own_service_is_the_entry_of_a_load_balanced_service() {
     assert_eq!(env.service("member1", &companion()), None);
     assert_eq!(env.addresses("member2", "derived-foo").len(), 2);
 }
+
+#[test]
+fn companion_goes_after_the_last_copy_leads_another_way() {
+    let mut env = provided("node-ports", json!({"spec": {"clusterIP": "10.96.0.7"}}));
+    assert!(env.service("member1", &companion()).is_some());
+    env.on_hub(in_network("member1", "edge", Some("cluster-ip")))
+        .settle();
+    assert_eq!(reached(&env).0[0].0, "10.96.0.7");
+    assert_eq!(env.service("member1", &companion()), None);
+}
