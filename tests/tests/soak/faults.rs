@@ -50,7 +50,7 @@ pub(super) enum Blow {
 }
 
 impl Blow {
-    /// Whether an API server serves its definitions anew, after some time without them.
+    /// Whether an API server serves its definitions again, after some time without them.
     pub(super) fn changes_definitions(self) -> bool {
         matches!(self, Self::Restart(_) | Self::Downgrade(_))
     }
