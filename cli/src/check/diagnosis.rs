@@ -328,7 +328,7 @@ fn writable_leases(found: &Readable<Vec<Cluster>>) -> Option<Check> {
          the controller's writes",
         listed(&pulled)
     );
-    let remedy = "in ClusterRole system:karmada:CLUSTER:agent add resourceNames: [CLUSTER] to get and update of leases (SECURITY.md)";
+    let remedy = "in ClusterRole system:karmada:CLUSTER:agent add resourceNames: [CLUSTER] to get and update of leases (docs/karmada.md)";
     Some(Check::new("leases", State::Warning, message).remedy(remedy))
 }
 

@@ -4,8 +4,9 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::native::{merge, prefer};
+use super::native::prefer;
 use super::networks::reach;
+use super::write::merge;
 use super::{Churn, EXPORTED, Place};
 use crate::soak::random::Random;
 use crate::{Fleet, Space, service, service_export};

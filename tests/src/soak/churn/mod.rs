@@ -5,6 +5,7 @@ mod damage;
 mod exported;
 mod native;
 mod networks;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -3,10 +3,10 @@
 use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService, labels};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
 use super::networks::reach;
+use super::write::{delete, merge};
 use super::{Churn, EXPORTED, NATIVE};
 use crate::fixtures::ServiceFixture;
 use crate::soak::random::Random;
@@ -193,22 +193,4 @@ where
     )
     .await;
     format!("prefers {preference:?}, at least {least:?} ready")
-}
-
-async fn delete<K>(api: &Api<K>, name: &str)
-where
-    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
-{
-    let deleted = api.delete(name, &DeleteParams::default()).await;
-    deleted.unwrap_or_else(|e| panic!("cannot delete {name}: {e}"));
-}
-
-pub(super) async fn merge<K>(api: &Api<K>, name: &str, patch: serde_json::Value)
-where
-    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
-{
-    let patched = api
-        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-        .await;
-    patched.unwrap_or_else(|e| panic!("cannot change {name}: {e}"));
 }

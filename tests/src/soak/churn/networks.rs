@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::native::merge;
+use super::write::merge;
 use super::{Churn, EXPORTED, NAMESPACES, NATIVE};
 use crate::soak::random::Random;
 use crate::{Cluster, Fleet, node};

@@ -40,7 +40,7 @@ fn tell_service(member: &str, key: &Key, service: &Service, lines: &mut Lines) {
     if networks::companion_of(service).is_some() {
         return lines.tell(networks::existing_companion(member, key, service));
     }
-    let selector = native::selector(service);
+    let selector = super::selector(service);
     let ports = ports::of_service(service);
     lines.tell(native::service(
         member,

@@ -13,6 +13,8 @@ mod tiers;
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Service;
+
 use self::ports::Port;
 use crate::soak::snapshot::Snapshot;
 
@@ -76,4 +78,15 @@ fn listed(ports: &[Port]) -> String {
     let mut all: Vec<String> = ports.iter().map(ToString::to_string).collect();
     all.sort();
     all.join(",")
+}
+
+/// Selector of a Service, as `label=value`.
+fn selector(service: &Service) -> Vec<String> {
+    let selector = service
+        .spec
+        .iter()
+        .flat_map(|spec| spec.selector.iter().flatten());
+    selector
+        .map(|(label, value)| format!("{label}={value}"))
+        .collect()
 }

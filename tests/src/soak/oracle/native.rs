@@ -11,7 +11,7 @@ use kube::api::ObjectMeta;
 use super::networks::{Entry, Site, are_apart};
 use super::ports::{self, Port, is_headless, translated};
 use super::tiers::{Standing, Tiers, readiness, standing_endpoint};
-use super::{Lines, listed};
+use super::{Lines, listed, selector};
 use crate::soak::snapshot::{Key, Member, Snapshot, is_applied, is_copy, label};
 
 pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
@@ -304,17 +304,6 @@ impl Consumer<'_> {
             }
         }
     }
-}
-
-/// Selector of a Service, as `label=value`.
-pub(super) fn selector(service: &Service) -> Vec<String> {
-    let selector = service
-        .spec
-        .iter()
-        .flat_map(|spec| spec.selector.iter().flatten());
-    selector
-        .map(|(label, value)| format!("{label}={value}"))
-        .collect()
 }
 
 /// A Service that causeway made.

@@ -9,9 +9,8 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, Service, ServicePort, Serv
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::listed;
-use super::native::selector;
 use super::ports::{self, is_headless};
+use super::{listed, selector};
 use crate::soak::snapshot::{Key, Member, Snapshot, annotation, is_copy, label};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
