@@ -13,6 +13,7 @@ mod tiers;
 
 use std::collections::BTreeMap;
 
+use causeway::api::MultiClusterService;
 use k8s_openapi::api::core::v1::Service;
 
 use self::ports::Port;
@@ -89,4 +90,12 @@ fn selector(service: &Service) -> Vec<String> {
     selector
         .map(|(label, value)| format!("{label}={value}"))
         .collect()
+}
+
+fn crosses(exposed: &MultiClusterService) -> bool {
+    exposed
+        .spec
+        .types
+        .iter()
+        .any(|type_| type_ == "CrossCluster")
 }

@@ -11,7 +11,7 @@ use kube::api::ObjectMeta;
 use super::networks::{Entry, Site, are_apart};
 use super::ports::{self, Port, is_headless, translated};
 use super::tiers::{Standing, Tiers, readiness, standing_endpoint};
-use super::{Lines, listed, selector};
+use super::{Lines, crosses, listed, selector};
 use crate::soak::snapshot::{Key, Member, Snapshot, is_applied, is_copy, label};
 
 pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
@@ -28,14 +28,6 @@ pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
             reported.copies(lines);
         }
     }
-}
-
-pub(super) fn crosses(exposed: &MultiClusterService) -> bool {
-    exposed
-        .spec
-        .types
-        .iter()
-        .any(|type_| type_ == "CrossCluster")
 }
 
 /// A MultiClusterService, with its Ready where that follows from the objects.

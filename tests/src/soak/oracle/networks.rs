@@ -10,7 +10,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::ports::{self, is_headless};
-use super::{listed, selector};
+use super::{crosses, listed, selector};
 use crate::soak::snapshot::{Key, Member, Snapshot, annotation, is_copy, label};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -66,7 +66,7 @@ impl<'a> Site<'a> {
             annotation(metadata, labels::REACH).filter(|text| WAYS.contains(text))
         };
         let exposed = snapshot.exposed.get(key);
-        let exposed = exposed.filter(|exposed| super::native::crosses(exposed));
+        let exposed = exposed.filter(|exposed| crosses(exposed));
         let consumes = exposed.is_some_and(|exposed| {
             let consumers = &exposed.spec.consumer_clusters;
             consumers.is_empty() || consumers.iter().any(|one| one.name == provider)
