@@ -744,6 +744,10 @@ proptest! {
             if let Some(outage) = outage {
                 story.back(MEMBERS[outage.member]);
             }
+            for member in MEMBERS {
+                // Copies stay while a node with ready endpoints is unknown.
+                story.env.nodes(member);
+            }
             rest(&mut story.env);
             story.env.assert_at_rest();
             picture(&story.env)
