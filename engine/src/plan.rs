@@ -379,7 +379,7 @@ impl Native<'_> {
         let named = placement.providers();
         let named = named.filter(|name| !suspected.contains(*name));
         let left_out = placement.left_out.keys();
-        let held = left_out.filter(|name| index.is_held_without_credentials(name, self.inputs.key));
+        let held = left_out.filter(|name| !index.is_left_out(name, self.inputs.key));
         let provider = |name| {
             let member = uses.member(index, name).ok()?;
             let service = member.and_then(|member| member.service(self.inputs.key));

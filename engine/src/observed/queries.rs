@@ -97,17 +97,21 @@ impl Index {
             || self.member(name).is_some_and(Member::exports_by_node_ports)
     }
 
-    /// Whether a cluster in Pull mode without credentials provided the service before it lost them:
-    /// a member holds copies from it. Missing credentials are no evidence about its endpoints.
-    pub(crate) fn is_held_without_credentials(&self, name: &ClusterName, key: &ServiceKey) -> bool {
-        if self.member_state(name) != MemberState::LeftOut(LeftOut::PullWithoutCredentials) {
-            return false;
+    /// Whether a member takes no part in a service. A cluster in Pull mode that has lost its
+    /// credentials does while a member holds copies from it: missing credentials are no evidence
+    /// about its endpoints.
+    pub(crate) fn is_left_out(&self, name: &ClusterName, key: &ServiceKey) -> bool {
+        match self.member_state(name) {
+            MemberState::LeftOut(LeftOut::PullWithoutCredentials) => {
+                let mut copies = self.holders(key).flat_map(|(_, member)| member.copies(key));
+                !copies.any(|(_, copy)| {
+                    let source = copy.view.source_cluster.as_deref();
+                    *copy.view.hub == *self.hub.uid && source == Some(name.as_str())
+                })
+            }
+            MemberState::LeftOut(LeftOut::TooOld(_)) => true,
+            _ => false,
         }
-        let mut copies = self.holders(key).flat_map(|(_, member)| member.copies(key));
-        copies.any(|(_, copy)| {
-            let source = copy.view.source_cluster.as_deref();
-            *copy.view.hub == *self.hub.uid && source == Some(name.as_str())
-        })
     }
 
     /// Returns the clusters that copies come from and that the hub's initial list lacks.

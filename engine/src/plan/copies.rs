@@ -32,7 +32,6 @@ use super::providers::{Disagreement, MOST_SLICES, Provider, Unfit, candidates};
 use super::tiers::{EndpointRole, Tiers};
 use crate::digest::Digest;
 use crate::evidence::Proof;
-use crate::model::MemberState;
 use crate::model::slice::{
     AddressType, ContentHash, CopiedSlice, Exposure, SlicePort, SourceEndpoint, SourceSlice,
     SourceVersion,
@@ -329,9 +328,7 @@ fn not_exporting(index: &Index, key: &ServiceKey, provider: &str) -> Ruling {
     }
     let cluster = index.cluster(provider);
     let may_export = cluster.is_some_and(|cluster| cluster.may_export_from(&key.namespace));
-    let is_left_out = matches!(index.member_state(provider), MemberState::LeftOut(_))
-        && !index.is_held_without_credentials(provider, key);
-    if is_left_out || !may_export {
+    if index.is_left_out(provider, key) || !may_export {
         return Ruling::requested(Request::NotProvider);
     }
     let member = index.member(provider);

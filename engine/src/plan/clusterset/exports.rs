@@ -8,8 +8,8 @@ use string_cache::DefaultAtom;
 
 use super::merge::Constituent;
 use super::precedence::{self, Claim, Precedence, SealedTime};
+use crate::model::TimePoint;
 use crate::model::slice::Exposure;
-use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
 use crate::observed::clusterset::ExportView;
 use crate::observed::member::Member;
@@ -86,8 +86,7 @@ pub(crate) fn gather<'a>(
     };
     let mut found = Vec::new();
     for (name, cluster) in index.clusters() {
-        let out = matches!(index.member_state(name), MemberState::LeftOut(_))
-            && !index.is_held_without_credentials(name, key);
+        let out = index.is_left_out(name, key);
         let drained = cluster.withdrawn;
         let is_duplicate = Unused::everywhere(index, name) == Some(Unused::Duplicate);
         if out || is_duplicate {
