@@ -50,8 +50,8 @@ pub(crate) enum ConnectError {
     Failed(String),
 }
 
-/// Asks all these members at once, each within 5 seconds: the answer of each by its name, or why there is none. Those in Pull mode without
-/// credentials are left out.
+/// Asks all these members at once, each within 5 seconds. Returns the answer of each by its name, or
+/// why there is none. Those in Pull mode without credentials are left out.
 pub(crate) async fn read_each<'a, T, F>(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &'a Cluster>,

@@ -17,6 +17,7 @@ use crate::connectivity::ConnectError;
 use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::hub::{self, HubError, annotate};
 use crate::output::OutputError;
+use crate::table::listed;
 use crate::{connectivity, output};
 
 mod effect;
@@ -148,12 +149,12 @@ fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result
     if args.undo {
         return output::result(format_args!(
             "{services} MultiClusterService{plural} may use {name}: {}",
-            effect::listed(&effect.provides)
+            listed(&effect.provides)
         ));
     }
     output::result(format_args!(
         "{services} MultiClusterService{plural} lose {name}: {}; its exports are not used either; what it consumes stays",
-        effect::listed(&effect.provides)
+        listed(&effect.provides)
     ))?;
     if effect.alone.is_empty() {
         return Ok(());
@@ -161,7 +162,7 @@ fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result
     output::progress(format_args!(
         "warning: no other cluster in use provides {}: clients in other clusters lose all its endpoints; \
          add a provider, or undo it: kubectl mcs drain {name} --undo",
-        effect::listed(&effect.alone)
+        listed(&effect.alone)
     ))
 }
 

@@ -246,6 +246,22 @@ pub(crate) fn fields<const N: usize>(fields: [(&str, Cell); N], screen: Screen) 
     text
 }
 
+/// Maximum number of names that a sentence lists.
+const LISTED: usize = 10;
+
+/// Lists names in a sentence: all of a few, of many the first and the number of the others.
+pub(crate) fn listed<T: ToString>(names: &[T]) -> String {
+    let shown = names.iter().take(LISTED).map(ToString::to_string);
+    let mut shown: Vec<_> = shown.collect();
+    if names.len() > LISTED {
+        shown.push(format!("and {} more", names.len() - LISTED));
+    }
+    if shown.is_empty() {
+        return "none".to_owned();
+    }
+    shown.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

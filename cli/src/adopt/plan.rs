@@ -56,8 +56,9 @@ pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     });
     pulled.map(|member| {
         format!(
-            "{member} takes part in it and is in Pull mode without credentials: its endpoints would never be updated; {REPORT_SECRETS}, \
-             or name other clusters in spec.providerClusters and spec.consumerClusters"
+            "{member} takes part in it and is in Pull mode without credentials: its endpoints would \
+             never be updated; {REPORT_SECRETS}, or name other clusters in spec.providerClusters \
+             and spec.consumerClusters"
         )
     })
 }

@@ -22,6 +22,7 @@ use crate::install::ready::rollout;
 use crate::lease::{self, Controller};
 use crate::misplaced::Misplaced;
 use crate::snapshot::is_ready;
+use crate::table::listed;
 use crate::{bundle, credentials};
 
 /// Checks each check of an installation.
@@ -324,27 +325,13 @@ fn writable_leases(found: &Readable<Vec<Cluster>>) -> Option<Check> {
         return None;
     }
     let message = format!(
-        "the karmada-agents of members in Pull mode ({}) may update every Lease of the hub: whoever holds the credentials of one can stop \
-         the controller's writes",
+        "the karmada-agents of members in Pull mode ({}) may update every Lease of the hub: whoever \
+         holds the credentials of one can stop the controller's writes",
         listed(&pulled)
     );
-    let remedy = "in ClusterRole system:karmada:CLUSTER:agent add resourceNames: [CLUSTER] to get and update of leases (docs/karmada.md)";
+    let remedy = "in ClusterRole system:karmada:CLUSTER:agent add resourceNames: [CLUSTER] to get \
+                  and update of leases (docs/karmada.md)";
     Some(Check::new("leases", State::Warning, message).remedy(remedy))
-}
-
-/// The first names, and the number of the others.
-fn listed(names: &[String]) -> String {
-    const SHOWN: usize = 5;
-    let shown = names
-        .iter()
-        .take(SHOWN)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    match names.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }
 
 fn clusters(found: &Readable<Vec<Cluster>>) -> Vec<Check> {

@@ -4,8 +4,6 @@ use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{ClusterName, ServiceKey};
 use kube::ResourceExt as _;
 
-const SHOWN: usize = 10;
-
 /// The services that a cluster provides for, in order.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Effect {
@@ -51,19 +49,6 @@ fn is_used(cluster: &Cluster) -> bool {
         && cluster.metadata.deletion_timestamp.is_none()
 }
 
-/// The services by name; of many the first few and how many more.
-pub(super) fn listed(keys: &[ServiceKey]) -> String {
-    let shown = keys.iter().take(SHOWN).map(ToString::to_string);
-    let mut shown: Vec<_> = shown.collect();
-    if keys.len() > SHOWN {
-        shown.push(format!("and {} more", keys.len() - SHOWN));
-    }
-    if shown.is_empty() {
-        return "none".to_owned();
-    }
-    shown.join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use causeway::api::labels;
@@ -71,6 +56,7 @@ mod tests {
 
     use super::*;
     use crate::status::fixtures::{cross, service, synced};
+    use crate::table::listed;
 
     fn name(text: &str) -> ClusterName {
         ClusterName::try_from(text).expect("a name")
@@ -120,7 +106,7 @@ mod tests {
         let keys: Vec<_> = (0..12)
             .map(|number| ServiceKey::new("shop", format!("s{number}")))
             .collect();
-        assert_eq!(listed(&[]), "none");
+        assert_eq!(listed::<ServiceKey>(&[]), "none");
         assert_eq!(listed(&keys[..2]), "shop/s0, shop/s1");
         assert!(listed(&keys).ends_with("shop/s9, and 2 more"));
     }

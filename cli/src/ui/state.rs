@@ -33,7 +33,7 @@ pub(super) struct State {
     desired: HashMap<ServiceKey, domain::MultiClusterService>,
     /// Those whose providers clusters of other networks reach by ports of nodes.
     by_node_ports: BTreeSet<ServiceKey>,
-    /// Whether the Nodes of other members may be needed than at the last look.
+    /// Whether the members whose Nodes are needed may have changed since the last look.
     pub node_needs_changed: bool,
     pub services: Cache<ServiceKey, Service>,
     pub clusters: Cache<String, Cluster>,
