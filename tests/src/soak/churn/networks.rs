@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::write::merge;
-use super::{Churn, EXPORTED, NAMESPACES, NATIVE};
+use super::{Churn, EXPORTED, NAMESPACES, NATIVE, Place};
 use crate::soak::random::Random;
 use crate::{Cluster, Fleet, node};
 
@@ -242,10 +242,7 @@ impl Churn {
     fn touch_behind(&mut self, member: &str, node: &str) {
         let pods = self.pods.iter().filter(|((.., of), _)| *of == member);
         let on_node = pods.filter(|(_, pods)| pods.iter().any(|pod| pod.node() == node));
-        let places: Vec<_> = on_node.map(|(place, _)| *place).collect();
-        for (namespace, name, _) in places {
-            self.touch(namespace, name);
-        }
+        self.touch_places(on_node.map(|(place, _)| *place).collect());
         self.touch_opened(member);
     }
 
@@ -253,7 +250,10 @@ impl Churn {
     fn touch_opened(&mut self, member: &str) {
         let exported = self.exported.iter();
         let opened = exported.filter(|((.., of), one)| *of == member && one.is_opened());
-        let places: Vec<_> = opened.map(|(place, _)| *place).collect();
+        self.touch_places(opened.map(|(place, _)| *place).collect());
+    }
+
+    fn touch_places(&mut self, places: Vec<Place>) {
         for (namespace, name, _) in places {
             self.touch(namespace, name);
         }
