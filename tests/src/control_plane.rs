@@ -273,10 +273,12 @@ impl ControlPlane {
         self.api_server.kill().await;
     }
 
-    /// Starts the API server again after [`ControlPlane::stop`], on the same port, and waits until it is ready.
+    /// Starts the API server again after [`ControlPlane::stop`], on the same port, waits until it is ready, and starts the
+    /// cluster's controllers again: after an outage their informers pause for up to 30 s.
     pub async fn start(&self) {
         self.api_server.restart().await;
         self.ready().await;
+        self.controllers.restart().await;
     }
 
     /// Returns a snapshot of its store. Only for a cluster with its own store.
@@ -291,7 +293,6 @@ impl ControlPlane {
         self.stop().await;
         self.own_store().restore(snapshot).await;
         self.start().await;
-        self.controllers.restart().await;
     }
 
     fn own_store(&self) -> &Store {
@@ -305,6 +306,7 @@ impl ControlPlane {
         let flag = format!("--emulated-version={release}");
         self.api_server.restart_with(&[&flag]).await;
         self.ready().await;
+        self.controllers.restart().await;
     }
 
     /// The API server keeps its connections and answers nothing: what a severed network looks like.
