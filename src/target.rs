@@ -12,8 +12,15 @@ use kube::Config;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
+use self::proxy::Wrong;
 use crate::api::{Cluster, labels};
 use crate::domain::{ClusterName, NameError};
+
+pub use self::proxy::{PROXY_CA_BUNDLE, Proxy, ProxyError};
+pub use self::transport::{Requests, Transport, TransportError};
+
+mod proxy;
+mod transport;
 
 /// Connection data of a member, without its token. Equal targets give equal connections.
 #[derive(Clone, PartialEq, Eq)]
@@ -24,7 +31,7 @@ pub struct Target {
     pub url: Uri,
     certificates: Vec<Vec<u8>>,
     insecure: bool,
-    proxy: Option<Uri>,
+    proxy: Option<Proxy>,
 }
 
 /// Bearer token of an account in a member. It is never printed.
@@ -87,11 +94,17 @@ pub enum TargetError {
     },
     /// The proxy's address cannot be read.
     #[error(
-        "spec.proxyURL {url:?} is no address of a proxy; it is http:// or https://, a host and a port"
+        "spec.proxyURL {url:?} is no address of a proxy; it is http://, https:// or socks5://, a host and a port"
     )]
     Proxy {
         /// The address without what may be a password.
         url: String,
+    },
+    /// The headers for the proxy cannot be sent.
+    #[error("spec.proxyHeader cannot be sent to a proxy: {why}")]
+    ProxyHeader {
+        /// Cause, without a value.
+        why: String,
     },
     /// The Secret is another's: whoever may write Clusters must not have its token sent to an address of their own.
     #[error(
@@ -124,8 +137,10 @@ pub enum TargetError {
         secret: String,
     },
     /// The CA bundle cannot be read.
-    #[error("the key caBundle of Secret {secret} is no bundle of PEM certificates: {why}")]
+    #[error("the key {key} of Secret {secret} is no bundle of PEM certificates: {why}")]
     CaBundle {
+        /// [`CA_BUNDLE`] or [`PROXY_CA_BUNDLE`].
+        key: &'static str,
         /// Namespace and name.
         secret: String,
         /// Cause.
@@ -172,18 +187,12 @@ impl Target {
                 what: "spec.insecureSkipTLSVerification is true",
             });
         }
-        let proxy = cluster
-            .spec
-            .proxy_url
-            .as_deref()
-            .filter(|url| !url.is_empty())
-            .map(proxy)
-            .transpose()?;
+        let proxy = proxy(cluster, secret)?;
         let token = token(secret)?;
         let certificates = if insecure {
             Vec::new()
         } else {
-            certificates(secret)?
+            certificates(secret, CA_BUNDLE)?
         };
         let target = Self {
             name,
@@ -195,13 +204,12 @@ impl Target {
         Ok((target, token))
     }
 
-    /// Returns the configuration of a client of the member, without credentials. The caller sets
-    /// timeouts and the user agent.
+    /// Returns the configuration of a client of the member, without credentials and proxy, which
+    /// [`Transport`] knows. The caller sets timeouts and the user agent.
     pub fn config(&self) -> Config {
         let mut config = Config::new(self.url.clone());
         config.root_cert = (!self.certificates.is_empty()).then(|| self.certificates.clone());
         config.accept_invalid_certs = self.insecure;
-        config.proxy_url = self.proxy.clone();
         config
     }
 }
@@ -284,22 +292,17 @@ fn endpoint(text: &str) -> Result<Uri, TargetError> {
     Ok(url)
 }
 
-fn proxy(text: &str) -> Result<Uri, TargetError> {
-    let without_user = || match text.rsplit_once('@') {
-        Some((_, rest)) => format!("...@{rest}"),
-        None => text.to_owned(),
-    };
-    let url: Uri = text.trim().parse().map_err(|_| TargetError::Proxy {
-        url: without_user(),
-    })?;
-    let known = [Some("https"), Some("http")].contains(&url.scheme_str());
-    if known && url.host().is_some_and(|host| !host.is_empty()) {
-        Ok(url)
-    } else {
-        Err(TargetError::Proxy {
-            url: without_user(),
-        })
+fn proxy(cluster: &Cluster, secret: &Secret) -> Result<Option<Proxy>, TargetError> {
+    let url = cluster.spec.proxy_url.as_deref().unwrap_or_default();
+    if url.is_empty() {
+        return Ok(None);
     }
+    let certificates = certificates(secret, PROXY_CA_BUNDLE)?;
+    let proxy = Proxy::read(url, &cluster.spec.proxy_header, certificates);
+    proxy.map(Some).map_err(|wrong| match wrong {
+        Wrong::Url(url) => TargetError::Proxy { url },
+        Wrong::Headers(why) => TargetError::ProxyHeader { why },
+    })
 }
 
 fn full_name(secret: &Secret) -> String {
@@ -330,9 +333,10 @@ fn token(secret: &Secret) -> Result<Token, TargetError> {
     })
 }
 
-fn certificates(secret: &Secret) -> Result<Vec<Vec<u8>>, TargetError> {
-    let bytes = value(secret, CA_BUNDLE);
+fn certificates(secret: &Secret, key: &'static str) -> Result<Vec<Vec<u8>>, TargetError> {
+    let bytes = value(secret, key);
     let bad = |why: String| TargetError::CaBundle {
+        key,
         secret: full_name(secret),
         why,
     };

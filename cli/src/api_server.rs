@@ -6,10 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::multicluster::Version;
+use causeway::target::{ProxyError, Target, Token, Transport, TransportError};
 use k8s_openapi::api::core::v1::Namespace;
+use kube::client::retry::RetryPolicy;
 use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config, Resource};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
+use tower::Layer as _;
+use tower::retry::RetryLayer;
 
 use crate::args::{HubArgs, Side};
 use crate::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
@@ -139,6 +143,24 @@ impl ApiServer {
         })
     }
 
+    /// Connects to a member as causeway-controller does. A server that is busy for a moment gets the
+    /// request again.
+    pub(crate) fn of_target(target: &Target, token: Token) -> Result<Self, TransportError> {
+        let mut config = target.config();
+        config.connect_timeout = Some(CONNECT_WITHIN);
+        let transport = Transport::new(target, config.clone())?;
+        let (_, token) = watch::channel(token);
+        let requests = transport.requests(&token).map_err(TransportError::Member)?;
+        let requests = RetryLayer::new(RetryPolicy::server_retry()).layer(requests);
+        Ok(Self {
+            side: Side::Member,
+            client: Client::new(requests, config.default_namespace.clone()),
+            config,
+            secret_namespaces: Arc::default(),
+            proxy_url: None,
+        })
+    }
+
     /// Its address, without a trailing slash.
     pub(crate) fn url(&self) -> String {
         self.config
@@ -242,13 +264,17 @@ async fn access(
         .map_err(unusable)
 }
 
-/// The innermost error: "connection refused" says more than "client error".
-pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
+/// The innermost error: "connection refused" says more than "client error". That of a proxy names it.
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut innermost = error;
+    let mut proxy = String::new();
     while let Some(source) = innermost.source() {
+        if let Some(ProxyError::Unusable { proxy: at, .. }) = innermost.downcast_ref() {
+            proxy = format!("its proxy {at}: ");
+        }
         innermost = source;
     }
-    printable(&innermost.to_string()).into_owned()
+    printable(&format!("{proxy}{innermost}")).into_owned()
 }
 
 #[cfg(test)]

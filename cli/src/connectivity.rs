@@ -6,13 +6,11 @@ use std::time::Duration;
 use causeway::api::Cluster;
 use causeway::target::{Target, TargetError};
 use futures::{StreamExt as _, pin_mut};
-use http::header::AUTHORIZATION;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
 use tokio::time::sleep_until;
 
-use crate::api_server::{ApiServer, RequestError};
-use crate::args::Side;
+use crate::api_server::{ApiServer, RequestError, root_cause};
 use crate::credentials;
 use crate::progress::Progress;
 
@@ -119,9 +117,8 @@ pub(crate) async fn connect(
 ) -> Result<ApiServer, ConnectError> {
     let secret = secret(hub, cluster).await?;
     let (target, token) = Target::read(cluster, &secret, allow_insecure)?;
-    let mut config = target.config();
-    config.headers.push((AUTHORIZATION, token.header()));
-    Ok(ApiServer::new(Side::Member, config)?)
+    let server = ApiServer::of_target(&target, token);
+    server.map_err(|error| ConnectError::Failed(root_cause(&error)))
 }
 
 async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ConnectError> {
@@ -163,6 +160,7 @@ impl From<RequestError> for ConnectError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Side;
     use crate::status::fixtures::synced;
 
     #[tokio::test]

@@ -1,12 +1,14 @@
 //! What a hub knows of a member: the Cluster object and the Secret with its credentials.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway::api::{Cluster, labels};
 use causeway::domain::protected::MEMBERS_NAMESPACE;
 use causeway::domain::{ClusterName, NameError};
-use causeway::target::CA_BUNDLE;
-use k8s_openapi::api::core::v1::Namespace;
+use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Resource as _};
@@ -171,14 +173,34 @@ pub(crate) fn secret(
     name: &ClusterName,
     token: Option<&str>,
     ca_bundle: &str,
+    proxy_ca: Option<&str>,
 ) -> Result<DynamicObject, ObjectError> {
     let mut secret = bare_secret(name)?;
-    let mut data = json!({ CA_BUNDLE: STANDARD.encode(ca_bundle) });
-    if let (Some(data), Some(token)) = (data.as_object_mut(), token) {
-        data.insert("token".to_owned(), STANDARD.encode(token).into());
-    }
+    let values = [
+        (CA_BUNDLE, Some(ca_bundle)),
+        (PROXY_CA_BUNDLE, proxy_ca),
+        ("token", token),
+    ];
+    let values = values
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, STANDARD.encode(value?))));
+    let data: BTreeMap<_, _> = values.collect();
     secret.data = json!({ "type": "Opaque", "data": data });
     Ok(secret)
+}
+
+/// Returns the certificates for a member's proxy that are stored for it.
+///
+/// # Errors
+/// The Secret cannot be read.
+pub(crate) async fn stored_proxy_ca(
+    hub: &ApiServer,
+    name: &ClusterName,
+) -> Result<Option<String>, RequestError> {
+    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), MEMBERS_NAMESPACE);
+    let secret = hub.request(secrets.get_opt(name.as_str())).await?;
+    let value = secret.and_then(|secret| secret.data?.remove(PROXY_CA_BUNDLE));
+    Ok(value.and_then(|value| String::from_utf8(value.0).ok()))
 }
 
 /// The name of that Secret.

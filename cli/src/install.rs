@@ -280,11 +280,7 @@ fn pem(file: &Path) -> Result<String, InstallError> {
         file: file.to_owned(),
         why,
     };
-    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-    if !member::has_certificate(&text) {
-        return Err(wrong("it holds no certificate in PEM".to_owned()));
-    }
-    Ok(text)
+    member::certificates(file).map_err(wrong)
 }
 
 async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {

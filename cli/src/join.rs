@@ -2,6 +2,8 @@
 
 mod dry_run;
 
+use std::path::{Path, PathBuf};
+
 use causeway::api::{Cluster, condition};
 use causeway::domain::{ClusterName, Reach};
 use causeway_engine::reasons::Reason;
@@ -36,6 +38,8 @@ pub(crate) enum JoinError {
          see it; use a proxy without a password"
     )]
     ProxyUser,
+    #[error("--proxy-ca {}: {why}", file.display())]
+    ProxyCa { file: PathBuf, why: String },
     #[error(transparent)]
     Membership(MembershipError),
     #[error(
@@ -64,7 +68,9 @@ pub(crate) enum JoinError {
 impl CommandError for JoinError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Endpoint(_) | Self::Insecure { .. } | Self::ProxyUser => USAGE,
+            Self::Endpoint(_) | Self::Insecure { .. } | Self::ProxyUser | Self::ProxyCa { .. } => {
+                USAGE
+            }
             Self::Membership(error) => error.exit_code(),
             _ => PROBLEM,
         }
@@ -94,6 +100,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     check_verified(&hub)?;
     check_verified(&member)?;
     check_proxy(member.proxy_url.as_deref())?;
+    let given_proxy_ca = args.proxy_ca.as_deref().map(certificates).transpose()?;
     if args.dry_run.is_some() {
         return dry_run::print(&hub, &member, &name, endpoint, args).await;
     }
@@ -118,13 +125,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let hub_uid = hub.uid().await?;
     let rights = optional_rights(args);
     let credentials = member::grant(&member, &hub_uid, rights, args.force_conflicts).await?;
-    member::verify(&member, &credentials).await?;
+    let proxy_ca = proxy_ca(&hub, &name, given_proxy_ca).await?;
+    member::verify(&member, &credentials, proxy_ca.as_deref()).await?;
     if !args.skip_crds {
         definitions::install(&member).await?;
     }
     let endpoint = endpoint.unwrap_or_else(|| member.url());
     let Credentials { token, ca_bundle } = &credentials;
-    let secret = hub::secret(&name, Some(token), ca_bundle)?;
+    let secret = hub::secret(&name, Some(token), ca_bundle, proxy_ca.as_deref())?;
     let fields = hub::MemberFields {
         id: &identity.uid,
         endpoint: &endpoint,
@@ -137,6 +145,27 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         objects::apply(&hub, &object, Run::Real).await?;
     }
     synced(&hub, &name, &endpoint, args).await
+}
+
+/// Returns the certificates for the proxy: those that were given, else those on the hub.
+async fn proxy_ca(
+    hub: &ApiServer,
+    name: &ClusterName,
+    given: Option<String>,
+) -> Result<Option<String>, JoinError> {
+    match given {
+        Some(given) => Ok(Some(given)),
+        None => Ok(hub::stored_proxy_ca(hub, name).await?),
+    }
+}
+
+/// Reads a file of certificates in PEM.
+fn certificates(file: &Path) -> Result<String, JoinError> {
+    let wrong = |why: String| JoinError::ProxyCa {
+        file: file.to_owned(),
+        why,
+    };
+    member::certificates(file).map_err(wrong)
 }
 
 /// Refuses a server whose identity is not verified.

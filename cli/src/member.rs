@@ -1,23 +1,25 @@
 //! What `join` leaves in a member: an account with the least rights, and a token for this hub.
 
-use causeway::domain::KubernetesVersion;
+use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use causeway::api::labels;
+use causeway::api::{Cluster, ClusterSpec, labels};
+use causeway::domain::KubernetesVersion;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
+use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE, Target};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
-use kube::api::{DynamicObject, ListParams};
-use kube::{Api, Config, ResourceExt as _};
+use kube::api::{DynamicObject, ListParams, ObjectMeta};
+use kube::{Api, ResourceExt as _};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::api_server::{ApiServer, RequestError};
-use crate::args::Side;
+use crate::api_server::{ApiServer, RequestError, root_cause};
 use crate::exit::{CommandError, PROBLEM};
 use crate::objects::{self, ObjectError, Run, preview};
 use crate::output::OutputError;
@@ -289,6 +291,19 @@ fn ca_bundle(from_kubeconfig: &[Vec<u8>], cluster_ca: &str) -> String {
     all.iter().map(|certificate| pem(certificate)).collect()
 }
 
+/// Reads a file that holds certificates in PEM.
+///
+/// # Errors
+/// Why it cannot be used.
+pub(crate) fn certificates(file: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(file).map_err(|why| why.to_string())?;
+    if has_certificate(&text) {
+        Ok(text)
+    } else {
+        Err("it holds no certificate in PEM".to_owned())
+    }
+}
+
 /// Whether a text in PEM holds a certificate.
 pub(crate) fn has_certificate(pem: &str) -> bool {
     CertificateDer::pem_slice_iter(pem.as_bytes()).any(|one| one.is_ok())
@@ -313,18 +328,9 @@ fn pem(certificate: &[u8]) -> String {
 pub(crate) async fn verify(
     member: &ApiServer,
     credentials: &Credentials,
+    proxy_ca: Option<&str>,
 ) -> Result<(), MemberError> {
-    let mut config = Config::new(member.config.cluster_url.clone());
-    let certificates = CertificateDer::pem_slice_iter(credentials.ca_bundle.as_bytes());
-    config.root_cert = Some(
-        certificates
-            .filter_map(Result::ok)
-            .map(|one| one.to_vec())
-            .collect(),
-    );
-    config.proxy_url.clone_from(&member.config.proxy_url);
-    config.auth_info.token = Some(credentials.token.clone().into());
-    let as_account = ApiServer::new(Side::Member, config)?;
+    let as_account = as_account(member, credentials, proxy_ca)?;
     let namespaces: Api<Namespace> = Api::all(as_account.client.clone());
     let one = ListParams::default().limit(1);
     let deadline = Instant::now() + RIGHTS_WITHIN;
@@ -340,6 +346,43 @@ pub(crate) async fn verify(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+fn as_account(
+    member: &ApiServer,
+    credentials: &Credentials,
+    proxy_ca: Option<&str>,
+) -> Result<ApiServer, MemberError> {
+    const NAME: &str = "member";
+    let spec = ClusterSpec {
+        api_endpoint: Some(member.url()),
+        proxy_url: member.config.proxy_url.as_ref().map(ToString::to_string),
+        ..ClusterSpec::default()
+    };
+    let values = [
+        ("token", Some(credentials.token.as_str())),
+        (CA_BUNDLE, Some(&credentials.ca_bundle)),
+        (PROXY_CA_BUNDLE, proxy_ca),
+    ];
+    let values = values.into_iter().filter_map(|(key, value)| {
+        let value = ByteString(value?.as_bytes().to_vec());
+        Some((key.to_owned(), value))
+    });
+    let secret = Secret {
+        metadata: ObjectMeta {
+            name: Some(NAME.to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some(values.collect()),
+        ..Secret::default()
+    };
+    let unusable = |why: String| MemberError::Unusable {
+        url: member.url(),
+        why,
+    };
+    let read = Target::read(&Cluster::new(NAME, spec), &secret, false);
+    let (target, token) = read.map_err(|why| unusable(why.to_string()))?;
+    ApiServer::of_target(&target, token).map_err(|why| unusable(root_cause(&why)))
 }
 
 /// Deletes everything that [`grant`] made for the hub with this UID. The account stays while

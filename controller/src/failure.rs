@@ -5,6 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::time::Duration;
 
+use causeway::target::{PROXY_CA_BUNDLE, ProxyError};
 use causeway_engine::model::{Failure, FailureKind, absent_object};
 
 /// A result whose error is one of a client.
@@ -66,6 +67,9 @@ fn chain<'a>(
 }
 
 fn of_error(error: &(dyn StdError + 'static)) -> Option<(FailureKind, String)> {
+    if let Some(proxy) = error.downcast_ref::<ProxyError>() {
+        return Some(of_proxy(proxy));
+    }
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
         return Some((FailureKind::Tls, of_tls(tls)));
     }
@@ -112,6 +116,24 @@ fn of_io(error: &io::Error) -> Option<(FailureKind, &'static str)> {
         | ErrorKind::UnexpectedEof => Some((FailureKind::Network, "the connection was lost")),
         _ => None,
     }
+}
+
+fn of_proxy(error: &ProxyError) -> (FailureKind, String) {
+    let ProxyError::Unusable { proxy, why } = error else {
+        return (FailureKind::Network, error.to_string());
+    };
+    let why = classify(&**why);
+    let remedy = match why.kind {
+        FailureKind::Tls => {
+            format!("; give the proxy's CA in the key {PROXY_CA_BUNDLE} of the Cluster's Secret")
+        }
+        _ => String::new(),
+    };
+    let kind = match why.is_connection() {
+        true => why.kind,
+        false => FailureKind::Network,
+    };
+    (kind, format!("its proxy {proxy}: {why}{remedy}"))
 }
 
 fn of_tls(error: &rustls::Error) -> String {

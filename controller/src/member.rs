@@ -31,7 +31,6 @@ use crate::watch::{Connect, Decoder, Json, RelistRequests, SharedGuard, Watch};
 mod bounded;
 mod connection;
 mod discovery;
-mod transport;
 
 pub use self::connection::Connector;
 use self::discovery::Discovery;

@@ -1,5 +1,7 @@
 //! The Cluster object, by which a hub knows a member.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -90,9 +92,12 @@ pub struct ClusterSpec {
         skip_serializing_if = "Option::is_none"
     )]
     pub insecure_skip_tls_verification: Option<bool>,
-    /// The URL of the proxy to the member's API server.
+    /// The URL of the proxy to the member's API server: http://, https:// or socks5://.
     #[serde(rename = "proxyURL", default, skip_serializing_if = "Option::is_none")]
     pub proxy_url: Option<String>,
+    /// The headers that the proxy requires in CONNECT. Commas separate the values of one header.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub proxy_header: BTreeMap<String, String>,
     /// The region of the member, such as eu-west-1. The tier "region" of a preference means the clusters of one region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,

@@ -158,7 +158,7 @@ fn neither_the_token_nor_a_proxy_password_is_printed() {
         !printed.contains("s3cr3t") && !printed.contains("hunter2"),
         "{printed}"
     );
-    through_proxy.spec.proxy_url = Some("socks5://user:hunter2@proxy:3128".to_owned());
+    through_proxy.spec.proxy_url = Some("ftp://user:hunter2@proxy:3128".to_owned());
     let error = Target::read(&through_proxy, &token, false)
         .unwrap_err()
         .to_string();
@@ -166,6 +166,58 @@ fn neither_the_token_nor_a_proxy_password_is_printed() {
         error.contains("...@proxy:3128") && !error.contains("hunter2"),
         "{error}"
     );
+}
+
+#[test]
+fn proxy_settings_that_cannot_be_used_are_refused() {
+    let read = |url: &str, headers: &[(&str, &str)], bundle: &str| {
+        let mut through = cluster("x");
+        through.spec.proxy_url = Some(url.to_owned());
+        let headers = headers.iter();
+        let headers = headers.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        through.spec.proxy_header = headers.collect();
+        let secret = secret(&[
+            ("token", "abc"),
+            ("caBundle", CA),
+            ("proxyCaBundle", bundle),
+        ]);
+        Target::read(&through, &secret, false).map_err(|error| error.to_string())
+    };
+    let long = "x".repeat(9000);
+    let many = (0..33).map(|_| "v").collect::<Vec<_>>().join(",");
+    for (url, headers, bundle, why) in [
+        ("proxy:3128", &[][..], "", "is no address of a proxy"),
+        ("http://", &[], "", "is no address of a proxy"),
+        ("https4://proxy", &[], "", "http://, https:// or socks5://"),
+        ("http://p", &[("a b", "c")], "", "\"a b\" is no header"),
+        (
+            "http://p",
+            &[("a", "hunter2\nx")],
+            "",
+            "the value of \"a\" cannot be sent",
+        ),
+        (
+            "http://p",
+            &[("a", &long)],
+            "",
+            "it has 9001 bytes, and 8192 are allowed",
+        ),
+        (
+            "http://p",
+            &[("a", &many)],
+            "",
+            "it has 33 values, and 32 are allowed",
+        ),
+        ("https://p", &[], "x", "the key proxyCaBundle of Secret"),
+    ] {
+        let error = read(url, headers, bundle).expect_err(url);
+        assert!(error.contains(why) && !error.contains("hunter2"), "{error}");
+    }
+    for url in ["http://p", "https://p:3129", "socks5://p", "http://[::1]:1"] {
+        assert!(read(url, &[("a", "b")], CA).is_ok(), "{url}");
+    }
+    let [one, other] = [&[("a", "b")], &[("a", "c")]].map(|headers| read("http://p", headers, ""));
+    assert_ne!(one.unwrap().0, other.unwrap().0, "it connects again");
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub mod dns;
 pub mod eventually;
 pub mod fixtures;
 pub mod fleet;
+pub mod forward_proxy;
 pub mod health;
 mod http;
 pub mod karmada;

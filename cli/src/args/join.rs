@@ -35,6 +35,10 @@ pub(crate) struct JoinArgs {
     /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig]
     #[arg(long, value_name = "URL")]
     pub api_endpoint: Option<String>,
+    /// Certificates in PEM by which an https:// proxy of the member's kubeconfig is verified [default: as it is, else
+    /// those of the controller's system]
+    #[arg(long, value_name = "FILE")]
+    pub proxy_ca: Option<PathBuf>,
     /// Region of the member [default: that of its nodes, if all say the same]
     #[arg(long, value_name = "NAME", value_parser = place)]
     pub region: Option<String>,

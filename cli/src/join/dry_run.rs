@@ -8,7 +8,9 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
 use serde_json::json;
 
-use super::{JoinError, check_identity, location, networking, optional_rights};
+use super::{
+    JoinError, certificates, check_identity, location, networking, optional_rights, proxy_ca,
+};
 use crate::api_server::ApiServer;
 use crate::args::Side;
 use crate::args::{Format, JoinArgs};
@@ -41,7 +43,9 @@ pub(super) async fn print(
     if args.only != Some(Side::Member) {
         let endpoint = endpoint.unwrap_or_else(|| member.url());
         let ca_bundle = member::published_authorities(member).await?;
-        let secret = hub::secret(name, None, &ca_bundle)?;
+        let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
+        let proxy_ca = proxy_ca(hub, name, given).await?;
+        let secret = hub::secret(name, None, &ca_bundle, proxy_ca.as_deref())?;
         let location = location(member, &known, name, args).await?.location;
         let proxy = member.proxy_url.as_deref();
         let cluster = hub::MemberFields {

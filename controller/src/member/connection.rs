@@ -1,34 +1,27 @@
 //! Clients of one member.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use causeway::target::{CA_BUNDLE, Target, Token};
+use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE, Target, Token, Transport, TransportError};
 use causeway_engine::model::{Failure, FailureKind};
 use http::header::{HeaderValue, USER_AGENT};
-use http::uri::Scheme;
-use kube::client::ConfigExt as _;
-use kube::{Client, Config};
-use rustls::ClientConfig;
+use kube::Client;
 use tokio::sync::watch;
 
 use super::bounded::Bounded;
-use super::transport::transport;
 use crate::failure::{Classify as _, classify};
 use crate::watch::Settings;
 
 /// A connection on which nothing was observed for this much longer than a watch lasts is dead.
 const READ_MARGIN: Duration = Duration::from_secs(30);
 
-/// Makes clients of one member, each with connections of its own. What TLS needs is read once for all of them, and a connection
-/// may resume the session of another.
+/// Makes clients of one member, each with connections of its own.
 #[derive(Clone)]
 pub struct Connector {
-    config: Config,
+    transport: Transport,
     /// Token of the next request.
     token: watch::Receiver<Token>,
-    /// None where nothing is asked over TLS.
-    tls: Option<Arc<ClientConfig>>,
+    namespace: String,
 }
 
 impl Connector {
@@ -38,8 +31,8 @@ impl Connector {
     /// is an error.
     ///
     /// # Errors
-    /// [`Failure`] if the certificates cannot be used, or neither the system nor the Secret has
-    /// any.
+    /// [`Failure`] if the certificates of the member or its proxy cannot be used, or neither the
+    /// system nor the Secret has any.
     pub fn new(
         target: &Target,
         token: watch::Receiver<Token>,
@@ -52,12 +45,13 @@ impl Connector {
         config.read_timeout = Some(patience.watch_timeout + patience.margin + READ_MARGIN);
         config.reset_reader_on_write = true;
         config.headers.push((USER_AGENT, agent.clone()));
-        let is_plain = config.cluster_url.scheme() == Some(&Scheme::HTTP);
-        let tls = match is_plain && config.proxy_url.is_none() {
-            true => None,
-            false => Some(Arc::new(tls(&config)?)),
-        };
-        Ok(Self { config, token, tls })
+        let namespace = config.default_namespace.clone();
+        let transport = Transport::new(target, config).map_err(unverified)?;
+        Ok(Self {
+            transport,
+            token,
+            namespace,
+        })
     }
 
     /// The next client. To be called within a tokio runtime.
@@ -65,22 +59,26 @@ impl Connector {
     /// # Errors
     /// [`Failure`] where the credentials cannot be used.
     pub fn client(&self) -> Result<Client, Failure> {
-        let service = transport(&self.config, self.tls.as_ref(), &self.token).classified()?;
-        let namespace = self.config.default_namespace.clone();
-        Ok(Client::new(Bounded(service), namespace))
+        let requests = self.transport.requests(&self.token).classified()?;
+        Ok(Client::new(Bounded(requests), self.namespace.clone()))
     }
 }
 
-fn tls(config: &Config) -> Result<ClientConfig, Failure> {
-    let by_system = config.root_cert.is_none();
-    config.rustls_client_config().map_err(|error| match error {
-        kube::Error::RustlsTls(why) if by_system => Failure::new(
+/// What it means that certificates cannot be used.
+fn unverified(error: TransportError) -> Failure {
+    let (of, key, why) = match error {
+        TransportError::Member(why) => ("API server", CA_BUNDLE, why),
+        TransportError::Proxy(why) => ("proxy", PROXY_CA_BUNDLE, why),
+    };
+    // A Secret's certificates were read with it: what fails is the system's.
+    match why {
+        kube::Error::RustlsTls(why) => Failure::new(
             FailureKind::Tls,
             format!(
                 "the system's certificate authorities cannot be used ({why}); \
-                 give the CA of the API server in the Secret's key {CA_BUNDLE}"
+                 give the CA of the {of} in the Secret's key {key}"
             ),
         ),
         other => classify(&other),
-    })
+    }
 }

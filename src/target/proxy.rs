@@ -1,0 +1,336 @@
+//! The proxy through which a member is reached: `spec.proxyURL` and `spec.proxyHeader` of its Cluster.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{HOST, PROXY_AUTHORIZATION};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http_body_util::Empty;
+use hyper::upgrade::Upgraded;
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::SocksV5;
+use hyper_util::rt::TokioIo;
+use kube::Config;
+use kube::client::ConfigExt as _;
+use percent_encoding::percent_decode_str;
+use rustls::ClientConfig;
+use tokio::net::TcpStream;
+use tower::{BoxError, ServiceExt as _, service_fn};
+
+/// The key of the Secret with the certificates by which an https:// proxy is verified.
+pub const PROXY_CA_BUNDLE: &str = "proxyCaBundle";
+
+/// The longest head of an answer to CONNECT, in bytes.
+const ANSWER_HEAD: usize = 16 * 1024;
+/// The most values in `spec.proxyHeader`.
+const HEADERS: usize = 32;
+/// The most bytes of their names and values together.
+const HEADER_BYTES: usize = 8 * 1024;
+
+/// A proxy, and what it requires. Equal proxies give equal connections.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Proxy {
+    kind: Kind,
+    /// Its address with a port, as one of http:// or https://.
+    address: Uri,
+    /// User and password, decoded.
+    user: Option<(String, String)>,
+    /// Headers of CONNECT.
+    headers: HeaderMap,
+    certificates: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Http,
+    Https,
+    Socks5,
+}
+
+/// A connection to a proxy.
+type ToProxy = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+/// Error of a proxy that gives no connection to the member.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// It cannot be reached, or is not what it should be. The source says why.
+    #[error("its proxy {proxy} cannot be used")]
+    Unusable {
+        /// Its address without a user.
+        proxy: String,
+        /// Cause.
+        #[source]
+        why: BoxError,
+    },
+    /// It answered CONNECT with another status than 2xx.
+    #[error("its proxy {proxy} answered {status} to CONNECT {member}: {}", remedy(*status))]
+    Refused {
+        /// Its address without a user.
+        proxy: String,
+        /// Host and port of the member.
+        member: String,
+        /// Its answer.
+        status: StatusCode,
+    },
+    /// It refused by the SOCKS protocol.
+    #[error("its proxy {proxy} made no connection to {member}: {why}")]
+    Socks {
+        /// Its address without a user.
+        proxy: String,
+        /// Host and port of the member.
+        member: String,
+        /// Its answer.
+        why: String,
+    },
+}
+
+/// Returns what a person does about a proxy's refusal.
+fn remedy(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+            "give it Proxy-Authorization in spec.proxyHeader, or a user in spec.proxyURL"
+        }
+        StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => {
+            "allow CONNECT to that host and port in its rules"
+        }
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+            "it does not reach the member; look into its log"
+        }
+        StatusCode::BAD_REQUEST
+        | StatusCode::NOT_FOUND
+        | StatusCode::METHOD_NOT_ALLOWED
+        | StatusCode::NOT_IMPLEMENTED => {
+            "spec.proxyURL may name a web server; it has to name a proxy that serves CONNECT"
+        }
+        _ => "look into its log",
+    }
+}
+
+/// Error of a Cluster's proxy settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// The address, without what may be a password.
+    Url(String),
+    /// The headers, and why.
+    Headers(String),
+}
+
+impl Proxy {
+    /// Reads the settings of a Cluster. `certificates` verify an https:// proxy; without any the
+    /// system's certificate authorities do.
+    pub(super) fn read(
+        url: &str,
+        headers: &BTreeMap<String, String>,
+        certificates: Vec<Vec<u8>>,
+    ) -> Result<Self, Wrong> {
+        let url = url.trim();
+        let wrong = || {
+            Wrong::Url(match url.rsplit_once('@') {
+                Some((_, rest)) => format!("...@{rest}"),
+                None => url.to_owned(),
+            })
+        };
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        let (kind, scheme, port) = match uri.scheme_str() {
+            Some("http") => (Kind::Http, "http", 80),
+            Some("https") => (Kind::Https, "https", 443),
+            Some("socks5") => (Kind::Socks5, "http", 1080),
+            _ => return Err(wrong()),
+        };
+        let host = uri.host().filter(|host| !host.is_empty());
+        let host = host.ok_or_else(wrong)?;
+        let address = Uri::builder()
+            .scheme(scheme)
+            .authority(format!("{host}:{}", uri.port_u16().unwrap_or(port)))
+            .path_and_query(PathAndQuery::from_static("/"))
+            .build()
+            .map_err(|_| wrong())?;
+        let user = uri
+            .authority()
+            .and_then(|all| all.as_str().rsplit_once('@'));
+        let user = user.map(|(user, _)| decoded(user)).transpose();
+        let user = user.map_err(|()| wrong())?;
+        let mut headers = read_headers(headers).map_err(Wrong::Headers)?;
+        if let (Some((name, password)), Kind::Http | Kind::Https) = (&user, kind) {
+            let basic = format!("Basic {}", STANDARD.encode(format!("{name}:{password}")));
+            let mut basic = HeaderValue::try_from(basic).map_err(|_| wrong())?;
+            basic.set_sensitive(true);
+            // What the Cluster says of this header is more particular.
+            headers.entry(PROXY_AUTHORIZATION).or_insert(basic);
+        }
+        Ok(Self {
+            kind,
+            address,
+            user,
+            headers,
+            certificates,
+        })
+    }
+
+    /// Whether it is reached over TLS.
+    pub(super) fn uses_tls(&self) -> bool {
+        self.kind == Kind::Https
+    }
+
+    /// Reads what TLS to it needs.
+    ///
+    /// # Errors
+    /// The certificates cannot be used, or neither the Secret nor the system has any.
+    pub(super) fn tls(&self) -> kube::Result<ClientConfig> {
+        let mut config = Config::new(self.address.clone());
+        config.root_cert = (!self.certificates.is_empty()).then(|| self.certificates.clone());
+        config.rustls_client_config()
+    }
+
+    /// Whether it speaks SOCKS, and not HTTP.
+    pub(super) fn speaks_socks(&self) -> bool {
+        self.kind == Kind::Socks5
+    }
+
+    /// Connects to the member by SOCKS (RFC 1928); the proxy resolves the member's name.
+    pub(super) async fn by_socks(
+        self,
+        tls: Arc<ClientConfig>,
+        member: Uri,
+    ) -> Result<ToProxy, ProxyError> {
+        let connection = self.dial(tls).await?;
+        let mut connection = Some(connection);
+        let dialled = service_fn(move |_: Uri| {
+            let taken = || std::io::Error::from(std::io::ErrorKind::NotConnected);
+            std::future::ready(connection.take().ok_or_else(taken))
+        });
+        let mut socks = SocksV5::new(self.address.clone(), dialled);
+        if let Some((user, password)) = &self.user {
+            socks = socks.with_auth(user.clone(), password.clone());
+        }
+        let member = with_port(&member);
+        let connected = socks.oneshot(member.clone()).await;
+        connected.map_err(|why| ProxyError::Socks {
+            proxy: self.to_string(),
+            member: authority(&member),
+            why: why.to_string(),
+        })
+    }
+
+    /// Connects to the member by CONNECT (RFC 9110, section 9.3.6).
+    pub(super) async fn by_connect(
+        self,
+        tls: Arc<ClientConfig>,
+        member: Uri,
+    ) -> Result<Upgraded, ProxyError> {
+        let connection = self.dial(tls).await?;
+        let member = authority(&with_port(&member));
+        let unusable = |why: BoxError| self.unusable(why);
+        let mut request = Request::builder()
+            .method(Method::CONNECT)
+            .uri(&member)
+            .header(HOST, &member)
+            .body(Empty::<Bytes>::new())
+            .map_err(|why| unusable(why.into()))?;
+        request.headers_mut().extend(self.headers.clone());
+        let (mut requests, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(ANSWER_HEAD)
+            .handshake(connection)
+            .await
+            .map_err(|why| unusable(why.into()))?;
+        // Ends when `requests` is gone, or gives the connection away.
+        tokio::spawn(connection.with_upgrades());
+        let answer = requests.send_request(request).await;
+        let answer = answer.map_err(|why| unusable(why.into()))?;
+        if !answer.status().is_success() {
+            return Err(ProxyError::Refused {
+                proxy: self.to_string(),
+                member,
+                status: answer.status(),
+            });
+        }
+        let upgraded = hyper::upgrade::on(answer).await;
+        upgraded.map_err(|why| unusable(why.into()))
+    }
+
+    async fn dial(&self, tls: Arc<ClientConfig>) -> Result<ToProxy, ProxyError> {
+        let mut direct = HttpConnector::new();
+        direct.enforce_http(false);
+        let connector = HttpsConnector::from((direct, tls));
+        let connected = connector.oneshot(self.address.clone()).await;
+        connected.map_err(|why| self.unusable(why))
+    }
+
+    fn unusable(&self, why: BoxError) -> ProxyError {
+        let proxy = self.to_string();
+        ProxyError::Unusable { proxy, why }
+    }
+}
+
+/// The address without a user.
+impl fmt::Display for Proxy {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.kind {
+            Kind::Http => "http",
+            Kind::Https => "https",
+            Kind::Socks5 => "socks5",
+        };
+        write!(out, "{scheme}://{}", authority(&self.address))
+    }
+}
+
+/// Returns user and password of `user:password`, percent-decoded.
+fn decoded(user: &str) -> Result<(String, String), ()> {
+    let (user, password) = user.split_once(':').unwrap_or((user, ""));
+    let text = |part| percent_decode_str(part).decode_utf8().map_err(|_| ());
+    Ok((text(user)?.into_owned(), text(password)?.into_owned()))
+}
+
+/// Reads `spec.proxyHeader`, where commas separate the values of one name (Karmada's Cluster API).
+fn read_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
+    let bytes: usize = given
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum();
+    if bytes > HEADER_BYTES {
+        return Err(format!(
+            "it has {bytes} bytes, and {HEADER_BYTES} are allowed"
+        ));
+    }
+    let mut headers = HeaderMap::new();
+    for (name, values) in given {
+        let known = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no header"))?;
+        for value in values.split(',') {
+            let value = HeaderValue::try_from(value.trim());
+            let mut value = value.map_err(|_| format!("the value of {name:?} cannot be sent"))?;
+            value.set_sensitive(true);
+            headers.append(known.clone(), value);
+        }
+    }
+    match headers.len() {
+        0..=HEADERS => Ok(headers),
+        many => Err(format!("it has {many} values, and {HEADERS} are allowed")),
+    }
+}
+
+/// The same address with its port, which is 443 where none is said.
+fn with_port(member: &Uri) -> Uri {
+    let (Some(host), None) = (member.host(), member.port()) else {
+        return member.clone();
+    };
+    let port = if member.scheme_str() == Some("http") {
+        80
+    } else {
+        443
+    };
+    let uri = Uri::builder()
+        .scheme(member.scheme_str().unwrap_or("https"))
+        .authority(format!("{host}:{port}"))
+        .path_and_query(PathAndQuery::from_static("/"));
+    uri.build().unwrap_or_else(|_| member.clone())
+}
+
+fn authority(uri: &Uri) -> String {
+    uri.authority().map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,189 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ObjectMeta;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+use crate::api::{Cluster, ClusterSpec};
+use crate::target::ProxyError;
+
+/// Sends one request to `api.example:6443` through the proxy, and returns why there is no answer.
+async fn ask(proxy: &str, headers: &[(&str, &str)]) -> BoxError {
+    let headers = headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let spec = ClusterSpec {
+        api_endpoint: Some("https://api.example:6443".to_owned()),
+        proxy_url: Some(proxy.to_owned()),
+        proxy_header: headers.collect(),
+        ..ClusterSpec::default()
+    };
+    let secret = Secret {
+        metadata: ObjectMeta {
+            name: Some("member1".to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([(
+            "token".to_owned(),
+            ByteString(b"abc".to_vec()),
+        )])),
+        ..Secret::default()
+    };
+    let (target, token) = Target::read(&Cluster::new("member1", spec), &secret, false).unwrap();
+    let (_renewals, token) = watch::channel(token);
+    let transport = Transport::new(&target, target.config()).unwrap();
+    let request = Request::get("/version").body(Body::empty()).unwrap();
+    transport
+        .requests(&token)
+        .unwrap()
+        .oneshot(request)
+        .await
+        .unwrap_err()
+}
+
+/// The message of the proxy's error in the chain of causes.
+fn of_proxy(error: &BoxError) -> String {
+    let mut causes = std::iter::successors(Some(&**error as &dyn std::error::Error), |error| {
+        error.source()
+    });
+    let found = causes.find_map(|cause| cause.downcast_ref::<ProxyError>());
+    found
+        .unwrap_or_else(|| panic!("{error:?} is none of a proxy"))
+        .to_string()
+}
+
+/// Accepts one connection, and gives the head of its CONNECT.
+async fn connect(listener: &TcpListener) -> (BufReader<TcpStream>, Vec<String>) {
+    let (connection, _) = listener.accept().await.unwrap();
+    let mut reader = BufReader::new(connection);
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).await.unwrap();
+        match line.trim_end() {
+            "" => return (reader, head),
+            line => head.push(line.to_lowercase()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn proxy_gets_the_address_its_credentials_and_its_headers() {
+    const NAME: &str = "proxy-authorization: ";
+    for (user, headers, expected) in [
+        ("", &[][..], vec![]),
+        (
+            "me:pass@",
+            &[],
+            vec!["proxy-authorization: basic bwu6cgfzcw=="],
+        ),
+        (
+            "me:p%40ss%3A@",
+            &[],
+            vec!["proxy-authorization: basic bwu6cebzczo="],
+        ),
+        (
+            "me:pass@",
+            &[("Proxy-Authorization", "Bearer x"), ("X-Ways", "a, b")],
+            vec!["proxy-authorization: bearer x", "x-ways: a", "x-ways: b"],
+        ),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = format!("http://{user}{}", listener.local_addr().unwrap());
+        let (head, error) =
+            tokio::join!(async { connect(&listener).await.1 }, ask(&proxy, headers));
+        assert_eq!(head[0], "connect api.example:6443 http/1.1");
+        assert!(
+            head.contains(&"host: api.example:6443".to_owned()),
+            "{head:?}"
+        );
+        let given = head
+            .iter()
+            .filter(|line| line.starts_with(NAME) || line.starts_with("x-"));
+        assert_eq!(given.collect::<Vec<_>>(), expected);
+        assert!(of_proxy(&error).contains("cannot be used"), "it hung up");
+    }
+}
+
+#[tokio::test]
+async fn refusal_names_the_proxy_its_status_and_the_remedy() {
+    for (status, remedy) in [
+        (407, "Proxy-Authorization in spec.proxyHeader"),
+        (403, "allow CONNECT to that host and port"),
+        (502, "it does not reach the member"),
+        (405, "it has to name a proxy that serves CONNECT"),
+        (418, "look into its log"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let refuse = async {
+            let (mut connection, _) = connect(&listener).await;
+            let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n");
+            connection.write_all(answer.as_bytes()).await.unwrap();
+        };
+        let proxy = format!("http://me:hunter2@{address}");
+        let ((), error) = tokio::join!(refuse, ask(&proxy, &[]));
+        let message = of_proxy(&error);
+        let start = format!("its proxy http://{address} answered {status}");
+        assert!(message.starts_with(&start), "{message}");
+        assert!(
+            message.contains("to CONNECT api.example:6443: "),
+            "{message}"
+        );
+        assert!(message.contains(remedy), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn answer_without_end_is_no_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    let flood = async {
+        let (mut connection, _) = connect(&listener).await;
+        let start = connection.write_all(b"HTTP/1.1 200 OK\r\n").await;
+        start.unwrap();
+        let mut sent = 0;
+        // The connection ends once the bound is reached.
+        while sent < 16 * 1024 * 1024 && connection.write_all(&[b'a'; 1024]).await.is_ok() {
+            sent += 1024;
+        }
+        sent
+    };
+    let (sent, error) = tokio::join!(flood, ask(&proxy, &[]));
+    assert!(sent < 16 * 1024 * 1024, "all {sent} bytes were read");
+    assert!(of_proxy(&error).contains(&proxy));
+}
+
+#[tokio::test]
+async fn socks_proxy_gets_the_name_and_names_its_refusal() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let refuse = async {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        // RFC 1928: one method, user and password (RFC 1929).
+        let mut greeting = [0; 3];
+        connection.read_exact(&mut greeting).await.unwrap();
+        assert_eq!(greeting, [5, 1, 2]);
+        connection.write_all(&[5, 2]).await.unwrap();
+        let mut user = [0; 11];
+        connection.read_exact(&mut user).await.unwrap();
+        assert_eq!(&user, b"\x01\x02me\x06p@ss:x");
+        connection.write_all(&[1, 0]).await.unwrap();
+        let mut request = [0; 18];
+        connection.read_exact(&mut request).await.unwrap();
+        assert_eq!(&request, b"\x05\x01\x00\x03\x0bapi.example\x19\x2b");
+        // Not allowed by its rules.
+        connection
+            .write_all(&[5, 2, 0, 1, 0, 0, 0, 0, 0, 0])
+            .await
+            .unwrap();
+    };
+    let proxy = format!("socks5://me:p%40ss%3Ax@{address}");
+    let ((), error) = tokio::join!(refuse, ask(&proxy, &[]));
+    let message = of_proxy(&error);
+    let start = format!("its proxy socks5://{address} made no connection to api.example:6443: ");
+    assert!(message.starts_with(&start), "{message}");
+}
