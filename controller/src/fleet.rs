@@ -76,17 +76,20 @@ struct Engagement {
 }
 
 impl Engagement {
-    /// Uses this token for the next requests. Watches go on, and nothing is listed.
+    /// Uses this token for the next requests, of which those that failed come at once. Watches go on,
+    /// and nothing is listed.
     fn renew(&self, token: Token) -> Outcome {
         let is_renewed = self.token.send_if_modified(|current| {
             let is_renewed = *current != token;
             *current = token;
             is_renewed
         });
-        match is_renewed {
-            true => Outcome::Renewed,
-            false => Outcome::Unchanged,
+        if !is_renewed {
+            return Outcome::Unchanged;
         }
+        self.relist_requests
+            .send_modify(|requests| requests.retry += 1);
+        Outcome::Renewed
     }
 }
 
@@ -187,6 +190,11 @@ impl Fleet {
                 }
             },
             Signal::Applied(object) => reference(&object).map_or_else(BTreeSet::new, |reference| {
+                let known = self.secrets.get(&reference);
+                if known.is_some_and(|known| version(&object) < version(known)) {
+                    // Looked up before the watch brought a newer one.
+                    return BTreeSet::new();
+                }
                 let users = self.users(|one| *one == reference);
                 self.secrets.insert(reference, object);
                 users
@@ -353,6 +361,14 @@ impl Fleet {
             .filter(|id| !id.is_empty())
     }
 
+    /// Returns the Secret that holds the credentials of a member, if the controller reads its
+    /// namespace.
+    pub fn secret_of(&self, name: &ClusterName) -> Option<&SecretReference> {
+        let reference = self.clusters.get(name)?.spec.secret_ref.as_ref()?;
+        let is_read = self.namespaces.contains_key(&reference.namespace);
+        is_read.then_some(reference)
+    }
+
     /// Ends the engagement of a member and forgets its Cluster.
     pub fn stop_watching(&mut self, name: &ClusterName) {
         self.engagements.remove(name);
@@ -366,6 +382,14 @@ impl Fleet {
             generation: engagement.generation,
         })
     }
+}
+
+/// The resourceVersion of a Secret; 0 if that is no number (KEP-5504).
+fn version(secret: &Secret) -> u64 {
+    let version = secret.metadata.resource_version.as_deref();
+    version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default()
 }
 
 fn reference(secret: &Secret) -> Option<SecretReference> {

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use causeway::api::discovery::is_unserved;
 use causeway::api::ownership::other_writer;
-use causeway::api::{self, bounds};
+use causeway::api::{self, SecretReference, bounds};
 use causeway::domain::{ClusterName, ServiceKey};
-use causeway_engine::model::{Failure, FailureKind, Propagation, SliceId};
+use causeway_engine::model::{Failure, FailureKind, HubEvent, Propagation, Signal, SliceId};
 use http::Request;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroupList;
 use kube::core::PartialObjectMeta;
@@ -56,6 +56,33 @@ pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Even
         Err(failure) => Err(failure),
     };
     tell(&events, Event::Propagated { key, outcome }).await;
+}
+
+/// Looks up the Secret with the credentials of a member that refuses those that are known; the result
+/// comes as of the watch of Secrets. Where there is none, that of the watch stands.
+pub async fn credentials(hub: Client, secret: SecretReference, events: mpsc::Sender<Event>) {
+    let api = Api::<Secret>::namespaced(hub, &secret.namespace);
+    match timeout(DEADLINE, api.get(&secret.name)).await {
+        Ok(Ok(found)) => {
+            let signal = Signal::Applied(found);
+            tell(
+                &events,
+                Event::Hub(HubEvent::Secrets(secret.namespace, signal)),
+            )
+            .await;
+        }
+        Ok(Err(error)) => {
+            let error = classify(&error);
+            tracing::warn!(namespace = secret.namespace, name = secret.name, %error, "credentials not read");
+        }
+        Err(_) => {
+            tracing::warn!(
+                namespace = secret.namespace,
+                name = secret.name,
+                "credentials not read in time"
+            );
+        }
+    }
 }
 
 /// Looks up the field manager that wrote a copy last, other than causeway; the result comes as [`Event::Writer`].

@@ -5,8 +5,8 @@ use causeway::domain::{ClusterName, Failover, ServiceKey};
 use causeway_engine::messages::events;
 use causeway_engine::model::slice::SliceRole;
 use causeway_engine::model::{
-    Configuration, Generation, HubEvent, Item, MemberEvent, MemberState, ObjectEvent, Signal,
-    TargetCluster, TimePoint,
+    Configuration, FailureKind, Generation, HubEvent, Item, MemberEvent, MemberState, ObjectEvent,
+    Signal, TargetCluster, TimePoint,
 };
 use causeway_engine::reconcile::{ClusterOutcome, follow_removal};
 use causeway_engine::removal::Leftovers;
@@ -16,6 +16,7 @@ use kube::Resource as _;
 use super::{Controller, Parts, SourceChange};
 use crate::event_recorder::EventClient;
 use crate::fleet::Outcome;
+use crate::lookup;
 use crate::metrics::Connectivity;
 use crate::traces::{Kind, Source};
 use crate::watch::RelistRequests;
@@ -165,6 +166,14 @@ impl Controller {
         }
         tracing::info!(cluster = %name, state = ?stands, "member state changed");
         self.show_state(name);
+        if let MemberState::Unreachable { failure, .. } = &stands
+            && failure.kind == FailureKind::Unauthorized
+            && let Some(secret) = self.parts.fleet.secret_of(name)
+        {
+            let (hub, events) = (self.parts.hub.clone(), self.events.clone());
+            let job = lookup::credentials(hub, secret.clone(), events);
+            self.parts.tasks.spawn_job("lookup", job);
+        }
         if stands == MemberState::Synced {
             self.parts
                 .write_queue

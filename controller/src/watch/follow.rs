@@ -104,10 +104,10 @@ where
         locked(&self.guard)
     }
 
-    /// Hands the requests for lists to the guard.
-    fn note_requests(&mut self) {
+    /// Hands the requests for lists to the guard. Returns whether there was one.
+    fn note_requests(&mut self) -> bool {
         let Some(requests) = &mut self.relist_requests else {
-            return;
+            return false;
         };
         let requests = *requests.borrow_and_update();
         let now = Instant::now().into_std();
@@ -117,7 +117,12 @@ where
         if requests.confirm_deletions != self.requested.confirm_deletions {
             self.guard().confirm_deletions(now);
         }
-        self.requested = requests;
+        let known = std::mem::replace(&mut self.requested, requests);
+        known
+            != RelistRequests {
+                retry: known.retry,
+                ..requests
+            }
     }
 
     /// Goes on over a connection of its own: the one before was silent, or its list is to be confirmed.
@@ -260,10 +265,10 @@ where
                 read = timeout_at(dead_at.min(silent_at), reading) => read,
                 () = changed(&mut self.reconnect) => return Ok(End::Reconnect),
                 () = at(relist_at) => return Ok(End::Relist),
-                () = changed(&mut self.relist_requests) => {
-                    self.note_requests();
-                    return Ok(End::Reconnect);
-                }
+                () = changed(&mut self.relist_requests) => match self.note_requests() {
+                    true => return Ok(End::Reconnect),
+                    false => continue,
+                },
             };
             match read {
                 Ok(Ok(Progress::Ended)) => return Ok(End::Over),
@@ -349,7 +354,9 @@ where
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = changed(&mut self.reconnect) => self.backoff.reset(),
-            () = changed(&mut self.relist_requests) => self.note_requests(),
+            () = changed(&mut self.relist_requests) => {
+                self.note_requests();
+            }
         }
     }
 
