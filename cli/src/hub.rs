@@ -189,18 +189,27 @@ pub(crate) fn secret(
     Ok(secret)
 }
 
-/// Returns the certificates for a member's proxy that are stored for it.
+/// Parts of a member's Secret that a later join reads.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    pub token: Option<String>,
+    /// Certificates for the member's proxy.
+    pub proxy_ca: Option<String>,
+}
+
+/// Returns what the hub stores of a member's credentials.
 ///
 /// # Errors
 /// The Secret cannot be read.
-pub(crate) async fn stored_proxy_ca(
-    hub: &ApiServer,
-    name: &ClusterName,
-) -> Result<Option<String>, RequestError> {
+pub(crate) async fn stored(hub: &ApiServer, name: &ClusterName) -> Result<Stored, RequestError> {
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), MEMBERS_NAMESPACE);
     let secret = hub.request(secrets.get_opt(name.as_str())).await?;
-    let value = secret.and_then(|secret| secret.data?.remove(PROXY_CA_BUNDLE));
-    Ok(value.and_then(|value| String::from_utf8(value.0).ok()))
+    let mut data = secret.and_then(|secret| secret.data).unwrap_or_default();
+    let mut text = |key| String::from_utf8(data.remove(key)?.0).ok();
+    Ok(Stored {
+        token: text("token"),
+        proxy_ca: text(PROXY_CA_BUNDLE),
+    })
 }
 
 /// The name of that Secret.

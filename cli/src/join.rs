@@ -124,14 +124,17 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
 
     let hub_uid = hub.uid().await?;
     let rights = optional_rights(args);
-    let credentials = member::grant(&member, &hub_uid, rights, args.force_conflicts).await?;
-    let proxy_ca = proxy_ca(&hub, &name, given_proxy_ca).await?;
-    member::verify(&member, &credentials, proxy_ca.as_deref()).await?;
+    let stored = hub::stored(&hub, &name).await?;
+    let (used, force) = (stored.token.as_deref(), args.force_conflicts);
+    let granted = member::grant(&member, &hub_uid, rights, used, force).await?;
+    let credentials = &granted.credentials;
+    let proxy_ca = given_proxy_ca.or(stored.proxy_ca);
+    member::verify(&member, credentials, proxy_ca.as_deref()).await?;
     if !args.skip_crds {
         definitions::install(&member).await?;
     }
     let endpoint = endpoint.unwrap_or_else(|| member.url());
-    let Credentials { token, ca_bundle } = &credentials;
+    let Credentials { token, ca_bundle } = credentials;
     let secret = hub::secret(&name, Some(token), ca_bundle, proxy_ca.as_deref())?;
     let fields = hub::MemberFields {
         id: &identity.uid,
@@ -144,19 +147,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     for object in [secret, cluster] {
         objects::apply(&hub, &object, Run::Real).await?;
     }
-    synced(&hub, &name, &endpoint, args).await
-}
-
-/// Returns the certificates for the proxy: those that were given, else those on the hub.
-async fn proxy_ca(
-    hub: &ApiServer,
-    name: &ClusterName,
-    given: Option<String>,
-) -> Result<Option<String>, JoinError> {
-    match given {
-        Some(given) => Ok(Some(given)),
-        None => Ok(hub::stored_proxy_ca(hub, name).await?),
-    }
+    synced(&hub, &name, &endpoint, args).await?;
+    // The controller uses the new token, or looks it up once the old one is refused.
+    Ok(granted.end_old_token(&member).await?)
 }
 
 /// Reads a file of certificates in PEM.

@@ -12,7 +12,7 @@ use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE, Target};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
-use kube::api::{DynamicObject, ListParams, ObjectMeta};
+use kube::api::{DynamicObject, ListParams, ObjectMeta, PartialObjectMeta};
 use kube::{Api, ResourceExt as _};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -96,6 +96,21 @@ pub(crate) struct Credentials {
     pub ca_bundle: String,
 }
 
+/// Credentials for a hub that it does not have yet.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub credentials: Credentials,
+    /// The Secret of the token that they replace, which may not exist.
+    old: DynamicObject,
+}
+
+impl Granted {
+    /// Ends the token that was replaced.
+    pub(crate) async fn end_old_token(&self, member: &ApiServer) -> Result<(), MemberError> {
+        Ok(objects::remove(member, &self.old).await?)
+    }
+}
+
 /// Asks who the member is, and refuses one that is too old.
 pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, MemberError> {
     let info = member.request(member.client.apiserver_version()).await?;
@@ -150,7 +165,8 @@ pub(crate) fn account(
 ) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut account = objects::parse(RBAC)?;
     account.extend(rights.objects(true, hub_uid)?);
-    account.push(token_secret(hub_uid)?);
+    let [first, _] = token_names(hub_uid);
+    account.push(token_secret(hub_uid, &first)?);
     Ok(account)
 }
 
@@ -169,15 +185,19 @@ pub(crate) async fn policy(member: &ApiServer) -> Result<Vec<DynamicObject>, Mem
     }
 }
 
-/// Creates the account and its token for the hub with this UID. Without `force` a right that another
-/// field manager changed is an error.
+/// Creates the account, and a new token for the hub with this UID beside the one that the hub uses,
+/// which ends by [`Granted::end_old_token`]. Without `force` a right that another field manager
+/// changed is an error.
 pub(crate) async fn grant(
     member: &ApiServer,
     hub_uid: &str,
     rights: OptionalRights,
+    used_token: Option<&str>,
     force: bool,
-) -> Result<Credentials, MemberError> {
-    let mut account = account(hub_uid, rights)?;
+) -> Result<Granted, MemberError> {
+    let [new, old] = token_secrets(member, hub_uid, used_token).await?;
+    let mut account = objects::parse(RBAC)?;
+    account.extend(rights.objects(true, hub_uid)?);
     account.extend(policy(member).await?);
     preview::check(member, account.iter(), force).await?;
     for object in account {
@@ -186,7 +206,34 @@ pub(crate) async fn grant(
     for object in rights.objects(false, hub_uid)?.iter().rev() {
         objects::remove(member, object).await?;
     }
-    filled(member, &token_name(hub_uid)).await
+    // Nobody uses what an earlier join has left there.
+    objects::remove(member, &new).await?;
+    objects::apply(member, &new, Run::Real).await?;
+    let credentials = filled(member, new.metadata.name.as_deref().unwrap_or_default()).await?;
+    Ok(Granted { credentials, old })
+}
+
+/// Returns the Secret for a new token of a hub, and the one of the token that the hub uses.
+async fn token_secrets(
+    member: &ApiServer,
+    hub_uid: &str,
+    used_token: Option<&str>,
+) -> Result<[DynamicObject; 2], MemberError> {
+    let [first, second] = token_names(hub_uid);
+    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
+    let stored = member.request(secrets.get_opt(&first)).await?;
+    let stored = stored.and_then(|secret| secret.data?.remove("token"));
+    let uses_first = stored.is_some_and(|stored| Some(&*stored.0) == used_token.map(str::as_bytes));
+    let secrets = [
+        token_secret(hub_uid, &first)?,
+        token_secret(hub_uid, &second)?,
+    ];
+    let [first, second] = secrets;
+    Ok(if uses_first {
+        [second, first]
+    } else {
+        [first, second]
+    })
 }
 
 /// Returns the objects of a right that one hub needs, named by that hub: no other hub takes it away.
@@ -208,13 +255,13 @@ fn of_hub(manifest: &str, hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectErr
 }
 
 /// One token per hub, so that two hubs can share a member and part from it one by one.
-fn token_secret(hub_uid: &str) -> Result<DynamicObject, ObjectError> {
+fn token_secret(hub_uid: &str, name: &str) -> Result<DynamicObject, ObjectError> {
     objects::object(json!({
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "kubernetes.io/service-account-token",
         "metadata": {
-            "name": token_name(hub_uid),
+            "name": name,
             "namespace": DEFAULT_NAMESPACE,
             "labels": { "app.kubernetes.io/name": "causeway", labels::HUB: hub_uid },
             "annotations": { "kubernetes.io/service-account.name": ACCOUNT },
@@ -222,9 +269,11 @@ fn token_secret(hub_uid: &str) -> Result<DynamicObject, ObjectError> {
     }))
 }
 
-/// The name of that Secret.
-pub(crate) fn token_name(hub_uid: &str) -> String {
-    format!("causeway-hub-{}", short(hub_uid))
+/// The names that Secret may have. A second join makes the one that is free.
+pub(crate) fn token_names(hub_uid: &str) -> [String; 2] {
+    let first = format!("causeway-hub-{}", short(hub_uid));
+    let second = format!("{first}-2");
+    [first, second]
 }
 
 fn short(hub_uid: &str) -> &str {
@@ -422,9 +471,13 @@ impl Revocation {
         let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
         let of_hubs = ListParams::default().labels(labels::HUB);
         let tokens = member.request(secrets.list_metadata(&of_hubs)).await?;
-        let own = token_name(hub_uid);
-        let shared = tokens.items.iter().any(|token| token.name_any() != own);
-        let mut objects = vec![token_secret(hub_uid)?];
+        let own = token_names(hub_uid);
+        let is_own = |token: &PartialObjectMeta<_>| own.contains(&token.name_any());
+        let shared = !tokens.items.iter().all(is_own);
+        let mut objects = Vec::new();
+        for name in &own {
+            objects.push(token_secret(hub_uid, name)?);
+        }
         objects.extend(OptionalRights::all(hub_uid)?.into_iter().rev());
         if !shared {
             // As the manifests name them, and as versions before 0.2 did.
@@ -520,11 +573,8 @@ mod tests {
 
     #[test]
     fn each_hub_has_a_token_of_its_own() {
-        let name = |uid| token_secret(uid).expect("an object").metadata.name;
-        assert_eq!(
-            name("1b4e28ba-2fa1-11d2-883f-0016d3cca427").as_deref(),
-            Some("causeway-hub-1b4e28ba")
-        );
-        assert_ne!(name("1b4e28ba-2fa1"), name("2b4e28ba-2fa1"));
+        let names = token_names("1b4e28ba-2fa1-11d2-883f-0016d3cca427");
+        assert_eq!(names, ["causeway-hub-1b4e28ba", "causeway-hub-1b4e28ba-2"]);
+        assert_ne!(token_names("1b4e28ba-2fa1"), token_names("2b4e28ba-2fa1"));
     }
 }

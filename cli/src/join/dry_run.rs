@@ -8,9 +8,7 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
 use serde_json::json;
 
-use super::{
-    JoinError, certificates, check_identity, location, networking, optional_rights, proxy_ca,
-};
+use super::{JoinError, certificates, check_identity, location, networking, optional_rights};
 use crate::api_server::ApiServer;
 use crate::args::Side;
 use crate::args::{Format, JoinArgs};
@@ -44,7 +42,7 @@ pub(super) async fn print(
         let endpoint = endpoint.unwrap_or_else(|| member.url());
         let ca_bundle = member::published_authorities(member).await?;
         let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
-        let proxy_ca = proxy_ca(hub, name, given).await?;
+        let proxy_ca = given.or(hub::stored(hub, name).await?.proxy_ca);
         let secret = hub::secret(name, None, &ca_bundle, proxy_ca.as_deref())?;
         let location = location(member, &known, name, args).await?.location;
         let proxy = member.proxy_url.as_deref();
@@ -100,7 +98,7 @@ async fn of_member(
 
 /// Says how the token comes to the hub.
 fn note_token(name: &ClusterName, hub_uid: &str) -> Result<(), OutputError> {
-    let token = member::token_name(hub_uid);
+    let [token, _] = member::token_names(hub_uid);
     output::progress(format_args!(
         "note: Secret {MEMBERS_NAMESPACE}/{name} is printed without its token, which the member issues once its objects are applied. \
          Copy it to the hub then:\n\

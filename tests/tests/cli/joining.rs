@@ -41,7 +41,9 @@ async fn a_cluster_is_joined_seen_and_taken_out_again() {
         0,
         "hub: cluster.cluster.karmada.io/member1 unchanged | member1 is synced",
     );
-    assert!(!again.stdout.contains("created"), "{}", again.stdout);
+    // Only the new token.
+    let created = again.stdout.matches("created").count();
+    assert_eq!(created, 1, "{}", again.stdout);
     ends(
         &env.join("another", member).await,
         1,
@@ -161,7 +163,29 @@ async fn token_of_a_member_reads_services_and_no_secrets() {
         "{error}"
     );
 
-    // The member forgets the token: a second join brings a new one.
+    // A second join renews the token, and ends the old one.
+    let again = env.join("member2", member).await;
+    ends(
+        &again,
+        0,
+        "member2 is synced | member: secret/causeway-hub- | deleted",
+    );
+    let second = credentials(env.fleet.hub(), "member2").await;
+    let second = second.expect("credentials");
+    assert_ne!(token(&second), token(&secret));
+    let works = Api::<Service>::all(member.client_with_token(&token(&second)));
+    let works = works.list(&ListParams::default()).await;
+    works.expect("the second token works");
+    let of_hub = ListParams::default().labels("mcs.causeway.dev/hub");
+    let tokens = Api::<Secret>::namespaced(member.client(), NAMESPACE);
+    let left = tokens.list(&of_hub).await.expect("Secrets").items;
+    let left: Vec<_> = left
+        .iter()
+        .map(|secret| secret.data.as_ref().map(|data| &data["token"].0))
+        .collect();
+    assert_eq!(left, [Some(&token(&second).into_bytes())]);
+
+    // A token that somebody deleted comes again, too.
     let tokens = Api::<Secret>::namespaced(member.client(), NAMESPACE);
     let name = tokens
         .list(&ListParams::default().labels("mcs.causeway.dev/hub"))
