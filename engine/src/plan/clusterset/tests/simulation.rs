@@ -391,6 +391,14 @@ impl Story {
         }
     }
 
+    /// Deletes, as a user, the export that causeway published.
+    fn unpublish(&mut self, member: &str) {
+        let export = self.env.members[member].get(Kind::Export, NAMESPACE, "foo");
+        if export.is_some_and(is_ours) {
+            self.remove(member, Kind::Export, "foo");
+        }
+    }
+
     /// Deletes, as a user, the objects that causeway wrote.
     fn clear(&mut self, member: &str, kind: Kind) {
         let all = self.env.members[member].all(kind);
@@ -733,27 +741,68 @@ proptest! {
         changes in prop::collection::vec(change(), 1..12), outage in outage(),
         publish in any::<bool>(),
     ) {
-        let play = |outage: Option<Outage>| {
-            let mut story = story(publish);
-            for (number, change) in changes.iter().enumerate() {
-                story.take_with(outage, number);
-                story.take(change);
-                follow(&mut story.env, MEMBERS[change.0]);
-                story.env.settle();
-            }
-            if let Some(outage) = outage {
-                story.back(MEMBERS[outage.member]);
-            }
-            for member in MEMBERS {
-                // Copies stay while a node with ready endpoints is unknown.
-                story.env.nodes(member);
-            }
-            rest(&mut story.env);
-            story.env.assert_at_rest();
-            picture(&story.env)
-        };
-        prop_assert_eq!(differences(&play(Some(outage)), &play(None)), Default::default());
+        let end = |outage| end(&changes, outage, publish);
+        prop_assert_eq!(differences(&end(Some(outage)), &end(None)), Default::default());
     }
+}
+
+/// Returns the state at rest after these changes and an outage during them.
+fn end(changes: &[At], outage: Option<Outage>, publish: bool) -> BTreeSet<String> {
+    let mut story = story(publish);
+    for (number, change) in changes.iter().enumerate() {
+        story.take_with(outage, number);
+        if matches!(change.1, Step::Export { .. }) {
+            // An export that was published keeps its age when a user makes it their own.
+            story.unpublish(MEMBERS[change.0]);
+        }
+        story.take(change);
+        follow(&mut story.env, MEMBERS[change.0]);
+        story.env.settle();
+    }
+    if let Some(outage) = outage {
+        story.back(MEMBERS[outage.member]);
+    }
+    for member in MEMBERS {
+        // Copies stay while a node with ready endpoints is unknown.
+        story.env.nodes(member);
+    }
+    rest(&mut story.env);
+    story.env.assert_at_rest();
+    picture(&story.env)
+}
+
+#[test]
+fn export_behind_an_outage_is_no_older_than_one_of_before() {
+    let export = |consumers: Value| Step::Export {
+        team: 0,
+        annotations: json!({ labels::CONSUMERS: consumers }),
+    };
+    let network = || {
+        Step::Network(NetworkStep::Cluster {
+            edge: false,
+            reach: None,
+        })
+    };
+    let changes = [
+        (0, Step::Expose),
+        (0, network()),
+        (0, network()),
+        (0, export(Value::Null)),
+        (0, Step::NoExport),
+        (1, export(Value::Null)),
+        (0, export(json!("member1"))),
+    ];
+    let outage = Outage {
+        member: 0,
+        begins: 5,
+        changes: 0,
+        restarts: false,
+    };
+    let end = |outage| end(&changes, outage, true);
+    assert_eq!(
+        differences(&end(Some(outage)), &end(None)),
+        Default::default()
+    );
 }
 
 #[test]
