@@ -100,10 +100,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     check_verified(&hub)?;
     check_verified(&member)?;
     check_proxy(member.proxy_url.as_deref())?;
-    let given_proxy_ca = args.proxy_ca.as_deref().map(certificates).transpose()?;
     if args.dry_run.is_some() {
         return dry_run::print(&hub, &member, &name, endpoint, args).await;
     }
+    let given_proxy_ca = args.proxy_ca.as_deref().map(certificates).transpose()?;
     hub::check_cluster_api(&hub).await?;
     hub::check_namespace(&hub).await?;
     let identity = member::identify(&member).await?;
@@ -127,15 +127,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let stored = hub::stored(&hub, &name).await?;
     let (used, force) = (stored.token.as_deref(), args.force_conflicts);
     let granted = member::grant(&member, &hub_uid, rights, used, force).await?;
-    let credentials = &granted.credentials;
+    let Credentials { token, ca_bundle } = &granted.credentials;
     let proxy_ca = given_proxy_ca.or(stored.proxy_ca);
-    member::verify(&member, credentials, proxy_ca.as_deref()).await?;
+    let secret = hub::secret(&name, Some(token), ca_bundle, proxy_ca.as_deref())?;
+    member::verify(&member, &secret).await?;
     if !args.skip_crds {
         definitions::install(&member).await?;
     }
     let endpoint = endpoint.unwrap_or_else(|| member.url());
-    let Credentials { token, ca_bundle } = credentials;
-    let secret = hub::secret(&name, Some(token), ca_bundle, proxy_ca.as_deref())?;
     let fields = hub::MemberFields {
         id: &identity.uid,
         endpoint: &endpoint,

@@ -8,11 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use causeway::api::{Cluster, ClusterSpec, labels};
 use causeway::domain::KubernetesVersion;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
-use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE, Target};
-use k8s_openapi::ByteString;
+use causeway::target::Target;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
-use kube::api::{DynamicObject, ListParams, ObjectMeta, PartialObjectMeta};
+use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::{Api, ResourceExt as _};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -157,16 +156,13 @@ impl OptionalRights {
     }
 }
 
-/// Returns the account, its rights, and the Secret in which the member's controller manager puts its
-/// token for the hub of that UID.
+/// Returns the account and its rights for the hub of that UID.
 pub(crate) fn account(
     hub_uid: &str,
     rights: OptionalRights,
 ) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut account = objects::parse(RBAC)?;
     account.extend(rights.objects(true, hub_uid)?);
-    let [first, _] = token_names(hub_uid);
-    account.push(token_secret(hub_uid, &first)?);
     Ok(account)
 }
 
@@ -196,8 +192,7 @@ pub(crate) async fn grant(
     force: bool,
 ) -> Result<Granted, MemberError> {
     let [new, old] = token_secrets(member, hub_uid, used_token).await?;
-    let mut account = objects::parse(RBAC)?;
-    account.extend(rights.objects(true, hub_uid)?);
+    let mut account = account(hub_uid, rights)?;
     account.extend(policy(member).await?);
     preview::check(member, account.iter(), force).await?;
     for object in account {
@@ -254,8 +249,9 @@ fn of_hub(manifest: &str, hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectErr
     Ok(rights)
 }
 
-/// One token per hub, so that two hubs can share a member and part from it one by one.
-fn token_secret(hub_uid: &str, name: &str) -> Result<DynamicObject, ObjectError> {
+/// Returns the Secret in which the member's controller manager puts a token: one per hub, so that two
+/// hubs can share a member and part from it one by one.
+pub(crate) fn token_secret(hub_uid: &str, name: &str) -> Result<DynamicObject, ObjectError> {
     objects::object(json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -343,7 +339,7 @@ fn ca_bundle(from_kubeconfig: &[Vec<u8>], cluster_ca: &str) -> String {
 /// Reads a file that holds certificates in PEM.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// The cause, as text.
 pub(crate) fn certificates(file: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|why| why.to_string())?;
     if has_certificate(&text) {
@@ -354,7 +350,7 @@ pub(crate) fn certificates(file: &Path) -> Result<String, String> {
 }
 
 /// Whether a text in PEM holds a certificate.
-pub(crate) fn has_certificate(pem: &str) -> bool {
+fn has_certificate(pem: &str) -> bool {
     CertificateDer::pem_slice_iter(pem.as_bytes()).any(|one| one.is_ok())
 }
 
@@ -373,13 +369,13 @@ fn pem(certificate: &[u8]) -> String {
     text
 }
 
-/// Uses the credentials as the controller will, at the address of the kubeconfig. Waits a while for rights that were granted just now.
-pub(crate) async fn verify(
-    member: &ApiServer,
-    credentials: &Credentials,
-    proxy_ca: Option<&str>,
-) -> Result<(), MemberError> {
-    let as_account = as_account(member, credentials, proxy_ca)?;
+/// Uses the Secret for the hub as the controller will, at the address of the kubeconfig. Waits a while
+/// for rights that were granted just now.
+pub(crate) async fn verify(member: &ApiServer, secret: &DynamicObject) -> Result<(), MemberError> {
+    let as_account = as_account(member, secret).map_err(|why| MemberError::Unusable {
+        url: member.url(),
+        why,
+    })?;
     let namespaces: Api<Namespace> = Api::all(as_account.client.clone());
     let one = ListParams::default().limit(1);
     let deadline = Instant::now() + RIGHTS_WITHIN;
@@ -397,41 +393,17 @@ pub(crate) async fn verify(
     }
 }
 
-fn as_account(
-    member: &ApiServer,
-    credentials: &Credentials,
-    proxy_ca: Option<&str>,
-) -> Result<ApiServer, MemberError> {
-    const NAME: &str = "member";
+fn as_account(member: &ApiServer, secret: &DynamicObject) -> Result<ApiServer, String> {
     let spec = ClusterSpec {
         api_endpoint: Some(member.url()),
         proxy_url: member.config.proxy_url.as_ref().map(ToString::to_string),
         ..ClusterSpec::default()
     };
-    let values = [
-        ("token", Some(credentials.token.as_str())),
-        (CA_BUNDLE, Some(&credentials.ca_bundle)),
-        (PROXY_CA_BUNDLE, proxy_ca),
-    ];
-    let values = values.into_iter().filter_map(|(key, value)| {
-        let value = ByteString(value?.as_bytes().to_vec());
-        Some((key.to_owned(), value))
-    });
-    let secret = Secret {
-        metadata: ObjectMeta {
-            name: Some(NAME.to_owned()),
-            ..ObjectMeta::default()
-        },
-        data: Some(values.collect()),
-        ..Secret::default()
-    };
-    let unusable = |why: String| MemberError::Unusable {
-        url: member.url(),
-        why,
-    };
-    let read = Target::read(&Cluster::new(NAME, spec), &secret, false);
-    let (target, token) = read.map_err(|why| unusable(why.to_string()))?;
-    ApiServer::of_target(&target, token).map_err(|why| unusable(root_cause(&why)))
+    let cluster = Cluster::new(&secret.name_any(), spec);
+    let secret: Secret = secret.clone().try_parse().map_err(|why| why.to_string())?;
+    let read = Target::read(&cluster, &secret, false);
+    let (target, token) = read.map_err(|why| why.to_string())?;
+    ApiServer::of_target(&target, token).map_err(|why| root_cause(&why))
 }
 
 /// Deletes everything that [`grant`] made for the hub with this UID. The account stays while

@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use crate::event::Event;
 use crate::event_recorder::EventClient;
 use crate::member::{self, Connector, Member};
-use crate::watch::RelistRequests;
+use crate::watch::{RelistRequests, is_before};
 
 /// Outcome of a change of a member's Cluster or Secret.
 #[derive(Debug, PartialEq, Eq)]
@@ -191,7 +191,9 @@ impl Fleet {
             },
             Signal::Applied(object) => reference(&object).map_or_else(BTreeSet::new, |reference| {
                 let known = self.secrets.get(&reference);
-                if known.is_some_and(|known| version(&object) < version(known)) {
+                let version = |secret: &Secret| secret.metadata.resource_version.clone();
+                let known = known.and_then(version).unwrap_or_default();
+                if is_before(&version(&object).unwrap_or_default(), &known) {
                     // Looked up before the watch brought a newer one.
                     return BTreeSet::new();
                 }
@@ -382,14 +384,6 @@ impl Fleet {
             generation: engagement.generation,
         })
     }
-}
-
-/// The resourceVersion of a Secret; 0 if that is no number (KEP-5504).
-fn version(secret: &Secret) -> u64 {
-    let version = secret.metadata.resource_version.as_deref();
-    version
-        .and_then(|version| version.parse().ok())
-        .unwrap_or_default()
 }
 
 fn reference(secret: &Secret) -> Option<SecretReference> {

@@ -29,6 +29,7 @@ use tokio::sync::{mpsc, watch};
 
 pub use self::decoder::{Decoder, Json};
 use self::follow::Follower;
+pub(crate) use self::follow::is_before;
 pub(crate) use self::limits::Counted;
 pub use self::limits::Limits;
 pub use self::relist_requests::{Connect, RelistRequests};

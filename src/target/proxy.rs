@@ -9,8 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::Empty;
+use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -226,23 +227,8 @@ impl Proxy {
     ) -> Result<Upgraded, ProxyError> {
         let connection = self.dial(tls).await?;
         let member = authority(&with_port(&member));
-        let unusable = |why: BoxError| self.unusable(why);
-        let mut request = Request::builder()
-            .method(Method::CONNECT)
-            .uri(&member)
-            .header(HOST, &member)
-            .body(Empty::<Bytes>::new())
-            .map_err(|why| unusable(why.into()))?;
-        request.headers_mut().extend(self.headers.clone());
-        let (mut requests, connection) = hyper::client::conn::http1::Builder::new()
-            .max_buf_size(ANSWER_HEAD)
-            .handshake(connection)
-            .await
-            .map_err(|why| unusable(why.into()))?;
-        // Ends when `requests` is gone, or gives the connection away.
-        tokio::spawn(connection.with_upgrades());
-        let answer = requests.send_request(request).await;
-        let answer = answer.map_err(|why| unusable(why.into()))?;
+        let answer = self.ask(connection, &member).await;
+        let answer = answer.map_err(|why| self.unusable(why))?;
         if !answer.status().is_success() {
             return Err(ProxyError::Refused {
                 proxy: self.to_string(),
@@ -251,13 +237,28 @@ impl Proxy {
             });
         }
         let upgraded = hyper::upgrade::on(answer).await;
-        upgraded.map_err(|why| unusable(why.into()))
+        upgraded.map_err(|why| self.unusable(why.into()))
+    }
+
+    /// Sends CONNECT, and returns the answer.
+    async fn ask(&self, connection: ToProxy, member: &str) -> Result<Response<Incoming>, BoxError> {
+        let mut request = Request::builder()
+            .method(Method::CONNECT)
+            .uri(member)
+            .header(HOST, member)
+            .body(Empty::<Bytes>::new())?;
+        request.headers_mut().extend(self.headers.clone());
+        let (mut requests, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(ANSWER_HEAD)
+            .handshake(connection)
+            .await?;
+        // Ends when `requests` is gone, or gives the connection away.
+        tokio::spawn(connection.with_upgrades());
+        Ok(requests.send_request(request).await?)
     }
 
     async fn dial(&self, tls: Arc<ClientConfig>) -> Result<ToProxy, ProxyError> {
-        let mut direct = HttpConnector::new();
-        direct.enforce_http(false);
-        let connector = HttpsConnector::from((direct, tls));
+        let connector = HttpsConnector::from((direct(), tls));
         let connected = connector.oneshot(self.address.clone()).await;
         connected.map_err(|why| self.unusable(why))
     }
@@ -266,6 +267,13 @@ impl Proxy {
         let proxy = self.to_string();
         ProxyError::Unusable { proxy, why }
     }
+}
+
+/// Returns a connector of TCP, for addresses of any scheme.
+pub(super) fn direct() -> HttpConnector {
+    let mut direct = HttpConnector::new();
+    direct.enforce_http(false);
+    direct
 }
 
 /// The address without a user.

@@ -19,7 +19,7 @@ use hyper::upgrade::Upgraded;
 use hyper_rustls::HttpsConnector;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioExecutor;
 use kube::Config;
 use kube::client::{Body, ConfigExt as _};
@@ -28,6 +28,7 @@ use tokio::sync::watch;
 use tower::util::BoxCloneService;
 use tower::{BoxError, Layer as _, Service, ServiceExt as _, service_fn};
 
+use super::proxy::direct;
 use super::{Proxy, Target, Token};
 
 /// Bytes that a connection reads at one time, and the longest head of an answer: as much as a TLS record holds.
@@ -97,9 +98,7 @@ impl Transport {
     /// The headers of the configuration cannot be sent.
     pub fn requests(&self, token: &watch::Receiver<Token>) -> kube::Result<Requests> {
         let Some((proxy, proxy_tls)) = self.proxy.clone() else {
-            let mut direct = HttpConnector::new();
-            direct.enforce_http(false);
-            return self.secured(direct, token);
+            return self.secured(direct(), token);
         };
         if proxy.speaks_socks() {
             let through = move |member| proxy.clone().by_socks(proxy_tls.clone(), member);

@@ -18,7 +18,7 @@ use crate::proxy::acceptor;
 
 const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a client speaks with a proxy.
+/// Protocol between a client and a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// CONNECT over plain HTTP.

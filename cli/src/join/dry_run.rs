@@ -77,6 +77,8 @@ async fn of_member(
     args: &JoinArgs,
 ) -> Result<Vec<DynamicObject>, JoinError> {
     let mut objects = member::account(hub_uid, optional_rights(args))?;
+    let [token, _] = member::token_names(hub_uid);
+    objects.push(member::token_secret(hub_uid, &token)?);
     objects.extend(member::policy(member).await?);
     if args.skip_crds {
         return Ok(objects);

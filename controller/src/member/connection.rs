@@ -64,7 +64,7 @@ impl Connector {
     }
 }
 
-/// What it means that certificates cannot be used.
+/// Returns the failure of certificates that cannot be used.
 fn unverified(error: TransportError) -> Failure {
     let (of, key, why) = match error {
         TransportError::Member(why) => ("API server", CA_BUNDLE, why),

@@ -390,7 +390,7 @@ impl End {
 
 /// Whether one version is older than another; versions are comparable as numbers (KEP-5504). Others are not compared, nor is 0,
 /// which stands for no version.
-fn is_before(one: &str, other: &str) -> bool {
+pub(crate) fn is_before(one: &str, other: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number > 0);
     number(one).is_some_and(|one| number(other).is_some_and(|other| one < other))
 }

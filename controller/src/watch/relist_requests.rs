@@ -1,4 +1,4 @@
-//! What others request of a watch while it runs, and the connections that it makes for lists.
+//! Requests to a watch while it runs, and the connections that it makes for lists.
 
 use std::sync::Arc;
 
