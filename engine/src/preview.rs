@@ -92,7 +92,7 @@ pub fn preview(
 fn unreached_in(desired: &Desired, key: &ServiceKey) -> Vec<Unreached> {
     let copies = desired.each_copies();
     let unreached = copies.flat_map(|(_, consumer, copies)| {
-        let unreached = copies.unreached.iter();
+        let unreached = copies.unreached();
         unreached.map(move |(provider, why)| Unreached {
             consumer: consumer.clone(),
             provider: provider.clone(),

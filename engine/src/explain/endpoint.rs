@@ -131,7 +131,9 @@ impl<'a> Place<'a> {
     fn held(&self, copies: &DesiredCopies, why: Hold) -> Diagnosis {
         let (exposure, consumer) = (self.exposure, self.words.consumer);
         let known = match why {
-            Hold::TooManySlices | Hold::SliceUnusable => return self.skipped(copies),
+            Hold::TooManySlices | Hold::SliceUnusable => {
+                return self.skipped(copies, self.words.slice);
+            }
             Hold::Undecided => return self.words.undecided(),
             Hold::EntryUnknown => self.unreached(copies),
             Hold::ProviderUnknown => exposure.facts.member(self.words.provider),
@@ -167,7 +169,7 @@ impl<'a> Place<'a> {
             Withdraw::Observed(
                 Observation::AddressType | Observation::Redundant | Observation::NoPort,
                 _,
-            ) => return self.skipped(copies),
+            ) => return self.skipped(copies, self.words.slice),
             Withdraw::Observed(Observation::SourceGone, _) => None,
         };
         known.unwrap_or_else(|| self.not_planned())
@@ -176,16 +178,23 @@ impl<'a> Place<'a> {
     /// Returns the state of the endpoint in a consumer of another network, which holds an entry to
     /// it in place of a copy of its slice.
     fn by_entry(&self) -> Option<ConsumerState> {
-        let (words, held) = (&self.words, self.exposure.copies.get(self.words.consumer));
-        let mut wanted = self.copies()?.wanted.iter();
-        let (name, copy, (door, ports)) = wanted.find_map(|(name, copy)| {
-            let is_one = copy.provider() == words.provider;
-            let entry = copy.entry_to(self.endpoint.node).filter(|_| is_one)?;
-            Some((name, copy, entry))
-        })?;
+        let (words, node) = (&self.words, self.endpoint.node);
+        let copies = self.copies()?;
+        let entry = copies.entry(words.provider)?.ok()?;
+        if let Some(missed) = entry.misses(self.source, node) {
+            return Some(self.missing(words.missed(missed, node)));
+        }
+        let wanted = copies.wanted.iter();
+        let mut wanted = wanted.filter(|(_, copy)| copy.provider() == words.provider);
+        let found = wanted.find_map(|(name, copy)| Some((name, copy, copy.door_to(node)?)));
+        let Some((name, copy, (door, ports))) = found else {
+            // The slices of an entry have the name of the Service.
+            return Some(self.missing(self.skipped(copies, &self.exposure.facts.key.name)));
+        };
         if let Some(refusal) = copy.refusal(&door) {
             return Some(self.missing(self.refused(&refusal)));
         }
+        let held = self.exposure.copies.get(words.consumer);
         let mut held = held.into_iter().flatten();
         let is_held = held
             .any(|held| *held.name == **name && held.endpoints.contains_key(&vec![door.address]));
@@ -196,14 +205,14 @@ impl<'a> Place<'a> {
     }
 
     fn unreached(&self, copies: &DesiredCopies) -> Option<Diagnosis> {
-        let why = copies.unreached.get(self.words.provider)?;
+        let why = copies.entry(self.words.provider)?.err()?;
         Some(self.words.unreached(why))
     }
 
-    /// Explains why nothing of the slice is copied.
-    fn skipped(&self, copies: &DesiredCopies) -> Diagnosis {
+    /// Explains why nothing of a slice is copied.
+    fn skipped(&self, copies: &DesiredCopies, slice: &str) -> Diagnosis {
         let words = &self.words;
-        match copies.skipped(words.provider, words.slice) {
+        match copies.skipped(words.provider, slice) {
             Some(Skipped::Behind) => words.port_behind(),
             Some(Skipped::NoPort(missing)) => match missing.list().first() {
                 Some(port) => words.missing_port(port, missing.provider_ports()),

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::copies::Slice;
 use super::{Diagnosis, adopt, edit_service, extend_preference, wait};
 use crate::model::slice::{Exposure, SlicePort, SourceEndpoint};
-use crate::plan::entry::NoEntry;
+use crate::plan::entry::{Missed, NoEntry};
 use crate::plan::providers::MissingPort;
 use crate::plan::tiers::{TierState, Tiers};
 use crate::reasons::Reason;
@@ -84,6 +84,39 @@ impl<'a> Endpoint<'a> {
             why.sentence(self.key, self.provider)
         );
         Diagnosis::new(why.reason(), message).fix(why.remedy(self.key, self.provider))
+    }
+
+    /// Reports that the entry to the provider does not lead to the endpoint, on that node.
+    pub(crate) fn missed(&self, missed: Missed, node: Option<&str>) -> Diagnosis {
+        let Self {
+            key,
+            provider,
+            consumer,
+            slice,
+            ..
+        } = self;
+        let (namespace, name) = (&key.namespace, &key.name);
+        let why = match (missed, node) {
+            (Missed::NotSelected, _) => format!(
+                "leads to the pods that Service {key} selects, and EndpointSlice {slice} is of another writer"
+            ),
+            (Missed::OnNoEntry, None) => {
+                format!("leads by nodes to their own pods, and EndpointSlice {slice} names no node")
+            }
+            (Missed::OnNoEntry, Some(node)) => {
+                format!("leads by nodes to their own pods, and has no address of node {node}")
+            }
+        };
+        let remedy = match (missed, node) {
+            (Missed::OnNoEntry, Some(node)) => {
+                format!("in {provider}: kubectl get node {node} -o wide")
+            }
+            _ => format!(
+                "in {provider}: kubectl -n {namespace} patch service {name} -p '{{\"spec\":{{\"type\":\"NodePort\"}}}}'"
+            ),
+        };
+        let message = format!("{consumer} is of another network: the entry to {provider} {why}");
+        Diagnosis::new(Reason::EntryRefused, message).fix(remedy)
     }
 
     /// Reports that the consumer has the endpoint, which is not ready.

@@ -27,6 +27,9 @@ impl NoEntry {
                 Why::NoNode => {
                     format!("the EndpointSlices of Service {key} of {provider} name no node")
                 }
+                Why::NotSelected => format!(
+                    "the selector of Service {key} of {provider} finds none of its endpoints"
+                ),
                 Why::NoAddress => format!(
                     "no node of {provider} has an address of the declared kind and a family of Service {key}"
                 ),
@@ -80,7 +83,7 @@ impl NoEntry {
                 Why::Headless => format!(
                     "give Service {key} a virtual address, or {provider} the network of its consumers"
                 ),
-                Why::NoSelector => in_provider(&local),
+                Why::NoSelector | Why::NotSelected => in_provider(&local),
                 Why::AddressOfCopies => format!(
                     "kubectl -n {namespace} annotate multiclusterservice {name} {}={}, and {}",
                     labels::REACH,

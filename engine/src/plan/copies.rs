@@ -26,7 +26,7 @@ pub(crate) use self::skipped::MissingPorts;
 pub(crate) use self::skipped::Skipped;
 pub(crate) use self::template::NotCopied;
 use self::template::{CopyInputs, CopyTemplate};
-use super::entry::NoEntry;
+use super::entry::{Entry, NoEntry};
 use super::provider_use::{ProviderUses, Unused};
 use super::providers::{Disagreement, MOST_SLICES, Provider, Unfit, candidates};
 use super::tiers::{EndpointRole, Tiers};
@@ -134,17 +134,12 @@ impl WantedCopy {
         }
     }
 
-    /// Returns the endpoint by which the consumer reaches endpoints on a node of the provider, and
-    /// its ports; `None` for a copy of pods.
-    pub(crate) fn entry_to(
-        &self,
-        node: Option<&str>,
-    ) -> Option<(SourceEndpoint<'_>, &[SlicePort])> {
-        if !self.template.is_of_entry() {
-            return None;
-        }
-        let leads = |one: &SourceEndpoint<'_>| one.node.is_none() || one.node == node;
-        let endpoint = self.source.endpoints().find(leads)?;
+    /// Returns the endpoint of an entry by which the consumer reaches endpoints on a node of the
+    /// provider, and its ports.
+    pub(crate) fn door_to(&self, node: Option<&str>) -> Option<(SourceEndpoint<'_>, &[SlicePort])> {
+        let mut endpoints = self.source.endpoints();
+        let on_node = endpoints.find(|one| one.node == node);
+        let endpoint = on_node.or_else(|| self.source.endpoints().next())?;
         Some((endpoint, &self.source.ports))
     }
 
@@ -182,8 +177,8 @@ pub(crate) struct DesiredCopies {
     unwanted: BTreeMap<Arc<str>, Ruling>,
     /// All other copies of each provider. Few of them are ever looked up.
     providers: Vec<(ClusterName, OfProvider)>,
-    /// Providers of other networks that the consumer does not reach, with the reason.
-    pub unreached: BTreeMap<ClusterName, NoEntry>,
+    /// Entries to the providers of other networks, or the reasons why the consumer reaches none.
+    entries: BTreeMap<ClusterName, Result<Arc<Entry>, NoEntry>>,
     /// Copies of all other clusters.
     others: OfOthers,
     /// Slices that are not copied, with the reason.
@@ -198,7 +193,7 @@ impl DesiredCopies {
             refused: BTreeMap::new(),
             unwanted: BTreeMap::new(),
             providers: Vec::new(),
-            unreached: BTreeMap::new(),
+            entries: BTreeMap::new(),
             others: OfOthers::All(ruling),
             skipped: BTreeMap::new(),
         }
@@ -254,6 +249,19 @@ impl DesiredCopies {
                 .get(name)
                 .is_some_and(|ruling| ruling.is_hold());
         !may_be_wanted && !self.wanted.contains_key(name)
+    }
+
+    /// Returns the entry to a provider, or the reason why the consumer does not reach it; `None` if
+    /// the provider is of the consumer's network, or none of its providers.
+    pub(crate) fn entry(&self, provider: &ClusterName) -> Option<Result<&Entry, &NoEntry>> {
+        let entry = self.entries.get(provider)?;
+        Some(entry.as_ref().map(Arc::as_ref))
+    }
+
+    /// Lists the providers of other networks that the consumer does not reach, with the reason.
+    pub(crate) fn unreached(&self) -> impl Iterator<Item = (&ClusterName, &NoEntry)> {
+        let entries = self.entries.iter();
+        entries.filter_map(|(provider, entry)| Some((provider, entry.as_ref().err()?)))
     }
 
     /// Returns the reason why a slice is not copied, if its content or the number of slices decides
@@ -365,12 +373,12 @@ impl Planner<'_> {
         let (key, exposure) = (self.origin.key, self.origin.exposure);
         let index = self.origin.index;
         let entry = provider.entry((index, key), exposure, self.consumer.network);
+        if let Some(entry) = entry {
+            let entries = &mut self.desired.entries;
+            entries.insert(provider.name.clone(), entry.clone());
+        }
         let entry = match entry {
-            Some(Err(why)) => {
-                let unreached = &mut self.desired.unreached;
-                unreached.insert(provider.name.clone(), why.clone());
-                return OfProvider::All(why.ruling());
-            }
+            Some(Err(why)) => return OfProvider::All(why.ruling()),
             Some(Ok(entry)) => Some(entry),
             None => None,
         };
@@ -397,6 +405,7 @@ impl Planner<'_> {
                 };
                 self.add_slice(&slice, &source, member, outcomes);
             }
+            self.note_redundant(provider, member);
             return OfProvider::Known(proof);
         }
         for (name, candidate) in candidates(member, key) {
@@ -412,6 +421,17 @@ impl Planner<'_> {
             }
         }
         OfProvider::Known(proof)
+    }
+
+    /// Notes the redundant slices of a provider that is reached by an entry.
+    fn note_redundant(&mut self, provider: &Provider<'_>, member: &Member) {
+        for (name, candidate) in candidates(member, self.origin.key) {
+            if let Err((why @ Unfit::Redundant(_), _)) = candidate {
+                let skipped = &mut self.desired.skipped;
+                let of_provider = skipped.entry(provider.name.clone()).or_default();
+                of_provider.insert(name.clone(), Skipped::Unfit(why));
+            }
+        }
     }
 
     /// Decides about the copy of a slice that can be copied.

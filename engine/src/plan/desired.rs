@@ -175,7 +175,7 @@ impl Desired {
     pub(crate) fn unreached(&self) -> UnreachedOfService {
         let unreached = self
             .each_copies()
-            .flat_map(|(.., copies)| &copies.unreached);
+            .flat_map(|(.., copies)| copies.unreached());
         let unreached = unreached.map(|(provider, why)| (provider.clone(), why.reason().as_str()));
         unreached.collect()
     }

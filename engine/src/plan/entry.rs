@@ -82,6 +82,16 @@ struct Behind {
     nodes: Option<BTreeSet<Box<str>>>,
 }
 
+/// Reason why an entry leads to some endpoints of the provider, and not to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// The companion leads to the pods that the Service selects, and their slice is of another
+    /// writer.
+    NotSelected,
+    /// Each node leads to endpoints on itself, and they are on none that the entry has.
+    OnNoEntry,
+}
+
 /// Endpoint of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct EntryEndpoint {
@@ -165,6 +175,17 @@ impl Entry {
     pub(crate) fn leads_to_node(&self, name: Option<&str>) -> bool {
         let nodes = self.behind.nodes.as_ref();
         nodes.is_none_or(|nodes| name.is_some_and(|name| nodes.contains(name)))
+    }
+
+    /// Returns the reason why it leads to none of these endpoints: those of a slice on one node.
+    pub(crate) fn misses(&self, source: &SourceSlice, node: Option<&str>) -> Option<Missed> {
+        if !self.leads_to(source) {
+            return Some(Missed::NotSelected);
+        }
+        let mut endpoints = self.endpoints.iter();
+        let is_there = self.behind.nodes.is_none()
+            || endpoints.any(|one| node.is_some() && one.node.as_deref() == node);
+        (!is_there).then_some(Missed::OnNoEntry)
     }
 
     /// Whether it has an address of that family.
@@ -368,13 +389,20 @@ impl<'a> Site<'a> {
             false => all_nodes(nodes, kind, door, sources),
         };
         let mut all = self.sources().flat_map(|source| source.endpoints());
+        let mut behind = sources.iter().flat_map(|source| source.endpoints());
         match (endpoints.is_empty(), all.next()) {
-            (true, Some(first)) => {
-                let no_node = first.node.is_none() && all.all(|one| one.node.is_none());
-                let why = if no_node && ports.is_local {
-                    Why::NoNode
-                } else {
-                    Why::NoAddress
+            (true, Some(_)) => {
+                let why = match behind.next() {
+                    None => Why::NotSelected,
+                    Some(first) => {
+                        let no_node = first.node.is_none() && behind.all(|one| one.node.is_none());
+                        let is_without = no_node && ports.is_local;
+                        if is_without {
+                            Why::NoNode
+                        } else {
+                            Why::NoAddress
+                        }
+                    }
                 };
                 Err(NoEntry::of_service(service, why))
             }

@@ -72,7 +72,7 @@ pub(crate) fn unreached<'a>(
 ) -> Option<Unreached<'a>> {
     let mut all = Unreached::new();
     for (consumer, copies) in copies {
-        for (provider, why) in &copies.unreached {
+        for (provider, why) in copies.unreached() {
             let (_, consumers) = all
                 .entry(provider)
                 .or_insert_with(|| (why, BTreeSet::new()));

@@ -35,7 +35,8 @@ enum Step {
         slice: u8,
         address: u8,
     },
-    /// Slice that a person writes, with any content of a slice of Kubernetes.
+    /// Slice that a person writes, with any content of a slice of Kubernetes. Its endpoint is on a
+    /// node if the address is odd.
     SliceByHand {
         member: u8,
         slice: u8,
@@ -292,7 +293,9 @@ fn take(env: &mut Environment, step: &Step) {
             ready,
         } => {
             let addresses = [format!("10.{member}.{number}.{address}")];
-            let endpoint = json!({"addresses": addresses, "conditions": {"ready": ready}});
+            let node = (address % 2 == 1).then_some("n1");
+            let endpoint =
+                json!({"addresses": addresses, "nodeName": node, "conditions": {"ready": ready}});
             let bare = json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: null}}});
             let made = slice("foo-by-hand", "foo").port("http", 8080);
             let made = made.port("grpc", 8081).endpoint_with(endpoint).with(bare);
@@ -400,6 +403,40 @@ fn held(env: &Environment) -> BTreeSet<String> {
         }
     }
     all
+}
+
+#[test]
+fn explanation_of_an_entry_knows_the_slice_that_makes_another_redundant() {
+    let mut env = joined();
+    env.keeps_clusters = true;
+    let by_hand = Step::SliceByHand {
+        member: 2,
+        slice: 0,
+        address: 0,
+        ready: false,
+    };
+    let edge = NetworkStep::Cluster {
+        edge: true,
+        reach: Some("node-ports"),
+    };
+    let of_kubernetes = Step::Slice {
+        member: 2,
+        slice: 0,
+        address: 0,
+    };
+    let edge = Step::Network {
+        member: 2,
+        step: edge,
+    };
+    for step in [by_hand, edge, of_kubernetes] {
+        take(&mut env, &step);
+        env.work();
+    }
+    for member in 1..=3 {
+        take(&mut env, &Step::Back { member });
+    }
+    env.pass(GRACE + GRACE);
+    assert_agrees(&env);
 }
 
 proptest! {

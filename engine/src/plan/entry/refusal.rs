@@ -33,6 +33,8 @@ pub(crate) enum Why {
     NoLoadBalancer,
     /// Its endpoints are on no node: a person or another controller wrote them without.
     NoNode,
+    /// A companion is the entry, and its selector finds none of the endpoints.
+    NotSelected,
     /// No node has an address of the kind and of a family of the Service.
     NoAddress,
     /// Copies belong to it, and its load balancer leads to them.

@@ -1,6 +1,8 @@
 //! Companions, from their creation to their deletion.
 
 use super::*;
+use crate::explain::tests::explained;
+use crate::reasons::Reason;
 
 /// Returns the name of the companion of `foo`.
 fn companion() -> String {
@@ -211,4 +213,36 @@ fn companion_goes_after_the_last_copy_leads_another_way() {
         .settle();
     assert_eq!(reached(&env).0[0].0, "10.96.0.7");
     assert_eq!(env.service("member1", &companion()), None);
+}
+
+#[test]
+fn explanation_names_what_a_companion_does_not_lead_to() {
+    for reach in ["node-ports", "cluster-ip"] {
+        let mut env = provided(reach, json!({}));
+        env.on_hub(mcs("foo").providers(&["member1"])).settle();
+        env.on("member1", by_hand()).settle();
+        let found = explained(&env);
+        let provider = &found.exposures[0].providers[0];
+        let mut endpoints = provider.endpoints.iter();
+        let by_hand = endpoints.find(|one| one.slice.as_deref() == Some("foo-by-hand"));
+        let states = &by_hand.expect("the slice").consumers;
+        let state = states.iter().find(|state| state.cluster == "member2");
+        let diagnosis = &state.expect("the consumer").diagnosis;
+        assert_eq!(diagnosis.reason, Reason::EntryRefused, "{reach}");
+        assert!(
+            diagnosis.message.contains("is of another writer"),
+            "{diagnosis:?}"
+        );
+    }
+}
+
+#[test]
+fn entry_whose_selector_finds_no_endpoint_is_refused() {
+    let mut env = provided("node-ports", json!({}));
+    env.on_hub(mcs("foo").providers(&["member1"])).settle();
+    env.off("member1", Kind::Slice, "foo-abc")
+        .on("member1", by_hand());
+    env.settle();
+    let ready = env.says("foo", "Ready");
+    assert!(ready.contains("finds none of its endpoints"), "{ready}");
 }
