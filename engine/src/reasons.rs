@@ -238,6 +238,8 @@ reasons! {
     NoService: problem,
     /// The exported Service is an ExternalName. `explain` publishes `ExternalName`.
     InvalidServiceType: problem,
+    /// A selector of the ServiceExport's `spec.clusterSelectors` breaks a rule.
+    InvalidClusterSelector: problem,
     /// Ready of a ServiceExport is True.
     Exported: healthy,
     /// The Precedence condition holds the time at which the hub first observed the ServiceExport.
@@ -268,6 +270,8 @@ reasons! {
     LabelsConflict: healthy,
     /// The exports have different exported annotations.
     AnnotationsConflict: healthy,
+    /// The exports have different selectors of clusters.
+    ClusterSelectorsConflict: healthy,
     /// The exports have different preferences.
     PreferConflict: healthy,
     /// The exports have different policies for unreachable providers.

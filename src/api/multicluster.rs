@@ -102,6 +102,46 @@ pub struct ServiceExportSpec {
     /// Annotations to set on the ServiceImport.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exported_annotations: BTreeMap<String, String>,
+    /// Selectors of the clusters that are preferred, in order (KEP-5939).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub cluster_selectors: Vec<ClusterSelector>,
+}
+
+/// Selector of clusters (KEP-5939).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSelector {
+    /// Selects clusters by their ClusterProperties.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub property_selector: Option<PropertySelector>,
+}
+
+/// Query over the properties of clusters. All of its requirements hold for a cluster that it selects.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PropertySelector {
+    /// Names and values of ClusterProperties. "@SameAsImporter@" is the value of the importing cluster.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_properties: BTreeMap<String, String>,
+    /// Requirements of ClusterProperties.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<PropertyRequirement>,
+}
+
+/// Requirement of a ClusterProperty, as in a label selector.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PropertyRequirement {
+    /// Name of the ClusterProperty.
+    #[serde(default)]
+    pub key: String,
+    /// In, NotIn, Exists or DoesNotExist.
+    #[serde(default)]
+    pub operator: String,
+    /// Values of In and NotIn. "@SameAsImporter@" is the value of the importing cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
 }
 
 /// The observed state of the export.
@@ -172,6 +212,10 @@ pub struct ServiceImportSpec {
     /// A preference such as PreferClose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic_distribution: Option<String>,
+    /// Selectors of the clusters that are preferred, in order, as the exports have them (KEP-5939).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub cluster_selectors: Vec<ClusterSelector>,
 }
 
 /// [`ServiceImportSpec::type_`] of an import that is reached by a virtual address.
@@ -206,6 +250,13 @@ pub struct ServiceImportStatus {
     /// The clusters that export the service.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<ExportingCluster>,
+    /// Generation of the import when this status was last written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Clusters that each selector selects, in the order of the selectors (KEP-5939). Clients take
+    /// the first result with a ready or serving endpoint, and else all clusters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cluster_selector_results: Vec<ClusterSelectorResult>,
     /// The conditions, one a type.
     #[serde(
         default,
@@ -213,6 +264,14 @@ pub struct ServiceImportStatus {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub conditions: Vec<Condition>,
+}
+
+/// Clusters that one selector selects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClusterSelectorResult {
+    /// Their names, as in clusters and in the label of EndpointSlices.
+    #[serde(default)]
+    pub clusters: Vec<String>,
 }
 
 /// A cluster that exports a service.

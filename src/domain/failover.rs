@@ -10,7 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::duration::{MalformedDuration, parse_duration};
 use super::field::{FieldError, FieldErrors};
 use super::name::ClusterName;
-use crate::api::labels;
+use super::selector::ClusterSelector;
+use crate::api::{labels, multicluster};
 
 /// Some of the providers of a service, as one consumer sees them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +24,8 @@ pub enum Tier {
     Region,
     /// The cluster of this name.
     Cluster(ClusterName),
+    /// The clusters whose properties are such.
+    Property(ClusterSelector),
     /// Everybody else.
     Any,
 }
@@ -85,7 +88,15 @@ const REGION: &str = "region";
 const CLUSTER: &str = "cluster/";
 const ANY: &str = "any";
 /// Values of [`labels::PREFER`].
-const TIERS: &[&str] = &[LOCAL, ZONE, REGION, "cluster/NAME", ANY];
+const TIERS: &[&str] = &[
+    LOCAL,
+    ZONE,
+    REGION,
+    "cluster/NAME",
+    "same(KEY)",
+    "property(KEY)=VALUE",
+    ANY,
+];
 /// Karmada's word for [`Tier::Local`], then [`Tier::Any`].
 const LOCAL_FIRST: &str = "LocalFirst";
 /// Karmada's word for no preference.
@@ -104,6 +115,29 @@ impl Failover {
         let annotations = meta.annotations.as_ref();
         let annotation = |name: &str| annotations?.get(name).map(String::as_str);
         let read = Self::read(annotation, &mut |error| errors.push(error));
+        (read, errors)
+    }
+
+    /// Reads the annotations and the selectors of an export. Selectors take precedence over the
+    /// tiers of an annotation, and after them any cluster is used (KEP-5939). Returns what can be
+    /// read, and the errors.
+    pub fn of_export(
+        meta: &ObjectMeta,
+        selectors: &[multicluster::ClusterSelector],
+    ) -> (Self, FieldErrors) {
+        let (mut read, mut errors) = Self::of(meta);
+        match ClusterSelector::read_all(selectors) {
+            Ok(selectors) if selectors.is_empty() => {}
+            Ok(selectors) => {
+                let annotations = meta.annotations.as_ref();
+                let min_ready = annotations.and_then(|all| all.get(labels::MIN_READY));
+                read.preference = Some(Preference {
+                    tiers: tiers_of(selectors),
+                    min_ready: min_ready.and_then(|text| Percentage::read(text)),
+                });
+            }
+            Err(found) => found.into_iter().for_each(|error| errors.push(error)),
+        }
         (read, errors)
     }
 
@@ -261,6 +295,18 @@ fn tiers(text: &str, report: &mut dyn FnMut(FieldError)) -> Option<Box<[Tier]>> 
     is_right.then(|| tiers.into())
 }
 
+/// Returns the tiers of selectors: one for each, and one for all other clusters.
+fn tiers_of(selectors: Vec<ClusterSelector>) -> Box<[Tier]> {
+    let mut tiers: Vec<Tier> = Vec::new();
+    for tier in selectors.into_iter().map(Tier::Property) {
+        if !tiers.contains(&tier) {
+            tiers.push(tier);
+        }
+    }
+    tiers.push(Tier::Any);
+    tiers.into()
+}
+
 impl Tier {
     /// Reads one word of a preference; an error of `None` for a word that is none.
     fn read(word: &str) -> Result<Self, Option<FieldError>> {
@@ -270,16 +316,20 @@ impl Tier {
             REGION => Ok(Self::Region),
             ANY => Ok(Self::Any),
             other => {
+                let invalid = |why: String| {
+                    Some(FieldError::invalid(
+                        Failover::path(labels::PREFER),
+                        other,
+                        why,
+                    ))
+                };
+                if let Some(read) = ClusterSelector::read_word(other) {
+                    return read.map(Self::Property).map_err(invalid);
+                }
                 let name = other.strip_prefix(CLUSTER).ok_or(None)?;
-                ClusterName::try_from(name)
-                    .map(Self::Cluster)
-                    .map_err(|error| {
-                        Some(FieldError::invalid(
-                            Failover::path(labels::PREFER),
-                            other,
-                            error.to_string(),
-                        ))
-                    })
+                let name = ClusterName::try_from(name);
+                name.map(Self::Cluster)
+                    .map_err(|error| invalid(error.to_string()))
             }
         }
     }
@@ -292,6 +342,7 @@ impl fmt::Display for Tier {
             Self::Zone => out.write_str(ZONE),
             Self::Region => out.write_str(REGION),
             Self::Cluster(name) => write!(out, "{CLUSTER}{name}"),
+            Self::Property(selector) => selector.fmt(out),
             Self::Any => out.write_str(ANY),
         }
     }
@@ -365,7 +416,7 @@ mod tests {
                 labels::PREFER,
                 "near",
                 path("prefer")
-                    + r#"Unsupported value: "near": supported values: "local", "zone", "region", "cluster/NAME", "any""#,
+                    + r#"Unsupported value: "near": supported values: "local", "zone", "region", "cluster/NAME", "same(KEY)", "property(KEY)=VALUE", "any""#,
             ),
             (
                 labels::PREFER,

@@ -18,6 +18,7 @@ mod network;
 mod port;
 pub mod protected;
 mod ranges;
+mod selector;
 
 pub use consumers::{ConsumerSelector, Consumers};
 pub use conversion::{Conversion, convert_deprecated};
@@ -31,9 +32,13 @@ pub use misplaced::{ClustersetKind, misplaced};
 pub use multi_cluster_service::{
     ClusterSelection, ExposureType, MultiClusterService, only_cluster,
 };
-pub use name::{ClusterName, NameError, ServiceKey, dns1123_label, is_label_value, short_hash};
+pub use name::{
+    ClusterName, NameError, ServiceKey, dns1123_label, is_label_value, is_qualified, is_subdomain,
+    short_hash,
+};
 pub use network::{Network, NodeAddress, Reach};
 pub use port::{
     ExposedPort, ExposedPorts, PortId, Protocol, ServicePort, UnknownProtocol, describe_ports,
 };
 pub use ranges::{AddressRefusal, Declared, Ranges};
+pub use selector::{ClusterSelector, SAME_AS_IMPORTER, SELECTORS_MAX};

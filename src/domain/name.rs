@@ -144,6 +144,20 @@ pub fn is_label_value(text: &str) -> bool {
         && bytes.last().is_some_and(outer)
 }
 
+/// Whether a text is a qualified name, such as the key of a label: a name, after an optional
+/// DNS-1123 subdomain and a slash (Kubernetes, "Labels and Selectors").
+pub fn is_qualified(text: &str) -> bool {
+    match text.split_once('/') {
+        Some((domain, name)) => is_subdomain(domain) && is_label_value(name),
+        None => is_label_value(text),
+    }
+}
+
+/// Whether a text is a DNS-1123 subdomain, as the names of most objects are.
+pub fn is_subdomain(text: &str) -> bool {
+    text.len() <= bounds::SUBDOMAIN && text.split('.').all(|part| dns1123_label(part).is_ok())
+}
+
 /// Returns eight hexadecimal digits that distinguish these texts in a name.
 ///
 /// 32 bits are no identity: who chooses the texts can construct a collision. A name needs as much

@@ -74,6 +74,7 @@ impl Value {
             Self::IpFamilies(_) => "ipFamilies",
             Self::Labels(_) => "labels",
             Self::Annotations(_) => "annotations",
+            Self::ClusterSelectors(_) => "clusterSelectors",
             Self::Prefer(_) => labels::PREFER,
             Self::Unreachable(_) => labels::UNREACHABLE,
             Self::Consumers(_) => labels::CONSUMERS,
@@ -88,14 +89,18 @@ impl Value {
             Self::Headless(false) => CLUSTER_SET_IP.to_owned(),
             Self::SessionAffinity(text) | Self::InternalTrafficPolicy(text) => text.clone(),
             Self::SessionAffinitySeconds(seconds) => format!("{seconds} s"),
-            Self::TrafficDistribution(None) | Self::Prefer(None) => "no preference".to_owned(),
+            Self::TrafficDistribution(None) | Self::ClusterSelectors(None) | Self::Prefer(None) => {
+                "no preference".to_owned()
+            }
             Self::TrafficDistribution(Some(preference)) => preference.clone(),
             Self::IpFamilies(families) => some_or(families.join(" and "), "no families"),
             Self::Labels(words) | Self::Annotations(words) => self.words(words),
-            Self::Prefer(Some(preference)) => match preference.min_ready() {
-                Some(least) => format!("{preference}; min-ready {least}"),
-                None => preference.to_string(),
-            },
+            Self::ClusterSelectors(Some(preference)) | Self::Prefer(Some(preference)) => {
+                match preference.min_ready() {
+                    Some(least) => format!("{preference}; min-ready {least}"),
+                    None => preference.to_string(),
+                }
+            }
             Self::Unreachable(answer) => {
                 answer.map_or_else(|| "nothing".to_owned(), |answer| answer.to_string())
             }

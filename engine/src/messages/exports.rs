@@ -4,7 +4,7 @@ use std::fmt;
 
 use causeway::api::{condition, labels};
 use causeway::domain::protected::Protected;
-use causeway::domain::{ClusterName, ServiceKey, quoted};
+use causeway::domain::{ClusterName, FieldError, ServiceKey, quoted};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::{Diagnosis, first, names, quote, status};
@@ -138,6 +138,19 @@ pub(crate) fn invalid(reason: Reason, exporter: &ClusterName, key: &ServiceKey) 
             "Service {key} is an ExternalName and has no endpoints; export a Service with a selector"
         ),
     }
+}
+
+/// Returns the message of Valid that is False because of a selector.
+pub(crate) fn invalid_selectors(error: &FieldError) -> String {
+    format!("spec.clusterSelectors is not followed, and the service is exported without: {error}")
+}
+
+/// Returns the message of Valid that is False because a headless Service has selectors.
+pub(crate) fn selectors_of_headless(key: &ServiceKey) -> String {
+    format!(
+        "Service {key} is headless, so no proxy chooses its endpoints: remove spec.clusterSelectors, \
+         which is not followed; the service is exported"
+    )
 }
 
 /// Returns the message of Conflict that is False.

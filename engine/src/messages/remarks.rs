@@ -3,7 +3,7 @@
 use std::fmt;
 
 use causeway::api::labels;
-use causeway::domain::{ClusterName, ServiceKey, Unreachable};
+use causeway::domain::{ClusterName, ServiceKey, Tier, Unreachable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{endpoint, events, first, names};
@@ -51,6 +51,15 @@ impl Remark<'_> {
             Self::NotFollowed(what) => format!("not followed: {what}"),
             Self::AmbiguousHostname(found) => {
                 format!("{}: {}", found.sentence(key), found.remedy(key))
+            }
+            Self::NoPlace(Tier::Property(selector), consumers) => {
+                let key = selector.same().next().unwrap_or_default();
+                format!(
+                    "the Cluster of {} lacks a property that {selector} compares: kubectl label \
+                     cluster {} {key}=VALUE",
+                    names(consumers.iter().copied()),
+                    names(consumers.first().copied())
+                )
             }
             Self::NoPlace(tier, consumers) => format!(
                 "the Cluster of {} has no {tier}, which {} names: kubectl mcs join {} --{tier} NAME",

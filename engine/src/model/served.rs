@@ -39,6 +39,12 @@ pub struct ImportFields {
     pub internal_traffic_policy: bool,
     /// `spec.trafficDistribution`.
     pub traffic_distribution: bool,
+    /// `spec.clusterSelectors`.
+    pub cluster_selectors: bool,
+    /// `status.clusterSelectorResults`.
+    pub cluster_selector_results: bool,
+    /// `status.observedGeneration`.
+    pub observed_generation: bool,
     /// `status.conditions`.
     pub conditions: bool,
     /// `status.endpointSliceObjects`.
@@ -52,6 +58,9 @@ impl ImportFields {
         ip_families: true,
         internal_traffic_policy: true,
         traffic_distribution: true,
+        cluster_selectors: true,
+        cluster_selector_results: true,
+        observed_generation: true,
         conditions: true,
         endpoint_slice_objects: true,
     };
@@ -62,6 +71,9 @@ impl ImportFields {
         ip_families: false,
         internal_traffic_policy: false,
         traffic_distribution: false,
+        cluster_selectors: false,
+        cluster_selector_results: false,
+        observed_generation: false,
         conditions: false,
         endpoint_slice_objects: false,
     };

@@ -82,7 +82,8 @@ impl ExportView {
     /// server sends.
     pub fn read(export: &ServiceExport) -> Option<Self> {
         let meta = &export.metadata;
-        let (failover, mut misread) = Failover::of(meta);
+        let selectors = &export.spec.cluster_selectors;
+        let (failover, mut misread) = Failover::of_export(meta, selectors);
         let consumers = meta.annotations.as_ref();
         let consumers = consumers.and_then(|all| all.get(labels::CONSUMERS));
         let consumers = consumers.map(String::as_str);

@@ -15,6 +15,9 @@ use crate::model::slice::Exposure;
 use crate::model::{LeftOut, MemberState, TimePoint};
 use crate::problem::Gap;
 
+/// ClusterProperty of a cluster's name in its clusterset (KEP-2149).
+const CLUSTER_ID: &str = "cluster.clusterset.k8s.io";
+
 impl Index {
     /// Returns the hub's identity: the UID of its kube-system namespace.
     pub fn hub_uid(&self) -> &str {
@@ -40,6 +43,16 @@ impl Index {
     /// Returns the Cluster of that name, also while its removed member is being cleaned.
     pub fn cluster(&self, name: &ClusterName) -> Option<&ClusterView> {
         self.hub.clusters.get(name)
+    }
+
+    /// Returns a property of a cluster (KEP-2149): its name, a label of its Cluster, or its region.
+    /// The hub alone names them: a member cannot attract traffic by what it says of itself.
+    pub(crate) fn property<'a>(&'a self, name: &'a ClusterName, key: &str) -> Option<&'a str> {
+        let cluster = self.cluster(name)?;
+        match key {
+            CLUSTER_ID => Some(name.as_str()),
+            _ => cluster.property(key),
+        }
     }
 
     /// Lists the Clusters, including removed ones whose members have still to be cleaned.

@@ -87,12 +87,19 @@ fn clusters_that_come_go_or_change_touch_every_exposed_service() {
     );
     env.lose("member1");
     assert_eq!(marked(&mut env), []);
-    let touched = serde_json::json!({"metadata": {"labels": {"a": "b"}}});
-    env.on_hub(cluster("member2").with(touched));
+    let labelled = serde_json::json!({"metadata": {"labels": {"a": "b"}}});
+    let labelled = cluster("member2").with(labelled);
+    env.on_hub(labelled.clone());
+    assert_eq!(
+        marked(&mut env),
+        [item("bar"), item("foo"), member_item("member2")],
+        "a label is a property"
+    );
+    env.on_hub(labelled.annotated(&serde_json::json!({"a": "b"})));
     assert_eq!(
         marked(&mut env),
         [member_item("member2")],
-        "a label changes no plan"
+        "an unknown annotation changes no plan"
     );
 }
 

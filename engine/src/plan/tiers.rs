@@ -11,7 +11,9 @@ mod role;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use causeway::domain::{ClusterName, Percentage, Preference, Ranges, ServiceKey, Tier};
+use causeway::domain::{
+    ClusterName, ClusterSelector, Percentage, Preference, Ranges, ServiceKey, Tier,
+};
 
 pub(crate) use self::role::EndpointRole;
 use super::capabilities::Capabilities;
@@ -355,7 +357,19 @@ fn takes(index: &Index, tier: &Tier, consumer: &ClusterName, provider: &ClusterN
         Tier::Region => both().is_some_and(|(consumer, provider)| {
             consumer.region.is_some() && consumer.region == provider.region
         }),
+        Tier::Property(selector) => is_selected(index, selector, consumer, provider),
     }
+}
+
+/// Whether a selector selects a provider for a consumer.
+pub(crate) fn is_selected(
+    index: &Index,
+    selector: &ClusterSelector,
+    consumer: &ClusterName,
+    provider: &ClusterName,
+) -> bool {
+    let of = |name| move |key: &str| index.property(name, key);
+    selector.selects(of(consumer), of(provider))
 }
 
 /// Whether a consumer's data plane uses standby endpoints where no other is ready.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition as names;
-use causeway::api::multicluster::{ExportingCluster, ServiceImportStatus};
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::api::multicluster::{ClusterSelectorResult, ExportingCluster, ServiceImportStatus};
+use causeway::domain::{ClusterName, ClusterSelector, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status
 use crate::observed::Index;
 use crate::observed::clusterset::{ExportView, ImportView};
 use crate::observed::member::{Member, Membership};
+use crate::observed::service::ServiceKind;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::{ImportPlan, OwnImport};
 use crate::plan::clusterset::{
@@ -32,7 +33,7 @@ use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
 use crate::plan::remark::{Remark, some};
-use crate::plan::tiers::Tiers;
+use crate::plan::tiers::{Tiers, is_selected};
 use crate::problem::{MemberProblem, State, tally};
 use crate::reasons::Reason;
 
@@ -65,7 +66,7 @@ impl View<'_> {
             Imports::Wanted(imports) => Some(imports.iter()),
         };
         let imports = imports.into_iter().flatten().filter_map(|(name, desired)| {
-            let write = self.import_status(self.member(name)?, desired)?;
+            let write = self.import_status(name, self.member(name)?, desired)?;
             Some((name.clone(), write))
         });
         exports.chain(imports).collect()
@@ -122,7 +123,7 @@ impl View<'_> {
         if let Some(what) = not_followed(&export.failover, &export.misread, service) {
             sentence = with_remarks(sentence, self.key, &[Remark::NotFollowed(what)]);
         }
-        let valid = self.valid(name, validity);
+        let valid = self.valid(name, export, validity);
         let of_valid = put(names::VALID, (Reason::Valid.as_str(), &sentence), &valid);
         let (text, state) = self.conflict(export, validity);
         let text = (text.0.as_str(), text.1.as_str());
@@ -273,12 +274,19 @@ impl View<'_> {
         all
     }
 
-    fn valid(&self, name: &ClusterName, validity: Validity) -> ConditionState {
+    fn valid(&self, name: &ClusterName, export: &ExportView, validity: Validity) -> ConditionState {
         let reason = match validity {
             Validity::Valid
             | Validity::Forbidden
             | Validity::Withdrawn
-            | Validity::BeyondQuota(_) => return ConditionState::True,
+            | Validity::BeyondQuota(_) => {
+                let wrong = self.wrong_selectors(name, export);
+                let wrong = wrong.map(|(reason, message)| ConditionState::False {
+                    reason: reason.into(),
+                    message,
+                });
+                return wrong.unwrap_or(ConditionState::True);
+            }
             Validity::Leaving => return ConditionState::Unchanged,
             Validity::NoService => Reason::NoService,
             Validity::InvalidServiceType => Reason::InvalidServiceType,
@@ -287,6 +295,22 @@ impl View<'_> {
             reason: reason.into(),
             message: exports::invalid(reason, name, self.key),
         }
+    }
+
+    /// Returns the reason why the selectors of an export are not followed, and its sentence
+    /// (KEP-5939, "Validation"). The export counts all the same.
+    fn wrong_selectors(&self, name: &ClusterName, export: &ExportView) -> Option<(Reason, String)> {
+        let mut errors = export.misread.shown().iter();
+        if let Some(error) = errors.find(|error| error.path.starts_with(ClusterSelector::PATH)) {
+            let message = exports::invalid_selectors(error);
+            return Some((Reason::InvalidClusterSelector, message));
+        }
+        let service = self.index.member(name)?.service(self.key)?;
+        let is_headless = service.shape.kind == ServiceKind::Headless;
+        (is_headless && !export.spec.cluster_selectors.is_empty()).then(|| {
+            let message = exports::selectors_of_headless(self.key);
+            (Reason::InvalidServiceType, message)
+        })
     }
 
     /// Returns reason, message and state of the Conflict condition. While an exporter is unknown, a
@@ -380,21 +404,30 @@ impl View<'_> {
         Some(settled(problem, pending))
     }
 
-    fn import_status(&self, member: &Member, desired: &DesiredImport) -> Option<Write> {
+    fn import_status(
+        &self,
+        importer: &ClusterName,
+        member: &Member,
+        desired: &DesiredImport,
+    ) -> Option<Write> {
         let ImportPlan::Own(own) = &desired.import else {
             return self.status_taken_back(member, desired);
         };
         let hub = self.index.hub_uid();
         let import = member.import(self.key);
         let import = import.filter(|import| !import.deleting && own.is_met_by(import, hub))?;
-        let status = self.import_status_wanted(desired, own, import);
+        let status = self.import_status_wanted(importer, desired, own, import);
         let stored = &import.status;
         let is_said = stored.clusters == status.clusters
             && stored.endpoint_slice_objects == status.endpoint_slice_objects
+            && stored.cluster_selector_results == status.cluster_selector_results
             && are_same(&status.conditions, &stored.conditions);
         let mut status_value = json!(status);
         // An empty list is not sent by itself, and what is not sent stays.
         status_value["clusters"] = json!(status.clusters);
+        if stored.cluster_selector_results != status.cluster_selector_results {
+            status_value["clusterSelectorResults"] = json!(status.cluster_selector_results);
+        }
         let patch = status_patch(&import.resource_version, status_value);
         (!is_said).then(|| self.patch_import_status(desired, patch))
     }
@@ -419,8 +452,28 @@ impl View<'_> {
         ))
     }
 
+    /// Lists the exporters that each selector selects for an importer, whatever the conditions of
+    /// their endpoints (KEP-5939, "Resolving Cluster Selectors").
+    fn selector_results(
+        &self,
+        importer: &ClusterName,
+        own: &OwnImport,
+    ) -> Vec<ClusterSelectorResult> {
+        let selectors = ClusterSelector::read_all(&own.spec.cluster_selectors);
+        let results = selectors.unwrap_or_default().into_iter().map(|selector| {
+            let exporters = self.clusterset.exporters.iter();
+            let selected =
+                exporters.filter(|name| is_selected(self.index, &selector, importer, name));
+            ClusterSelectorResult {
+                clusters: selected.map(ToString::to_string).collect(),
+            }
+        });
+        results.collect()
+    }
+
     fn import_status_wanted(
         &self,
+        importer: &ClusterName,
         desired: &DesiredImport,
         own: &OwnImport,
         import: &ImportView,
@@ -446,7 +499,15 @@ impl View<'_> {
             };
             set(&mut conditions, desired, import.generation, self.now);
         }
+        let results = match fields.cluster_selector_results {
+            true => self.selector_results(importer, own),
+            false => Vec::new(),
+        };
+        let generation =
+            (fields.observed_generation && !results.is_empty()).then_some(import.generation);
         ServiceImportStatus {
+            observed_generation: generation.or(import.status.observed_generation),
+            cluster_selector_results: results,
             endpoint_slice_objects: fields.endpoint_slice_objects.then(|| PRESENT.to_owned()),
             clusters: clusters.collect(),
             conditions,

@@ -210,6 +210,10 @@ impl View<'_> {
             cluster.is_some_and(|cluster| match tier {
                 Tier::Region => cluster.region.is_none(),
                 Tier::Zone => cluster.zones.is_empty(),
+                Tier::Property(selector) => {
+                    let mut same = selector.same();
+                    same.any(|key| self.index.property(name, key).is_none())
+                }
                 _ => false,
             })
         };

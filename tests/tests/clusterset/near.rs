@@ -4,6 +4,7 @@ use causeway::api::labels;
 use causeway_tests::{SOON, eventually};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
+use serde_json::json;
 
 use super::Stage;
 
@@ -89,4 +90,70 @@ async fn preference_of_an_export_promotes_the_next_tier() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn selectors_of_an_export_choose_the_clusters_and_the_import_has_the_results() {
+    let stage = Stage::on_three().await;
+    let label = format!("{}.gpu", stage.space.name());
+    let labelled = ["label", "cluster", "member2", &format!("{label}=high")];
+    stage.set.fleet.hub().kubectl(labelled).await.ok();
+    let near = stage.exporter("member1").await;
+    let far = stage.exporter("member2").await;
+    stage.reaches("member3", &[near.ip(), far.ip()]).await;
+    let by_label = json!({"propertySelector": {"matchProperties": {label: "high"}}});
+    let by_id = json!({"propertySelector": {"matchExpressions": [
+        {"key": "cluster.clusterset.k8s.io", "operator": "In", "values": ["member1", "@SameAsImporter@"]},
+    ]}});
+    let patch = json!({"spec": {"clusterSelectors": [by_label, by_id]}}).to_string();
+    for member in ["member1", "member2"] {
+        let patch = [
+            "patch",
+            "serviceexport",
+            "foo",
+            "--type=merge",
+            "-p",
+            &patch,
+        ];
+        stage.kubectl(member, patch).await;
+    }
+    let import = stage
+        .imported_as("member3", "the results", |import| {
+            let status = import.status.as_ref();
+            status.is_some_and(|status| !status.cluster_selector_results.is_empty())
+        })
+        .await;
+    assert_eq!(import.spec.cluster_selectors.len(), 2);
+    let status = import.status.expect("a status");
+    let results: Vec<_> = status
+        .cluster_selector_results
+        .iter()
+        .map(|one| one.clusters.join(","))
+        .collect();
+    assert_eq!(results, ["member2", "member1"]);
+    assert_eq!(status.observed_generation, import.metadata.generation);
+    stage.reaches("member3", &[far.ip()]).await;
+    far.set_ready(false).await;
+    stage.reaches("member3", &[near.ip()]).await;
+    let wrong = json!({"spec": {"clusterSelectors": [{"propertySelector": {}}]}}).to_string();
+    let patch = [
+        "patch",
+        "serviceexport",
+        "foo",
+        "--type=merge",
+        "-p",
+        &wrong,
+    ];
+    stage.kubectl("member1", patch).await;
+    let valid = stage
+        .says("member1", "Valid", "False", "InvalidClusterSelector")
+        .await;
+    assert!(
+        valid.contains("spec.clusterSelectors[0].propertySelector"),
+        "{valid}"
+    );
+    let conflict = stage
+        .says("member2", "Conflict", "True", "ClusterSelectorsConflict")
+        .await;
+    assert!(conflict.contains("clusterSelectors"), "{conflict}");
 }

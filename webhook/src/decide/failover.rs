@@ -121,7 +121,7 @@ fn warn_of_local(change: &PreparedChange, preference: &Preference, violations: &
     let is_late = match tiers.first() {
         Some(Tier::Cluster(first)) => both_roles(change, Some(first)),
         Some(Tier::Local) | None => false,
-        Some(Tier::Zone | Tier::Region | Tier::Any) => has_local,
+        Some(Tier::Zone | Tier::Region | Tier::Property(_) | Tier::Any) => has_local,
     };
     if is_late {
         violations.warnings.push(format!(
@@ -190,7 +190,7 @@ fn warn_of_places(
                 "is in the region of",
                 "spec.region",
             ),
-            Tier::Cluster(_) | Tier::Any => continue,
+            Tier::Cluster(_) | Tier::Property(_) | Tier::Any => continue,
         };
         let has_own = !has_local && both_roles(change, None);
         if !has_own && !is_shared(&providers, &consumers, places) {

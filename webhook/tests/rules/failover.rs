@@ -48,7 +48,7 @@ fn invalid_annotation_is_refused_with_value_and_remedy() {
             prefer("near"),
             vec![at(
                 PREFER,
-                r#"Unsupported value: "near": supported values: "local", "zone", "region", "cluster/NAME", "any""#,
+                r#"Unsupported value: "near": supported values: "local", "zone", "region", "cluster/NAME", "same(KEY)", "property(KEY)=VALUE", "any""#,
             )],
         ),
         (
@@ -56,7 +56,7 @@ fn invalid_annotation_is_refused_with_value_and_remedy() {
             vec![
                 at(
                     PREFER,
-                    r#"Unsupported value: "Region": supported values: "local", "zone", "region", "cluster/NAME", "any""#,
+                    r#"Unsupported value: "Region": supported values: "local", "zone", "region", "cluster/NAME", "same(KEY)", "property(KEY)=VALUE", "any""#,
                 ),
                 at(PREFER, r#"Duplicate value: "local": name each tier once"#),
                 at(
@@ -78,7 +78,7 @@ fn invalid_annotation_is_refused_with_value_and_remedy() {
             prefer(""),
             vec![at(
                 PREFER,
-                r#"Unsupported value: "": supported values: "local", "zone", "region", "cluster/NAME", "any""#,
+                r#"Unsupported value: "": supported values: "local", "zone", "region", "cluster/NAME", "same(KEY)", "property(KEY)=VALUE", "any""#,
             )],
         ),
         (
@@ -165,7 +165,7 @@ fn stored_error_stays_until_the_annotation_changes() {
     )]);
     changed(json!({PREFER: "near"})).is_refused(&[&at(
         PREFER,
-        r#"Unsupported value: "near": supported values: "local", "zone", "region", "cluster/NAME", "any""#,
+        r#"Unsupported value: "near": supported values: "local", "zone", "region", "cluster/NAME", "same(KEY)", "property(KEY)=VALUE", "any""#,
     )]);
     // Gone, or no preference any more: the threshold is without a use from now on.
     for preference in [json!(null), json!("RemoteAndLocal")] {
@@ -243,7 +243,7 @@ fn value_that_needs_a_proxy_is_refused_for_headless_services() {
         .is_refused(&[
             &at(
                 PREFER,
-                r#"Unsupported value: "near": supported values: "local", "zone", "region", "cluster/NAME", "any""#,
+                r#"Unsupported value: "near": supported values: "local", "zone", "region", "cluster/NAME", "same(KEY)", "property(KEY)=VALUE", "any""#,
             ),
             &refused(PREFER, "near", "; remove the annotation"),
         ]);

@@ -30,8 +30,8 @@ pub(super) enum MemberChange {
         exports: bool,
         imports: bool,
     },
-    Export(Event<ServiceExport>),
-    Import(Event<ServiceImport>),
+    Export(Box<Event<ServiceExport>>),
+    Import(Box<Event<ServiceImport>>),
     /// It cannot be read.
     Failed(ConnectError),
 }
@@ -105,8 +105,8 @@ impl Follower {
                 }
                 self.failure = None;
             }
-            MemberChange::Export(event) => self.exports.take(event),
-            MemberChange::Import(event) => self.imports.take(event),
+            MemberChange::Export(event) => self.exports.take(*event),
+            MemberChange::Import(event) => self.imports.take(*event),
             MemberChange::Failed(why) => {
                 (self.exports, self.imports) = (Mirror::default(), Mirror::default());
                 self.failure = Some(why);
@@ -216,11 +216,11 @@ impl Connected {
     {
         let exports = stream::iter(self.exports).flat_map(|version| {
             let events = selection.events::<ServiceExport>(&self.server, version);
-            events.map(|event| event.map(MemberChange::Export))
+            events.map(|event| event.map(|event| MemberChange::Export(Box::new(event))))
         });
         let imports = stream::iter(self.imports).flat_map(|version| {
             let events = selection.events::<ServiceImport>(&self.server, version);
-            events.map(|event| event.map(MemberChange::Import))
+            events.map(|event| event.map(|event| MemberChange::Import(Box::new(event))))
         });
         // A member that serves neither is followed until its Cluster says otherwise.
         let changes = stream::select(exports, imports).chain(stream::pending());

@@ -107,6 +107,9 @@ pub(super) fn import_fields(document: &Value) -> Option<ImportFields> {
         ip_families: knows("spec", "ipFamilies"),
         internal_traffic_policy: knows("spec", "internalTrafficPolicy"),
         traffic_distribution: knows("spec", "trafficDistribution"),
+        cluster_selectors: knows("spec", "clusterSelectors"),
+        cluster_selector_results: knows("status", "clusterSelectorResults"),
+        observed_generation: knows("status", "observedGeneration"),
         conditions: knows("status", "conditions"),
         endpoint_slice_objects: knows("status", "endpointSliceObjects"),
     })

@@ -1,6 +1,8 @@
 //! Sentence and remedy of every reason.
 
-use causeway::domain::{Consumers, PortId, Preference, Protocol, ServicePort, Unreachable};
+use causeway::domain::{
+    Consumers, FieldError, PortId, Preference, Protocol, ServicePort, Unreachable,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::*;
@@ -332,6 +334,10 @@ fn words(reason: Reason) -> Words {
         R::NoDeletionsSuspended => (reason, cluster::NO_DELETIONS_SUSPENDED).into(),
         R::Valid => (reason, exports::can_be_exported(key, &[])).into(),
         R::NoService | R::InvalidServiceType => (reason, exports::invalid(reason, one, key)).into(),
+        R::InvalidClusterSelector => {
+            let error = FieldError::required("spec.clusterSelectors[0].propertySelector", "");
+            (reason, exports::invalid_selectors(&error)).into()
+        }
         R::Exported => (reason, exports::EXPORTED).into(),
         R::FirstSeen => {
             let time = SealedTime {
@@ -356,6 +362,7 @@ fn words(reason: Reason) -> Words {
         R::IPFamilyConflict => Value::IpFamilies(vec!["IPv4".into()]).into(),
         R::LabelsConflict => Value::Labels(texts()).into(),
         R::AnnotationsConflict => Value::Annotations(texts()).into(),
+        R::ClusterSelectorsConflict => Value::ClusterSelectors(None::<Preference>).into(),
         R::PreferConflict => Value::Prefer(None::<Preference>).into(),
         R::UnreachableConflict => Value::Unreachable(Some(Unreachable::Keep)).into(),
         R::ConsumersConflict => Value::Consumers(Consumers::All).into(),

@@ -1,6 +1,6 @@
 //! Observed state of a Cluster object.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition::{FALSE, READY, find};
 use causeway::api::{self, bounds, labels};
@@ -40,6 +40,8 @@ pub struct ClusterView {
     pub network: Network,
     /// Way by which clusters of other networks reach its pods ([`labels::REACH`]).
     pub reach: Option<DeclaredReach>,
+    /// Its labels, which are properties of it beside its name and region.
+    labels: BTreeMap<String, String>,
     /// Its region, if it has one.
     pub region: Option<Box<str>>,
     /// Its zones.
@@ -57,6 +59,9 @@ pub struct ClusterView {
     /// Version of its status.
     pub kubernetes_version: Option<String>,
 }
+
+/// ClusterProperty of a cluster's region (KEP-5939, "User Stories").
+const REGION_PROPERTY: &str = "region.topology.k8s.io";
 
 /// Way by which a cluster is reached, as its annotation declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +125,7 @@ impl ClusterView {
                 .map(|text| Network::read(text))
                 .unwrap_or_default(),
             reach: annotation(labels::REACH).map(|text| DeclaredReach::read(text)),
+            labels: meta.labels.clone().unwrap_or_default(),
             region: said(object.spec.region.as_deref()),
             zones: object
                 .spec
@@ -145,6 +151,13 @@ impl ClusterView {
         is_lost.then_some(ready.last_transition_time.0)
     }
 
+    /// Returns a property of the cluster, besides its name: a label of the Cluster, or its region.
+    pub(crate) fn property(&self, key: &str) -> Option<&str> {
+        let label = self.labels.get(key).map(String::as_str);
+        let region = || self.region.as_deref().filter(|_| key == REGION_PROPERTY);
+        label.or_else(region)
+    }
+
     /// Whether the hub allows it to export from that namespace.
     pub(crate) fn may_export_from(&self, namespace: &str) -> bool {
         self.export_namespaces
@@ -161,6 +174,7 @@ impl ClusterView {
             && self.declared == other.declared
             && self.network == other.network
             && self.reach == other.reach
+            && self.labels == other.labels
             && self.region == other.region
             && self.zones == other.zones
             && self.uses_standby == other.uses_standby

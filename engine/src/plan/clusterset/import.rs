@@ -144,6 +144,10 @@ fn spec(
             .traffic_distribution
             .clone()
             .filter(|_| fields.traffic_distribution),
+        cluster_selectors: match fields.cluster_selectors {
+            true => shape.cluster_selectors.clone(),
+            false => Vec::new(),
+        },
     }
 }
 
@@ -227,6 +231,7 @@ pub(crate) fn shape_of(import: &ImportView, merged: Option<&ImportShape>) -> Imp
             .collect(),
         internal_traffic_policy: spec.internal_traffic_policy.clone(),
         traffic_distribution: spec.traffic_distribution.clone(),
+        cluster_selectors: spec.cluster_selectors.clone(),
         labels: exported(labels::EXPORTED_LABELS, &import.labels),
         annotations: exported(labels::EXPORTED_ANNOTATIONS, &import.annotations),
         failover: merged.map_or_else(
@@ -283,6 +288,7 @@ pub(crate) fn record(
         ports,
         internal_traffic_policy: said.internal_traffic_policy.or(policy),
         traffic_distribution: said.traffic_distribution.or(used.traffic_distribution),
+        cluster_selectors: said.cluster_selectors,
         labels: said.labels,
         annotations: said.annotations,
         failover: said.failover,
@@ -437,7 +443,7 @@ impl OwnImport {
                 "labels": self.label_changes(observed, hub),
                 "annotations": self.annotation_changes(observed),
             },
-            "spec": spec_with_nulls(&self.spec),
+            "spec": spec_with_nulls(&self.spec, &observed.spec),
         })
     }
 
@@ -508,7 +514,7 @@ fn with_removals(
     wanted.chain(gone).collect()
 }
 
-fn spec_with_nulls(spec: &ServiceImportSpec) -> Value {
+fn spec_with_nulls(spec: &ServiceImportSpec, observed: &ServiceImportSpec) -> Value {
     let mut fields = match serde_json::to_value(spec) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
@@ -522,6 +528,9 @@ fn spec_with_nulls(spec: &ServiceImportSpec) -> Value {
         "trafficDistribution",
     ] {
         fields.entry(field).or_insert(Value::Null);
+    }
+    if !observed.cluster_selectors.is_empty() {
+        fields.entry("clusterSelectors").or_insert(Value::Null);
     }
     Value::Object(fields)
 }

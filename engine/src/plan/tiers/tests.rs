@@ -1,5 +1,6 @@
 mod events;
 mod preferences;
+mod selectors;
 mod simulation;
 mod unreachable;
 

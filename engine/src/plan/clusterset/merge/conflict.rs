@@ -45,7 +45,9 @@ pub(crate) enum Value {
     Labels(Words),
     /// Exported annotations.
     Annotations(Words),
-    /// Preference among the providers.
+    /// Preference among the providers, where an export has selectors.
+    ClusterSelectors(Option<Preference>),
+    /// Preference among the providers, where annotations alone name it.
     Prefer(Option<Preference>),
     /// Treatment of unreachable providers.
     Unreachable(Option<Unreachable>),
@@ -83,6 +85,7 @@ impl Conflict {
             Value::IpFamilies(_) => Reason::IPFamilyConflict,
             Value::Labels(_) => Reason::LabelsConflict,
             Value::Annotations(_) => Reason::AnnotationsConflict,
+            Value::ClusterSelectors(_) => Reason::ClusterSelectorsConflict,
             Value::Prefer(_) => Reason::PreferConflict,
             Value::Unreachable(_) => Reason::UnreachableConflict,
             Value::Consumers(_) => Reason::ConsumersConflict,
@@ -119,7 +122,7 @@ pub(super) fn find(exports: &[Export<'_>], ports: &[ImportPort]) -> Vec<Conflict
         exports.ip_families(),
         exports.words(|export| &export.exported.labels, Value::Labels),
         exports.words(|export| &export.exported.annotations, Value::Annotations),
-        exports.differing(|export| export.failover().preference, Value::Prefer),
+        exports.preferences(),
         exports.differing(
             |export| export.export.failover.unreachable,
             Value::Unreachable,
@@ -190,6 +193,16 @@ impl<'e, 'a> Exports<'e, 'a> {
             own.len() != other.len() || own.iter().any(|family| !other.contains(family))
         };
         self.conflict(differs, |export| Value::IpFamilies(of(export).clone()))
+    }
+
+    fn preferences(&self) -> Option<Conflict> {
+        let mut all = self.others.iter().chain([self.oldest]);
+        let by_selectors = all.any(|export| !export.cluster_selectors().is_empty());
+        let value = match by_selectors {
+            true => Value::ClusterSelectors,
+            false => Value::Prefer,
+        };
+        self.differing(|export| export.failover().preference, value)
     }
 
     /// Finds a conflict of labels or annotations.

@@ -1,7 +1,7 @@
 //! Export among those that are merged.
 
-use causeway::api::multicluster::ServiceExportSpec;
-use causeway::domain::{ClusterName, Consumers, Failover};
+use causeway::api::multicluster::{ClusterSelector, ServiceExportSpec};
+use causeway::domain::{self, ClusterName, Consumers, Failover};
 
 use super::exported::Exported;
 use super::shape::{ImportPort, ImportShape};
@@ -59,11 +59,21 @@ impl<'a> Export<'a> {
         failover
     }
 
+    /// Returns the selectors that apply: none of a headless Service, and none that break a rule.
+    pub(super) fn cluster_selectors(&self) -> &'a [ClusterSelector] {
+        let all = &self.export.spec.cluster_selectors;
+        match self.is_headless() || domain::ClusterSelector::read_all(all).is_err() {
+            true => &[],
+            false => all,
+        }
+    }
+
     pub(super) fn shape(&self, ports: Vec<ImportPort>) -> ImportShape {
         ImportShape {
             labels: self.exported.labels.clone(),
             annotations: self.exported.annotations.clone(),
             failover: self.failover(),
+            cluster_selectors: self.cluster_selectors().to_vec(),
             consumers: self.export.consumers.clone(),
             ..ImportShape::of(self.service(), ports)
         }

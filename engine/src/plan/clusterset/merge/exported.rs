@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::api::multicluster::ServiceExportSpec;
 use causeway::api::{bounds, labels};
-use causeway::domain::dns1123_label;
+use causeway::domain::{is_label_value, is_qualified};
 
 /// Labels and annotations that every API server accepts, and on which neither causeway nor
 /// Kubernetes depends.
@@ -67,7 +67,7 @@ impl Exported {
         let mut room = EXPORTED_MAX;
         let mut exported = Self::default();
         for (name, value) in &spec.exported_labels {
-            let is_valid = is_qualified(name) && (value.is_empty() || is_name(value));
+            let is_valid = is_qualified(name) && (value.is_empty() || is_label_value(value));
             match obstacle(name, value, is_valid, &mut room) {
                 None => drop(exported.labels.insert(name.clone(), value.clone())),
                 Some(why) => exported.leave_out(true, name, why),
@@ -121,26 +121,4 @@ fn is_reserved(name: &str) -> bool {
         RESERVED_DOMAINS.iter().any(|reserved| within(reserved))
     };
     RESERVED_NAMES.contains(&name) || domain.is_some_and(in_reserved)
-}
-
-/// Whether a text is a qualified name: an optional DNS-1123 subdomain and a slash, then a name.
-fn is_qualified(text: &str) -> bool {
-    match text.split_once('/') {
-        Some((domain, name)) => is_subdomain(domain) && is_name(name),
-        None => is_name(text),
-    }
-}
-
-/// Whether a text is the name part of a label, or its value.
-fn is_name(text: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let ends = |c: char| c.is_ascii_alphanumeric();
-    text.len() <= bounds::LABEL
-        && text.chars().all(inner)
-        && text.starts_with(ends)
-        && text.ends_with(ends)
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.len() <= bounds::SUBDOMAIN && text.split('.').all(|part| dns1123_label(part).is_ok())
 }

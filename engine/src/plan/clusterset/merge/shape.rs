@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use causeway::api::multicluster::ClusterSelector;
 use causeway::domain::{Consumers, Failover, ServicePort};
 
 use crate::observed::service::{PortShape, ServiceKind, ServiceView};
@@ -24,6 +25,8 @@ pub(crate) struct ImportShape {
     pub internal_traffic_policy: Option<String>,
     /// Preference such as PreferClose.
     pub traffic_distribution: Option<String>,
+    /// Selectors of the clusters that are preferred.
+    pub(crate) cluster_selectors: Vec<ClusterSelector>,
     /// Exported labels.
     pub labels: BTreeMap<String, String>,
     /// Exported annotations.
@@ -65,6 +68,7 @@ impl ImportShape {
             ip_families: service.ip_families.clone(),
             internal_traffic_policy: service.internal_traffic_policy.as_deref().map(Into::into),
             traffic_distribution: shape.traffic_distribution.clone(),
+            cluster_selectors: Vec::new(),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             failover: Failover::default(),
