@@ -39,6 +39,8 @@ mod stage;
 use causeway_tests::Fleet;
 use causeway_tests::causeway::{Installation, Running};
 use stage::{Stage, cluster_set_ip, condition_of, dig_is_there};
+use std::sync::atomic::AtomicBool;
+
 use tokio::sync::{OnceCell, RwLock};
 
 /// A hub with members that are joined, and one controller. member1 has IPv4 alone, the others IPv6 too.
@@ -48,6 +50,8 @@ struct Clusterset {
     installation: Installation,
     /// Read by tests that leave the clusters as they are, written by those that break something.
     peace: RwLock<()>,
+    /// Whether a test that had the clusters for itself failed before it restored their definitions.
+    is_broken: AtomicBool,
 }
 
 impl Clusterset {
@@ -69,6 +73,7 @@ impl Clusterset {
             controller,
             installation,
             peace: RwLock::default(),
+            is_broken: AtomicBool::new(false),
         }
     }
 

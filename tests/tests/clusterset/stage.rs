@@ -1,5 +1,7 @@
 //! One test's namespace, and words for what tests here do again and again.
 
+use std::sync::atomic::Ordering;
+
 use causeway::api::condition;
 use causeway::api::labels;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
@@ -32,8 +34,26 @@ enum Peace {
 pub(crate) struct Stage {
     pub(crate) set: &'static Clusterset,
     pub(crate) space: Space<'static>,
-    #[allow(dead_code, reason = "held")]
     peace: Peace,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if matches!(self.peace, Peace::Broken(_)) && std::thread::panicking() {
+            self.set.is_broken.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Clusterset {
+    /// Installs the definitions again if a test failed that had the clusters for itself.
+    async fn restore(&self) {
+        if self.is_broken.swap(false, Ordering::AcqRel) {
+            for member in self.fleet.members() {
+                member.serve_clusterset().await;
+            }
+        }
+    }
 }
 
 impl Stage {
@@ -46,6 +66,11 @@ impl Stage {
     }
 
     async fn calm(set: &'static Clusterset) -> Self {
+        if set.is_broken.load(Ordering::Acquire) {
+            let alone = set.peace.write().await;
+            set.restore().await;
+            drop(alone);
+        }
         let peace = Peace::Kept(set.peace.read().await);
         let space = set.fleet.space("mcs").await;
         Self { set, space, peace }
@@ -55,6 +80,7 @@ impl Stage {
     pub(crate) async fn alone() -> Self {
         let set = Clusterset::of_two().await;
         let peace = Peace::Broken(set.peace.write().await);
+        set.restore().await;
         let space = set.fleet.space("mcs").await;
         Self { set, space, peace }
     }
