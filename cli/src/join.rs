@@ -16,7 +16,7 @@ use crate::definitions;
 use crate::exit::{CommandError, PROBLEM, USAGE};
 use crate::hub::{self, Known};
 use crate::location::{Located, Location};
-use crate::member::{self, Credentials, OptionalRights};
+use crate::member::{self, Credentials, NewToken, OptionalRights};
 use crate::membership::MembershipError;
 use crate::networking::Networking;
 use crate::objects::{self, Run};
@@ -125,8 +125,11 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let hub_uid = hub.uid().await?;
     let rights = optional_rights(args);
     let stored = hub::stored(&hub, &name).await?;
-    let (used, force) = (stored.token.as_deref(), args.force_conflicts);
-    let granted = member::grant(&member, &hub_uid, rights, used, force).await?;
+    let token = NewToken {
+        used: stored.token.as_deref(),
+        lifetime: args.token_lifetime,
+    };
+    let granted = member::grant(&member, &hub_uid, rights, token, args.force_conflicts).await?;
     let Credentials { token, ca_bundle } = &granted.credentials;
     let proxy_ca = given_proxy_ca.or(stored.proxy_ca);
     let secret = hub::secret(&name, Some(token), ca_bundle, proxy_ca.as_deref())?;

@@ -1,5 +1,7 @@
 //! What `join` leaves in a member: an account with the least rights, and a token for this hub.
 
+mod token;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,22 +17,22 @@ use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::{Api, ResourceExt as _};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
+pub(crate) use self::token::{NewToken, token_names, token_secret};
 use crate::api_server::{ApiServer, RequestError, root_cause};
 use crate::exit::{CommandError, PROBLEM};
 use crate::objects::{self, ObjectError, Run, preview};
+use crate::output;
 use crate::output::OutputError;
 use crate::wait::TimedOut;
-use crate::{output, wait};
 
 const RBAC: &str = include_str!("../../manifests/member/rbac.yaml");
 const NAMESPACE_CREATION: &str = include_str!("../../manifests/member/namespace-creation.yaml");
 const NETWORKS: &str = include_str!("../../manifests/member/networks.yaml");
 const POLICY: &str = include_str!("../../manifests/member/policy.yaml");
 const ACCOUNT: &str = "causeway";
-const TOKEN_WITHIN: Duration = Duration::from_secs(30);
 /// An API server authenticates and authorizes out of caches: what was granted just now counts a moment later.
 const RIGHTS_WITHIN: Duration = Duration::from_secs(10);
 const RIGHTS_EVERY: Duration = Duration::from_millis(250);
@@ -57,6 +59,8 @@ pub(crate) enum MemberError {
         seconds: u64,
         late: TimedOut,
     },
+    #[error("the member has issued no token for Secret {0}; join again")]
+    NotIssued(String),
     #[error(
         "the new account cannot use the member at {url}: {why}; give --api-endpoint with an address that the \
          API server's certificate is valid for"
@@ -188,10 +192,10 @@ pub(crate) async fn grant(
     member: &ApiServer,
     hub_uid: &str,
     rights: OptionalRights,
-    used_token: Option<&str>,
+    token: NewToken<'_>,
     force: bool,
 ) -> Result<Granted, MemberError> {
-    let [new, old] = token_secrets(member, hub_uid, used_token).await?;
+    let [new, old] = token.secrets(hub_uid)?;
     let mut account = account(hub_uid, rights)?;
     account.extend(policy(member).await?);
     preview::check(member, account.iter(), force).await?;
@@ -204,31 +208,11 @@ pub(crate) async fn grant(
     // Nobody uses what an earlier join has left there.
     objects::remove(member, &new).await?;
     objects::apply(member, &new, Run::Real).await?;
-    let credentials = filled(member, new.metadata.name.as_deref().unwrap_or_default()).await?;
+    let credentials = match token.lifetime {
+        None => token::filled(member, &new.name_any()).await?,
+        Some(lifetime) => token::requested(member, &new, lifetime).await?,
+    };
     Ok(Granted { credentials, old })
-}
-
-/// Returns the Secret for a new token of a hub, and the one of the token that the hub uses.
-async fn token_secrets(
-    member: &ApiServer,
-    hub_uid: &str,
-    used_token: Option<&str>,
-) -> Result<[DynamicObject; 2], MemberError> {
-    let [first, second] = token_names(hub_uid);
-    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
-    let stored = member.request(secrets.get_opt(&first)).await?;
-    let stored = stored.and_then(|secret| secret.data?.remove("token"));
-    let uses_first = stored.is_some_and(|stored| Some(&*stored.0) == used_token.map(str::as_bytes));
-    let secrets = [
-        token_secret(hub_uid, &first)?,
-        token_secret(hub_uid, &second)?,
-    ];
-    let [first, second] = secrets;
-    Ok(if uses_first {
-        [second, first]
-    } else {
-        [first, second]
-    })
 }
 
 /// Returns the objects of a right that one hub needs, named by that hub: no other hub takes it away.
@@ -249,58 +233,8 @@ fn of_hub(manifest: &str, hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectErr
     Ok(rights)
 }
 
-/// Returns the Secret in which the member's controller manager puts a token: one per hub, so that two
-/// hubs can share a member and part from it one by one.
-pub(crate) fn token_secret(hub_uid: &str, name: &str) -> Result<DynamicObject, ObjectError> {
-    objects::object(json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "kubernetes.io/service-account-token",
-        "metadata": {
-            "name": name,
-            "namespace": DEFAULT_NAMESPACE,
-            "labels": { "app.kubernetes.io/name": "causeway", labels::HUB: hub_uid },
-            "annotations": { "kubernetes.io/service-account.name": ACCOUNT },
-        },
-    }))
-}
-
-/// The names that Secret may have. A second join makes the one that is free.
-pub(crate) fn token_names(hub_uid: &str) -> [String; 2] {
-    let first = format!("causeway-hub-{}", short(hub_uid));
-    let second = format!("{first}-2");
-    [first, second]
-}
-
 fn short(hub_uid: &str) -> &str {
     hub_uid.get(..UID_SHOWN).unwrap_or(hub_uid)
-}
-
-/// Waits until the member's controller manager has filled the Secret.
-async fn filled(member: &ApiServer, name: &str) -> Result<Credentials, MemberError> {
-    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
-    let text = |secret: &Secret, key: &str| {
-        let bytes = secret.data.as_ref()?.get(key)?.0.clone();
-        String::from_utf8(bytes)
-            .ok()
-            .filter(|text| !text.is_empty())
-    };
-    let deadline = Instant::now() + TOKEN_WITHIN;
-    let found = wait::until(secrets, name, deadline, |secret| {
-        let secret = secret?;
-        Some((
-            text(secret, "token")?,
-            text(secret, "ca.crt").unwrap_or_default(),
-        ))
-    });
-    let (token, cluster_ca) = found.await.map_err(|late| MemberError::NoToken {
-        namespace: DEFAULT_NAMESPACE,
-        name: name.to_owned(),
-        seconds: TOKEN_WITHIN.as_secs(),
-        late,
-    })?;
-    let ca_bundle = authorities(member, &cluster_ca)?;
-    Ok(Credentials { token, ca_bundle })
 }
 
 /// The authorities by which the hub will verify the member, before there is a token that names them.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use causeway::domain::Reach;
 use clap::{Args, ValueEnum};
 
-use super::values::{duration, network, place, reach};
+use super::values::{duration, network, place, reach, token_lifetime};
 use super::{ClientDryRun, LeaseArgs, OutputArgs};
 
 #[derive(Args, Debug)]
@@ -39,6 +39,10 @@ pub(crate) struct JoinArgs {
     /// those of the controller's system]
     #[arg(long, value_name = "FILE")]
     pub proxy_ca: Option<PathBuf>,
+    /// How long the hub's token is valid, at least 10m; join again before it ends [default: until it is
+    /// replaced]
+    #[arg(long, value_name = "DURATION", value_parser = token_lifetime, conflicts_with = "dry_run")]
+    pub token_lifetime: Option<Duration>,
     /// Region of the member [default: that of its nodes, if all say the same]
     #[arg(long, value_name = "NAME", value_parser = place)]
     pub region: Option<String>,

@@ -2,7 +2,7 @@ use causeway::domain::Reach;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 
-use super::values::{Malformed, network, place};
+use super::values::{Malformed, network, place, token_lifetime};
 use super::*;
 
 fn parse(line: &str) -> Result<CommandLine, clap::Error> {
@@ -119,6 +119,18 @@ fn durations_are_written_as_go_writes_them() {
     }
     for text in ["", "30", "-1s", "soon"] {
         assert!(duration(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn lifetime_of_a_token_is_ten_minutes_at_least() {
+    assert_eq!(token_lifetime("10m"), Ok(Duration::from_secs(600)));
+    for text in ["", "9m59s", "soon"] {
+        assert_eq!(
+            token_lifetime(text),
+            Err(Malformed::TokenLifetime),
+            "{text}"
+        );
     }
 }
 

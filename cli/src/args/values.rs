@@ -32,12 +32,24 @@ pub(super) enum Malformed {
          network of all clusters without a name"
     )]
     Network,
+    #[error("write a duration such as 24h, from 10m on")]
+    TokenLifetime,
     #[error("name one of node-ports, node-ports=external, load-balancer, cluster-ip")]
     Reach,
 }
 
 pub(super) fn duration(text: &str) -> Result<Duration, MalformedDuration> {
     parse_duration(text)
+}
+
+/// Parses the lifetime of a token. API servers issue none for less than ten minutes (TokenRequest,
+/// authentication.k8s.io/v1, `spec.expirationSeconds`).
+pub(super) fn token_lifetime(text: &str) -> Result<Duration, Malformed> {
+    const MIN: Duration = Duration::from_secs(600);
+    let lifetime = parse_duration(text).map_err(|_| Malformed::TokenLifetime)?;
+    (lifetime >= MIN)
+        .then_some(lifetime)
+        .ok_or(Malformed::TokenLifetime)
 }
 
 /// Parses an address of admin endpoints, with a scheme or without.

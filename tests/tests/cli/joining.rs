@@ -1,10 +1,13 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use causeway_tests::binaries;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::kubectl::Command;
-use causeway_tests::{Cluster, Fleet, Installation};
+use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
+use serde_json::Value;
 
 use crate::{Environment, credentials, ends, env, join, json};
 
@@ -211,6 +214,57 @@ async fn token_of_a_member_reads_services_and_no_secrets() {
         .list(&ListParams::default())
         .await
         .expect("the new token works");
+    join_renews_tokens_of_a_lifetime(env, member).await;
+}
+
+/// Returns the seconds between the times at which a token was issued and ends.
+fn lifetime(token: &str) -> Option<i64> {
+    let claims = token.split('.').nth(1)?;
+    let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    Some(claims["exp"].as_i64()? - claims["iat"].as_i64()?)
+}
+
+/// Asserts that a token of a lifetime ends with its Secret, which a further join replaces.
+async fn join_renews_tokens_of_a_lifetime(env: &Environment, member: &Cluster) {
+    let for_an_hour = ["--token-lifetime", "1h"];
+    let mut used: Vec<String> = Vec::new();
+    for _ in 0..3 {
+        let joined = join(&env.installation, "member2", member, &for_an_hour).await;
+        ends(&joined, 0, "member: token issued until ");
+        let stored = credentials(env.fleet.hub(), "member2").await;
+        let current = token(&stored.expect("credentials"));
+        assert_eq!(lifetime(&current), Some(3600));
+        let lists = async |token: &str| {
+            let services = Api::<Service>::all(member.client_with_token(token));
+            services.list(&ListParams::default().limit(1)).await.is_ok()
+        };
+        assert!(lists(&current).await);
+        for before in &used {
+            assert_ne!(*before, current);
+            eventually("the replaced token ends", SOON, async || {
+                !lists(before).await
+            })
+            .await;
+        }
+        used.push(current);
+    }
+    // Without a lifetime the next one is as before.
+    ends(
+        &env.join("member2", member).await,
+        0,
+        "secret/causeway-hub-",
+    );
+    let stored = credentials(env.fleet.hub(), "member2").await;
+    assert_eq!(lifetime(&token(&stored.expect("credentials"))), None);
+    let refused = join(
+        &env.installation,
+        "member2",
+        member,
+        &["--token-lifetime", "5m"],
+    )
+    .await;
+    ends(&refused, 2, "from 10m on");
 }
 
 #[tokio::test]
