@@ -36,7 +36,7 @@ TRIPLE ?=
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo unit test e2e soak upgrade long bench fuzz image image-check image-tools push release lint deny pure page manifests ui ui-packages krew testbed rust go
+.PHONY: help demo unit test e2e soak upgrade long conformance bench fuzz image image-check image-tools push release lint deny pure page manifests ui ui-packages krew testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -79,10 +79,14 @@ long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test faults karmada -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test faults -- --nocapture karmada renewed_tokens
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test packets near:: -- --nocapture
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test upgrade -- --ignored --nocapture
 	$(MAKE) e2e
+
+# SUITE=DIR is a checkout of kubernetes-sigs/mcs-api, CONTEXTS=a,b the clusters of the kubeconfig that it uses.
+conformance: go ## Run the suite of kubernetes-sigs/mcs-api, SUITE=DIR, on clusters that causeway serves, CONTEXTS=a,b
+	@tests/conformance "$(SUITE)" "$(CONTEXTS)"
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
 	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller --bin kubectl-mcs

@@ -20,7 +20,7 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-pub(crate) use self::token::{NewToken, token_names, token_secret};
+pub(crate) use self::token::{NewToken, Validity, token_names, token_secret};
 use crate::api_server::{ApiServer, RequestError, root_cause};
 use crate::exit::{CommandError, PROBLEM};
 use crate::objects::{self, ObjectError, Run, preview};

@@ -49,6 +49,7 @@ pub(super) fn diagnose(installation: &Installation) -> Vec<Check> {
     checks.extend(accounts.map(|(account, missing)| rights(account, missing)));
     checks.extend(secret_namespaces(installation));
     checks.extend(clusters(&installation.clusters));
+    checks.extend(ending_tokens(installation));
     checks.extend(writable_leases(&installation.clusters));
     checks.extend(misplaced(&installation.misplaced));
     checks
@@ -332,6 +333,27 @@ fn writable_leases(found: &Readable<Vec<Cluster>>) -> Option<Check> {
     let remedy = "in ClusterRole system:karmada:CLUSTER:agent add resourceNames: [CLUSTER] to get \
                   and update of leases (docs/karmada.md)";
     Some(Check::new("leases", State::Warning, message).remedy(remedy))
+}
+
+/// Warns of tokens of which most of the time is over: somebody else may have to renew them.
+fn ending_tokens(installation: &Installation) -> impl Iterator<Item = Check> + '_ {
+    let now = installation.now;
+    let ending = installation.tokens.iter().filter(move |(_, validity)| {
+        let left = validity.ends.duration_since(now);
+        left * 3 < validity.ends.duration_since(validity.issued)
+    });
+    ending.map(move |(cluster, validity)| {
+        let (state, verb) = match validity.ends <= now {
+            true => (State::Unhealthy, "has ended at"),
+            false => (State::Warning, "ends at"),
+        };
+        let message = format!("the token in its Secret {verb} {}", validity.ends);
+        let renew = format!(
+            "kubectl mcs join {cluster} --member-kubeconfig FILE --token-lifetime DURATION, or \
+             whatever renews its Secret"
+        );
+        Check::new(format!("token of {cluster}"), state, message).remedy(renew)
+    })
 }
 
 fn clusters(found: &Readable<Vec<Cluster>>) -> Vec<Check> {

@@ -1,7 +1,10 @@
 //! Reads what a check rests on. What the person may not see is noted as such.
 
+use std::collections::BTreeMap;
+
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
+use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -11,7 +14,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, ListParams};
-use kube::{Api, Resource};
+use kube::{Api, Resource, ResourceExt as _};
 
 use super::creation::{self, Creation};
 use super::rights::{self, MissingRight, Needs};
@@ -20,6 +23,7 @@ use crate::args::CheckArgs;
 use crate::bundle::DEPLOYMENTS;
 use crate::karmada;
 use crate::lease::Controller;
+use crate::member::Validity;
 use crate::misplaced::{self, Misplaced};
 use crate::selection::Selection;
 
@@ -27,6 +31,8 @@ use crate::selection::Selection;
 const REGISTRATION: &str = "causeway";
 /// Secret in which the webhook keeps its certificates.
 const CERTIFICATE: &str = "causeway-webhook-tls";
+/// Secrets of members that are read at a time.
+const AT_ONCE: usize = 8;
 const OF_CAUSEWAY: &str = "app.kubernetes.io/name=causeway";
 
 /// What was read, or that the person may not see it.
@@ -58,6 +64,8 @@ pub(super) struct Installation {
     pub deployments: Readable<Vec<Deployment>>,
     pub controller: Controller,
     pub clusters: Readable<Vec<Cluster>>,
+    /// Validity of the members' tokens, by Cluster: of those that end, and that the person may read.
+    pub tokens: BTreeMap<String, Validity>,
     /// Rights that each account lacks; `None` where there is no such account.
     pub missing_rights: Vec<(&'static str, Readable<Option<Vec<MissingRight>>>)>,
     /// Answer to a MultiClusterService that is created in a dry run.
@@ -135,12 +143,39 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         endpoints: allowed(endpoints)?.map(|list| list.items),
         deployments,
         controller: controller?,
+        tokens: tokens(hub, clusters.as_deref().unwrap_or_default()).await?,
         clusters,
         missing_rights,
         creation: creation::dry_run(hub).await,
         certificate,
         misplaced,
     })
+}
+
+/// Reads when the tokens of members end. A Secret that the person may not read tells nothing.
+async fn tokens(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+) -> Result<BTreeMap<String, Validity>, RequestError> {
+    let named = clusters.iter().filter(|cluster| cluster.spec.takes_part());
+    let named =
+        named.filter_map(|cluster| Some((cluster.name_any(), cluster.spec.secret_ref.as_ref()?)));
+    let read = named.map(async |(cluster, secret)| {
+        let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), &secret.namespace);
+        let found = allowed(hub.request(secrets.get_opt(&secret.name)).await)?;
+        let token = found
+            .ok()
+            .flatten()
+            .and_then(|secret| secret.data?.remove("token"));
+        let token = token.and_then(|token| String::from_utf8(token.0).ok());
+        Ok(token.and_then(|token| Some((cluster, Validity::of(&token)?))))
+    });
+    let read: Vec<_> = futures::stream::iter(read)
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let read: Result<Vec<_>, RequestError> = read.into_iter().collect();
+    Ok(read?.into_iter().flatten().collect())
 }
 
 /// Whether a Deployment runs a webhook that manages its own certificates.

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use causeway::api::SyncMode;
 use causeway::domain::{ClustersetKind, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
@@ -10,6 +12,7 @@ use super::gather::{Forbidden, Installation, Webhook};
 use super::rights::MissingRight;
 use super::*;
 use crate::lease::Controller;
+use crate::member::Validity;
 use crate::misplaced::Misplaced;
 use crate::status::fixtures::{cluster, condition, ready, synced};
 
@@ -81,6 +84,7 @@ fn whole() -> Installation {
         deployments: Ok(vec![deployment(2, env!("CARGO_PKG_VERSION"))]),
         controller: lease("controller-1"),
         clusters: Ok(vec![synced("a")]),
+        tokens: BTreeMap::new(),
         missing_rights: vec![
             ("causeway-webhook", Ok(Some(Vec::new()))),
             ("causeway-controller", Ok(Some(Vec::new()))),
@@ -121,6 +125,35 @@ fn a_complete_installation_is_healthy_check_by_check() {
         text.contains("\ncontroller                          Healthy   controller-1 leads\n"),
         "{text}"
     );
+}
+
+#[test]
+fn token_is_reported_in_its_last_third() {
+    let reported = |issued: &str, ends: &str| {
+        let mut installation = whole();
+        let time = |text: &str| text.parse().expect("a time");
+        let (issued, ends) = (time(issued), time(ends));
+        let validity = Validity { issued, ends };
+        installation.tokens.insert("a".to_owned(), validity);
+        let checks = diagnose(&installation);
+        let of_token = checks.into_iter().find(|check| check.name == "token of a");
+        of_token.map(|check| check.state)
+    };
+    for (issued, ends, state) in [
+        ("2026-11-20T23:00:00Z", "2026-11-21T01:00:00Z", None),
+        (
+            "2026-11-20T00:00:00Z",
+            "2026-11-21T01:00:00Z",
+            Some(State::Warning),
+        ),
+        (
+            "2026-11-20T00:00:00Z",
+            "2026-11-21T00:00:00Z",
+            Some(State::Unhealthy),
+        ),
+    ] {
+        assert_eq!(reported(issued, ends), state, "{ends}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use causeway::api::labels;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::jiff::Timestamp;
 use kube::api::{DynamicObject, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde::Deserialize;
@@ -47,13 +48,42 @@ impl NewToken<'_> {
     }
 }
 
-/// Parts of a token of a ServiceAccount that name its Secret.
+/// Time for which a token is valid, as it says itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Validity {
+    pub issued: Timestamp,
+    pub ends: Timestamp,
+}
+
+impl Validity {
+    /// Reads a token; `None` for one that ends only with its Secret, or that says nothing.
+    pub(crate) fn of(token: &str) -> Option<Self> {
+        let claims = Claims::read(token)?;
+        Some(Self {
+            issued: Timestamp::from_second(claims.iat?).ok()?,
+            ends: Timestamp::from_second(claims.exp?).ok()?,
+        })
+    }
+}
+
+/// Claims of a token of a ServiceAccount (RFC 7519).
 #[derive(Deserialize)]
 struct Claims {
+    iat: Option<i64>,
+    exp: Option<i64>,
     #[serde(rename = "kubernetes.io/serviceaccount/secret.name")]
     secret: Option<String>,
     #[serde(rename = "kubernetes.io")]
     bound: Option<Bound>,
+}
+
+impl Claims {
+    /// Reads the claims, whoever signed them.
+    fn read(token: &str) -> Option<Self> {
+        let claims = token.split('.').nth(1)?;
+        let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
+        serde_json::from_slice(&claims).ok()
+    }
 }
 
 #[derive(Deserialize)]
@@ -69,9 +99,7 @@ struct Named {
 /// Returns the name of the Secret with which a token ends, as the token itself names it. Its signature
 /// is not verified: the name only decides which of the hub's own two Secrets is free.
 fn secret_of(token: &str) -> Option<String> {
-    let claims = token.split('.').nth(1)?;
-    let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
-    let claims: Claims = serde_json::from_slice(&claims).ok()?;
+    let claims = Claims::read(token)?;
     let bound = || Some(claims.bound?.secret?.name);
     claims.secret.or_else(bound)
 }
@@ -187,6 +215,15 @@ mod tests {
 
     fn token(claims: &serde_json::Value) -> String {
         format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims.to_string()))
+    }
+
+    #[test]
+    fn validity_is_what_a_token_says() {
+        let validity = Validity::of(&token(&json!({"iat": 60, "exp": 660}))).expect("it ends");
+        assert_eq!(validity.ends.duration_since(validity.issued).as_secs(), 600);
+        for endless in ["", "a.b", "opaque", &token(&json!({"iat": 60}))] {
+            assert_eq!(Validity::of(endless), None, "{endless}");
+        }
     }
 
     #[test]

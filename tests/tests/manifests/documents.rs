@@ -14,13 +14,14 @@ use causeway_engine::reasons::Reason;
 use causeway_tests::repository;
 
 /// Flags of other programs that the book names by themselves.
-const OTHERS_FLAGS: [&str; 7] = [
+const OTHERS_FLAGS: [&str; 8] = [
     "--admission-control-config-file",
     "--cluster-api-endpoint",
     "--enable-feature",
     "--force-conflicts",
     "--help",
     "--report-secrets",
+    "--service-account-max-token-expiration",
     "--tracing-config-file",
 ];
 
