@@ -65,6 +65,8 @@ reasons! {
     CopiedByKarmada: healthy,
     /// Karmada's own controllers manage the service; causeway creates nothing beside them.
     ManagedByKarmada: healthy,
+    /// Another controller manages ServiceExports and ServiceImports of the cluster.
+    ManagedByOther: problem,
     /// Karmada's own controllers manage the service, and have not brought the endpoint to the
     /// consumer.
     NotDispatchedByKarmada: problem,

@@ -78,6 +78,23 @@ pub fn has_no_other_status(meta: &ObjectMeta) -> bool {
     !entries.is_empty() && !entries.iter().any(by_another)
 }
 
+/// Returns the program other than causeway that writes the object's status, by its managed fields;
+/// `None` if causeway, of whichever hub, writes it too. What kubectl writes is a person's.
+pub fn other_status_writer(meta: &ObjectMeta) -> Option<&str> {
+    let entries = meta.managed_fields.iter().flatten();
+    let of_status = entries.filter(|entry| entry.subresource.as_deref() == Some("status"));
+    let managers: Vec<_> = of_status
+        .filter_map(|entry| entry.manager.as_deref())
+        .collect();
+    let mut others = managers
+        .iter()
+        .filter(|manager| !manager.starts_with("kubectl"));
+    match managers.contains(&labels::MANAGER) {
+        true => None,
+        false => others.next().copied(),
+    }
+}
+
 /// Returns the manager other than causeway that wrote part of the object last, by its managed
 /// fields; with `subresource`, part of that.
 pub fn other_writer<'a>(meta: &'a ObjectMeta, subresource: &str) -> Option<&'a str> {
@@ -359,6 +376,37 @@ mod tests {
         ] {
             let meta = managed(entries);
             assert_eq!(has_no_other_status(&meta), expected, "{meta:?}");
+        }
+    }
+
+    #[test]
+    fn other_program_that_writes_a_status_is_named() {
+        let of_status = |manager: &str| {
+            let mut entry = entry(manager, "Update", json!({"f:status": {}}));
+            entry["subresource"] = json!("status");
+            entry
+        };
+        for (entries, status_writer) in [
+            (json!([]), None),
+            (
+                json!([entry("another", "Update", json!({"f:spec": {}}))]),
+                None,
+            ),
+            (
+                json!([of_status("cilium-operator")]),
+                Some("cilium-operator"),
+            ),
+            (
+                json!([of_status("kubectl-edit"), of_status("lighthouse")]),
+                Some("lighthouse"),
+            ),
+            (json!([of_status("kubectl")]), None),
+            (
+                json!([of_status("cilium-operator"), of_status(labels::MANAGER)]),
+                None,
+            ),
+        ] {
+            assert_eq!(other_status_writer(&managed(entries)), status_writer);
         }
     }
 

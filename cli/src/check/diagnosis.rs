@@ -7,6 +7,7 @@ use causeway::api::condition;
 use causeway::api::{Cluster, SyncMode};
 use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
 use causeway_engine::messages::REPORT_SECRETS;
+use causeway_engine::reasons::Reason;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -405,6 +406,13 @@ fn cluster(cluster: &Cluster) -> Check {
             format!("{condition}: {} ({})", unmet.reason, unmet.message)
         })
         .collect();
+    let other = condition::find(conditions, condition::CLUSTERSET_API);
+    let other = other.filter(|api| api.reason == Reason::ManagedByOther);
+    if let Some(other) = other.filter(|_| unmet.is_empty()) {
+        return Check::new(name, State::Warning, &other.message).remedy(
+            "stop one of the two controllers there; docs/clusterset.md#another-controller",
+        );
+    }
     if unmet.is_empty() {
         let message = format!("{} ({})", ready.reason, ready.message);
         return Check::new(name, State::Healthy, message);

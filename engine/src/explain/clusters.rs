@@ -99,6 +99,7 @@ impl Facts<'_> {
                 is_exceeded.then(|| exports::quota_exceeded(self.key, name, &quote(ready)))
             }
             Some(Validity::NoService | Validity::InvalidServiceType) => self.provider_service(name),
+            Some(Validity::ManagedByOther) => self.managed_by_other(name),
             Some(Validity::Forbidden) => {
                 let allowed = self.index.cluster(name)?.export_namespaces.iter().flatten();
                 Some(exports::forbidden(
@@ -113,6 +114,11 @@ impl Facts<'_> {
         }
     }
 
+    fn managed_by_other(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let other = self.index.member(name)?.other_controller()?;
+        Some(exports::managed_by_other(name, other))
+    }
+
     /// Returns the reason why a member imports nothing.
     fn not_importing(&self, name: &ClusterName) -> Option<Diagnosis> {
         match self.desired.clusterset.not_importing(name)? {
@@ -123,6 +129,7 @@ impl Facts<'_> {
                 Some(exports::not_served(name, served))
             }
             NotImporting::NotConsumer => Some(exports::not_consumer(self.key, name)),
+            NotImporting::ManagedByOther => self.managed_by_other(name),
             NotImporting::NamespaceMissing | NotImporting::NamespaceTerminating => {
                 self.namespace(name)
             }

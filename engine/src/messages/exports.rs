@@ -153,6 +153,16 @@ pub(crate) fn selectors_of_headless(key: &ServiceKey) -> String {
     )
 }
 
+/// Reports that another controller manages the exports and imports of a cluster.
+pub(crate) fn managed_by_other(cluster: &ClusterName, other: &str) -> Diagnosis {
+    let message = format!(
+        "{other} manages ServiceExports and ServiceImports in {cluster}, and causeway leaves to it what \
+         causeway does not serve there yet"
+    );
+    let remedy = format!("stop one of the two controllers for {cluster}: docs/clusterset.md");
+    Diagnosis::new(Reason::ManagedByOther, message).fix(remedy)
+}
+
 /// Returns the message of Conflict that is False.
 pub(crate) fn no_conflict(validity: Validity) -> &'static str {
     match validity {
@@ -182,6 +192,7 @@ pub(crate) fn not_exported(key: &ServiceKey, validity: Validity) -> String {
             "{beyond}; the oldest are served: delete ServiceExports that are not needed, or raise the flag"
         ),
         Validity::InvalidServiceType => format!("Service {key} cannot be exported"),
+        Validity::ManagedByOther => "another controller manages it".to_owned(),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::labels;
 use causeway::api::multicluster::{
     ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec, ServiceImportStatus,
 };
 use causeway::api::ownership::{self, Marks, NATIVE_OWNER};
+use causeway::api::{bounds, labels};
 use causeway::domain::{Consumers, Failover, FieldErrors, Reach};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
@@ -46,6 +46,8 @@ pub struct ExportView {
     pub(crate) misread: FieldErrors,
     /// Conditions of its status.
     pub conditions: Vec<Condition>,
+    /// Program other than causeway that writes its status.
+    pub(crate) status_writer: Option<Box<str>>,
 }
 
 /// A ServiceImport of a member.
@@ -75,6 +77,8 @@ pub struct ImportView {
     pub status: ServiceImportStatus,
     /// Whether nobody but causeway, of whichever hub, can have written its status.
     pub(crate) is_status_ours: bool,
+    /// Program other than causeway that writes its status.
+    pub(crate) status_writer: Option<Box<str>>,
 }
 
 impl ExportView {
@@ -104,6 +108,7 @@ impl ExportView {
             owner: owner_of(meta),
             spec: export.spec.clone(),
             conditions: export.status.clone().unwrap_or_default().conditions,
+            status_writer: status_writer(meta),
         })
     }
 }
@@ -126,6 +131,7 @@ impl ImportView {
             spec: import.spec.clone(),
             status: import.status.clone().unwrap_or_default(),
             is_status_ours: ownership::has_no_other_status(meta),
+            status_writer: status_writer(meta),
         })
     }
 }
@@ -152,6 +158,13 @@ fn exposure(writer: &Option<DefaultAtom>, owner: &Option<Box<str>>, hub: &str) -
         true => Exposure::Native,
         false => Exposure::Clusterset,
     })
+}
+
+/// Returns the program other than causeway, and than Karmada, that writes the status of an object.
+fn status_writer(meta: &ObjectMeta) -> Option<Box<str>> {
+    let status_writer =
+        ownership::other_status_writer(meta).filter(|_| !ownership::is_karmadas(meta))?;
+    Some(bounds::foreign(status_writer).into())
 }
 
 fn owner_of(meta: &ObjectMeta) -> Option<Box<str>> {

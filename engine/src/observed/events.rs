@@ -62,7 +62,11 @@ impl Index {
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
-        let stood = (member.member_state(), member.membership());
+        let stand = |member: &Member| {
+            let other = member.other_controller().map(ToOwned::to_owned);
+            (member.member_state(), member.membership(), other)
+        };
+        let stood = stand(member);
         let remarks = |member: &Member| {
             let suspended = member.suspended_deletions().count;
             (suspended, member.lasting_nodes_failure().cloned())
@@ -72,7 +76,7 @@ impl Index {
         let of_exports = matches!(event, MemberEvent::Exports(_));
         let is_list = lists_natives(&event);
         let changed = member.apply(event, now);
-        let stands = (member.member_state(), member.membership());
+        let stands = stand(member);
         let is_new = member.identity != identity;
         self.node_needs_changed |= member.exports_by_node_ports() != by_node_ports;
         if let Some(list) = list {

@@ -60,7 +60,15 @@ pub(crate) fn status(
     };
     put(READY, (reason.as_str(), &message), &ready);
     if let Some((text, state)) = member.and_then(|member| clusterset_api(member, now)) {
-        put(CLUSTERSET_API, (Reason::Served.as_str(), &text), &state);
+        let other = member.and_then(Member::other_controller);
+        let (reason, text) = match other {
+            None => (Reason::Served, text),
+            Some(other) => {
+                let other = messages::exports::managed_by_other(name, other);
+                (other.reason, format!("{text}; {}", other.message))
+            }
+        };
+        put(CLUSTERSET_API, (reason.as_str(), &text), &state);
     }
     if facts.suspended > 0 || find(&cluster.conditions, DELETIONS_SUSPENDED).is_some() {
         let message = facts.deletions_suspended();

@@ -93,6 +93,9 @@ impl View<'_> {
         member: &Member,
         validity: Validity,
     ) -> Option<Write> {
+        if validity == Validity::ManagedByOther {
+            return None;
+        }
         let version = member.exports_followed()?;
         let export = member.export(self.key)?;
         let (conditions, events) = self.export_conditions(name, member, export, validity);
@@ -287,7 +290,7 @@ impl View<'_> {
                 });
                 return wrong.unwrap_or(ConditionState::True);
             }
-            Validity::Leaving => return ConditionState::Unchanged,
+            Validity::Leaving | Validity::ManagedByOther => return ConditionState::Unchanged,
             Validity::NoService => Reason::NoService,
             Validity::InvalidServiceType => Reason::InvalidServiceType,
         };
@@ -351,7 +354,7 @@ impl View<'_> {
             return not_ready(Reason::Failed, problem.to_string());
         }
         let reason = match validity {
-            Validity::Valid | Validity::Leaving => None,
+            Validity::Valid | Validity::Leaving | Validity::ManagedByOther => None,
             Validity::NoService => Some(Reason::Pending),
             Validity::Forbidden | Validity::Withdrawn | Validity::InvalidServiceType => {
                 Some(Reason::Failed)

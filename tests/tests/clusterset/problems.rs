@@ -254,3 +254,82 @@ async fn removed_member_loses_its_imports_and_its_exports() {
         .await;
     stage.reaches("member2", &[first.ip(), second.ip()]).await;
 }
+
+#[tokio::test]
+async fn exports_of_another_controller_are_left_to_it() {
+    let stage = Stage::alone().await;
+    let pod = stage.exporter("member1").await;
+    stage.reaches("member2", &[pod.ip()]).await;
+    stage.set.controller.process().kill().await;
+    let theirs = service_export("theirs");
+    theirs.create(stage.member("member2"), &stage.space).await;
+    let conditions = r#"{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Exported","message":"","lastTransitionTime":"2026-11-26T00:00:00Z"}]}}"#;
+    let by_another = [
+        "patch",
+        "serviceexport",
+        "theirs",
+        "--subresource=status",
+        "--field-manager=cilium-operator",
+        "--type=merge",
+        "-p",
+        conditions,
+    ];
+    stage.kubectl("member2", by_another).await;
+    stage.set.controller.restart().await;
+
+    // What is served already goes on, and what comes is the other controller's.
+    let hub = stage.space.fleet().hub();
+    let api = "jsonpath={.status.conditions[?(@.type==\"ClustersetAPI\")]}";
+    eventually("the Cluster names the other controller", SOON, async || {
+        let cluster = ["get", "cluster", "member2", "-o", api];
+        let api = hub.kubectl(cluster).await.ok();
+        let is_named = api.contains("ManagedByOther") && api.contains("cilium-operator");
+        if is_named { Ok(()) } else { Err(api) }
+    })
+    .await;
+    let second = stage.pod("member1").await;
+    stage.reaches("member2", &[pod.ip(), second.ip()]).await;
+    stage.service("member2").await;
+    let own = stage.export("member2").await;
+    let bar = service("bar").port("http", 80);
+    bar.create(stage.member("member1"), &stage.space).await;
+    let export = service_export("bar");
+    export.create(stage.member("member1"), &stage.space).await;
+    let imports = |member: &str| stage.space.imports(stage.member(member));
+    eventually("member1 imports its own bar", SOON, async || {
+        let import = imports("member1").get_opt("bar").await;
+        import
+            .map_err(|e| e.to_string())?
+            .ok_or_else(|| "no import".to_owned())
+    })
+    .await;
+    assert!(
+        imports("member2")
+            .get_opt("bar")
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    let exports = stage.space.exports(stage.member("member2"));
+    let left = exports.get("foo").await.expect("the export");
+    assert_eq!(
+        left.metadata.resource_version,
+        own.metadata.resource_version
+    );
+    let check = stage.set.installation.kubectl_mcs(["check"]).await;
+    let warning = "cilium-operator manages ServiceExports and ServiceImports in member2";
+    assert!(check.stdout.contains(warning), "{}", check.stdout);
+
+    // Once its last object is gone, causeway serves the member as all others.
+    stage
+        .kubectl("member2", ["delete", "serviceexport", "theirs"])
+        .await;
+    eventually("member2 imports bar", SOON, async || {
+        let import = imports("member2").get_opt("bar").await;
+        import
+            .map_err(|e| e.to_string())?
+            .ok_or_else(|| "no import".to_owned())
+    })
+    .await;
+    stage.says("member2", "Valid", "True", "Valid").await;
+}

@@ -334,6 +334,7 @@ fn words(reason: Reason) -> Words {
         R::NoDeletionsSuspended => (reason, cluster::NO_DELETIONS_SUSPENDED).into(),
         R::Valid => (reason, exports::can_be_exported(key, &[])).into(),
         R::NoService | R::InvalidServiceType => (reason, exports::invalid(reason, one, key)).into(),
+        R::ManagedByOther => exports::managed_by_other(one, "cilium-operator").into(),
         R::InvalidClusterSelector => {
             let error = FieldError::required("spec.clusterSelectors[0].propertySelector", "");
             (reason, exports::invalid_selectors(&error)).into()

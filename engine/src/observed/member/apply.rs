@@ -51,6 +51,7 @@ impl Member {
             }
             MemberEvent::Nodes(signal) => self.apply_nodes(signal, &mut changed, now),
         }
+        self.clusterset.note_status_writers(&changed.keys);
         let services = &self.services;
         let has = |key: &ServiceKey| services.view(key).is_some();
         self.clusterset.note_services(&changed.keys, has, now);

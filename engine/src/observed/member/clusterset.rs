@@ -1,6 +1,8 @@
 //! Part of a member in the clusterset: its ServiceExports and ServiceImports, and the versions of
 //! the API that it serves.
 
+use std::collections::BTreeMap;
+
 use causeway::api::multicluster::Version;
 use causeway::domain::{Reach, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
@@ -27,6 +29,8 @@ pub(super) struct Clusterset {
     /// Exports that name ports of nodes as the way to their endpoints.
     pub(super) by_node_ports: HashSet<ServiceKey>,
     pub(super) imports: Objects<ImportView>,
+    /// Programs other than causeway that write the statuses of exports and imports.
+    pub(super) status_writers: BTreeMap<ServiceKey, Box<str>>,
     /// Times since which exports lack their Service.
     pub(super) lost_services: HashMap<ServiceKey, TimePoint>,
     /// Persistent rejections of derived Services by the API server.
@@ -124,6 +128,27 @@ impl Clusterset {
             match reach.is_some_and(Reach::is_by_node_ports) {
                 true => self.by_node_ports.insert(key.clone()),
                 false => self.by_node_ports.remove(key),
+            };
+        }
+    }
+
+    /// Notes which programs other than causeway write the statuses of these exports and imports.
+    pub(super) fn note_status_writers(&mut self, changed: &HashSet<ServiceKey>) {
+        for key in changed {
+            let of_export = self
+                .exports
+                .view(key)
+                .and_then(|one| one.status_writer.as_ref());
+            let of_import = || {
+                self.imports
+                    .view(key)
+                    .and_then(|one| one.status_writer.as_ref())
+            };
+            match of_export.or_else(of_import) {
+                Some(status_writer) => self
+                    .status_writers
+                    .insert(key.clone(), status_writer.clone()),
+                None => self.status_writers.remove(key),
             };
         }
     }

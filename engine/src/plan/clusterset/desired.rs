@@ -142,6 +142,8 @@ pub(crate) enum NotImporting {
     NotServed,
     /// The member may import it: whether it serves ServiceImports is unknown.
     Unknown,
+    /// Another controller of the API manages ServiceImports in the member.
+    ManagedByOther,
     /// The exports do not name the member among their consumers.
     NotConsumer,
     /// The member lacks the namespace.

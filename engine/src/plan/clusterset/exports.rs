@@ -36,6 +36,9 @@ pub(crate) enum Validity {
     Withdrawn,
     /// The export exceeds the cluster's quota, in which older exports come first.
     BeyondQuota(BeyondQuota),
+    /// Another controller of the API manages the exports of the cluster, and nobody imports this one
+    /// by causeway.
+    ManagedByOther,
     /// The Service is an ExternalName, which has no endpoints (KEP-1645, "Service Types").
     InvalidServiceType,
 }
@@ -109,7 +112,11 @@ pub(crate) fn gather<'a>(
         }
         let service = member.service(key);
         let beyond = member.beyond_quota(key, &settings.quota);
-        let unused = match beyond.filter(|_| !is_recorded(index, key, name)) {
+        let is_imported = is_recorded(index, key, name);
+        let unused = match beyond.filter(|_| !is_imported) {
+            _ if member.other_controller().is_some() && !is_imported => {
+                Some(Validity::ManagedByOther)
+            }
             _ if drained => Some(Validity::Withdrawn),
             _ if !may_export => Some(Validity::Forbidden),
             beyond => beyond.map(Validity::BeyondQuota),

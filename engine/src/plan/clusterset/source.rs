@@ -55,6 +55,9 @@ impl Source<'_> {
         }
         let served = member.imports_followed();
         let served = served.ok_or(NotImporting::NotServed)?;
+        if member.other_controller().is_some() && !self.is_held(member) {
+            return Err(NotImporting::ManagedByOther);
+        }
         if !self.lets_import(name, member) {
             return Err(NotImporting::NotConsumer);
         }

@@ -3,6 +3,7 @@ mod karmada;
 mod lasting;
 mod members;
 mod names;
+mod others;
 mod quota;
 mod records;
 mod simulation;

@@ -1,0 +1,90 @@
+//! Members in which another controller of the Multi-Cluster Services API works.
+
+use super::*;
+
+/// Returns an object whose status another controller keeps up.
+fn kept_by_another(object: Object) -> Object {
+    let entry =
+        json!({"manager": "cilium-operator", "operation": "Update", "subresource": "status"});
+    object.with(json!({"metadata": {"managedFields": [entry]}}))
+}
+
+fn conditions(env: &Environment, cluster: &str, kind: Kind) -> Value {
+    let object = get(env, cluster, kind, "foo").expect("the object");
+    object["status"]["conditions"].clone()
+}
+
+/// Returns what the Cluster of member2 says of the API.
+fn served(env: &Environment) -> String {
+    let cluster = env
+        .hub
+        .get(Kind::Cluster, "", "member2")
+        .expect("a Cluster");
+    let conditions: Vec<Condition> = decode(cluster["status"]["conditions"].clone());
+    let api = condition::find(&conditions, condition::CLUSTERSET_API).expect("the condition");
+    format!("{} {}: {}", api.status, api.reason, api.message)
+}
+
+/// Lists what causeway wrote into a member.
+fn written(env: &Environment, member: &str) -> Vec<String> {
+    let mut all = everything(env);
+    all.retain(|line| line.starts_with(member));
+    all
+}
+
+#[test]
+fn member_of_another_controller_is_left_to_it() {
+    let mut env = env();
+    for member in ["member1", "member2", "member3"] {
+        env.member(member);
+    }
+    env.keeps_clusters = true;
+    env.on("member2", kept_by_another(export("bar")));
+    for (member, address) in [("member1", "10.1.0.5"), ("member2", "10.2.0.5")] {
+        env.on(member, foo()).on(member, source("foo-abc", address));
+        env.on(member, export("foo"));
+    }
+    env.settle();
+    assert_eq!(conditions(&env, "member2", Kind::Export), Value::Null);
+    assert_eq!(written(&env, "member2"), Vec::<String>::new());
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    let api = served(&env);
+    assert!(api.starts_with("True ManagedByOther"), "{api}");
+    assert!(api.contains("cilium-operator manages"), "{api}");
+    // The other controller ends.
+    env.off("member2", Kind::Export, "bar").settle();
+    assert_eq!(
+        env.addresses("member3", "derived-foo"),
+        ["10.1.0.5", "10.2.0.5"]
+    );
+    assert_eq!(
+        env.addresses("member2", "derived-foo"),
+        ["10.1.0.5", "10.2.0.5"]
+    );
+    let api = served(&env);
+    assert!(api.starts_with("True Served"), "{api}");
+}
+
+#[test]
+fn what_is_served_already_stays_when_another_controller_comes() {
+    let mut env = exported();
+    let before = everything(&env);
+    for member in ["member1", "member2"] {
+        env.on(member, kept_by_another(export("bar")));
+    }
+    env.settle();
+    assert_eq!(everything(&env), before);
+    env.on("member1", source("foo-abc", "10.1.0.6")).settle();
+    assert_eq!(env.addresses("member2", "derived-foo"), ["10.1.0.6"]);
+    env.restart().settle();
+    assert_eq!(everything(&env), before);
+}
+
+#[test]
+fn import_of_another_controller_gets_no_service() {
+    let mut env = exported();
+    env.member("member4");
+    env.on("member4", kept_by_another(import("foo"))).settle();
+    assert_eq!(written(&env, "member4"), Vec::<String>::new());
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+}
