@@ -138,12 +138,17 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         definitions::install(&member).await?;
     }
     let endpoint = endpoint.unwrap_or_else(|| member.url());
+    let networking = networking(&known, &name, args);
+    let declared = networking.to_string();
+    if !declared.is_empty() {
+        output::result(format_args!("hub: {declared} of {name}"))?;
+    }
     let fields = hub::MemberFields {
         id: &identity.uid,
         endpoint: &endpoint,
         proxy: member.proxy_url.as_deref(),
         location: &located.location,
-        networking: &networking(&known, &name, args),
+        networking: &networking,
     };
     let cluster = hub::cluster(&name, &fields)?;
     for object in [secret, cluster] {

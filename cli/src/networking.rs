@@ -2,6 +2,7 @@
 //! its Cluster.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use causeway::api::{Cluster, labels};
 use causeway::domain::{Network, Reach};
@@ -55,6 +56,16 @@ impl Networking {
         });
         let annotations: BTreeMap<_, _> = given.collect();
         (!annotations.is_empty()).then_some(annotations)
+    }
+}
+
+impl fmt::Display for Networking {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let network = self.network.as_deref().filter(|name| !name.is_empty());
+        let network = network.map(|name| format!("network {name}"));
+        let reach = self.reach.as_ref().map(|way| format!("reach {way}"));
+        let words: Vec<_> = network.into_iter().chain(reach).collect();
+        out.write_str(&words.join(", "))
     }
 }
 

@@ -350,6 +350,11 @@ async fn network_and_reach_stay_until_join_names_others() {
     let joined = join(&env.installation, "member10", member, &reached).await;
     let granted = "member: clusterrole.rbac.authorization.k8s.io/causeway-member-networks-";
     ends(&joined, 0, granted);
+    ends(
+        &joined,
+        0,
+        "hub: network edge, reach node-ports of member10",
+    );
     assert_eq!(declared().await, "edge node-ports");
     ends(&env.join("member10", member).await, 0, "");
     assert_eq!(declared().await, "edge node-ports");
