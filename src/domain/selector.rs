@@ -20,7 +20,7 @@ struct Requirement {
     operator: Operator,
 }
 
-/// What is required, with the meaning that it has in a label selector.
+/// Condition on the value of a property, with its meaning in a label selector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Operator {
     In(Box<[Box<str>]>),

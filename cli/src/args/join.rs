@@ -39,8 +39,8 @@ pub(crate) struct JoinArgs {
     /// those of the controller's system]
     #[arg(long, value_name = "FILE")]
     pub proxy_ca: Option<PathBuf>,
-    /// How long the hub's token is valid, at least 10m; join again before it ends [default: until it is
-    /// replaced]
+    /// Time for which the hub's token is valid, at least 10m; join again before it ends [default: until
+    /// it is replaced]
     #[arg(long, value_name = "DURATION", value_parser = token_lifetime, conflicts_with = "dry_run")]
     pub token_lifetime: Option<Duration>,
     /// Region of the member [default: that of its nodes, if all say the same]

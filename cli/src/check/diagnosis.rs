@@ -406,19 +406,19 @@ fn cluster(cluster: &Cluster) -> Check {
             format!("{condition}: {} ({})", unmet.reason, unmet.message)
         })
         .collect();
-    let other = condition::find(conditions, condition::CLUSTERSET_API);
-    let other = other.filter(|api| api.reason == Reason::ManagedByOther);
-    if let Some(other) = other.filter(|_| unmet.is_empty()) {
-        return Check::new(name, State::Warning, &other.message).remedy(
-            "stop one of the two controllers there; docs/clusterset.md#another-controller",
-        );
+    if !unmet.is_empty() {
+        return Check::new(name, State::Unhealthy, unmet.join("; "))
+            .remedy("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced");
     }
-    if unmet.is_empty() {
-        let message = format!("{} ({})", ready.reason, ready.message);
-        return Check::new(name, State::Healthy, message);
+    let api = condition::find(conditions, condition::CLUSTERSET_API);
+    match api.filter(|api| api.reason == Reason::ManagedByOther) {
+        Some(other) => Check::new(name, State::Warning, &other.message)
+            .remedy("stop one of the two controllers there; docs/clusterset.md#another-controller"),
+        None => {
+            let message = format!("{} ({})", ready.reason, ready.message);
+            Check::new(name, State::Healthy, message)
+        }
     }
-    Check::new(name, State::Unhealthy, unmet.join("; "))
-        .remedy("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced")
 }
 
 /// So many are shown one by one.

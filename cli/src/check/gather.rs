@@ -64,7 +64,7 @@ pub(super) struct Installation {
     pub deployments: Readable<Vec<Deployment>>,
     pub controller: Controller,
     pub clusters: Readable<Vec<Cluster>>,
-    /// Validity of the members' tokens, by Cluster: of those that end, and that the person may read.
+    /// Validity of the members' tokens, by Cluster: those that end and that the person may read.
     pub tokens: BTreeMap<String, Validity>,
     /// Rights that each account lacks; `None` where there is no such account.
     pub missing_rights: Vec<(&'static str, Readable<Option<Vec<MissingRight>>>)>,

@@ -20,6 +20,8 @@ use crate::api_server::ApiServer;
 use crate::objects::{self, ObjectError};
 use crate::{output, wait};
 
+/// Annotation of a Secret by which the member's controller manager puts a token of an account into it.
+const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const TOKEN_WITHIN: Duration = Duration::from_secs(30);
 
 /// Token that is to replace the one that a hub uses.
@@ -27,7 +29,7 @@ const TOKEN_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) struct NewToken<'a> {
     /// Token that the hub uses, if it has one.
     pub used: Option<&'a str>,
-    /// How long it is valid; `None` for one that ends only with its Secret.
+    /// Time for which it is valid; `None` for one that ends only with its Secret.
     pub lifetime: Option<Duration>,
 }
 
@@ -96,28 +98,22 @@ struct Named {
     name: String,
 }
 
-/// Returns the name of the Secret with which a token ends, as the token itself names it. Its signature
-/// is not verified: the name only decides which of the hub's own two Secrets is free.
+/// Returns the name of the Secret with which a token ends, as the token itself names it. Its
+/// signature is not verified: the name only decides which of the hub's own two Secrets is free.
 fn secret_of(token: &str) -> Option<String> {
     let claims = Claims::read(token)?;
     let bound = || Some(claims.bound?.secret?.name);
     claims.secret.or_else(bound)
 }
 
-/// Returns the Secret in which the member's controller manager puts a token: one per hub, so that two
-/// hubs can share a member and part from it one by one.
+/// Returns the Secret in which the member's controller manager puts a token: one per hub, so that
+/// two hubs can share a member and part from it one by one.
 pub(crate) fn token_secret(hub_uid: &str, name: &str) -> Result<DynamicObject, ObjectError> {
-    objects::object(json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "kubernetes.io/service-account-token",
-        "metadata": {
-            "name": name,
-            "namespace": DEFAULT_NAMESPACE,
-            "labels": { "app.kubernetes.io/name": "causeway", labels::HUB: hub_uid },
-            "annotations": { "kubernetes.io/service-account.name": ACCOUNT },
-        },
-    }))
+    let mut secret = anchor(hub_uid, name)?;
+    secret.data["type"] = json!("kubernetes.io/service-account-token");
+    let annotations = secret.metadata.annotations.get_or_insert_default();
+    annotations.insert(ACCOUNT_NAME.to_owned(), ACCOUNT.to_owned());
+    Ok(secret)
 }
 
 /// Returns the empty Secret with which a requested token ends.

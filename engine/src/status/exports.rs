@@ -303,8 +303,8 @@ impl View<'_> {
     /// Returns the reason why the selectors of an export are not followed, and its sentence
     /// (KEP-5939, "Validation"). The export counts all the same.
     fn wrong_selectors(&self, name: &ClusterName, export: &ExportView) -> Option<(Reason, String)> {
-        let mut errors = export.misread.shown().iter();
-        if let Some(error) = errors.find(|error| error.path.starts_with(ClusterSelector::PATH)) {
+        let read = ClusterSelector::read_all(&export.spec.cluster_selectors);
+        if let Some(error) = read.as_ref().err().and_then(|errors| errors.first()) {
             let message = exports::invalid_selectors(error);
             return Some((Reason::InvalidClusterSelector, message));
         }

@@ -36,11 +36,11 @@ mod sentences;
 mod slices;
 mod stage;
 
+use std::sync::atomic::AtomicBool;
+
 use causeway_tests::Fleet;
 use causeway_tests::causeway::{Installation, Running};
 use stage::{Stage, cluster_set_ip, condition_of, dig_is_there};
-use std::sync::atomic::AtomicBool;
-
 use tokio::sync::{OnceCell, RwLock};
 
 /// A hub with members that are joined, and one controller. member1 has IPv4 alone, the others IPv6 too.

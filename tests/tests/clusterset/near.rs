@@ -4,7 +4,7 @@ use causeway::api::labels;
 use causeway_tests::{SOON, eventually};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Stage;
 
@@ -92,6 +92,20 @@ async fn preference_of_an_export_promotes_the_next_tier() {
     .await;
 }
 
+/// Sets the selectors of the export in a member.
+async fn select(stage: &Stage, member: &str, selectors: &Value) {
+    let patch = json!({"spec": {"clusterSelectors": selectors}}).to_string();
+    let export = [
+        "patch",
+        "serviceexport",
+        "foo",
+        "--type=merge",
+        "-p",
+        &patch,
+    ];
+    stage.kubectl(member, export).await;
+}
+
 #[tokio::test]
 async fn selectors_of_an_export_choose_the_clusters_and_the_import_has_the_results() {
     let stage = Stage::on_three().await;
@@ -105,17 +119,9 @@ async fn selectors_of_an_export_choose_the_clusters_and_the_import_has_the_resul
     let by_id = json!({"propertySelector": {"matchExpressions": [
         {"key": "cluster.clusterset.k8s.io", "operator": "In", "values": ["member1", "@SameAsImporter@"]},
     ]}});
-    let patch = json!({"spec": {"clusterSelectors": [by_label, by_id]}}).to_string();
+    let selectors = json!([by_label, by_id]);
     for member in ["member1", "member2"] {
-        let patch = [
-            "patch",
-            "serviceexport",
-            "foo",
-            "--type=merge",
-            "-p",
-            &patch,
-        ];
-        stage.kubectl(member, patch).await;
+        select(&stage, member, &selectors).await;
     }
     let import = stage
         .imported_as("member3", "the results", |import| {
@@ -135,16 +141,8 @@ async fn selectors_of_an_export_choose_the_clusters_and_the_import_has_the_resul
     stage.reaches("member3", &[far.ip()]).await;
     far.set_ready(false).await;
     stage.reaches("member3", &[near.ip()]).await;
-    let wrong = json!({"spec": {"clusterSelectors": [{"propertySelector": {}}]}}).to_string();
-    let patch = [
-        "patch",
-        "serviceexport",
-        "foo",
-        "--type=merge",
-        "-p",
-        &wrong,
-    ];
-    stage.kubectl("member1", patch).await;
+    let wrong = json!([{"propertySelector": {}}]);
+    select(&stage, "member1", &wrong).await;
     let valid = stage
         .says("member1", "Valid", "False", "InvalidClusterSelector")
         .await;

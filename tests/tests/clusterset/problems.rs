@@ -255,6 +255,15 @@ async fn removed_member_loses_its_imports_and_its_exports() {
     stage.reaches("member2", &[first.ip(), second.ip()]).await;
 }
 
+async fn imports_bar(stage: &Stage, member: &str) {
+    let imports = stage.space.imports(stage.member(member));
+    eventually(&format!("{member} imports bar"), SOON, async || {
+        let import = imports.get_opt("bar").await.map_err(|e| e.to_string())?;
+        import.ok_or_else(|| "no import".to_owned())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn exports_of_another_controller_are_left_to_it() {
     let stage = Stage::alone().await;
@@ -295,21 +304,10 @@ async fn exports_of_another_controller_are_left_to_it() {
     bar.create(stage.member("member1"), &stage.space).await;
     let export = service_export("bar");
     export.create(stage.member("member1"), &stage.space).await;
-    let imports = |member: &str| stage.space.imports(stage.member(member));
-    eventually("member1 imports its own bar", SOON, async || {
-        let import = imports("member1").get_opt("bar").await;
-        import
-            .map_err(|e| e.to_string())?
-            .ok_or_else(|| "no import".to_owned())
-    })
-    .await;
-    assert!(
-        imports("member2")
-            .get_opt("bar")
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    imports_bar(&stage, "member1").await;
+    let imports = stage.space.imports(stage.member("member2"));
+    let bar = imports.get_opt("bar").await.expect("an answer");
+    assert!(bar.is_none(), "{bar:?}");
     let exports = stage.space.exports(stage.member("member2"));
     let left = exports.get("foo").await.expect("the export");
     assert_eq!(
@@ -324,12 +322,6 @@ async fn exports_of_another_controller_are_left_to_it() {
     stage
         .kubectl("member2", ["delete", "serviceexport", "theirs"])
         .await;
-    eventually("member2 imports bar", SOON, async || {
-        let import = imports("member2").get_opt("bar").await;
-        import
-            .map_err(|e| e.to_string())?
-            .ok_or_else(|| "no import".to_owned())
-    })
-    .await;
+    imports_bar(&stage, "member2").await;
     stage.says("member2", "Valid", "True", "Valid").await;
 }

@@ -51,7 +51,6 @@ impl Member {
             }
             MemberEvent::Nodes(signal) => self.apply_nodes(signal, &mut changed, now),
         }
-        self.clusterset.note_status_writers(&changed.keys);
         let services = &self.services;
         let has = |key: &ServiceKey| services.view(key).is_some();
         self.clusterset.note_services(&changed.keys, has, now);
@@ -71,6 +70,7 @@ impl Member {
         self.clusterset
             .note_served(served, is_synced, evidence, &mut changed.keys);
         self.clusterset.note_exports(&changed.keys);
+        self.clusterset.note_status_writers(&changed.keys);
     }
 
     fn apply_exports(
@@ -84,6 +84,7 @@ impl Member {
         let exports = &mut self.clusterset.exports;
         exports.apply(signal, ExportView::read, tombstones, &mut changed.keys);
         self.clusterset.note_exports(&changed.keys);
+        self.clusterset.note_status_writers(&changed.keys);
     }
 
     fn apply_imports(
@@ -96,6 +97,7 @@ impl Member {
         let tombstones = &mut self.evidence.tombstones;
         let imports = &mut self.clusterset.imports;
         imports.apply(signal, ImportView::read, tombstones, &mut changed.keys);
+        self.clusterset.note_status_writers(&changed.keys);
     }
 
     fn apply_services(&mut self, signal: Signal<Service>, changed: &mut Changed, now: TimePoint) {

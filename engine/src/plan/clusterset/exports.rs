@@ -112,9 +112,9 @@ pub(crate) fn gather<'a>(
         }
         let service = member.service(key);
         let beyond = member.beyond_quota(key, &settings.quota);
-        let is_imported = is_recorded(index, key, name);
-        let unused = match beyond.filter(|_| !is_imported) {
-            _ if member.other_controller().is_some() && !is_imported => {
+        let is_imported = || is_recorded(index, key, name);
+        let unused = match beyond.filter(|_| !is_imported()) {
+            _ if member.other_controller().is_some() && !is_imported() => {
                 Some(Validity::ManagedByOther)
             }
             _ if drained => Some(Validity::Withdrawn),
