@@ -4,16 +4,19 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use http::header::InvalidHeaderValue;
 use http::uri::{InvalidUri, Scheme, Uri};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Config;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 
 use self::proxy::Wrong;
-use crate::api::{Cluster, labels};
+use crate::api::cluster_profile::ClusterAccess;
+use crate::api::{Cluster, ClusterSpec, labels};
 use crate::domain::{ClusterName, NameError};
 
 pub use self::proxy::{PROXY_CA_BUNDLE, Proxy, ProxyError};
@@ -32,6 +35,7 @@ pub struct Target {
     certificates: Vec<Vec<u8>>,
     insecure: bool,
     proxy: Option<Proxy>,
+    server_name: Option<ServerName<'static>>,
 }
 
 /// Bearer token of an account in a member. It is never printed.
@@ -39,6 +43,28 @@ pub struct Target {
 pub struct Token(HeaderValue);
 
 impl Token {
+    /// Reads the token that a Secret holds.
+    ///
+    /// # Errors
+    /// [`TargetError`] if there is none, or it cannot be sent.
+    pub fn read(secret: &Secret) -> Result<Self, TargetError> {
+        let bytes = value(secret, TOKEN);
+        if bytes.is_empty() {
+            return Err(TargetError::NoToken {
+                secret: full_name(secret),
+            });
+        }
+        Self::parse(bytes).ok_or_else(|| TargetError::Token {
+            secret: full_name(secret),
+        })
+    }
+
+    /// Reads a token of visible ASCII characters; `None` for any other text.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let is_text = !text.is_empty() && text.iter().all(u8::is_ascii_graphic);
+        is_text.then(|| Self::try_from(text).ok()).flatten()
+    }
+
     /// Returns the value of the header Authorization (RFC 6750).
     pub fn header(&self) -> HeaderValue {
         self.0.clone()
@@ -146,6 +172,22 @@ pub enum TargetError {
         /// Cause.
         why: String,
     },
+    /// The name in the member's certificate cannot be one.
+    #[error(
+        "the ClusterProfile's tls-server-name {name:?} is neither a DNS name nor an IP address"
+    )]
+    ServerName {
+        /// The name.
+        name: String,
+    },
+    /// The certificates of a ClusterProfile cannot be read.
+    #[error(
+        "the ClusterProfile's certificate-authority-data is no bundle of PEM certificates in base64: {why}"
+    )]
+    AuthorityData {
+        /// Cause.
+        why: String,
+    },
 }
 
 const TOKEN: &str = "token";
@@ -175,8 +217,52 @@ impl Target {
             why,
         })?;
         serves(secret, &name)?;
-        let url = endpoint(cluster.spec.api_endpoint.as_deref().unwrap_or_default())?;
-        let insecure = cluster.spec.insecure_skip_tls_verification.unwrap_or(false);
+        let mut target = Self::unverified(name, &cluster.spec, allow_insecure)?;
+        target.proxy = proxy(&cluster.spec, || certificates(secret, PROXY_CA_BUNDLE))?;
+        let token = Token::read(secret)?;
+        if !target.insecure {
+            target.certificates = certificates(secret, CA_BUNDLE)?;
+        }
+        Ok((target, token))
+    }
+
+    /// Reads the address of a member whose Cluster is made of a ClusterProfile: the spec that is made
+    /// of it, and the way by which the profile says that the member is reached (KEP-4322).
+    ///
+    /// # Errors
+    /// [`TargetError`] says what is wrong, where, and what to do.
+    pub fn of_profile(
+        name: ClusterName,
+        spec: &ClusterSpec,
+        access: &ClusterAccess,
+        allow_insecure: bool,
+    ) -> Result<Self, TargetError> {
+        let mut target = Self::unverified(name, spec, allow_insecure)?;
+        target.proxy = proxy(spec, || Ok(Vec::new()))?;
+        if !access.tls_server_name.is_empty() {
+            let server_name = ServerName::try_from(access.tls_server_name.clone());
+            let bad = || TargetError::ServerName {
+                name: access.tls_server_name.clone(),
+            };
+            target.server_name = Some(server_name.map_err(|_| bad())?);
+        }
+        if !target.insecure {
+            let data = access.certificate_authority_data.as_bytes();
+            let bad = |why: String| TargetError::AuthorityData { why };
+            let pem = STANDARD.decode(data).map_err(|why| bad(why.to_string()))?;
+            target.certificates = bundle(&pem).map_err(bad)?;
+        }
+        Ok(target)
+    }
+
+    /// Reads an address, without certificates and proxy.
+    fn unverified(
+        name: ClusterName,
+        spec: &ClusterSpec,
+        allow_insecure: bool,
+    ) -> Result<Self, TargetError> {
+        let url = endpoint(spec.api_endpoint.as_deref().unwrap_or_default())?;
+        let insecure = spec.insecure_skip_tls_verification.unwrap_or(false);
         if !allow_insecure && url.scheme() == Some(&Scheme::HTTP) {
             return Err(TargetError::Insecure {
                 what: "spec.apiEndpoint is http://",
@@ -187,21 +273,14 @@ impl Target {
                 what: "spec.insecureSkipTLSVerification is true",
             });
         }
-        let proxy = proxy(cluster, secret)?;
-        let token = token(secret)?;
-        let certificates = if insecure {
-            Vec::new()
-        } else {
-            certificates(secret, CA_BUNDLE)?
-        };
-        let target = Self {
+        Ok(Self {
             name,
             url,
-            certificates,
+            certificates: Vec::new(),
             insecure,
-            proxy,
-        };
-        Ok((target, token))
+            proxy: None,
+            server_name: None,
+        })
     }
 
     /// Returns the configuration of a client of the member, without credentials and proxy, which
@@ -225,7 +304,10 @@ impl fmt::Debug for Target {
 }
 
 /// Checks that a Secret is meant for a Cluster: it is labelled for it, or bears its name, as those of Karmada do.
-fn serves(secret: &Secret, cluster: &ClusterName) -> Result<(), TargetError> {
+///
+/// # Errors
+/// [`TargetError::Foreign`] if it is not.
+pub fn serves(secret: &Secret, cluster: &ClusterName) -> Result<(), TargetError> {
     let meta = &secret.metadata;
     let label = meta
         .labels
@@ -292,13 +374,16 @@ fn endpoint(text: &str) -> Result<Uri, TargetError> {
     Ok(url)
 }
 
-fn proxy(cluster: &Cluster, secret: &Secret) -> Result<Option<Proxy>, TargetError> {
-    let url = cluster.spec.proxy_url.as_deref().unwrap_or_default();
+/// Reads the proxy, verified by these `certificates`, which are read only where there is a proxy.
+fn proxy(
+    spec: &ClusterSpec,
+    certificates: impl FnOnce() -> Result<Vec<Vec<u8>>, TargetError>,
+) -> Result<Option<Proxy>, TargetError> {
+    let url = spec.proxy_url.as_deref().unwrap_or_default();
     if url.is_empty() {
         return Ok(None);
     }
-    let certificates = certificates(secret, PROXY_CA_BUNDLE)?;
-    let proxy = Proxy::read(url, &cluster.spec.proxy_header, certificates);
+    let proxy = Proxy::read(url, &spec.proxy_header, certificates()?);
     proxy.map(Some).map_err(|wrong| match wrong {
         Wrong::Url(url) => TargetError::Proxy { url },
         Wrong::Headers(why) => TargetError::ProxyHeader { why },
@@ -319,20 +404,6 @@ fn value<'a>(secret: &'a Secret, key: &str) -> &'a [u8] {
     value.map(|value| value.0.trim_ascii()).unwrap_or_default()
 }
 
-fn token(secret: &Secret) -> Result<Token, TargetError> {
-    let bytes = value(secret, TOKEN);
-    if bytes.is_empty() {
-        return Err(TargetError::NoToken {
-            secret: full_name(secret),
-        });
-    }
-    let is_text = bytes.iter().all(u8::is_ascii_graphic);
-    let token = is_text.then(|| Token::try_from(bytes).ok()).flatten();
-    token.ok_or_else(|| TargetError::Token {
-        secret: full_name(secret),
-    })
-}
-
 fn certificates(secret: &Secret, key: &'static str) -> Result<Vec<Vec<u8>>, TargetError> {
     let bytes = value(secret, key);
     let bad = |why: String| TargetError::CaBundle {
@@ -340,17 +411,21 @@ fn certificates(secret: &Secret, key: &'static str) -> Result<Vec<Vec<u8>>, Targ
         secret: full_name(secret),
         why,
     };
+    bundle(bytes).map_err(bad)
+}
+
+/// Returns the certificates of a PEM bundle; none of an empty one.
+fn bundle(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut roots = rustls::RootCertStore::empty();
     let mut all = Vec::new();
-    for certificate in CertificateDer::pem_slice_iter(bytes) {
-        let certificate = certificate.map_err(|why| bad(why.to_string()))?;
-        roots
-            .add(certificate.clone())
-            .map_err(|why| bad(why.to_string()))?;
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|why| why.to_string())?;
+        let rooted = roots.add(certificate.clone());
+        rooted.map_err(|why| why.to_string())?;
         all.push(certificate.to_vec());
     }
-    if all.is_empty() && !bytes.is_empty() {
-        return Err(bad("it holds no certificate".to_owned()));
+    if all.is_empty() && !pem.is_empty() {
+        return Err("it holds no certificate".to_owned());
     }
     Ok(all)
 }

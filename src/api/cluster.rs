@@ -116,6 +116,13 @@ impl Cluster {
         let value = annotations.and_then(|annotations| annotations.get(labels::WITHDRAW));
         value.is_some_and(|value| value == "true")
     }
+
+    /// Returns the namespace of the ClusterProfile that the Cluster was made of
+    /// ([`labels::PROFILE_NAMESPACE`]).
+    pub fn profile_namespace(&self) -> Option<&str> {
+        let labels = self.metadata.labels.as_ref()?;
+        labels.get(labels::PROFILE_NAMESPACE).map(String::as_str)
+    }
 }
 
 impl ClusterSpec {

@@ -78,6 +78,9 @@ pub const STANDBY: &str = "mcs.causeway.dev/standby";
 /// Label of a Secret with credentials: the Cluster that it serves, where it is not named for it.
 pub const CLUSTER: &str = "mcs.causeway.dev/cluster";
 
+/// Label of a Cluster that the controller made of a ClusterProfile: the namespace of the profile, which has the Cluster's name.
+pub const PROFILE_NAMESPACE: &str = "mcs.causeway.dev/profile-namespace";
+
 /// Annotation on a MultiClusterService, a time: set by `kubectl mcs adopt` and `hand-over` to see whether Karmada's controllers answer it.
 pub const PROBE: &str = "mcs.causeway.dev/probe";
 
@@ -175,6 +178,7 @@ mod tests {
             CONSUMERS,
             STANDBY,
             CLUSTER,
+            PROFILE_NAMESPACE,
             FINALIZER,
         ] {
             assert!(name.starts_with(&format!("{DOMAIN}/")), "{name}");

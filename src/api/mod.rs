@@ -9,6 +9,7 @@
 
 pub mod bounds;
 pub mod cluster;
+pub mod cluster_profile;
 pub mod condition;
 pub mod crds;
 pub mod discovery;
@@ -19,6 +20,7 @@ mod multicluster_service;
 pub mod ownership;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus, SecretReference, SyncMode};
+pub use cluster_profile::ClusterProfile;
 pub use multicluster_service::{
     ClusterSelector, ExposurePort, ExposureRange, MultiClusterService, MultiClusterServiceSpec,
 };

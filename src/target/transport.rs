@@ -16,7 +16,9 @@ use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::upgrade::Upgraded;
-use hyper_rustls::HttpsConnector;
+use hyper_rustls::{
+    DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName,
+};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -42,6 +44,8 @@ pub type Requests = BoxCloneService<Request<Body>, Response<Incoming>, BoxError>
 #[derive(Clone)]
 pub struct Transport {
     config: Config,
+    /// Name by which the member's certificate is verified.
+    names: Arc<dyn ResolveServerName + Send + Sync>,
     /// None where the member is asked without TLS.
     tls: Option<Arc<ClientConfig>>,
     /// The proxy, with what TLS to it needs.
@@ -84,7 +88,12 @@ impl Transport {
             };
             Ok((proxy, tls))
         });
+        let names: Arc<dyn ResolveServerName + Send + Sync> = match &target.server_name {
+            Some(name) => Arc::new(FixedServerNameResolver::new(name.clone())),
+            None => Arc::new(DefaultServerNameResolver::default()),
+        };
         Ok(Self {
+            names,
             tls,
             proxy: proxy.transpose()?,
             config,
@@ -119,7 +128,11 @@ impl Transport {
         C::Future: Send + 'static,
     {
         match &self.tls {
-            Some(tls) => self.over(HttpsConnector::from((connector, tls.clone())), token),
+            Some(tls) => {
+                let names = self.names.clone();
+                let connector = HttpsConnector::new(connector, tls.clone(), false, names);
+                self.over(connector, token)
+            }
             None => self.over(connector, token),
         }
     }
