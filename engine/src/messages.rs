@@ -15,6 +15,7 @@ pub(crate) mod leftovers;
 pub(crate) mod member;
 pub(crate) mod native;
 pub(crate) mod problem;
+pub(crate) mod profiles;
 mod progress;
 pub(crate) mod remarks;
 pub(crate) mod service;

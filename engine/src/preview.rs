@@ -152,6 +152,8 @@ impl MemberLists {
             | Operation::PatchImportStatus(..)
             | Operation::PatchMultiClusterService(..)
             | Operation::PatchMultiClusterServiceStatus(..)
+            | Operation::CreateCluster(..)
+            | Operation::DeleteCluster(..)
             | Operation::PatchCluster(..)
             | Operation::PatchClusterStatus(..) => false,
         }

@@ -290,6 +290,8 @@ reasons! {
     ServiceRecreated: healthy,
     /// An Event: another writer took over a Service that causeway had made.
     ServiceTakenOver: healthy,
+    /// An Event: no Cluster is made of a ClusterProfile.
+    ProfileNotUsed: problem,
     /// An Event: a member holds objects of a removed Cluster or MultiClusterService.
     LeftoversRemain: problem,
 }

@@ -1,6 +1,7 @@
 //! Reconciliation of one item: plan, diff, enqueue the writes, write the status.
 
 mod cluster;
+mod profile;
 mod progress;
 
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use serde_json::json;
 
 pub use self::cluster::{ClusterOutcome, follow_removal};
+pub use self::profile::{RefusedProfile, refused_profiles};
 use self::progress::Progresses;
 use crate::diff::{Diff, Moment, NewerCopy, diff};
 use crate::model::map::HashMap;

@@ -127,7 +127,9 @@ impl CompleteList {
             | HubEvent::ExportsServed(_)
             | HubEvent::Exports(_)
             | HubEvent::ImportsServed(_)
-            | HubEvent::Imports(_) => None,
+            | HubEvent::Imports(_)
+            | HubEvent::ProfilesServed(..)
+            | HubEvent::Profiles(..) => None,
         }
     }
 

@@ -85,6 +85,35 @@ impl fmt::Display for ConfigurationError {
                 out,
                 "there is no Secret {namespace}/{name}; join it again with kubectl mcs join"
             ),
+            Self::ProfileUnknown(namespace) => write!(
+                out,
+                "its Cluster was made of a ClusterProfile in namespace {namespace} that \
+                 causeway-controller does not see; start it with --cluster-profiles={namespace}, or \
+                 delete the Cluster"
+            ),
+            Self::ProfileUnusable(problem) => problem.fmt(out),
+            Self::NoProfileSecret {
+                provider,
+                namespace,
+                name,
+                exists: false,
+            } => write!(
+                out,
+                "there is no Secret {namespace}/{name} with a token, which provider {provider} reads"
+            ),
+            Self::NoProfileSecret {
+                provider,
+                namespace,
+                name,
+                exists: true,
+            } => write!(
+                out,
+                "provider {provider} reads Secret {namespace}/{name}, which is another cluster's; \
+                 the Secret has to be owned by the ClusterProfile, or bear its name"
+            ),
+            Self::NoCredentials { provider, failure } => {
+                write!(out, "provider {provider} gives no credentials: {failure}")
+            }
             Self::Invalid(failure) => failure.fmt(out),
             Self::NoClient(failure) => write!(out, "no client can be made for it: {failure}"),
         }

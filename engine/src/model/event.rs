@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use super::failure::Failure;
 use super::hub_objects::{HubExport, HubImport};
 use super::node::ObservedNode;
+use super::profile::Profile;
 use super::served::Served;
 use super::slice::ObservedSlice;
 use super::work::ServiceWork;
@@ -79,6 +80,11 @@ pub enum HubEvent {
     ImportsServed(bool),
     /// ServiceImports on the hub itself.
     Imports(Signal<HubImport>),
+    /// Whether the hub serves ClusterProfiles, of which those of a namespace are watched; reported
+    /// once this is known, and when it changes.
+    ProfilesServed(String, bool),
+    /// ClusterProfiles of one namespace.
+    Profiles(String, Signal<Profile>),
 }
 
 /// Event of a member.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use causeway::domain::{ClusterName, Unreachable};
 
 use super::failure::Failure;
+use super::profile::ProfileProblem;
 use super::time_point::TimePoint;
 
 /// State of a member, as far as planning needs it.
@@ -104,6 +105,29 @@ pub enum ConfigurationError {
         namespace: String,
         /// Name of the Secret.
         name: String,
+    },
+    /// The controller does not know the ClusterProfile that the Cluster was made of, which is in that
+    /// namespace.
+    ProfileUnknown(String),
+    /// The ClusterProfile that the Cluster was made of names no way to reach the member.
+    ProfileUnusable(ProfileProblem),
+    /// The Secret that holds the token for a ClusterProfile does not exist, or is another's.
+    NoProfileSecret {
+        /// Provider of the credentials.
+        provider: String,
+        /// Namespace of the Secret.
+        namespace: String,
+        /// Name of the Secret.
+        name: String,
+        /// Whether it exists.
+        exists: bool,
+    },
+    /// The provider of the credentials for a ClusterProfile gave none.
+    NoCredentials {
+        /// Provider of the credentials.
+        provider: String,
+        /// Failure of the plugin.
+        failure: Failure,
     },
     /// The Cluster or the Secret has an invalid value.
     Invalid(Failure),

@@ -194,6 +194,10 @@ pub enum Operation {
     PatchMultiClusterService(ServiceKey, Value),
     /// Patch the status of a MultiClusterService on the hub.
     PatchMultiClusterServiceStatus(ServiceKey, Value),
+    /// Create a Cluster on the hub.
+    CreateCluster(ClusterName, Box<api::Cluster>),
+    /// Delete a Cluster on the hub.
+    DeleteCluster(ClusterName, ObservedVersion),
     /// Patch a Cluster on the hub.
     PatchCluster(ClusterName, Value),
     /// Patch the status of a Cluster on the hub.
@@ -245,6 +249,8 @@ pub enum DeletedObject {
         /// Its UID.
         uid: Box<str>,
     },
+    /// Cluster, whose finalizers may last.
+    Cluster,
     /// Copy.
     Slice {
         /// Service that it belonged to.
@@ -385,7 +391,9 @@ impl Operation {
             Self::PatchMultiClusterServiceStatus(key, _) => {
                 ObjectId::MultiClusterServiceStatus(key.clone())
             }
-            Self::PatchCluster(name, _) => ObjectId::Cluster(name.clone()),
+            Self::CreateCluster(name, _)
+            | Self::DeleteCluster(name, _)
+            | Self::PatchCluster(name, _) => ObjectId::Cluster(name.clone()),
             Self::PatchClusterStatus(name, _) => ObjectId::ClusterStatus(name.clone()),
         }
     }
@@ -412,7 +420,8 @@ impl Operation {
             | Self::DeleteSlice(_, observed)
             | Self::DeleteResidue(_, observed, _)
             | Self::DeleteExport(_, _, observed)
-            | Self::DeleteImport(_, _, observed) => Some(observed),
+            | Self::DeleteImport(_, _, observed)
+            | Self::DeleteCluster(_, observed) => Some(observed),
             _ => None,
         }
     }
@@ -433,13 +442,15 @@ impl Operation {
             | Self::CreateService(..)
             | Self::CreateSlice(..)
             | Self::CreateExport(..)
-            | Self::CreateImport(..) => "create",
+            | Self::CreateImport(..)
+            | Self::CreateCluster(..) => "create",
             Self::ReplaceSlice(..) => "update",
             Self::DeleteService(..)
             | Self::DeleteSlice(..)
             | Self::DeleteResidue(..)
             | Self::DeleteExport(..)
-            | Self::DeleteImport(..) => "delete",
+            | Self::DeleteImport(..)
+            | Self::DeleteCluster(..) => "delete",
             Self::PatchService(..)
             | Self::PatchExportStatus(..)
             | Self::PatchImport(..)

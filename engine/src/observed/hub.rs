@@ -5,6 +5,7 @@ mod cluster;
 mod exports;
 mod imports;
 pub(crate) mod manager;
+mod profiles;
 mod selections;
 pub(crate) mod works;
 
@@ -23,6 +24,7 @@ pub(crate) use self::cluster::ClusterView;
 pub use self::cluster::DeclaredReach;
 use self::exports::HubExports;
 use self::imports::HubImports;
+pub(crate) use self::profiles::Profiles;
 use self::selections::Selections;
 use self::works::Works;
 use super::finalizers::Finalizers;
@@ -54,6 +56,8 @@ pub(crate) struct Hub {
     pub(super) exports: HubExports,
     /// ServiceImports on the hub itself.
     pub(super) imports: HubImports,
+    /// ClusterProfiles, of which Clusters are made.
+    pub(super) profiles: Profiles,
     /// Evidence of what is absent from it.
     pub(super) evidence: HubEvidence,
 }
@@ -111,6 +115,7 @@ impl Hub {
             refused: HashMap::default(),
             exports: HubExports::default(),
             imports: HubImports::default(),
+            profiles: Profiles::default(),
             evidence: HubEvidence::default(),
         }
     }
@@ -210,6 +215,16 @@ impl Hub {
                 self.imports.apply_served(served, now, &mut change);
             }
             HubEvent::Imports(signal) => self.imports.apply(signal, now, &mut change),
+            HubEvent::ProfilesServed(namespace, served) => {
+                if !served {
+                    self.profiles.apply_unserved(&namespace);
+                }
+            }
+            HubEvent::Profiles(namespace, signal) => {
+                let clusters = &self.clusters;
+                self.profiles
+                    .apply(&namespace, signal, clusters, &mut change);
+            }
             HubEvent::Secrets(..) => {}
         }
         self.evidence.note_listed(now);

@@ -81,9 +81,10 @@ impl Index {
         clusterset.chain(waiting.into_iter().flatten()).collect()
     }
 
-    /// Marks every member.
+    /// Marks every member, and every Cluster that is to be made of a ClusterProfile.
     pub fn mark_all_clusters(&mut self) {
-        let names: Vec<_> = self.hub.clusters.keys().cloned().collect();
+        let names = self.hub.clusters.keys().cloned();
+        let names: Vec<_> = names.chain(self.hub.profiles.cluster_names()).collect();
         self.dirty
             .add(names.into_iter().map(Item::Cluster), Priority::High);
     }

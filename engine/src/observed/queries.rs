@@ -8,7 +8,7 @@ use causeway::domain::{ClusterName, Network, Ranges, Reach, ServiceKey};
 
 use super::Index;
 use super::hub::manager::{Importer, Manager};
-use super::hub::{ClusterView, Lost, McsView};
+use super::hub::{ClusterView, Lost, McsView, Profiles};
 use super::member::Member;
 use super::service::ServiceView;
 use crate::model::slice::Exposure;
@@ -43,6 +43,11 @@ impl Index {
     /// Returns the Cluster of that name, also while its removed member is being cleaned.
     pub fn cluster(&self, name: &ClusterName) -> Option<&ClusterView> {
         self.hub.clusters.get(name)
+    }
+
+    /// Returns the ClusterProfiles of the hub.
+    pub(crate) fn profiles(&self) -> &Profiles {
+        &self.hub.profiles
     }
 
     /// Returns a property of a cluster (KEP-2149): its name, a label of its Cluster, or its region.

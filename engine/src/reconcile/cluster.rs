@@ -5,7 +5,7 @@ use std::time::Instant;
 use causeway::domain::ClusterName;
 use serde_json::json;
 
-use super::{Outcome, Reconciler, earlier};
+use super::{Outcome, Reconciler, earlier, profile};
 use crate::model::{Item, Operation, TargetCluster, TimePoint, Write, status_patch};
 use crate::observed::Index;
 use crate::observed::hub::ClusterView;
@@ -24,16 +24,26 @@ pub enum ClusterOutcome {
     Removed(Leftovers),
 }
 
+impl From<Outcome> for ClusterOutcome {
+    fn from(outcome: Outcome) -> Self {
+        outcome.again_at.map_or(Self::Stays, Self::LookAgain)
+    }
+}
+
 impl Reconciler<'_> {
-    /// Maintains a Cluster's status and finalizer. If the member is removed, removes the finalizer
+    /// Makes a Cluster as its ClusterProfile says, and maintains its status and finalizer. If the member is removed, removes the finalizer
     /// once its cleanup is over.
     pub fn cluster(&mut self, name: &ClusterName, keeps_clusters: bool) -> ClusterOutcome {
-        let Some(cluster) = self.index.cluster(name) else {
-            return ClusterOutcome::Stays;
-        };
         let item = Item::Cluster(name.clone());
         let mut outcome = Outcome::default();
         self.write_queue.retract(&TargetCluster::Hub, &item);
+        if keeps_clusters && let Some(write) = profile::write(self.index, name) {
+            self.enqueue(&TargetCluster::Hub, &item, write, &mut outcome);
+            return outcome.into();
+        }
+        let Some(cluster) = self.index.cluster(name) else {
+            return ClusterOutcome::Stays;
+        };
         match cluster.removed_since {
             None if keeps_clusters => self.keep(name, cluster, &mut outcome),
             None => {}
@@ -48,9 +58,7 @@ impl Reconciler<'_> {
                 Removal::Over(_) => {}
             },
         }
-        outcome
-            .again_at
-            .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain)
+        outcome.into()
     }
 
     fn keep(&mut self, name: &ClusterName, cluster: &ClusterView, outcome: &mut Outcome) {

@@ -12,6 +12,7 @@ use crate::messages::events::member_leftovers;
 use crate::model::{Failure, FailureKind, MemberEvent, MemberState, Signal};
 use crate::removal::Leftovers;
 
+mod profiles;
 mod recorded;
 
 fn foo() -> Object {

@@ -21,6 +21,7 @@ pub fn content(operation: &Operation) -> u64 {
         Operation::CreateService(_, object) => text(&object).hash(&mut hasher),
         Operation::CreateExport(_, _, object) => text(&object).hash(&mut hasher),
         Operation::CreateImport(_, _, object) => text(&object).hash(&mut hasher),
+        Operation::CreateCluster(_, object) => text(&object).hash(&mut hasher),
         Operation::CreateSlice(_, slice) | Operation::ReplaceSlice(_, slice) => {
             content_hash(slice).hash(&mut hasher);
         }
@@ -28,7 +29,8 @@ pub fn content(operation: &Operation) -> u64 {
         | Operation::DeleteSlice(..)
         | Operation::DeleteResidue(..)
         | Operation::DeleteExport(..)
-        | Operation::DeleteImport(..) => "deleted".hash(&mut hasher),
+        | Operation::DeleteImport(..)
+        | Operation::DeleteCluster(..) => "deleted".hash(&mut hasher),
         Operation::PatchService(_, patch)
         | Operation::PatchExportStatus(_, _, patch)
         | Operation::PatchImport(_, _, patch)

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::*;
 use crate::messages::copies::Slice;
 use crate::messages::endpoint::Endpoint;
+use crate::messages::profiles;
 use crate::model::ObjectEvent;
 use crate::model::slice::SourceEndpoint;
 use crate::observed::member::NamespaceState;
@@ -377,6 +378,7 @@ fn words(reason: Reason) -> Words {
             events::service_recreated(one, key, was, wanted).into()
         }
         R::ServiceTakenOver => events::service_taken_over(one, key, Some("helm")).into(),
+        R::ProfileNotUsed => profiles::not_used(profiles::name_taken(one, None)).into(),
         R::LeftoversRemain => events::leftovers_remain(key, [one]).into(),
     }
 }

@@ -8,7 +8,7 @@ use causeway::domain::{Declared, Network, Reach};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
-use crate::model::TimePoint;
+use crate::model::{REGION_PROPERTY, TimePoint};
 use crate::observed::finalizers::Finalizers;
 use crate::reasons::Reason;
 
@@ -42,6 +42,8 @@ pub struct ClusterView {
     pub reach: Option<DeclaredReach>,
     /// Its labels, which are properties of it beside its name and region.
     labels: BTreeMap<String, String>,
+    /// Spec as its ClusterProfile made it, if it was made of one.
+    made_of_profile: Option<Box<api::ClusterSpec>>,
     /// Its region, if it has one.
     pub region: Option<Box<str>>,
     /// Its zones.
@@ -60,8 +62,16 @@ pub struct ClusterView {
     pub kubernetes_version: Option<String>,
 }
 
-/// ClusterProperty of a cluster's region (KEP-5939, "User Stories").
-const REGION_PROPERTY: &str = "region.topology.k8s.io";
+/// Origin of a Cluster that was made of a ClusterProfile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MadeOf<'a> {
+    /// Namespace of the profile.
+    pub namespace: &'a str,
+    /// UID of the hub whose controller made it; empty where somebody took it over.
+    pub hub: &'a str,
+    /// Its spec.
+    pub spec: &'a api::ClusterSpec,
+}
 
 /// Way by which a cluster is reached, as its annotation declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +136,9 @@ impl ClusterView {
                 .unwrap_or_default(),
             reach: annotation(labels::REACH).map(|text| DeclaredReach::read(text)),
             labels: meta.labels.clone().unwrap_or_default(),
+            made_of_profile: object
+                .profile_namespace()
+                .map(|_| object.spec.clone().into()),
             region: said(object.spec.region.as_deref()),
             zones: object
                 .spec
@@ -140,6 +153,23 @@ impl ClusterView {
             conditions: status.conditions,
             kubernetes_version: status.kubernetes_version,
         })
+    }
+
+    /// Returns the ClusterProfile that it was made of, if it was made of one.
+    pub(crate) fn made_of(&self) -> Option<MadeOf<'_>> {
+        let spec = self.made_of_profile.as_deref()?;
+        let label = |key: &str| self.labels.get(key).map_or("", String::as_str);
+        Some(MadeOf {
+            namespace: label(labels::PROFILE_NAMESPACE),
+            hub: label(labels::HUB),
+            spec,
+        })
+    }
+
+    /// Whether it was made of a ClusterProfile of that namespace.
+    pub(crate) fn is_made_of(&self, namespace: &str) -> bool {
+        self.made_of()
+            .is_some_and(|made| made.namespace == namespace)
     }
 
     /// Returns the time since which the status records that the controller does not reach the

@@ -70,6 +70,7 @@ impl Member {
             DeletedObject::Slice { key, name, uid } => {
                 self.slices.note_deleted(key, name, uid);
             }
+            DeletedObject::Cluster => {}
         }
     }
 }
