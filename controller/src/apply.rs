@@ -8,9 +8,9 @@ mod slices;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use causeway::api::labels;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::ownership::copied_label_removal;
+use causeway::api::{self, labels};
 use causeway::domain::ServiceKey;
 use causeway_engine::model::{
     Ack, DeletedObject, Failure, FailureKind, ObservedVersion, Operation, SliceId,
@@ -75,13 +75,18 @@ async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, Failure
         PatchMultiClusterServiceStatus(key, patch) => {
             merge_status(Ack::MultiClusterService, to.of(key), &key.name, patch).await
         }
+        CreateCluster(_, it) => create(Ack::Cluster, to.all(), it).await,
+        DeleteCluster(name, observed) => {
+            delete(to.all::<api::Cluster>(), "Cluster", name.as_str(), observed).await?;
+            Ok(Ack::Deleted(DeletedObject::Cluster))
+        }
         PatchCluster(name, patch) => merge(Ack::Cluster, to.all(), name.as_str(), patch).await,
         PatchClusterStatus(name, patch) => {
             merge_status(Ack::Cluster, to.all(), name.as_str(), patch).await
         }
         DeleteService(key, observed) => {
-            let (key, uid) =
-                delete(to.of::<Service>(key), "Service", key, &key.name, observed).await?;
+            let uid = delete(to.of::<Service>(key), "Service", &key.name, observed).await?;
+            let key = key.clone();
             Ok(Ack::Deleted(DeletedObject::Service { key, uid }))
         }
         DeleteSlice(id, observed) => delete_slice(to, id, observed).await,
@@ -91,12 +96,14 @@ async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, Failure
         }
         DeleteExport(version, key, observed) => {
             let exports = to.exports(version, key);
-            let (key, uid) = delete(exports, "ServiceExport", key, &key.name, observed).await?;
+            let uid = delete(exports, "ServiceExport", &key.name, observed).await?;
+            let key = key.clone();
             Ok(Ack::Deleted(DeletedObject::ServiceExport { key, uid }))
         }
         DeleteImport(version, key, observed) => {
             let imports = to.imports(version, key);
-            let (key, uid) = delete(imports, "ServiceImport", key, &key.name, observed).await?;
+            let uid = delete(imports, "ServiceImport", &key.name, observed).await?;
+            let key = key.clone();
             Ok(Ack::Deleted(DeletedObject::ServiceImport { key, uid }))
         }
     }
@@ -209,8 +216,8 @@ async fn delete_slice(
     observed: &ObservedVersion,
 ) -> Result<Ack, Failure> {
     let slices = to.slices(id);
-    let (key, uid) = delete(slices, "EndpointSlice", &id.service, &id.name, observed).await?;
-    let name = id.name.clone();
+    let uid = delete(slices, "EndpointSlice", &id.name, observed).await?;
+    let (key, name) = (id.service.clone(), id.name.clone());
     Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))
 }
 
@@ -229,14 +236,13 @@ async fn remove_copied_labels(api: Api<Endpoints>, name: &str, hub: &str) -> Res
 }
 
 /// Deletes that version of an object. An object that does not exist counts as deleted, as does one that the API server answers
-/// with, or with a Status Success. Returns the service that owned it, and its UID.
+/// with, or with a Status Success. Returns its UID.
 async fn delete<K: Resource>(
     api: Api<K>,
     kind: &str,
-    key: &ServiceKey,
     name: &str,
     observed: &ObservedVersion,
-) -> Result<(ServiceKey, Box<str>), Failure> {
+) -> Result<Box<str>, Failure> {
     let preconditions = Preconditions {
         uid: Some(observed.uid.to_string()),
         resource_version: Some(observed.resource_version.to_string()),
@@ -252,7 +258,7 @@ async fn delete<K: Resource>(
         Err(error) => return Err(classify(&error)),
         Ok(answer) => proves_deletion(&answer, kind, name),
     };
-    let deleted = || (key.clone(), observed.uid.clone());
+    let deleted = || observed.uid.clone();
     is_deleted.then(deleted).ok_or_else(no_proof)
 }
 

@@ -1,6 +1,9 @@
 //! Flags of the controller and the configuration built from them.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use causeway::domain::protected::{MEMBERS_NAMESPACE, Protection};
@@ -14,6 +17,8 @@ use causeway::process::traces::{TraceArgs, TraceConfig};
 use causeway_engine::observed::quota::Quota;
 use clap::Parser;
 
+use crate::cluster_profiles::providers::{self, Providers};
+use crate::fleet::Credentials;
 use crate::watch::Limits;
 
 /// Reconciles every cluster with the MultiClusterServices of the hub
@@ -82,6 +87,22 @@ struct MemberArgs {
         value_delimiter = ','
     )]
     secret_namespace: Vec<String>,
+    /// Namespaces on the hub whose ClusterProfiles (KEP-4322) become Clusters. None if not set
+    #[arg(
+        long,
+        env = "CAUSEWAY_CLUSTER_PROFILES",
+        value_name = "NAMESPACE",
+        value_delimiter = ','
+    )]
+    cluster_profiles: Vec<String>,
+    /// File with the providers of credentials for ClusterProfiles, as KEP-4322 defines it [default:
+    /// the built-in providers secretreader and open-cluster-management]
+    #[arg(
+        long,
+        env = "CAUSEWAY_CLUSTERPROFILE_PROVIDER_FILE",
+        value_name = "FILE"
+    )]
+    clusterprofile_provider_file: Option<PathBuf>,
     /// Maximum number of objects of one kind in a member. A longer list is rejected, and the last
     /// accepted one is retained
     #[arg(
@@ -189,10 +210,8 @@ pub struct Config {
     pub conflict_pause: Duration,
     /// Maximum that is read of a member.
     pub member_limits: Limits,
-    /// Namespaces of the members' Secrets.
-    pub secret_namespaces: Vec<String>,
-    /// Whether certificates may go unverified.
-    pub allow_insecure_members: bool,
+    /// Way in which the credentials of members are found.
+    pub credentials: Credentials,
     /// Time for which the last state is held after the hub lost an object.
     pub service_grace: Duration,
     /// Time after which the endpoints of an unreachable provider are withdrawn; `None` for never.
@@ -232,6 +251,7 @@ impl Args {
         let unreachable = self.services.unreachable(&mut checks);
         let quota = self.services.quota(&mut checks);
         let protection = self.rules.check(&mut checks);
+        let providers = self.members.providers(&mut checks);
         let mut secret_namespaces = self.members.secret_namespace;
         if secret_namespaces.is_empty() {
             secret_namespaces.push(MEMBERS_NAMESPACE.to_owned());
@@ -246,8 +266,12 @@ impl Args {
                 member_timeout: member_timeout?,
                 conflict_pause: conflict_pause?,
                 member_limits: member_limits?,
-                secret_namespaces,
-                allow_insecure_members: self.members.allow_insecure_members,
+                credentials: Credentials {
+                    allow_insecure: self.members.allow_insecure_members,
+                    secret_namespaces,
+                    profile_namespaces: self.members.cluster_profiles,
+                    providers: providers?,
+                },
                 service_grace: service_grace?,
                 provider_ttl: match provider_ttl {
                     Some(ttl) => Some(ttl?),
@@ -264,6 +288,35 @@ impl Args {
 }
 
 impl MemberArgs {
+    /// Reads the file of providers, at most [`providers::FILE_SIZE`] bytes.
+    fn providers(&self, checks: &mut Checks) -> Option<Providers> {
+        let flag = "--clusterprofile-provider-file";
+        let Some(path) = &self.clusterprofile_provider_file else {
+            return Some(Providers::default());
+        };
+        let value = path.display();
+        if self.cluster_profiles.is_empty() {
+            checks.wrong(flag, value, "needs --cluster-profiles");
+            return None;
+        }
+        let mut text = Vec::new();
+        let read = File::open(path).and_then(|file| {
+            let mut bounded = file.take(providers::FILE_SIZE + 1);
+            bounded.read_to_end(&mut text)
+        });
+        match read {
+            Err(error) => checks.wrong(flag, value, error),
+            Ok(read) if read as u64 > providers::FILE_SIZE => {
+                checks.wrong(flag, value, "has more than 1 MiB");
+            }
+            Ok(_) => match Providers::read(&text) {
+                Ok(providers) => return Some(providers),
+                Err(error) => checks.wrong(flag, value, error),
+            },
+        }
+        None
+    }
+
     fn limits(&self, checks: &mut Checks) -> Option<Limits> {
         let objects = at_least_one(checks, "--max-member-objects", &self.max_member_objects);
         let bytes = at_least_one(checks, "--max-member-mib", &self.max_member_mib);

@@ -6,7 +6,7 @@ mod misplaced;
 mod slow_writes;
 mod writes;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use causeway::domain::ServiceKey;
@@ -14,7 +14,7 @@ use causeway::process::liveness::Heartbeat;
 use causeway::process::supervise::Tasks;
 use causeway::process::traces::{Span, Tracer};
 use causeway_engine::diff::NewerCopy;
-use causeway_engine::model::{Item, TargetCluster, TimePoint, WriteResult};
+use causeway_engine::model::{Item, ProfileId, TargetCluster, TimePoint, WriteResult};
 use causeway_engine::observed::Index;
 use causeway_engine::plan::{CopyCache, Settings};
 use causeway_engine::reconcile::{ClusterOutcome, Reconciler};
@@ -96,6 +96,8 @@ pub struct Controller {
     slow_writes: SlowWrites,
     traces: Traces,
     leads: bool,
+    /// Reasons for which no Cluster is made of a ClusterProfile, as Events reported them.
+    refused_profiles: BTreeMap<ProfileId, String>,
 }
 
 /// A write that was answered, or was not: after how long, and its span.
@@ -126,6 +128,7 @@ impl Controller {
             sources_changed: HashMap::new(),
             slow_writes: SlowWrites::default(),
             leads: false,
+            refused_profiles: BTreeMap::new(),
         }
     }
 
@@ -258,6 +261,11 @@ impl Controller {
                 generation,
                 event,
             } => self.apply_member(&name, generation, event, now),
+            Event::Credentials {
+                name,
+                round,
+                outcome,
+            } => self.apply_credentials(&name, round, outcome),
             Event::LookedUp { key, exists } => self.looked_up(key, exists),
             Event::Propagated { key, outcome } => self.propagated(&key, outcome),
             Event::Resolved { host, addresses } => {

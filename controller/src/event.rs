@@ -7,7 +7,11 @@
 use std::net::IpAddr;
 
 use causeway::domain::{ClusterName, ServiceKey};
+use causeway::target::Token;
 use causeway_engine::model::{Failure, Generation, HubEvent, MemberEvent, Propagation, SliceId};
+
+/// Number of times that the credentials of members were requested in another way.
+pub type Round = u64;
 
 /// Events that wait to be applied. A watch that is faster waits for its turn: senders are let in one after the other, so no more than
 /// twice as many events of a member that floods come before one of another.
@@ -51,6 +55,15 @@ pub enum Event {
         host: Box<str>,
         /// Its addresses, never none.
         addresses: Vec<IpAddr>,
+    },
+    /// A plugin gave credentials for a member, or failed.
+    Credentials {
+        /// Name of the member.
+        name: ClusterName,
+        /// Round in which they were requested.
+        round: Round,
+        /// Its token.
+        outcome: Result<Token, Failure>,
     },
     /// The state of Karmada's propagation of a Service.
     Propagated {

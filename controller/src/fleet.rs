@@ -9,16 +9,25 @@ use causeway::api::{self, SecretReference, SyncMode};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
 use causeway::target::{Target, Token};
-use causeway_engine::model::{ConfigurationError, Failure, FailureKind, Generation, Signal};
+use causeway_engine::model::{
+    ConfigurationError, Failure, FailureKind, Generation, Profile, ProfileId, Signal,
+};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
-use crate::event::Event;
+use crate::cluster_profiles::credentials;
+use crate::cluster_profiles::plugin::PluginCall;
+use crate::cluster_profiles::providers::{CredentialSource, Providers};
+use crate::event::{Event, Round};
 use crate::event_recorder::EventClient;
 use crate::member::{self, Connector, Member};
 use crate::watch::{RelistRequests, is_before};
+
+use self::profiles::profile_id;
+
+mod profiles;
 
 /// Outcome of a change of a member's Cluster or Secret.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,6 +48,19 @@ pub enum Outcome {
     LeftOut,
 }
 
+/// Way in which the credentials of members are found.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    /// Whether a token may be sent over unverified TLS.
+    pub allow_insecure: bool,
+    /// Namespaces of Secrets, the first of which is that of the members' Secrets.
+    pub secret_namespaces: Vec<String>,
+    /// Namespaces of ClusterProfiles.
+    pub profile_namespaces: Vec<String>,
+    /// Providers of credentials for ClusterProfiles.
+    pub providers: Providers,
+}
+
 /// All engagements.
 pub struct Fleet {
     allow_insecure: bool,
@@ -47,10 +69,38 @@ pub struct Fleet {
     tasks: Tasks,
     clusters: HashMap<ClusterName, api::Cluster>,
     secrets: HashMap<SecretReference, Secret>,
+    /// Namespace of the members' Secrets.
+    main_namespace: String,
     /// Namespaces of Secrets, each with the state of its list.
     namespaces: BTreeMap<String, Secrets>,
     engagements: BTreeMap<ClusterName, Engagement>,
     generation: Generation,
+    providers: Providers,
+    profiles: HashMap<ProfileId, Profile>,
+    /// Profiles that are gone, and of which there are Clusters.
+    gone_profiles: BTreeSet<ProfileId>,
+    /// Namespaces whose ClusterProfiles are being listed.
+    awaited_profiles: BTreeSet<String>,
+    /// Credentials that plugins give.
+    plugins: BTreeMap<ClusterName, PluginCredentials>,
+    round: Round,
+    places: Arc<Semaphore>,
+}
+
+/// Credentials of a member that a plugin gives.
+struct PluginCredentials {
+    call: PluginCall,
+    round: Round,
+    /// Last credentials; none until the plugin has run.
+    last: Option<Result<Token, Failure>>,
+    rejected: watch::Sender<bool>,
+    task: AbortHandle,
+}
+
+impl Drop for PluginCredentials {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// State of the list of Secrets of one namespace.
@@ -110,14 +160,19 @@ impl Drop for Engagement {
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
 impl Fleet {
-    /// A fleet of no member. Credentials are read from `secret_namespaces`; what the members say goes to `events`.
+    /// Returns a fleet of no member, whose credentials are found so. What the members say goes to `events`.
     pub fn new(
-        allow_insecure: bool,
-        secret_namespaces: Vec<String>,
+        credentials: Credentials,
         settings: member::Settings,
         events: mpsc::Sender<Event>,
         tasks: Tasks,
     ) -> Self {
+        let Credentials {
+            allow_insecure,
+            secret_namespaces,
+            profile_namespaces,
+            providers,
+        } = credentials;
         Self {
             allow_insecure,
             settings,
@@ -125,12 +180,20 @@ impl Fleet {
             tasks,
             clusters: HashMap::new(),
             secrets: HashMap::new(),
+            engagements: BTreeMap::new(),
+            generation: 0,
+            main_namespace: secret_namespaces.first().cloned().unwrap_or_default(),
             namespaces: secret_namespaces
                 .into_iter()
                 .map(|namespace| (namespace, Secrets::Awaited))
                 .collect(),
-            engagements: BTreeMap::new(),
-            generation: 0,
+            providers,
+            profiles: HashMap::new(),
+            gone_profiles: BTreeSet::new(),
+            awaited_profiles: profile_namespaces.into_iter().collect(),
+            plugins: BTreeMap::new(),
+            round: 0,
+            places: Arc::new(Semaphore::new(credentials::AT_ONCE)),
         }
     }
 
@@ -213,7 +276,7 @@ impl Fleet {
 
     /// The members whose Clusters name such a Secret.
     fn users(&self, is_such: impl Fn(&SecretReference) -> bool) -> BTreeSet<ClusterName> {
-        let uses = |cluster: &api::Cluster| cluster.spec.secret_ref.as_ref().is_some_and(&is_such);
+        let uses = |cluster| self.reference_of(cluster).as_ref().is_some_and(&is_such);
         self.clusters
             .iter()
             .filter(|(_, cluster)| uses(cluster))
@@ -225,18 +288,19 @@ impl Fleet {
     /// connection until it is disengaged: a mistake on the hub proves nothing about the member, and a Secret that goes before its
     /// Cluster is no reason to leave the member uncleaned.
     pub fn reconsider(&mut self, name: &ClusterName) -> Outcome {
-        let Some(cluster) = self.clusters.get(name) else {
+        let Some(cluster) = self.clusters.get(name).cloned() else {
             return Outcome::Pending;
         };
-        let engaged = self.engagements.get(name);
-        if !cluster.spec.takes_part() && engaged.is_none() {
+        if !cluster.spec.takes_part() && !self.engagements.contains_key(name) {
             return Outcome::LeftOut;
         }
+        let data = self.target(&cluster);
+        let engaged = self.engagements.get(name);
         let recorded_uid = self.recorded_uid(name);
         let is_as = |engaged: &&Engagement, target: &Target| {
             engaged.target == *target && engaged.recorded_uid == recorded_uid
         };
-        let wanted = match self.target(cluster) {
+        let wanted = match data {
             Ok(None) => return Outcome::Pending,
             Ok(Some((target, token))) => match engaged.filter(|one| is_as(one, &target)) {
                 Some(engaged) => return engaged.renew(token),
@@ -264,42 +328,51 @@ impl Fleet {
         })
     }
 
-    /// Returns the connection data of the member; `None` while its Secret is being listed.
+    /// Returns the connection data of the member; `None` while its credentials are awaited.
     fn target(
-        &self,
+        &mut self,
         cluster: &api::Cluster,
     ) -> Result<Option<(Target, Token)>, ConfigurationError> {
+        if profile_id(cluster).is_some() {
+            return self.profile_target(cluster);
+        }
         let Some(reference) = &cluster.spec.secret_ref else {
             return Err(match cluster.spec.sync_mode {
                 Some(SyncMode::Pull) => ConfigurationError::PullWithoutCredentials,
                 _ => ConfigurationError::NoSecretRef,
             });
         };
-        let namespace = &reference.namespace;
-        match self.namespaces.get(namespace) {
-            Some(Secrets::Awaited) => return Ok(None),
-            Some(Secrets::Listed) => {}
-            Some(Secrets::Unreadable(failure)) => {
-                return Err(ConfigurationError::SecretsUnreadable {
-                    namespace: namespace.clone(),
-                    failure: failure.clone(),
-                });
-            }
-            None => {
-                return Err(ConfigurationError::NamespaceNotWatched(namespace.clone()));
-            }
-        }
-        let Some(secret) = self.secrets.get(reference) else {
-            return Err(ConfigurationError::SecretNotFound {
-                namespace: namespace.clone(),
-                name: reference.name.clone(),
-            });
+        let Some(secret) = self.read_secret(reference, || ConfigurationError::SecretNotFound {
+            namespace: reference.namespace.clone(),
+            name: reference.name.clone(),
+        })?
+        else {
+            return Ok(None);
         };
         let target = Target::read(cluster, secret, self.allow_insecure);
         target.map(Some).map_err(|error| {
             let failure = Failure::new(FailureKind::Invalid, error.to_string());
             ConfigurationError::Invalid(failure)
         })
+    }
+
+    /// Returns a Secret with credentials; `None` while those of its namespace are being listed, and
+    /// the error `absent` if there is none.
+    fn read_secret(
+        &self,
+        reference: &SecretReference,
+        absent: impl FnOnce() -> ConfigurationError,
+    ) -> Result<Option<&Secret>, ConfigurationError> {
+        let namespace = &reference.namespace;
+        match self.namespaces.get(namespace) {
+            Some(Secrets::Awaited) => Ok(None),
+            Some(Secrets::Listed) => self.secrets.get(reference).map(Some).ok_or_else(absent),
+            Some(Secrets::Unreadable(failure)) => Err(ConfigurationError::SecretsUnreadable {
+                namespace: namespace.clone(),
+                failure: failure.clone(),
+            }),
+            None => Err(ConfigurationError::NamespaceNotWatched(namespace.clone())),
+        }
     }
 
     fn engage(&mut self, name: &ClusterName, connection: Connection) -> Generation {
@@ -365,16 +438,34 @@ impl Fleet {
 
     /// Returns the Secret that holds the credentials of a member, if the controller reads its
     /// namespace.
-    pub fn secret_of(&self, name: &ClusterName) -> Option<&SecretReference> {
-        let reference = self.clusters.get(name)?.spec.secret_ref.as_ref()?;
+    pub fn secret_of(&self, name: &ClusterName) -> Option<SecretReference> {
+        let reference = self.reference_of(self.clusters.get(name)?)?;
         let is_read = self.namespaces.contains_key(&reference.namespace);
         is_read.then_some(reference)
+    }
+
+    /// Returns the Secret with the credentials for a Cluster, if a Secret has them.
+    fn reference_of(&self, cluster: &api::Cluster) -> Option<SecretReference> {
+        let Some(profile) = self.profile_of(cluster) else {
+            return cluster.spec.secret_ref.clone();
+        };
+        let (profile, access) = profile.ok()?;
+        match self.source(profile, access).ok()? {
+            CredentialSource::Secret { secret, .. } => Some(secret),
+            CredentialSource::Plugin(_) => None,
+        }
     }
 
     /// Ends the engagement of a member and forgets its Cluster.
     pub fn stop_watching(&mut self, name: &ClusterName) {
         self.engagements.remove(name);
-        self.clusters.remove(name);
+        self.plugins.remove(name);
+        if let Some(cluster) = self.clusters.remove(name)
+            && let Some(id) = profile_id(&cluster)
+            && self.gone_profiles.remove(&id)
+        {
+            self.profiles.remove(&id);
+        }
     }
 
     /// Returns the client of a member with the generation of its engagement.

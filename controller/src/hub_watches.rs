@@ -39,6 +39,10 @@ pub struct HubWatches<'a> {
     pub events: &'a mpsc::Sender<Event>,
     /// The metrics.
     pub metrics: &'a Metrics,
+    /// Namespaces of the ClusterProfiles of which Clusters are made.
+    pub profile_namespaces: &'a [String],
+    /// Names of the providers that the controller knows, the preferred first.
+    pub providers: Vec<Box<str>>,
 }
 
 impl HubWatches<'_> {
@@ -82,6 +86,12 @@ impl HubWatches<'_> {
         let imports = self.follower("serviceimports");
         let imports = imports.run(kinds::service_imports(), self.events.clone());
         self.tasks.spawn("watch-serviceimports", imports);
+        for namespace in self.profile_namespaces {
+            let kind = kinds::cluster_profiles(namespace, self.providers.clone());
+            let profiles = self.follower(&format!("clusterprofiles/{namespace}"));
+            let profiles = profiles.run(kind, self.events.clone());
+            self.tasks.spawn("watch-clusterprofiles", profiles);
+        }
     }
 
     /// Returns the follower of a kind that the hub may not serve; nothing waits for its initial

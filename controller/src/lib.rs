@@ -6,6 +6,7 @@
 pub mod apply;
 pub mod args;
 pub mod clock;
+pub mod cluster_profiles;
 pub mod controller;
 mod encoding;
 pub mod event;

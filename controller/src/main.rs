@@ -57,7 +57,11 @@ async fn run(config: Config) -> anyhow::Result<()> {
         .metrics
         .register(|registry| metrics.register(registry));
     let hub_known = process.readiness.awaits("the hub's API server");
-    let reports = Reports::new(&process.readiness, &metrics, &config.secret_namespaces);
+    let reports = Reports::new(
+        &process.readiness,
+        &metrics,
+        &config.credentials.secret_namespaces,
+    );
     let heartbeat = process.liveness.heartbeat("loop", STALLED);
     let election = lease::Settings {
         transitions: metrics.lease_transitions(),
@@ -219,6 +223,8 @@ impl Start {
             tasks: &self.tasks,
             events,
             metrics: &self.metrics,
+            profile_namespaces: &self.config.credentials.profile_namespaces,
+            providers: self.config.credentials.providers.names(),
         };
         watches.start(reports);
         sender
@@ -262,8 +268,7 @@ impl Start {
             ..member::Settings::default()
         };
         Fleet::new(
-            self.config.allow_insecure_members,
-            self.config.secret_namespaces.clone(),
+            self.config.credentials.clone(),
             members,
             events.clone(),
             self.tasks.clone(),

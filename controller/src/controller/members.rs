@@ -2,18 +2,22 @@
 
 use causeway::api;
 use causeway::domain::{ClusterName, Failover, ServiceKey};
+use causeway::target::Token;
 use causeway_engine::messages::events;
 use causeway_engine::model::slice::SliceRole;
 use causeway_engine::model::{
-    Configuration, FailureKind, Generation, HubEvent, Item, MemberEvent, MemberState, ObjectEvent,
-    Signal, TargetCluster, TimePoint,
+    Configuration, Failure, FailureKind, Generation, HubEvent, Item, MemberEvent, MemberState,
+    ObjectEvent, ProfileId, Signal, TargetCluster, TimePoint,
 };
-use causeway_engine::reconcile::{ClusterOutcome, follow_removal};
+use causeway_engine::reconcile::{
+    ClusterOutcome, RefusedProfile, follow_removal, refused_profiles,
+};
 use causeway_engine::removal::Leftovers;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource as _;
 
 use super::{Controller, Parts, SourceChange};
+use crate::event::Round;
 use crate::event_recorder::EventClient;
 use crate::fleet::Outcome;
 use crate::lookup;
@@ -30,8 +34,23 @@ impl Controller {
                 }
                 return;
             }
+            HubEvent::ProfilesServed(namespace, served) => {
+                if !served {
+                    for name in self.parts.fleet.note_profiles_listed(&namespace) {
+                        self.engage(&name);
+                    }
+                }
+                HubEvent::ProfilesServed(namespace, served)
+            }
+            HubEvent::Profiles(namespace, signal) => {
+                for name in self.parts.fleet.note_profiles(&namespace, &signal) {
+                    self.engage(&name);
+                }
+                HubEvent::Profiles(namespace, signal)
+            }
             other => other,
         };
+        let is_of_profiles = matches!(event, HubEvent::Clusters(_) | HubEvent::Profiles(..));
         let touched = match &event {
             HubEvent::Clusters(signal) => self.parts.fleet.note_clusters(signal),
             _ => Default::default(),
@@ -60,6 +79,60 @@ impl Controller {
             self.engage(&name);
             self.confirm_deletions(&name, now);
         }
+        if is_of_profiles {
+            self.note_refused_profiles();
+        }
+    }
+
+    /// Uses what a plugin gave for a member.
+    pub(super) fn apply_credentials(
+        &mut self,
+        name: &ClusterName,
+        round: Round,
+        outcome: Result<Token, Failure>,
+    ) {
+        if let Err(error) = &outcome {
+            tracing::warn!(cluster = %name, %error, "credentials not renewed, retrying");
+        }
+        self.parts.fleet.note_credentials(name, round, outcome);
+        self.engage(name);
+    }
+
+    /// Records an Event for each ClusterProfile of which no Cluster is made, once for each reason.
+    fn note_refused_profiles(&mut self) {
+        let Parts {
+            index,
+            keeps_clusters,
+            ..
+        } = &self.parts;
+        if !self.leads || !index.is_hub_listed() {
+            return;
+        }
+        let refused = refused_profiles(index, *keeps_clusters.borrow());
+        let known = std::mem::take(&mut self.refused_profiles);
+        for RefusedProfile { id, uid, event } in refused {
+            if known.get(&id) != Some(&event.note) {
+                self.record_profile(&id, &uid, event.clone());
+            }
+            self.refused_profiles.insert(id, event.note);
+        }
+    }
+
+    fn record_profile(&mut self, id: &ProfileId, uid: &str, event: ObjectEvent) {
+        let Parts {
+            hub,
+            event_recorder,
+            ..
+        } = &mut self.parts;
+        let about = ObjectReference {
+            api_version: Some(api::ClusterProfile::api_version(&()).into_owned()),
+            kind: Some(api::ClusterProfile::kind(&()).into_owned()),
+            namespace: Some(id.namespace.to_string()),
+            name: Some(id.name.to_string()),
+            uid: Some(uid.to_owned()),
+            ..ObjectReference::default()
+        };
+        event_recorder.record(&TargetCluster::Hub, EventClient::of_hub(hub), about, event);
     }
 
     /// The MultiClusterService that an event is about, where its trace may begin.
@@ -166,12 +239,14 @@ impl Controller {
         }
         tracing::info!(cluster = %name, state = ?stands, "member state changed");
         self.show_state(name);
-        if let MemberState::Unreachable { failure, .. } = &stands
-            && failure.kind == FailureKind::Unauthorized
-            && let Some(secret) = self.parts.fleet.secret_of(name)
-        {
+        let rejected = matches!(
+            &stands,
+            MemberState::Unreachable { failure, .. } if failure.kind == FailureKind::Unauthorized
+        );
+        self.parts.fleet.note_rejected(name, rejected);
+        if rejected && let Some(secret) = self.parts.fleet.secret_of(name) {
             let (hub, events) = (self.parts.hub.clone(), self.events.clone());
-            let job = lookup::credentials(hub, secret.clone(), events);
+            let job = lookup::credentials(hub, secret, events);
             self.parts.tasks.spawn_job("lookup", job);
         }
         if stands == MemberState::Synced {

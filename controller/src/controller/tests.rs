@@ -7,6 +7,7 @@ use kube::Config;
 use tokio::time::timeout;
 
 use super::*;
+use crate::fleet::Credentials;
 use crate::member;
 
 /// A controller of an empty hub that nothing reaches, and its events.
@@ -27,7 +28,12 @@ fn controller(
     let parts = Parts {
         index: Index::new("hub-uid"),
         settings: Settings::default(),
-        fleet: Fleet::new(false, Vec::new(), members, events.clone(), tasks.clone()),
+        fleet: Fleet::new(
+            Credentials::default(),
+            members,
+            events.clone(),
+            tasks.clone(),
+        ),
         write_queue: WriteQueue::new(limits),
         hub: Client::try_from(nowhere).expect("a client"),
         hub_relist_requests: watch::channel(RelistRequests::default()).0,

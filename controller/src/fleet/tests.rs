@@ -34,9 +34,13 @@ async fn pull_mode_is_engaged_by_the_credentials_that_its_agent_reports() {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     let process = Process::start(loopback).await.expect("a process");
     let (events, _received) = mpsc::channel(1);
-    let namespaces = vec!["karmada-cluster".to_owned()];
+    let credentials = Credentials {
+        allow_insecure: true,
+        secret_namespaces: vec!["karmada-cluster".to_owned()],
+        ..Credentials::default()
+    };
     let settings = member::Settings::default();
-    let mut fleet = Fleet::new(true, namespaces, settings, events, process.tasks.clone());
+    let mut fleet = Fleet::new(credentials, settings, events, process.tasks.clone());
     fleet.note_secrets("karmada-cluster", Signal::Listed(vec![secret("dG9rZW4=")]));
     let edge = ClusterName::try_from("edge").expect("a name");
     let lost = ConfigurationError::PullWithoutCredentials;

@@ -21,7 +21,7 @@ use crate::watch::{Connect, RelistRequests, Settings, Watch};
 /// Maximum time of a discovery request.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// A kind that a hub may serve or not, of which nothing but the metadata is read.
+/// A kind that a hub may serve or not.
 pub(super) struct Kind<K, T> {
     /// Its API group.
     pub(super) group: &'static str,
@@ -31,14 +31,16 @@ pub(super) struct Kind<K, T> {
     pub(super) plural: &'static str,
     /// Label selector of the objects that matter.
     pub(super) selector: Option<String>,
-    /// All of its objects in one of the versions.
-    pub(super) api: fn(Client, &'static str) -> Api<K>,
+    /// Whether nothing but the metadata is read.
+    pub(super) metadata_only: bool,
+    /// Its objects in one of the versions.
+    pub(super) api: Box<dyn Fn(Client, &'static str) -> Api<K> + Send + Sync>,
     /// Function that reads an object.
-    pub(super) read: fn(K) -> T,
+    pub(super) read: Box<dyn Fn(K) -> T + Send + Sync>,
     /// Tells whether it is served.
-    pub(super) served: fn(bool) -> HubEvent,
+    pub(super) served: Box<dyn Fn(bool) -> HubEvent + Send + Sync>,
     /// Sends what its watch reports.
-    pub(super) reported: fn(Signal<T>) -> HubEvent,
+    pub(super) reported: Box<dyn Fn(Signal<T>) -> HubEvent + Send + Sync>,
 }
 
 /// Follows one such kind.
@@ -138,13 +140,16 @@ impl Follower {
             Some(selector) => watch.labels(selector),
             None => watch,
         };
+        let watch = match kind.metadata_only {
+            true => watch.metadata_only(),
+            false => watch,
+        };
         watch
-            .metadata_only()
             .confirming_by(self.connect.clone())
             .relist_on(self.relist_requests.clone())
             .counting(self.unreadable.clone())
             .run(
-                kind.read,
+                |object| (kind.read)(object),
                 |signal| {
                     self.report.note(&signal);
                     Event::Hub((kind.reported)(signal))

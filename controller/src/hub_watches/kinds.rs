@@ -1,8 +1,8 @@
 //! The kinds that not every hub serves.
 
-use causeway::api::labels;
 use causeway::api::multicluster::{GROUP, ServiceExport, ServiceImport, Version};
-use causeway_engine::model::{HubEvent, HubExport, HubImport, ServiceWork, Work};
+use causeway::api::{ClusterProfile, labels};
+use causeway_engine::model::{HubEvent, HubExport, HubImport, Profile, ServiceWork, Work};
 use kube::Api;
 use kube::core::PartialObjectMeta;
 
@@ -25,10 +25,11 @@ pub(super) fn works() -> Kind<Work, ServiceWork> {
         versions: &["v1alpha1"],
         plural: "works",
         selector: Some(selector()),
-        api: |client, _| Api::all(client),
-        read: ServiceWork::read,
-        served: HubEvent::WorksServed,
-        reported: HubEvent::Works,
+        metadata_only: true,
+        api: Box::new(|client, _| Api::all(client)),
+        read: Box::new(ServiceWork::read),
+        served: Box::new(HubEvent::WorksServed),
+        reported: Box::new(HubEvent::Works),
     }
 }
 
@@ -39,10 +40,11 @@ pub(super) fn service_exports() -> Kind<PartialObjectMeta<ServiceExport>, HubExp
         versions: &VERSIONS,
         plural: "serviceexports",
         selector: None,
-        api: |client, version| Api::all_with(client, &read_version(version)),
-        read: HubExport::read,
-        served: HubEvent::ExportsServed,
-        reported: HubEvent::Exports,
+        metadata_only: true,
+        api: Box::new(|client, version| Api::all_with(client, &read_version(version))),
+        read: Box::new(HubExport::read),
+        served: Box::new(HubEvent::ExportsServed),
+        reported: Box::new(HubEvent::Exports),
     }
 }
 
@@ -63,9 +65,30 @@ pub(super) fn service_imports() -> Kind<PartialObjectMeta<ServiceImport>, HubImp
         versions: &VERSIONS,
         plural: "serviceimports",
         selector: None,
-        api: |client, version| Api::all_with(client, &read_version(version)),
-        read: HubImport::read,
-        served: HubEvent::ImportsServed,
-        reported: HubEvent::Imports,
+        metadata_only: true,
+        api: Box::new(|client, version| Api::all_with(client, &read_version(version))),
+        read: Box::new(HubImport::read),
+        served: Box::new(HubEvent::ImportsServed),
+        reported: Box::new(HubEvent::Imports),
+    }
+}
+
+/// ClusterProfiles of a namespace as a kind that the hub may serve. `providers` are the names of the
+/// providers that the controller knows.
+pub(super) fn cluster_profiles(
+    namespace: &str,
+    providers: Vec<Box<str>>,
+) -> Kind<ClusterProfile, Profile> {
+    let [of_api, of_served, of_reported] = [(); 3].map(|()| namespace.to_owned());
+    Kind {
+        group: "multicluster.x-k8s.io",
+        versions: &["v1alpha1"],
+        plural: "clusterprofiles",
+        selector: None,
+        metadata_only: false,
+        api: Box::new(move |client, _| Api::namespaced(client, &of_api)),
+        read: Box::new(move |profile| Profile::read(&profile, &providers)),
+        served: Box::new(move |served| HubEvent::ProfilesServed(of_served.clone(), served)),
+        reported: Box::new(move |signal| HubEvent::Profiles(of_reported.clone(), signal)),
     }
 }

@@ -1,0 +1,239 @@
+//! Credentials of one member, which a plugin renews before they end.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway::domain::ClusterName;
+use causeway_engine::model::{Failure, FailureKind};
+use k8s_openapi::jiff::Timestamp;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use super::plugin::{PluginCall, PluginToken};
+use crate::event::{Event, Round};
+use crate::failure::{Backoff, spread};
+
+/// Plugins that run at one time, of all members.
+pub const AT_ONCE: usize = 8;
+
+/// First and longest pause after a plugin failed, or gave a token that the member does not accept.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LAST_RETRY: Duration = Duration::from_secs(300);
+/// A token is used for no less than this.
+const LEAST_USE: Duration = Duration::from_secs(1);
+
+/// Renewal of the credentials of one member.
+pub struct Renewal {
+    /// Member.
+    pub member: ClusterName,
+    /// Call of its plugin.
+    pub call: PluginCall,
+    /// Round that every event carries.
+    pub round: Round,
+    /// Receiver of the credentials.
+    pub events: mpsc::Sender<Event>,
+    /// Whether the member rejects the last token.
+    pub rejected: watch::Receiver<bool>,
+    /// Places for plugins that run.
+    pub places: Arc<Semaphore>,
+}
+
+impl Renewal {
+    /// Reports credentials, and each renewal of them, until nobody listens or the future is dropped.
+    ///
+    /// A plugin runs once for each token: at four fifths of the token's life, or, where the plugin
+    /// says no end, when the member rejects the token.
+    pub async fn run(mut self) {
+        let mut backoff = Backoff::new(FIRST_RETRY, LAST_RETRY);
+        loop {
+            let outcome = {
+                let _place = self.places.acquire().await;
+                current(self.call.run().await)
+            };
+            let renewal = outcome
+                .as_ref()
+                .ok()
+                .map(|given| due(given, Timestamp::now()));
+            let event = Event::Credentials {
+                name: self.member.clone(),
+                round: self.round,
+                outcome: outcome.map(|given| given.token),
+            };
+            if self.events.send(event).await.is_err() {
+                return;
+            }
+            match renewal {
+                None => sleep(backoff.pause()).await,
+                Some(due) => self.await_renewal(due, &mut backoff).await,
+            }
+        }
+    }
+
+    /// Waits until the token is due, or the member rejects it.
+    async fn await_renewal(&mut self, due: Option<Duration>, backoff: &mut Backoff) {
+        let end = async {
+            match due {
+                Some(due) => sleep(due).await,
+                None => pending().await,
+            }
+        };
+        let rejected = &mut self.rejected;
+        let rejection = async {
+            if *rejected.borrow_and_update() {
+                // The member rejected the token before. It decides about this one at its next probe.
+                let pause = backoff.pause();
+                let accepted = timeout(pause, rejected.wait_for(|rejected| !rejected)).await;
+                if !matches!(accepted, Ok(Ok(_))) {
+                    return;
+                }
+            }
+            backoff.reset();
+            // The sender lives as long as this task.
+            if rejected.wait_for(|rejected| *rejected).await.is_err() {
+                pending().await
+            }
+        };
+        tokio::select! {
+            () = end => {}
+            () = rejection => {}
+        }
+    }
+}
+
+/// Returns a failure instead of credentials that have ended already.
+fn current(outcome: Result<PluginToken, Failure>) -> Result<PluginToken, Failure> {
+    let given = outcome?;
+    match given.expiry {
+        Some(expiry) if expiry <= Timestamp::now() => Err(Failure::new(
+            FailureKind::Other,
+            "the plugin printed a token that has ended already",
+        )),
+        _ => Ok(given),
+    }
+}
+
+/// Returns after which time credentials are to be renewed: at about four fifths of their life.
+fn due(given: &PluginToken, now: Timestamp) -> Option<Duration> {
+    let life = given.expiry?.duration_since(now);
+    let life = Duration::try_from(life).unwrap_or_default();
+    Some(spread(life.mul_f64(0.75), life.mul_f64(0.85)).max(LEAST_USE))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::time::Instant;
+
+    use causeway::target::Token;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_renewed_at_four_fifths_of_its_life() {
+        let now = Timestamp::UNIX_EPOCH;
+        let after = |seconds: i64| {
+            let expiry = Timestamp::from_second(seconds).expect("a time");
+            let token = Token::parse(b"abc").expect("a token");
+            let given = PluginToken {
+                token,
+                expiry: Some(expiry),
+            };
+            due(&given, now).expect("an end")
+        };
+        for _ in 0..20 {
+            let minute = after(60);
+            assert!((45.0..=51.0).contains(&minute.as_secs_f64()), "{minute:?}");
+        }
+        assert_eq!(after(1), LEAST_USE);
+        assert_eq!(after(-5), LEAST_USE);
+    }
+
+    struct Run {
+        events: mpsc::Receiver<Event>,
+        rejected: watch::Sender<bool>,
+        _counted: tempfile::TempDir,
+        count: std::path::PathBuf,
+    }
+
+    /// Runs a plugin that counts its runs and prints that status.
+    fn renewing(status: &str) -> Run {
+        let counted = tempfile::tempdir().expect("a directory");
+        let count = counted.path().join("runs");
+        let version = r#""apiVersion":"v1","kind":"ExecCredential""#;
+        let text = format!(
+            "printf x >> {}; printf '%s' \"{{{}}}\"",
+            count.display(),
+            format!("{version},\"status\":{status}").replace('"', "\\\"")
+        );
+        let call = PluginCall {
+            command: "/bin/sh".to_owned(),
+            args: vec!["-c".to_owned(), text],
+            env: BTreeMap::new(),
+            api_version: "v1".to_owned(),
+            request: String::new(),
+        };
+        let (sender, events) = mpsc::channel(8);
+        let (rejected, receiver) = watch::channel(false);
+        let renewal = Renewal {
+            member: ClusterName::try_from("edge").expect("a name"),
+            call,
+            round: 1,
+            events: sender,
+            rejected: receiver,
+            places: Arc::new(Semaphore::new(1)),
+        };
+        tokio::spawn(renewal.run());
+        Run {
+            events,
+            rejected,
+            _counted: counted,
+            count,
+        }
+    }
+
+    impl Run {
+        async fn next(&mut self) -> Result<Token, Failure> {
+            match self.events.recv().await.expect("an event") {
+                Event::Credentials { outcome, .. } => outcome,
+                other => panic!("{other:?}"),
+            }
+        }
+
+        fn runs(&self) -> usize {
+            fs::read(&self.count).map_or(0, |runs| runs.len())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_rejected_token_is_renewed_at_once_and_an_accepted_one_is_kept() {
+        let mut run = renewing(r#"{"token":"abc"}"#);
+        assert_eq!(run.next().await, Ok(Token::parse(b"abc").expect("a token")));
+        let second = tokio::time::timeout(Duration::from_secs(2), run.next()).await;
+        assert!(second.is_err(), "nothing renews what the member accepts");
+        assert_eq!(run.runs(), 1);
+        let begun = Instant::now();
+        run.rejected.send_replace(true);
+        assert!(run.next().await.is_ok());
+        assert!(
+            begun.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert!(
+            run.next().await.is_ok(),
+            "again, for the member rejects it still"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_token_that_has_ended_is_a_failure() {
+        let mut run = renewing(r#"{"token":"abc","expirationTimestamp":"2020-01-01T00:00:00Z"}"#);
+        let failure = run.next().await.expect_err("it has ended");
+        assert!(
+            failure.to_string().contains("has ended already"),
+            "{failure}"
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! One call of a credential plugin (client.authentication.k8s.io): a program that prints an
+//! ExecCredential.
+//!
+//! What the program prints on standard output is a secret and goes nowhere else. kube-client has a
+//! runner of plugins, which sets them no time limit and runs them at every request once a token has
+//! less than a minute left.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use causeway::api::bounds;
+use causeway::target::Token;
+use causeway_engine::model::{Failure, FailureKind};
+use k8s_openapi::jiff::Timestamp;
+use serde::Deserialize;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// Maximum time of a call.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Maximum size of what a plugin prints, in bytes.
+const OUTPUT: usize = 1024 * 1024;
+/// Number of bytes that are kept of the end of what it prints on standard error: as many as a failure repeats.
+const STDERR: usize = bounds::FOREIGN_TEXT;
+
+/// Call of a plugin. Equal calls give credentials for the same cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginCall {
+    /// Program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables, beside those of the controller.
+    pub env: BTreeMap<String, String>,
+    /// Version of the protocol.
+    pub api_version: String,
+    /// ExecCredential that it receives in `KUBERNETES_EXEC_INFO`, as JSON.
+    pub request: String,
+}
+
+/// Token that a plugin gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginToken {
+    /// Token.
+    pub token: Token,
+    /// Time at which it ends, if the plugin says one.
+    pub expiry: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExecCredential {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    #[serde(default)]
+    token: String,
+    #[serde(default)]
+    client_certificate_data: String,
+    expiration_timestamp: Option<Timestamp>,
+}
+
+impl PluginCall {
+    /// Runs the plugin, for 30 seconds at most. It ends when the future is dropped.
+    ///
+    /// # Errors
+    /// [`Failure`] with the end of its standard error if it cannot be started, fails, takes too long,
+    /// or prints no credentials that can be used.
+    pub async fn run(&self) -> Result<PluginToken, Failure> {
+        let ended = timeout(DEADLINE, self.output()).await;
+        let output = ended.map_err(|_| {
+            let text = format!("plugin {} took more than {DEADLINE:?}", self.command);
+            Failure::new(FailureKind::Timeout, text)
+        })??;
+        self.read(&output)
+    }
+
+    async fn output(&self) -> Result<Vec<u8>, Failure> {
+        let mut plugin = Command::new(&self.command)
+            .args(&self.args)
+            .envs(&self.env)
+            .env("KUBERNETES_EXEC_INFO", &self.request)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| self.failed("cannot be started", &error.to_string()))?;
+        let (stdout, stderr) = (plugin.stdout.take(), plugin.stderr.take());
+        let (output, complaint) = tokio::join!(head(stdout), tail(stderr));
+        let output = output.map_err(|error| self.failed("cannot be read", &error.to_string()))?;
+        if output.len() > OUTPUT {
+            return Err(self.failed("printed more than 1 MiB", ""));
+        }
+        let status = plugin.wait().await;
+        let status =
+            status.map_err(|error| self.failed("cannot be waited for", &error.to_string()))?;
+        match status.success() {
+            true => Ok(output),
+            false => Err(self.failed(&format!("failed ({status})"), &complaint)),
+        }
+    }
+
+    fn read(&self, output: &[u8]) -> Result<PluginToken, Failure> {
+        let no_credentials = |why: &str| self.failed(why, "");
+        // The error of the decoder may quote what it read.
+        let read = serde_json::from_slice::<ExecCredential>(output);
+        let read = read.map_err(|_| no_credentials("printed no ExecCredential"))?;
+        if read.kind != "ExecCredential" || read.api_version != self.api_version {
+            let why = format!("printed no ExecCredential of {}", self.api_version);
+            return Err(no_credentials(&why));
+        }
+        let status = read.status;
+        let status =
+            status.ok_or_else(|| no_credentials("printed an ExecCredential without status"))?;
+        if status.token.is_empty() {
+            return Err(no_credentials(
+                match status.client_certificate_data.as_str() {
+                    "" => "printed no token",
+                    _ => "printed a client certificate and no token; causeway uses tokens alone",
+                },
+            ));
+        }
+        let token = Token::parse(status.token.as_bytes());
+        Ok(PluginToken {
+            token: token.ok_or_else(|| no_credentials("printed a token that cannot be sent"))?,
+            expiry: status.expiration_timestamp,
+        })
+    }
+
+    fn failed(&self, how: &str, detail: &str) -> Failure {
+        let text = format!("plugin {} {how}", self.command);
+        Failure::quoting(FailureKind::Other, &text, detail)
+    }
+}
+
+/// Reads at most one byte more than [`OUTPUT`].
+async fn head(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut output = Vec::new();
+    if let Some(stream) = stream {
+        let mut bounded = stream.take(OUTPUT as u64 + 1);
+        bounded.read_to_end(&mut output).await?;
+    }
+    Ok(output)
+}
+
+/// Reads to the end, and keeps the last [`STDERR`] bytes.
+async fn tail(stream: Option<impl AsyncRead + Unpin>) -> String {
+    let mut kept = VecDeque::new();
+    let mut buffer = [0; 1024];
+    if let Some(mut stream) = stream {
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            kept.extend(buffer.iter().take(count));
+            kept.drain(..kept.len().saturating_sub(STDERR));
+        }
+    }
+    String::from_utf8_lossy(kept.make_contiguous()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the call of a shell script.
+    fn script(text: &str) -> PluginCall {
+        PluginCall {
+            command: "/bin/sh".to_owned(),
+            args: vec!["-c".to_owned(), text.to_owned()],
+            env: BTreeMap::from([("OWN".to_owned(), "own".to_owned())]),
+            api_version: "client.authentication.k8s.io/v1".to_owned(),
+            request: r#"{"kind":"ExecCredential"}"#.to_owned(),
+        }
+    }
+
+    fn printing(status: &str) -> PluginCall {
+        let version = r#""apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential""#;
+        script(&format!("printf '%s' '{{{version},\"status\":{status}}}'"))
+    }
+
+    #[tokio::test]
+    async fn a_plugin_gives_a_token_and_its_end() {
+        let call = printing(r#"{"token":"abc","expirationTimestamp":"2026-01-01T00:00:00Z"}"#);
+        let given = call.run().await.unwrap();
+        assert_eq!(given.token, Token::parse(b"abc").unwrap());
+        assert_eq!(given.expiry, Some("2026-01-01T00:00:00Z".parse().unwrap()));
+    }
+
+    #[tokio::test]
+    async fn a_plugin_receives_the_request_and_its_variables() {
+        let call = script(
+            r#"[ "$KUBERNETES_EXEC_INFO" = '{"kind":"ExecCredential"}' ] && [ "$OWN" = own ] &&
+               echo right >&2; exit 3"#,
+        );
+        let failure = call.run().await.unwrap_err().to_string();
+        assert_eq!(failure, "plugin /bin/sh failed (exit status: 3): right");
+    }
+
+    #[tokio::test]
+    async fn what_a_plugin_prints_never_appears_in_its_failure() {
+        for (call, why) in [
+            (script("echo SECRET"), "printed no ExecCredential"),
+            (
+                script(r#"echo '{"kind":"ExecCredential","apiVersion":"SECRET"}'"#),
+                "no ExecCredential of client",
+            ),
+            (printing("null"), "without status"),
+            (
+                printing(r#"{"expirationTimestamp":"SECRET"}"#),
+                "printed no ExecCredential",
+            ),
+            (
+                printing(r#"{"clientKeyData":"SECRET"}"#),
+                "printed no token",
+            ),
+            (
+                printing(r#"{"clientCertificateData":"SECRET"}"#),
+                "causeway uses tokens alone",
+            ),
+            (
+                printing(r#"{"token":"SECRET with blanks"}"#),
+                "a token that cannot be sent",
+            ),
+            (script("echo SECRET; exit 1"), "failed (exit status: 1)"),
+            (
+                script("head -c 1048577 /dev/zero"),
+                "printed more than 1 MiB",
+            ),
+        ] {
+            let failure = call.run().await.unwrap_err().to_string();
+            assert!(
+                failure.contains(why) && !failure.contains("SECRET"),
+                "{failure}"
+            );
+        }
+        let mut absent = script("");
+        absent.command = "/no/such/plugin".to_owned();
+        let failure = absent.run().await.unwrap_err().to_string();
+        assert!(
+            failure.contains("plugin /no/such/plugin cannot be started"),
+            "{failure}"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_end_of_standard_error_is_kept() {
+        let call =
+            script("head -c 100000 /dev/zero | tr '\\0' x >&2; printf ' the end' >&2; exit 1");
+        let complaint = call.run().await.unwrap_err().to_string();
+        assert!(complaint.ends_with("x the end"), "{complaint}");
+        assert!(complaint.len() < 1024, "{}", complaint.len());
+    }
+}

@@ -1,0 +1,264 @@
+//! Members whose Clusters are made of ClusterProfiles: their address is the profile's, not the
+//! Cluster's, and a provider gives their token.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use causeway::api;
+use causeway::domain::ClusterName;
+use causeway::target::{self, Target, Token};
+use causeway_engine::model::{
+    ConfigurationError, Failure, FailureKind, Profile, ProfileAccess, ProfileId, Signal,
+};
+use k8s_openapi::api::core::v1::Secret;
+use tokio::sync::watch;
+
+use super::{Fleet, PluginCredentials};
+use crate::cluster_profiles::credentials::Renewal;
+use crate::cluster_profiles::plugin::PluginCall;
+use crate::cluster_profiles::providers::CredentialSource;
+use crate::event::Round;
+
+impl Fleet {
+    /// Notes what the hub says of the ClusterProfiles of a namespace; returns the members to
+    /// reconsider. A profile that is gone stays known while there is a Cluster of it, so that the
+    /// member can be cleaned.
+    pub fn note_profiles(
+        &mut self,
+        namespace: &str,
+        signal: &Signal<Profile>,
+    ) -> BTreeSet<ClusterName> {
+        match signal {
+            Signal::Listed(profiles) => {
+                let known = self.profiles.keys();
+                let former = known.filter(|id| *id.namespace == *namespace);
+                let former: Vec<_> = former.cloned().collect();
+                former.into_iter().for_each(|id| self.drop_profile(id));
+                profiles
+                    .iter()
+                    .for_each(|profile| self.put_profile(profile));
+                self.note_profiles_listed(namespace)
+            }
+            Signal::Applied(profile) => {
+                self.put_profile(profile);
+                self.made_in(namespace)
+            }
+            Signal::Deleted(profile) => {
+                self.drop_profile(profile.id.clone());
+                BTreeSet::new()
+            }
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => BTreeSet::new(),
+        }
+    }
+
+    fn put_profile(&mut self, profile: &Profile) {
+        self.gone_profiles.remove(&profile.id);
+        self.profiles.insert(profile.id.clone(), profile.clone());
+    }
+
+    fn drop_profile(&mut self, id: ProfileId) {
+        let cluster = self.clusters.get(&*id.name);
+        match cluster.and_then(profile_id) == Some(id.clone()) {
+            true => drop(self.gone_profiles.insert(id)),
+            false => drop(self.profiles.remove(&id)),
+        }
+    }
+
+    /// Notes that the ClusterProfiles of a namespace are not awaited any more: they were listed, or
+    /// the hub serves none. Returns the members to reconsider.
+    pub fn note_profiles_listed(&mut self, namespace: &str) -> BTreeSet<ClusterName> {
+        self.awaited_profiles.remove(namespace);
+        self.made_in(namespace)
+    }
+
+    fn made_in(&self, namespace: &str) -> BTreeSet<ClusterName> {
+        let made = self
+            .clusters
+            .iter()
+            .filter(|(_, cluster)| cluster.profile_namespace() == Some(namespace));
+        made.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Notes what a plugin gave for a member, unless it was asked in another way since.
+    pub fn note_credentials(
+        &mut self,
+        name: &ClusterName,
+        round: Round,
+        outcome: Result<Token, Failure>,
+    ) {
+        if let Some(plugin) = self.plugins.get_mut(name)
+            && plugin.round == round
+        {
+            plugin.last = Some(outcome);
+        }
+    }
+
+    /// Notes whether a member rejects its token. A plugin that gave the token is asked for another.
+    pub fn note_rejected(&self, name: &ClusterName, rejected: bool) {
+        if let Some(plugin) = self.plugins.get(name) {
+            let changed = |was: &mut bool| std::mem::replace(was, rejected) != rejected;
+            plugin.rejected.send_if_modified(changed);
+        }
+    }
+
+    /// Returns the profile that a Cluster was made of, and its way to the member.
+    pub(super) fn profile_of(
+        &self,
+        cluster: &api::Cluster,
+    ) -> Option<Result<(&Profile, &ProfileAccess), ConfigurationError>> {
+        let id = profile_id(cluster)?;
+        let unknown = || ConfigurationError::ProfileUnknown(id.namespace.to_string());
+        let profile = self.profiles.get(&id).ok_or_else(unknown);
+        Some(profile.and_then(|profile| match &profile.access {
+            Ok(access) => Ok((profile, access)),
+            Err(problem) => Err(ConfigurationError::ProfileUnusable(problem.clone())),
+        }))
+    }
+
+    /// Returns the source of the credentials of a member, by its profile.
+    pub(super) fn source(
+        &self,
+        profile: &Profile,
+        access: &ProfileAccess,
+    ) -> Result<CredentialSource, ConfigurationError> {
+        let namespace = &profile.id.namespace;
+        let source = self
+            .providers
+            .source(access, namespace, &self.main_namespace);
+        source.map_err(|failure| ConfigurationError::NoCredentials {
+            provider: access.provider.to_string(),
+            failure,
+        })
+    }
+
+    /// Returns the connection data of a member by its profile; `None` while its credentials are
+    /// awaited.
+    pub(super) fn profile_target(
+        &mut self,
+        cluster: &api::Cluster,
+    ) -> Result<Option<(Target, Token)>, ConfigurationError> {
+        let awaited = |namespace| self.awaited_profiles.contains(namespace);
+        let (profile, access) = match self.profile_of(cluster).transpose() {
+            Ok(Some((profile, access))) => (profile.clone(), access.clone()),
+            Ok(None) => return Ok(None),
+            Err(ConfigurationError::ProfileUnknown(namespace)) if awaited(&*namespace) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let unusable = |problem| ConfigurationError::ProfileUnusable(Clone::clone(problem));
+        let spec = profile.spec().map_err(unusable)?;
+        let name = access.cluster.clone();
+        let target = Target::of_profile(name, &spec, &access.address, self.allow_insecure);
+        let target = target.map_err(|error| {
+            let failure = Failure::new(FailureKind::Invalid, error.to_string());
+            ConfigurationError::Invalid(failure)
+        })?;
+        let token = match self.source(&profile, &access)? {
+            CredentialSource::Secret { secret, is_owned } => {
+                let Some(secret) =
+                    self.read_secret(&secret, || ConfigurationError::NoProfileSecret {
+                        provider: access.provider.to_string(),
+                        namespace: secret.namespace.clone(),
+                        name: secret.name.clone(),
+                        exists: false,
+                    })?
+                else {
+                    return Ok(None);
+                };
+                Some(token(secret, is_owned, &profile, &access)?)
+            }
+            CredentialSource::Plugin(call) => self.plugin_token(&access, call)?,
+        };
+        Ok(token.map(|token| (target, token)))
+    }
+
+    /// Returns the token that a plugin gave; `None` while it runs for the first time.
+    fn plugin_token(
+        &mut self,
+        access: &ProfileAccess,
+        call: PluginCall,
+    ) -> Result<Option<Token>, ConfigurationError> {
+        let name = &access.cluster;
+        let known = self.plugins.get(name).filter(|one| one.call == call);
+        let Some(known) = known else {
+            self.start_plugin(name, call);
+            return Ok(None);
+        };
+        let last = known.last.clone().transpose();
+        last.map_err(|failure| ConfigurationError::NoCredentials {
+            provider: access.provider.to_string(),
+            failure,
+        })
+    }
+
+    fn start_plugin(&mut self, name: &ClusterName, call: PluginCall) {
+        self.round += 1;
+        let (rejected, receiver) = watch::channel(false);
+        let renewal = Renewal {
+            member: name.clone(),
+            call: call.clone(),
+            round: self.round,
+            events: self.events.clone(),
+            rejected: receiver,
+            places: Arc::clone(&self.places),
+        };
+        // Programs are started beside the thread of changes.
+        let _threads = self
+            .settings
+            .watch
+            .long_lists
+            .as_ref()
+            .map(|threads| threads.enter());
+        let credentials = PluginCredentials {
+            call,
+            round: self.round,
+            last: None,
+            rejected,
+            task: self.tasks.spawn_job("credentials", renewal.run()),
+        };
+        self.plugins.insert(name.clone(), credentials);
+    }
+}
+
+/// Returns the ClusterProfile that a Cluster was made of, if it was made of one.
+pub(super) fn profile_id(cluster: &api::Cluster) -> Option<ProfileId> {
+    Some(ProfileId {
+        name: cluster.metadata.name.as_deref()?.into(),
+        namespace: cluster.profile_namespace()?.into(),
+    })
+}
+
+/// Reads the token of a Secret that is the profile's: by its owner, or by the name or label of the
+/// Cluster.
+fn token(
+    secret: &Secret,
+    is_owned: bool,
+    profile: &Profile,
+    access: &ProfileAccess,
+) -> Result<Token, ConfigurationError> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let mut owners = secret.metadata.owner_references.iter().flatten();
+    let serves = match is_owned {
+        true => owners.any(|owner| *owner.uid == *profile.uid),
+        false => target::serves(secret, &access.cluster).is_ok(),
+    };
+    if !serves {
+        return Err(ConfigurationError::NoProfileSecret {
+            provider: access.provider.to_string(),
+            namespace: text(&secret.metadata.namespace),
+            name: text(&secret.metadata.name),
+            exists: true,
+        });
+    }
+    Token::read(secret).map_err(|error| {
+        let failure = Failure::new(FailureKind::Invalid, error.to_string());
+        ConfigurationError::Invalid(failure)
+    })
+}
+
+#[cfg(test)]
+mod tests;

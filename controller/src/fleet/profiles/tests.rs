@@ -1,0 +1,216 @@
+use std::net::SocketAddr;
+
+use causeway::api::ClusterProfile;
+use causeway::process::Process;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::cluster_profiles::providers::Providers;
+use crate::event::Event;
+use crate::fleet::{Credentials, Outcome};
+use crate::member;
+
+const SECRETS: &str = "causeway-members";
+const MANAGERS: &str = "fleet-inventory";
+
+fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("an object")
+}
+
+/// A fleet with the Cluster `edge`, which was made of a ClusterProfile.
+struct Edge {
+    fleet: Fleet,
+    events: mpsc::Receiver<Event>,
+    name: ClusterName,
+    _process: Process,
+}
+
+impl Edge {
+    async fn new(providers: Providers) -> Self {
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        let process = Process::start(loopback).await.expect("a process");
+        let (sender, events) = mpsc::channel(8);
+        let credentials = Credentials {
+            allow_insecure: true,
+            secret_namespaces: vec![SECRETS.to_owned(), MANAGERS.to_owned()],
+            profile_namespaces: vec![MANAGERS.to_owned()],
+            providers,
+        };
+        let settings = member::Settings::default();
+        let mut fleet = Fleet::new(credentials, settings, sender, process.tasks.clone());
+        for namespace in [SECRETS, MANAGERS] {
+            fleet.note_secrets(namespace, Signal::Listed(Vec::new()));
+        }
+        // The address here is not the profile's, and is never used.
+        fleet.note_clusters(&Signal::Applied(from(json!({
+            "metadata": {"name": "edge", "uid": "uid-of-edge", "labels": {
+                "mcs.causeway.dev/profile-namespace": MANAGERS,
+            }},
+            "spec": {"apiEndpoint": "https://hostile.example"},
+        }))));
+        Self {
+            fleet,
+            events,
+            name: ClusterName::try_from("edge").expect("a name"),
+            _process: process,
+        }
+    }
+
+    fn note_profile(&mut self, provider: &str, server: &str) {
+        let profile: ClusterProfile = from(json!({
+            "metadata": {"name": "edge", "namespace": MANAGERS, "uid": "uid-of-profile"},
+            "spec": {},
+            "status": {"accessProviders": [{"name": provider, "cluster": {"server": server}}]},
+        }));
+        let profile = Profile::read(&profile, &self.fleet.providers.names());
+        let signal = Signal::Listed(vec![profile]);
+        let touched = self.fleet.note_profiles(MANAGERS, &signal);
+        assert_eq!(touched, BTreeSet::from([self.name.clone()]));
+    }
+
+    fn note_secret(&mut self, namespace: &str, mut secret: Value) {
+        secret["data"] = json!({"token": "YWJj"});
+        secret["metadata"]["namespace"] = json!(namespace);
+        let signal = Signal::Applied(from(secret));
+        self.fleet.note_secrets(namespace, signal);
+    }
+
+    fn reconsider(&mut self) -> Outcome {
+        self.fleet.reconsider(&self.name)
+    }
+
+    fn engaged_at(&self) -> String {
+        self.fleet.engagements[&self.name].target.url.to_string()
+    }
+
+    /// Receives what the plugin gave, and uses it.
+    async fn hear_plugin(&mut self) -> Outcome {
+        loop {
+            if let Event::Credentials {
+                name,
+                round,
+                outcome,
+            } = self.events.recv().await.expect("an event")
+            {
+                self.fleet.note_credentials(&name, round, outcome);
+                return self.reconsider();
+            }
+        }
+    }
+}
+
+fn lacking(provider: &str, namespace: &str, name: &str, exists: bool) -> ConfigurationError {
+    ConfigurationError::NoProfileSecret {
+        provider: provider.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        exists,
+    }
+}
+
+#[tokio::test]
+async fn the_address_is_the_profiles_and_the_token_that_of_the_clusters_secret() {
+    let mut edge = Edge::new(Providers::default()).await;
+    assert_eq!(
+        edge.reconsider(),
+        Outcome::Pending,
+        "profiles are being listed"
+    );
+    edge.note_profile("secretreader", "https://127.0.0.1:1/edge");
+    let absent = lacking("secretreader", SECRETS, "edge", false);
+    assert_eq!(edge.reconsider(), Outcome::Refused(absent));
+    let labels = json!({"mcs.causeway.dev/cluster": "other"});
+    edge.note_secret(
+        SECRETS,
+        json!({"metadata": {"name": "edge", "labels": labels}}),
+    );
+    let another = lacking("secretreader", SECRETS, "edge", true);
+    assert_eq!(edge.reconsider(), Outcome::Refused(another));
+    edge.note_secret(SECRETS, json!({"metadata": {"name": "edge"}}));
+    assert_eq!(edge.reconsider(), Outcome::Engaged(1));
+    assert_eq!(edge.engaged_at(), "https://127.0.0.1:1/edge");
+    assert!(
+        edge.fleet.secret_of(&edge.name).is_some(),
+        "a rejected token is read again"
+    );
+}
+
+#[tokio::test]
+async fn a_secret_of_open_cluster_management_is_owned_by_the_profile() {
+    let mut edge = Edge::new(Providers::default()).await;
+    edge.note_profile("open-cluster-management", "https://127.0.0.1:1");
+    for (owner, outcome) in [
+        (
+            "uid-of-another",
+            Outcome::Refused(lacking(
+                "open-cluster-management",
+                MANAGERS,
+                "edge-causeway",
+                true,
+            )),
+        ),
+        ("uid-of-profile", Outcome::Engaged(1)),
+    ] {
+        let owner = json!({"apiVersion": "v1", "kind": "x", "name": "x", "uid": owner});
+        let metadata = json!({"name": "edge-causeway", "ownerReferences": [owner]});
+        edge.note_secret(MANAGERS, json!({"metadata": metadata}));
+        assert_eq!(edge.reconsider(), outcome);
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_gives_the_token_and_a_failure_of_it_ends_nothing() {
+    let flag = tempfile::NamedTempFile::new().expect("a file");
+    let script = format!(
+        "test -e {} && echo '{{\"apiVersion\":\"{VERSION}\",\"kind\":\"ExecCredential\",\"status\":{{\"token\":\"abc\"}}}}'",
+        flag.path().display()
+    );
+    let file = json!({"providers": [{"name": "p", "execConfig": {
+        "apiVersion": VERSION, "command": "/bin/sh", "args": ["-c", script],
+    }}]});
+    let providers = Providers::read(file.to_string().as_bytes()).expect("providers");
+    let mut edge = Edge::new(providers).await;
+    edge.note_profile("p", "https://127.0.0.1:1");
+    assert_eq!(edge.reconsider(), Outcome::Pending);
+    assert_eq!(edge.hear_plugin().await, Outcome::Engaged(1));
+    assert_eq!(edge.reconsider(), Outcome::Unchanged);
+    drop(flag);
+    edge.fleet.note_rejected(&edge.name, true);
+    let Outcome::Kept(ConfigurationError::NoCredentials { provider, failure }) =
+        edge.hear_plugin().await
+    else {
+        panic!("a failure")
+    };
+    assert_eq!(provider, "p");
+    assert_eq!(
+        failure.to_string(),
+        "plugin /bin/sh failed (exit status: 1)"
+    );
+    // Another address is another call: the token for the former one is not used for it.
+    edge.note_profile("p", "https://127.0.0.1:2");
+    assert_eq!(edge.engaged_at(), "https://127.0.0.1:1/");
+}
+
+const VERSION: &str = "client.authentication.k8s.io/v1";
+
+#[tokio::test]
+async fn a_profile_that_goes_before_its_cluster_is_known_until_the_member_is_clean() {
+    let mut edge = Edge::new(Providers::default()).await;
+    edge.note_secret(SECRETS, json!({"metadata": {"name": "edge"}}));
+    edge.note_profile("secretreader", "https://127.0.0.1:1");
+    assert_eq!(edge.reconsider(), Outcome::Engaged(1));
+    edge.fleet
+        .note_profiles(MANAGERS, &Signal::Listed(Vec::new()));
+    assert_eq!(edge.reconsider(), Outcome::Unchanged);
+    edge.fleet.stop_watching(&edge.name.clone());
+    assert!(edge.fleet.profiles.is_empty() && edge.fleet.gone_profiles.is_empty());
+}
+
+#[tokio::test]
+async fn a_profile_of_another_namespace_is_unknown() {
+    let mut edge = Edge::new(Providers::default()).await;
+    edge.fleet.note_profiles_listed(MANAGERS);
+    let unknown = ConfigurationError::ProfileUnknown(MANAGERS.to_owned());
+    assert_eq!(edge.reconsider(), Outcome::Refused(unknown));
+}
