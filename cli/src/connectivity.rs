@@ -28,6 +28,11 @@ pub(crate) enum ConnectError {
     )]
     NoReference,
     #[error(
+        "ClusterProfile {namespace}/{name} says how it is reached, and causeway-controller alone has \
+         its credentials"
+    )]
+    OfProfile { namespace: String, name: String },
+    #[error(
         "you may not read the Secrets with the members' credentials in namespace {0} of the hub"
     )]
     SecretForbidden(String),
@@ -122,6 +127,12 @@ pub(crate) async fn connect(
 }
 
 async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ConnectError> {
+    if let Some(namespace) = cluster.profile_namespace() {
+        return Err(ConnectError::OfProfile {
+            namespace: namespace.to_owned(),
+            name: cluster.name_any(),
+        });
+    }
     let reference = cluster.spec.secret_ref.as_ref();
     let reference = reference.ok_or(ConnectError::NoReference)?;
     let namespace = &reference.namespace;

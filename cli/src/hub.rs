@@ -11,7 +11,7 @@ use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
-use kube::{Api, Resource as _};
+use kube::{Api, Resource as _, ResourceExt};
 use serde_json::json;
 
 use crate::api_server::{ApiServer, RequestError};
@@ -131,6 +131,8 @@ pub(crate) struct Known {
     pub location: Location,
     /// Its network, and the way by which clusters of other networks reach it.
     pub networking: Networking,
+    /// Namespace of the ClusterProfile that it was made of, if it was made of one.
+    pub profile: Option<String>,
 }
 
 /// The UID that a Cluster records of its member.
@@ -163,6 +165,9 @@ pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
             id: recorded_id(&cluster).map(ToOwned::to_owned),
             location: Location::recorded(&cluster),
             networking: Networking::recorded(&cluster),
+            profile: ResourceExt::labels(&cluster)
+                .get(labels::PROFILE_NAMESPACE)
+                .cloned(),
             name: cluster.metadata.name.unwrap_or_default(),
         })
         .collect())

@@ -55,6 +55,14 @@ pub(crate) enum JoinError {
         known: String,
         given: String,
     },
+    #[error(
+        "Cluster {name} was made of ClusterProfile {namespace}/{name}, which says how the cluster is \
+         reached; choose another name, or remove the profile first"
+    )]
+    OfProfile {
+        name: ClusterName,
+        namespace: String,
+    },
     #[error("{name} is joined but not synced within {seconds} s{late}: {state}; {remedy}")]
     NotSynced {
         name: ClusterName,
@@ -236,6 +244,10 @@ fn networking(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Networkin
 fn check_identity(known: &[Known], name: &ClusterName, uid: &str) -> Result<(), JoinError> {
     for cluster in known {
         let same_name = cluster.name == name.as_str();
+        if let Some(namespace) = cluster.profile.clone().filter(|_| same_name) {
+            let name = name.clone();
+            return Err(JoinError::OfProfile { name, namespace });
+        }
         match cluster.id.as_deref() {
             Some(id) if id == uid && !same_name => {
                 return Err(JoinError::JoinedAs(cluster.name.clone()));
@@ -362,6 +374,7 @@ mod tests {
             id: id.map(ToOwned::to_owned),
             location: Location::default(),
             networking: Networking::default(),
+            profile: None,
         }
     }
 

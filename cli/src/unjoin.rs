@@ -48,6 +48,15 @@ pub(crate) enum UnjoinError {
     )]
     NoController { name: ClusterName, why: String },
     #[error(
+        "Cluster {name} was made of ClusterProfile {namespace}/{name}, and would be made again. Nothing \
+         was deleted. Remove the profile, and the Cluster goes with it; if the profile is gone, add \
+         --force"
+    )]
+    OfProfile {
+        name: ClusterName,
+        namespace: String,
+    },
+    #[error(
         "the member's kubeconfig is of another cluster than {name} (kube-system UID {given}, {name} has {known}); \
          name the right one, or leave it out if {name} was rebuilt"
     )]
@@ -111,6 +120,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
         }
     }
     if let Some(stored) = stored.filter(|_| !args.force) {
+        if let Some(namespace) = stored.profile_namespace() {
+            let namespace = namespace.to_owned();
+            return Err(UnjoinError::OfProfile { name, namespace });
+        }
         check_controller(&hub, stored, &name, args).await?;
     }
     let hub_uid = hub.uid().await?;
