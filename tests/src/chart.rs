@@ -31,7 +31,7 @@ struct Manifest {
     values: &'static [&'static str],
 }
 
-const MANIFESTS: [Manifest; 7] = [
+const MANIFESTS: [Manifest; 8] = [
     Manifest {
         path: "hub/rbac.yaml",
         about: &[
@@ -85,6 +85,16 @@ const MANIFESTS: [Manifest; 7] = [
         ],
         templates: &["webhook-certificates"],
         values: &["webhook.certificates.source=certManager"],
+    },
+    Manifest {
+        path: "hub/options/cluster-profiles.yaml",
+        about: &[
+            "Lets the controller make Clusters of the ClusterProfiles (KEP-4322) of namespace cluster-inventory. For another namespace:",
+            "  sed -e \"s|cluster-inventory|NAMESPACE|\" cluster-profiles.yaml | kubectl apply -f -",
+            "Start it with --cluster-profiles=NAMESPACE.",
+        ],
+        templates: &["controller-rbac-profiles"],
+        values: &["clusterProfiles.namespaces={cluster-inventory}"],
     },
     Manifest {
         path: "hub/options/karmada.yaml",

@@ -217,9 +217,18 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- end }}
 {{- range .Values.controller.extraArgs }}
-{{- if regexMatch "^--(admin-bind|leader-elect|lease|log-format|otlp-endpoint)(=|$)" . }}
-{{- fail (printf "controller.extraArgs has %s, which the chart gives itself: leave it out, and see tracing.endpoint" .) }}
+{{- if regexMatch "^--(admin-bind|leader-elect|lease|log-format|otlp-endpoint|cluster-profiles|clusterprofile-provider-file)(=|$)" . }}
+{{- fail (printf "controller.extraArgs has %s, which the chart gives itself: leave it out, and see tracing.endpoint and clusterProfiles" .) }}
 {{- end }}
+{{- if and $.Values.clusterProfiles.secrets (regexMatch "^--secret-namespace(=|$)" .) }}
+{{- fail (printf "controller.extraArgs has %s, a flag that clusterProfiles.secrets gives too: leave one of them out" .) }}
+{{- end }}
+{{- end }}
+{{- if and .Values.clusterProfiles.namespaces .Values.karmada.enabled }}
+{{- fail "clusterProfiles.namespaces and karmada.enabled: Karmada maintains the Clusters of its hub, so none is made of a ClusterProfile: leave one of them out" }}
+{{- end }}
+{{- if and (or .Values.clusterProfiles.secrets .Values.clusterProfiles.providers) (not .Values.clusterProfiles.namespaces) }}
+{{- fail "clusterProfiles.secrets and clusterProfiles.providers are for the profiles of clusterProfiles.namespaces, which is empty: give it too" }}
 {{- end }}
 {{- range (list .Values.external.caBundle $certificates.caBundle) }}
 {{- if and . (not (contains "-----BEGIN CERTIFICATE-----" .)) }}

@@ -139,6 +139,45 @@ fn further_flags_come_last() {
 }
 
 #[test]
+fn cluster_profiles_bring_flags_rights_and_their_providers() {
+    let values = [
+        "clusterProfiles.namespaces={one,two}",
+        "clusterProfiles.secrets=true",
+        "clusterProfiles.providers[0].name=p",
+        "clusterProfiles.providers[0].execConfig.command=/plugins/p",
+        "controller.extraVolumes[0].name=plugins",
+        "controller.extraVolumeMounts[0].name=plugins",
+        "controller.extraVolumeMounts[0].mountPath=/plugins",
+    ];
+    let all = rendered(&values);
+    let pod = &all["Deployment causeway-system/causeway-controller"]["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let args = container["args"].as_array().unwrap();
+    for flag in [
+        "--cluster-profiles=one,two",
+        "--secret-namespace=causeway-members,one,two",
+        "--clusterprofile-provider-file=/etc/causeway/providers/providers.json",
+    ] {
+        assert!(args.contains(&json!(flag)), "{flag}: {args:?}");
+    }
+    let names = |list: &Value| -> Vec<Value> {
+        let all = list.as_array().unwrap().iter();
+        all.map(|one| one["name"].clone()).collect()
+    };
+    assert_eq!(names(&pod["volumes"]), ["providers", "plugins"]);
+    assert_eq!(names(&container["volumeMounts"]), ["providers", "plugins"]);
+    let file = &all["ConfigMap causeway-system/causeway-controller-providers"]["data"];
+    let file: Value = serde_json::from_str(file["providers.json"].as_str().unwrap()).unwrap();
+    let provider = json!({"name": "p", "execConfig": {"command": "/plugins/p"}});
+    assert_eq!(file, json!({"providers": [provider]}));
+    for namespace in ["one", "two"] {
+        let role = &all[&format!("Role {namespace}/causeway-controller-profiles")]["rules"];
+        let resources = [&role[0]["resources"][0], &role[1]["resources"][0]];
+        assert_eq!(resources, ["clusterprofiles", "secrets"]);
+    }
+}
+
+#[test]
 fn own_certificate_is_mounted_and_its_authority_registered() {
     let values = [
         "webhook.certificates.source=secret",

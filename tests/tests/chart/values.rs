@@ -199,6 +199,18 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
             "webhook.extraArgs has --tls-dir=/a, which the chart gives itself",
         ),
         (
+            "karmada.enabled=true,clusterProfiles.namespaces[0]=a",
+            "so none is made of a ClusterProfile: leave one of them out",
+        ),
+        (
+            "clusterProfiles.secrets=true",
+            "clusterProfiles.namespaces, which is empty: give it too",
+        ),
+        (
+            "clusterProfiles.secrets=true,clusterProfiles.namespaces[0]=a,controller.extraArgs[0]=--secret-namespace=b",
+            "a flag that clusterProfiles.secrets gives too: leave one of them out",
+        ),
+        (
             "controller.extraArgs[0]=--lease=a/b",
             "controller.extraArgs has --lease=a/b, which the chart gives itself",
         ),
