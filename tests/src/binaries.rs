@@ -2,6 +2,7 @@
 //! causeway's own, built by the Cargo that runs the test.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -234,23 +235,70 @@ fn remove_older(all: &Path, current: &Path) {
     }
 }
 
+/// What a cluster manager brings (sigs.k8s.io/cluster-inventory-api).
+#[derive(Debug)]
+pub struct Inventory {
+    /// Definition of ClusterProfile, in YAML.
+    pub definition: String,
+    /// Plugin that reads the token of a cluster from a Secret.
+    pub secret_reader: PathBuf,
+}
+
+/// The definition and the plugin that the Go module `tests/inventory` names. Go makes the plugin of
+/// what it has compiled for the testbed, in seconds.
+pub fn inventory() -> &'static Inventory {
+    static BUILT: OnceLock<Inventory> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let secret_reader = paths::target().join("testbed/secretreader");
+        let package = "sigs.k8s.io/cluster-inventory-api/plugins/secretreader/cmd/plugin";
+        go_build("inventory", &secret_reader, package);
+        let list = [
+            "list",
+            "-m",
+            "-f",
+            "{{.Dir}}",
+            "sigs.k8s.io/cluster-inventory-api",
+        ];
+        let directory = go("inventory", list.map(OsStr::new));
+        let definition = "config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml";
+        let definition = Path::new(directory.trim()).join(definition);
+        let definition = fs::read_to_string(&definition);
+        Inventory {
+            definition: definition.expect("the definition of ClusterProfile"),
+            secret_reader,
+        }
+    })
+}
+
+/// Builds a program of a Go module of `tests`.
+fn go_build(module: &str, program: &Path, package: &str) {
+    let args = ["build", "-trimpath", "-o"].map(OsStr::new);
+    let what = [program.as_os_str(), package.as_ref()];
+    go(module, args.into_iter().chain(what));
+}
+
+/// Runs `go` in a module of `tests`, and returns what it prints.
+fn go<'a>(module: &str, args: impl IntoIterator<Item = &'a OsStr>) -> String {
+    let ran = Command::new("go")
+        .current_dir(paths::repository().join("tests").join(module))
+        .args(args)
+        .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")])
+        .output();
+    let ran = ran.unwrap_or_else(|e| panic!("`go` cannot be run: {e}"));
+    assert!(
+        ran.status.success(),
+        "`go` in tests/{module} failed:\n{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    String::from_utf8_lossy(&ran.stdout).into_owned()
+}
+
 /// The program of the Go module `tests/health`. Go makes it of what it has compiled for the testbed, in seconds.
 pub fn health() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let program = paths::target().join("testbed/health");
-        let built = Command::new("go")
-            .current_dir(paths::repository().join("tests/health"))
-            .args(["build", "-trimpath", "-o"])
-            .args([program.as_os_str(), ".".as_ref()])
-            .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")])
-            .output();
-        let built = built.unwrap_or_else(|e| panic!("`go` cannot be run: {e}"));
-        assert!(
-            built.status.success(),
-            "`go build` in tests/health failed:\n{}",
-            String::from_utf8_lossy(&built.stderr)
-        );
+        go_build("health", &program, ".");
         program
     })
 }

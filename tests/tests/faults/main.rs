@@ -14,6 +14,7 @@ mod lookups;
 mod members;
 mod networks;
 mod old;
+mod profiles;
 mod proxies;
 mod quota;
 mod rights;

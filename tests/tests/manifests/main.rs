@@ -64,14 +64,17 @@ fn unanswered(path: &str, hub: &Cluster) -> String {
 #[tokio::test]
 async fn every_file_for_the_hub_is_accepted_as_it_is_but_for_its_placeholders() {
     let hub = fleet().await.hub();
-    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: karmada-cluster}\n";
-    hub.apply(namespace).await.ok();
+    for namespace in ["karmada-cluster", "cluster-inventory"] {
+        let object = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n");
+        hub.apply(&object).await.ok();
+    }
     for path in [
         "hub/rbac.yaml",
         "hub/webhook-by-service.yaml",
         "hub/workloads.yaml",
         "hub/options/tokens.yaml",
         "hub/options/karmada.yaml",
+        "hub/options/cluster-profiles.yaml",
     ] {
         let file = manifest(path);
         let output = hub
