@@ -35,12 +35,12 @@ pub(crate) enum RequestError {
     NoKubeconfig(String),
     /// No answer came.
     #[error(
-        "cannot reach the {side} at {url}: {why}; check that it is running and that {flag} names the right cluster",
+        "cannot reach the {side} at {address}: {why}; check that it is running and that {flag} names the right cluster",
         flag = kubeconfig_flag(side)
     )]
     Unreachable {
         side: Side,
-        url: String,
+        address: String,
         why: String,
     },
     /// The answer was that the person is not known, or may not do this.
@@ -170,6 +170,18 @@ impl ApiServer {
             .to_owned()
     }
 
+    /// Its address for messages, with the proxy of the kubeconfig or of the environment. A user of the
+    /// proxy is left out.
+    fn address(&self) -> String {
+        let proxy = self.config.proxy_url.as_ref();
+        let proxy = proxy.and_then(|proxy| proxy.scheme_str().zip(proxy.authority()));
+        let Some((scheme, authority)) = proxy else {
+            return self.url();
+        };
+        let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+        format!("{} through the proxy {scheme}://{host}", self.url())
+    }
+
     /// Sends one request and waits for the answer, 10 seconds at most.
     pub(crate) async fn request<T>(
         &self,
@@ -193,7 +205,7 @@ impl ApiServer {
     pub(crate) fn unreachable(&self, why: String) -> RequestError {
         RequestError::Unreachable {
             side: self.side,
-            url: self.url(),
+            address: self.address(),
             why,
         }
     }
@@ -312,5 +324,16 @@ mod tests {
         );
         assert!(text.contains("refused"), "{text}");
         assert!(text.contains("--kubeconfig"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn unreachable_server_is_named_with_its_proxy_without_user() {
+        let mut config = Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
+        config.proxy_url = Some("http://me:hunter2@127.0.0.1:2".parse().expect("a URL"));
+        let server = ApiServer::new(Side::Member, config).expect("a client");
+        let error = server.uid().await.expect_err("nothing listens there");
+        let named =
+            "cannot reach the member at https://127.0.0.1:1 through the proxy http://127.0.0.1:2: ";
+        assert!(error.to_string().starts_with(named), "{error}");
     }
 }

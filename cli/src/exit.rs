@@ -81,7 +81,7 @@ mod tests {
     fn unreachable() -> RequestError {
         RequestError::Unreachable {
             side: Side::Hub,
-            url: "https://a".to_owned(),
+            address: "https://a".to_owned(),
             why: "refused".to_owned(),
         }
     }

@@ -319,8 +319,8 @@ pub(crate) async fn verify(member: &ApiServer, secret: &DynamicObject) -> Result
             Err(RequestError::NotAllowed { .. }) if Instant::now() < deadline => {
                 sleep(RIGHTS_EVERY).await;
             }
-            Err(RequestError::Unreachable { url, why, .. }) => {
-                return Err(MemberError::Unusable { url, why });
+            Err(RequestError::Unreachable { address, why, .. }) => {
+                return Err(MemberError::Unusable { url: address, why });
             }
             Err(error) => return Err(error.into()),
         }

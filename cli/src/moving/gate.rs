@@ -109,7 +109,7 @@ pub(crate) async fn observe(
 fn unlisted(hub: &ApiServer, why: &str) -> RequestError {
     RequestError::Unreachable {
         side: hub.side,
-        url: hub.url(),
+        address: hub.url(),
         why: format!("watching works.work.karmada.io failed: {why}"),
     }
 }
