@@ -103,6 +103,9 @@ fn remedy(status: StatusCode) -> &'static str {
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
             "it does not reach the member; look into its log"
         }
+        StatusCode::INTERNAL_SERVER_ERROR => {
+            "look into its log; if it is Konnectivity, no agent for that host is connected to it"
+        }
         StatusCode::BAD_REQUEST
         | StatusCode::NOT_FOUND
         | StatusCode::METHOD_NOT_ALLOWED

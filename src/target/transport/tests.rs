@@ -114,6 +114,7 @@ async fn refusal_names_the_proxy_its_status_and_the_remedy() {
         (407, "Proxy-Authorization in spec.proxyHeader"),
         (403, "allow CONNECT to that host and port"),
         (502, "it does not reach the member"),
+        (500, "no agent for that host is connected"),
         (405, "it has to name a proxy that serves CONNECT"),
         (418, "look into its log"),
     ] {
