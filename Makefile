@@ -128,9 +128,10 @@ lint: rust go pure page ## Check formats, lints, generated files, licences and s
 	$(CARGO) build --workspace --bin generate-manifests
 	$(TARGET)/debug/generate-manifests --check
 	$(CARGO) test --quiet --workspace --test manifests -- --nocapture circles:: doc_comments:: words::
-	@unformatted=$$(gofmt -l tests/testbed tests/health); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
+	@unformatted=$$(gofmt -l tests/testbed tests/health tests/konnectivity); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
 	$(GO) vet ./reaper ./pod
 	$(GO) vet -C ../health .
+	$(GO) vet -C ../konnectivity .
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --workspace check --hide-inclusion-graph bans licenses sources; \
 	else echo "skipped, licences and sources: get cargo-deny with 'cargo install --locked cargo-deny'"; fi
 
