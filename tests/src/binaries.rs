@@ -73,6 +73,16 @@ const HELM: Module = Module {
     roles: &[],
 };
 
+/// Separate module, because one test needs it. Its dependencies have the versions of the testbed's.
+const KONNECTIVITY: Module = Module {
+    path: "tests/konnectivity",
+    sources: &["main.go", "go.mod", "go.sum"],
+    name: "konnectivity",
+    title: "Konnectivity, seconds after the testbed, else about a minute on 2 cores the first time",
+    packages: &["."],
+    roles: &["proxy-server", "proxy-agent"],
+};
+
 /// Directory of the control plane's programs.
 #[derive(Clone, Debug)]
 pub struct Testbed {
@@ -112,6 +122,12 @@ pub fn helm() -> PathBuf {
 pub(crate) fn node(program: &str) -> PathBuf {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| NODE.built()).join(program)
+}
+
+/// Returns a program of Konnectivity: proxy-server or proxy-agent, built from its Go module if it was not yet.
+pub(crate) fn konnectivity(program: &str) -> PathBuf {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| KONNECTIVITY.built()).join(program)
 }
 
 impl Module {

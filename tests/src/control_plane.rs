@@ -8,8 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use causeway_certs::Authority;
 use k8s_openapi::api::core::v1::Namespace;
+use kube::config::Kubeconfig;
 use kube::{Api, Client, Config};
 use tokio::sync::Semaphore;
 
@@ -154,6 +157,31 @@ impl ControlPlane {
         path
     }
 
+    /// A new kubeconfig file with all rights in that directory, for its API server at `url` through an `https://` proxy. It names
+    /// the proxy's authority too, as kubectl needs it.
+    pub fn kubeconfig_through(
+        &self,
+        directory: &Path,
+        url: &str,
+        proxy: &str,
+        proxy_ca: &str,
+    ) -> PathBuf {
+        let access = Access {
+            url,
+            ..self.admin_access()
+        };
+        let text = kubeconfig::with_tokens(&[access]);
+        let mut kubeconfig = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
+        let cluster = kubeconfig.clusters[0].cluster.as_mut().expect("a cluster");
+        let both = format!("{}{proxy_ca}", self.ca_pem());
+        cluster.certificate_authority_data = Some(STANDARD.encode(both));
+        cluster.proxy_url = Some(proxy.to_owned());
+        let file = directory.join(format!("{}-proxied.kubeconfig", self.name));
+        let text = serde_json::to_string(&kubeconfig).expect("JSON");
+        std::fs::write(&file, text).expect("a kubeconfig");
+        file
+    }
+
     fn access<'b>(&'b self, token: &'b str) -> Access<'b> {
         Access {
             cluster: &self.name,
@@ -175,6 +203,12 @@ impl ControlPlane {
     /// The URL of its API server.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the host and the port of its API server.
+    pub(crate) fn address(&self) -> (&str, &str) {
+        let authority = self.url.trim_start_matches("https://");
+        authority.rsplit_once(':').expect("a URL with a port")
     }
 
     /// The certificate of its own authority, which signed the API server's.

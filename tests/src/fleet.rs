@@ -10,7 +10,7 @@ use futures::future::join_all;
 use crate::cluster::Cluster;
 use crate::control_plane::{Plan, Role, pod_block};
 use crate::kubeconfig;
-use crate::network::{CLUSTERS, Network, NodeNetwork, SHARED_BLOCK, Site, endpoint_address};
+use crate::network::{CLUSTERS, Host, Network, NodeNetwork, SHARED_BLOCK, Site, endpoint_address};
 use crate::reaper::{Reaper, Undo};
 use crate::registry::Registry;
 use crate::store::Store;
@@ -33,6 +33,7 @@ pub struct Fleet {
     logs: Logs,
     directory: PathBuf,
     registry: Option<Registry>,
+    network: Option<Arc<Network>>,
     reaper: Arc<Reaper>,
     store: Store,
     endpoint_address: OnceLock<Result<IpAddr, String>>,
@@ -219,6 +220,7 @@ impl Builder {
             logs: Logs::default(),
             directory,
             registry,
+            network,
             reaper,
             store,
             endpoint_address: OnceLock::new(),
@@ -274,6 +276,12 @@ impl Fleet {
     pub fn registry(&self) -> &Registry {
         let registry = self.registry.as_ref();
         registry.expect("a fleet with real nodes has a registry")
+    }
+
+    /// Adds a machine that is part of no cluster. Once, and only in a fleet with packets.
+    pub fn add_host(&self) -> Host {
+        let network = self.network.as_ref();
+        Host::new(network.expect("a fleet with packets"))
     }
 
     /// A kubeconfig file with all rights: one context for each cluster, the hub's the current one.

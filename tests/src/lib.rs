@@ -38,6 +38,7 @@ pub mod forward_proxy;
 pub mod health;
 mod http;
 pub mod karmada;
+pub mod konnectivity;
 mod kubeconfig;
 pub mod kubectl;
 pub mod kubelet;

@@ -252,6 +252,16 @@ spec: {types: [CrossCluster]}
             .await
     }
 
+    /// [`Installation::kubectl_mcs`] in a network namespace.
+    pub async fn kubectl_mcs_in<'a>(
+        &self,
+        namespace: &str,
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> Output {
+        let command = self.command(self.release.program("kubectl-mcs"));
+        command.args(args).in_network(namespace).run().await
+    }
+
     /// The file with the certificate of [`Installation::authority`].
     pub fn ca_file(&self) -> PathBuf {
         self.directory.join("ca.crt")

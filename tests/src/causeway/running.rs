@@ -53,6 +53,14 @@ impl Launch {
         self
     }
 
+    /// Runs it in a network namespace. Its admin endpoints are on the loopback there, so
+    /// [`Launch::start_unready`] starts it.
+    #[must_use]
+    pub fn in_network(mut self, namespace: &str) -> Self {
+        self.program = self.program.in_network(namespace);
+        self
+    }
+
     /// Has its resolver read this file in place of `/etc/resolv.conf`. Needs root.
     #[must_use]
     pub fn with_resolv_conf(mut self, file: &Path) -> Self {

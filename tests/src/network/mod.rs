@@ -9,9 +9,11 @@
 //! ```
 
 mod address;
+mod host;
 mod node;
 mod prerequisites;
 
+pub use host::Host;
 pub use node::PodNetwork;
 pub use prerequisites::{dig, prerequisites};
 

@@ -1,7 +1,5 @@
-use std::path::Path;
-
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use causeway_tests::binaries;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::forward_proxy::{ForwardProxy, Protocol};
@@ -10,7 +8,6 @@ use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
-use kube::config::Kubeconfig;
 use serde_json::Value;
 
 use crate::{Environment, credentials, ends, env, join, json};
@@ -271,37 +268,20 @@ async fn join_renews_tokens_of_a_lifetime(env: &Environment, member: &Cluster) {
     ends(&refused, 2, "from 10m on");
 }
 
-/// A kubeconfig of a member that leads through an https:// proxy, whose authority it names too, as
-/// kubectl needs it.
-fn through(proxy: &ForwardProxy, member: &Cluster, directory: &Path) -> String {
-    let text = std::fs::read_to_string(member.kubeconfig()).expect("a kubeconfig");
-    let mut kubeconfig = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
-    let cluster = kubeconfig.clusters[0].cluster.as_mut().expect("a cluster");
-    let own = match (
-        &cluster.certificate_authority_data,
-        &cluster.certificate_authority,
-    ) {
-        (Some(data), _) => STANDARD.decode(data).expect("base64"),
-        (None, Some(file)) => std::fs::read(file).expect("certificates"),
-        (None, None) => panic!("no authority: {text}"),
-    };
-    let both = [own, proxy.ca_pem().as_bytes().to_vec()].concat();
-    cluster.certificate_authority = None;
-    cluster.certificate_authority_data = Some(STANDARD.encode(both));
-    cluster.proxy_url = Some(proxy.url());
-    let file = directory.join("proxied.kubeconfig");
-    let text = serde_json::to_string(&kubeconfig).expect("JSON");
-    std::fs::write(&file, text).expect("a kubeconfig");
-    file.display().to_string()
-}
-
 #[tokio::test]
 async fn member_behind_a_proxy_with_an_authority_of_its_own_is_joined() {
     let fleet = Fleet::builder().members(1).start().await;
     let installation = Installation::new(&fleet).await;
     let _controller = installation.controller().start().await;
     let proxy = ForwardProxy::start(Protocol::Https).await;
-    let kubeconfig = through(&proxy, fleet.member("member1"), fleet.directory());
+    let member = fleet.member("member1");
+    let kubeconfig = member.kubeconfig_through(
+        fleet.directory(),
+        member.url(),
+        &proxy.url(),
+        proxy.ca_pem(),
+    );
+    let kubeconfig = kubeconfig.display().to_string();
     let ca = fleet.directory().join("proxy-ca.pem");
     std::fs::write(&ca, proxy.ca_pem()).expect("certificates");
     let ca = ca.display().to_string();

@@ -14,13 +14,18 @@ use causeway_engine::reasons::Reason;
 use causeway_tests::repository;
 
 /// Flags of other programs that the book names by themselves.
-const OTHERS_FLAGS: [&str; 8] = [
+const OTHERS_FLAGS: [&str; 13] = [
     "--admission-control-config-file",
+    "--agent-identifiers",
     "--cluster-api-endpoint",
     "--enable-feature",
     "--force-conflicts",
     "--help",
+    "--keepalive-time",
+    "--proxy-strategies",
     "--report-secrets",
+    "--server-ca-cert",
+    "--server-count",
     "--service-account-max-token-expiration",
     "--tracing-config-file",
 ];

@@ -1,6 +1,7 @@
 //! Real packets between clusters. Skipped, with a line that says so, where there is no root.
 
 mod client;
+mod konnectivity;
 mod near;
 mod networks;
 mod standby;
