@@ -143,6 +143,21 @@ fn clusters(simulation: &Simulation, url: impl Fn(usize) -> String, secret: &Val
     }
 }
 
+/// Puts another token into the Secret of each member.
+pub(crate) fn renew_tokens(simulation: &Simulation, token: &str) -> anyhow::Result<()> {
+    for number in 0..simulation.members() {
+        let key = key(Some(MEMBERS_NAMESPACE), &member_name(number));
+        let change = simulation.hub().change(Kind::Secret, &key);
+        let stored = change.text();
+        let stored = stored.ok_or_else(|| anyhow::anyhow!("there is no Secret {key}"))?;
+        let mut secret: Value = serde_json::from_slice(&stored)?;
+        secret["data"]["token"] = BASE64_STANDARD.encode(token).into();
+        secret["metadata"]["resourceVersion"] = change.next_version().to_string().into();
+        change.put(Body::Text(secret.to_string().into()));
+    }
+    Ok(())
+}
+
 fn services(simulation: &Simulation) {
     let hub = simulation.hub();
     for (service, spec) in simulation.services.all() {

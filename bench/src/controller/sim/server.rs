@@ -10,7 +10,7 @@ use bytes::Bytes;
 use causeway::api::labels;
 use causeway_wire::protobuf::{self as wire, Message as _, enveloped};
 use futures::stream;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
@@ -167,6 +167,7 @@ async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer {
         ));
     };
     store.answers().await;
+    store.note_authorization(request.headers().get(AUTHORIZATION));
     let place = Place::read(path);
     let answer = match *request.method() {
         Method::GET => read(store, place, &request),
@@ -239,6 +240,7 @@ fn list(store: &Store, scope: &Scope, query: &Query) -> Result<Answer, Refusal> 
         None => (None, None),
     };
     let limit = query.limit.filter(|limit| *limit > 0);
+    store.note_list(limit);
     let page = store.list(scope, after, limit.unwrap_or(usize::MAX));
     let version = version.unwrap_or(page.version);
     let rest = page

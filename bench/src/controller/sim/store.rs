@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use causeway_wire::encode;
+use http::HeaderValue;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 
@@ -95,6 +97,8 @@ pub(crate) struct Store {
     services: Arc<Services>,
     state: Mutex<State>,
     hangs: watch::Sender<bool>,
+    lists: AtomicUsize,
+    authorization: Mutex<Option<HeaderValue>>,
 }
 
 struct State {
@@ -135,6 +139,37 @@ impl Store {
                 collections: BTreeMap::new(),
             }),
             hangs: watch::Sender::new(false),
+            lists: AtomicUsize::new(0),
+            authorization: Mutex::new(None),
+        }
+    }
+
+    /// Notes the credentials of a request.
+    pub(crate) fn note_authorization(&self, header: Option<&HeaderValue>) {
+        let last = self.authorization.lock();
+        let mut last = last.unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref() != header {
+            *last = header.cloned();
+        }
+    }
+
+    /// Whether the last request bore that token.
+    pub(crate) fn was_asked_with(&self, token: &str) -> bool {
+        let last = self.authorization.lock();
+        let last = last.unwrap_or_else(PoisonError::into_inner);
+        let bearer = last.as_ref().and_then(|header| header.to_str().ok());
+        bearer.and_then(|bearer| bearer.strip_prefix("Bearer ")) == Some(token)
+    }
+
+    /// Returns how many lists were requested, each of its pages counted. A list of one object is no
+    /// list: it looks whether a watch may go on.
+    pub(crate) fn lists(&self) -> usize {
+        self.lists.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_list(&self, limit: Option<usize>) {
+        if limit != Some(1) {
+            self.lists.fetch_add(1, Ordering::Relaxed);
         }
     }
 
