@@ -118,6 +118,7 @@ fn events(cluster: usize, size: &Size) -> Anything<Vec<MemberEvent>> {
     };
     let served = Served {
         exports: Some(Version::V1beta1),
+        export_clusters: false,
         imports: Some(ServedImports {
             version: Version::V1beta1,
             fields: ImportFields::ALL,

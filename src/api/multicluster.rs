@@ -154,6 +154,9 @@ pub struct ServiceExportStatus {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub conditions: Vec<Condition>,
+    /// The other clusters in which the service is available.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<ExportingCluster>,
 }
 
 /// The imported service, as clients in this cluster reach it.
@@ -274,7 +277,7 @@ pub struct ClusterSelectorResult {
     pub clusters: Vec<String>,
 }
 
-/// A cluster that exports a service.
+/// A cluster of the clusterset, as a status names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExportingCluster {
     /// Its name, a DNS label.

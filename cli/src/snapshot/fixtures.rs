@@ -93,6 +93,7 @@ fn held(
         },
         served: Served {
             exports: Some(Version::V1beta1),
+            export_clusters: false,
             imports: Some(ServedImports {
                 version: Version::V1beta1,
                 fields: ImportFields::ALL,

@@ -196,6 +196,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     )?;
     let served = Served {
         exports: exports.as_ref().map(|(version, _)| *version),
+        export_clusters: false,
         imports: imports.as_ref().map(|(version, _)| ServedImports {
             version: *version,
             fields: ImportFields::ALL,

@@ -358,6 +358,7 @@ impl MemberView {
             identity: self.identity.clone(),
             served: Served {
                 exports: self.exports_served,
+                export_clusters: false,
                 imports: self.imports_served.map(|version| ServedImports {
                     version,
                     fields: ImportFields::ALL,

@@ -12,14 +12,14 @@ use causeway::api::multicluster::{GROUP, Version};
 use causeway::domain::ClusterName;
 use causeway_engine::evidence::discovery::DebouncedDiscovery;
 use causeway_engine::model::Failure;
-use causeway_engine::model::served::{ImportFields, Served, ServedImports};
+use causeway_engine::model::served::{Served, ServedImports};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::schema::{Schema, import_fields};
+use self::schema::{Fields, Schema};
 use self::versions::Versions;
 use crate::lookup;
 
@@ -84,14 +84,17 @@ impl Discovery {
                 self.schema = Schema::default();
                 None
             }
-            Some(version) => Some(ServedImports {
-                version,
-                fields: self.fields(version).await?,
-            }),
+            Some(version) => Some((version, self.fields(version).await?)),
         };
         let served = Served {
             exports: versions.exports,
-            imports,
+            export_clusters: imports.is_some_and(|(version, fields)| {
+                fields.export_clusters && versions.exports == Some(version)
+            }),
+            imports: imports.map(|(version, fields)| ServedImports {
+                version,
+                fields: fields.imports,
+            }),
         };
         let is_news = self.reported.as_ref() != Some(&served);
         is_news.then(|| Ok(self.reported.insert(served).clone()))
@@ -120,8 +123,8 @@ impl Discovery {
         Ok(versions)
     }
 
-    /// The fields of a ServiceImport; `None` while they may still be published.
-    async fn fields(&mut self, version: Version) -> Option<ImportFields> {
+    /// The fields of the definitions; `None` while they may still be published.
+    async fn fields(&mut self, version: Version) -> Option<Fields> {
         if let Some(fields) = self.schema.fresh(version, Instant::now()) {
             return Some(fields);
         }
@@ -130,7 +133,7 @@ impl Discovery {
             tracing::debug!(cluster = %self.name, kind = "ServiceImport", error = %failure, "definition not read");
             None
         });
-        let read = document.as_ref().and_then(import_fields);
+        let read = document.as_ref().and_then(schema::fields);
         self.schema
             .settle(version, read, Instant::now(), self.schema_every)
     }

@@ -8,6 +8,8 @@ use causeway::api::multicluster::Version;
 pub struct Served {
     /// Version in which ServiceExports are served, if they are.
     pub exports: Option<Version>,
+    /// `status.clusters` of ServiceExports (kubernetes/enhancements, PR 6329).
+    pub export_clusters: bool,
     /// Version and fields in which ServiceImports are served, if they are.
     pub imports: Option<ServedImports>,
 }

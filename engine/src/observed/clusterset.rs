@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use causeway::api::multicluster::{
-    ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec, ServiceImportStatus,
+    ExportingCluster, ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec,
+    ServiceImportStatus,
 };
 use causeway::api::ownership::{self, Marks, NATIVE_OWNER};
 use causeway::api::{bounds, labels};
@@ -46,6 +47,8 @@ pub struct ExportView {
     pub(crate) misread: FieldErrors,
     /// Conditions of its status.
     pub conditions: Vec<Condition>,
+    /// Clusters of its status.
+    pub(crate) clusters: Vec<ExportingCluster>,
     /// Program other than causeway that writes its status.
     pub(crate) status_writer: Option<Box<str>>,
 }
@@ -93,6 +96,7 @@ impl ExportView {
         let consumers = consumers.map(String::as_str);
         let consumers = Consumers::read(consumers, &mut |error| misread.push(error));
         let reach = Reach::of_service(meta, |error| misread.push(error));
+        let status = export.status.clone().unwrap_or_default();
         Some(Self {
             failover,
             reach,
@@ -107,7 +111,8 @@ impl ExportView {
             marks: Marks::read(meta).map(Box::new),
             owner: owner_of(meta),
             spec: export.spec.clone(),
-            conditions: export.status.clone().unwrap_or_default().conditions,
+            conditions: status.conditions,
+            clusters: status.clusters,
             status_writer: status_writer(meta),
         })
     }

@@ -395,6 +395,12 @@ impl Member {
         }
     }
 
+    /// Whether the definition of ServiceExport has `status.clusters`.
+    pub(crate) fn serves_export_clusters(&self) -> bool {
+        let served = self.clusterset.served.as_ref();
+        served.is_some_and(|served| served.export_clusters)
+    }
+
     /// Returns the version in which the member's imports are watched, if they are.
     pub fn imports_followed(&self) -> Option<ServedImports> {
         match self.membership() {

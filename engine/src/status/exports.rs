@@ -99,13 +99,46 @@ impl View<'_> {
         let version = member.exports_followed()?;
         let export = member.export(self.key)?;
         let (conditions, events) = self.export_conditions(name, member, export, validity);
-        if are_same(&conditions, &export.conditions) {
+        let clusters = match member.serves_export_clusters() {
+            true => self.clusters_of_export(name, export),
+            false => export.clusters.clone(),
+        };
+        let mut status = json!({ "conditions": conditions });
+        if clusters != export.clusters {
+            status["clusters"] = json!(clusters);
+        } else if are_same(&conditions, &export.conditions) {
             return None;
         }
-        let status = json!({ "conditions": conditions });
         let patch = status_patch(&export.resource_version, status);
         let operation = Operation::PatchExportStatus(version, self.key.clone(), patch);
         Some(Write::new(operation).with_events(events))
+    }
+
+    /// Lists the other clusters to which the service is exported. The hub alone decides: nothing that
+    /// a member writes into its import is repeated here. While it is not known of some cluster whether
+    /// it imports the service, no entry goes that may be that cluster's.
+    fn clusters_of_export(&self, name: &ClusterName, export: &ExportView) -> Vec<ExportingCluster> {
+        if matches!(self.clusterset.imports, Imports::Untouched) {
+            return export.clusters.clone();
+        }
+        if !self.clusterset.exporters.contains(name) {
+            return Vec::new();
+        }
+        let importers = self.clusterset.imports.names();
+        let others = importers.filter(|other| *other != name);
+        let mut clusters: BTreeSet<_> = others.map(ClusterName::as_str).collect();
+        let not_importing = &self.clusterset.not_importing;
+        let is_unknown = |why: &NotImporting| *why == NotImporting::Unknown;
+        if not_importing.values().any(is_unknown) {
+            let known = not_importing.iter().filter(|(_, why)| !is_unknown(why));
+            let known: BTreeSet<_> = known.map(|(other, _)| other.as_str()).collect();
+            let stored = export.clusters.iter().map(|stored| &*stored.cluster);
+            clusters.extend(stored.filter(|stored| !known.contains(stored)));
+        }
+        let entry = |cluster: &str| ExportingCluster {
+            cluster: cluster.to_owned(),
+        };
+        clusters.into_iter().map(entry).collect()
     }
 
     fn export_conditions(

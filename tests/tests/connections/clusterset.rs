@@ -69,6 +69,7 @@ fn settings() -> member::Settings {
 fn served(version: Version, fields: ImportFields) -> Served {
     Served {
         exports: Some(version),
+        export_clusters: fields == ImportFields::ALL,
         imports: Some(ServedImports { version, fields }),
     }
 }
@@ -135,6 +136,7 @@ async fn changing_definitions_affect_their_own_watches_only() {
     let definition = "serviceimports.multicluster.x-k8s.io";
     member.kubectl(["delete", "crd", definition]).await.ok();
     let exports_alone = Served {
+        export_clusters: false,
         imports: None,
         ..newest
     };

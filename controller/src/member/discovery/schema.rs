@@ -8,6 +8,23 @@ use tokio::time::Instant;
 
 use causeway_engine::model::served::ImportFields;
 
+/// Fields that not every definition has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fields {
+    /// Those of ServiceImports.
+    pub(super) imports: ImportFields,
+    /// `status.clusters` of ServiceExports of the same version.
+    pub(super) export_clusters: bool,
+}
+
+impl Fields {
+    /// Fields of the first definitions.
+    const FIRST: Self = Self {
+        imports: ImportFields::FIRST,
+        export_clusters: false,
+    };
+}
+
 /// An API server publishes the schema of a definition some moments after it serves it; one that has not done so for this long
 /// does not do it at all (before Kubernetes 1.24), or does not let it be read.
 const PUBLISHED_WITHIN: Duration = Duration::from_secs(30);
@@ -23,14 +40,14 @@ pub(super) enum Schema {
     /// It was read, and is to be read again.
     Read {
         version: Version,
-        fields: ImportFields,
+        fields: Fields,
         again_at: Instant,
     },
 }
 
 impl Schema {
     /// The fields, where they need not be asked for.
-    pub(super) fn fresh(&self, of: Version, now: Instant) -> Option<ImportFields> {
+    pub(super) fn fresh(&self, of: Version, now: Instant) -> Option<Fields> {
         match self {
             Self::Read {
                 version,
@@ -46,10 +63,10 @@ impl Schema {
     pub(super) fn settle(
         &mut self,
         of: Version,
-        read: Option<ImportFields>,
+        read: Option<Fields>,
         now: Instant,
         again_after: Duration,
-    ) -> Option<ImportFields> {
+    ) -> Option<Fields> {
         match (read, &*self) {
             (Some(fields), _) => {
                 *self = Self::Read {
@@ -67,7 +84,7 @@ impl Schema {
             ) if *version == of => Some(*fields),
             (None, Self::Missing(version, since)) if *version == of => {
                 let is_late = now.duration_since(*since) >= PUBLISHED_WITHIN;
-                is_late.then_some(ImportFields::FIRST)
+                is_late.then_some(Fields::FIRST)
             }
             (None, _) => {
                 *self = Self::Missing(of, now);
@@ -84,25 +101,38 @@ impl Schema {
     }
 }
 
-/// Reads which fields the definition of ServiceImport in an OpenAPI v3 document has; `None` where it is not in there.
-pub(super) fn import_fields(document: &Value) -> Option<ImportFields> {
+/// Reads which fields the definitions in an OpenAPI v3 document have; `None` where that of ServiceImport is not in there.
+pub(super) fn fields(document: &Value) -> Option<Fields> {
+    let import = definition(document, "ServiceImport")?;
+    let export = definition(document, "ServiceExport");
+    Some(Fields {
+        imports: import_fields(import),
+        export_clusters: export.is_some_and(|export| knows(export, "status", "clusters")),
+    })
+}
+
+/// Returns the definition of a kind in an OpenAPI v3 document.
+fn definition<'a>(document: &'a Value, name: &str) -> Option<&'a Value> {
     let schemas = document["components"]["schemas"].as_object();
-    let is_import = |schema: &&Value| {
+    let is_it = |schema: &&Value| {
         let kinds = schema["x-kubernetes-group-version-kind"].as_array();
-        kinds
-            .into_iter()
-            .flatten()
-            .any(|kind| kind["kind"] == "ServiceImport")
+        let mut kinds = kinds.into_iter().flatten();
+        kinds.any(|kind| kind["kind"] == name)
     };
-    let import = schemas?.values().find(is_import)?;
+    schemas?.values().find(is_it)
+}
+
+/// Whether a definition has a field in that part.
+fn knows(definition: &Value, part: &str, field: &str) -> bool {
     let is_open = |schema: &Value| schema["x-kubernetes-preserve-unknown-fields"] == true;
-    let properties = &import["properties"];
-    let knows = |part: &str, field: &str| {
-        let part = &properties[part];
-        is_open(import) || is_open(part) || !part["properties"][field].is_null()
-    };
-    let ips = &properties["spec"]["properties"]["ips"];
-    Some(ImportFields {
+    let part = &definition["properties"][part];
+    is_open(definition) || is_open(part) || !part["properties"][field].is_null()
+}
+
+fn import_fields(import: &Value) -> ImportFields {
+    let knows = |part, field| knows(import, part, field);
+    let ips = &import["properties"]["spec"]["properties"]["ips"];
+    ImportFields {
         two_ips: ips["maxItems"].as_u64().is_none_or(|most| most > 1),
         ip_families: knows("spec", "ipFamilies"),
         internal_traffic_policy: knows("spec", "internalTrafficPolicy"),
@@ -112,12 +142,14 @@ pub(super) fn import_fields(document: &Value) -> Option<ImportFields> {
         observed_generation: knows("status", "observedGeneration"),
         conditions: knows("status", "conditions"),
         endpoint_slice_objects: knows("status", "endpointSliceObjects"),
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use causeway::api::multicluster::Version::{V1alpha1, V1beta1};
+
+    use serde_json::json;
 
     use super::*;
 
@@ -158,9 +190,33 @@ mod tests {
             (exports_alone, None),
             (Value::Null, None),
         ] {
-            assert_eq!(import_fields(&document), fields);
+            let read = super::fields(&document).map(|fields| fields.imports);
+            assert_eq!(read, fields);
         }
     }
+
+    #[test]
+    fn clusters_of_an_export_are_a_field_of_some_definitions() {
+        for (part, expected) in [
+            (json!({"conditions": {}}), false),
+            (json!({"clusters": {}}), true),
+        ] {
+            let kind = |kind: &str| json!([{"group": "g", "version": "v", "kind": kind}]);
+            let read = super::fields(&json!({"components": {"schemas": {
+                "import": {"x-kubernetes-group-version-kind": kind("ServiceImport")},
+                "export": {
+                    "x-kubernetes-group-version-kind": kind("ServiceExport"),
+                    "properties": {"status": {"properties": part}},
+                },
+            }}}));
+            assert_eq!(read.map(|fields| fields.export_clusters), Some(expected));
+        }
+    }
+
+    const ALL: Fields = Fields {
+        imports: ImportFields::ALL,
+        export_clusters: true,
+    };
 
     const EVERY: Duration = Duration::from_secs(300);
 
@@ -168,8 +224,8 @@ mod tests {
     fn schema_is_reread_when_it_may_have_changed() {
         let (mut schema, start) = (Schema::default(), Instant::now());
         assert_eq!(schema.fresh(V1beta1, start), None);
-        schema.settle(V1beta1, Some(ImportFields::ALL), start, EVERY);
-        assert_eq!(schema.fresh(V1beta1, start), Some(ImportFields::ALL));
+        schema.settle(V1beta1, Some(ALL), start, EVERY);
+        assert_eq!(schema.fresh(V1beta1, start), Some(ALL));
         assert_eq!(schema.fresh(V1alpha1, start), None);
         assert_eq!(schema.fresh(V1beta1, start + EVERY), None);
         schema.expire(start);
@@ -183,10 +239,10 @@ mod tests {
         assert_eq!(schema.settle(V1beta1, None, start, EVERY), None);
         assert_eq!(schema.settle(V1alpha1, None, late, EVERY), None, "another");
         let later = late + PUBLISHED_WITHIN;
-        let first = Some(ImportFields::FIRST);
+        let first = Some(Fields::FIRST);
         assert_eq!(schema.settle(V1alpha1, None, later, EVERY), first);
         assert_eq!(schema.fresh(V1alpha1, later), None, "it may come yet");
-        let all = Some(ImportFields::ALL);
+        let all = Some(ALL);
         assert_eq!(schema.settle(V1alpha1, all, later, EVERY), all);
         let expired = later + EVERY;
         assert_eq!(schema.settle(V1alpha1, None, expired, EVERY), all, "known");

@@ -205,3 +205,41 @@ fn hand_made_import_uses_no_further_provider_while_the_preference_is_unknown() {
     env.lose("member1").restart().pass(Duration::from_secs(600));
     assert!(env.copies("member3", "derived-foo").is_empty());
 }
+
+/// Returns the clusters that the status of member1's export names.
+fn exported_to(env: &Environment) -> Value {
+    let export = get(env, "member1", Kind::Export, "foo").expect("an export");
+    let clusters = export["status"]["clusters"].as_array();
+    let names = clusters.into_iter().flatten();
+    names.map(|entry| entry["cluster"].clone()).collect()
+}
+
+#[test]
+fn the_status_of_an_export_names_the_other_clusters_that_import_it() {
+    let mut env = exported_for(Value::Null);
+    assert_eq!(
+        exported_to(&env),
+        json!([]),
+        "the definition has no such field"
+    );
+    env.server("member1").served.export_clusters = true;
+    let served = env.server("member1").served.clone();
+    env.observe("member1", MemberEvent::Served(served)).settle();
+    let all = json!(["member2", "member3"]);
+    assert_eq!(exported_to(&env), all);
+    env.assert_at_rest();
+
+    env.lose("member3").restart().settle();
+    assert_eq!(exported_to(&env), all, "nothing is known of member3");
+    env.assert_at_rest();
+    env.identify("member3", "uid-of-member3", (1, 34))
+        .list("member3")
+        .settle();
+
+    env.on("member1", annotated(json!("member2"))).settle();
+    assert_eq!(exported_to(&env), json!(["member2"]));
+    env.off("member1", Kind::Service, "foo").settle();
+    env.pass(Duration::from_secs(3600));
+    assert_eq!(exported_to(&env), json!([]), "it is exported no more");
+    env.assert_at_rest();
+}

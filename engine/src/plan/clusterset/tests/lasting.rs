@@ -172,6 +172,7 @@ fn an_export_from_a_cluster_that_imports_nothing_is_withdrawn_too() {
     env.off("member1", Kind::Export, "foo").settle();
     let served = Served {
         exports: Some(Version::V1alpha1),
+        export_clusters: false,
         imports: None,
     };
     env.observe("member1", MemberEvent::Served(served));

@@ -217,6 +217,7 @@ fn older_definitions_get_only_the_fields_that_they_know() {
     env.list("member4");
     let served = Served {
         exports: Some(Version::V1alpha1),
+        export_clusters: false,
         imports: Some(ServedImports {
             version: Version::V1alpha1,
             fields: ImportFields::FIRST,

@@ -212,6 +212,7 @@ fn story(publish: bool) -> Story {
     for (number, member) in (1..).zip(MEMBERS) {
         let source = source(number, 0, 5);
         join(&mut env, member);
+        env.server(member).served.export_clusters = true;
         env.introduce(member).list(member);
         env.nodes(member).on(member, foo()).on(member, source);
     }
@@ -527,6 +528,7 @@ fn without_a_past(story: &Story) -> Environment {
     fresh.on_hub(foo());
     for member in MEMBERS {
         join(&mut fresh, member);
+        fresh.server(member).served.export_clusters = true;
     }
     for kind in [Kind::Mcs, Kind::Cluster] {
         for object in story.env.hub.all(kind) {
