@@ -14,6 +14,17 @@ async fn annotate(stage: &Stage, member: &str, annotation: &str, value: &str) {
     stage.kubectl(member, export).await;
 }
 
+/// Waits until the status of member1's export names those clusters.
+async fn exported_to(stage: &Stage, clusters: &str) {
+    let path = "jsonpath={.status.clusters[*].cluster}";
+    let get = ["get", "serviceexport", "foo", "-o", path];
+    eventually("the export names its importers", SOON, async || {
+        let named = stage.kubectl("member1", get).await;
+        (named == clusters).then_some(()).ok_or(named)
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn cluster_removed_from_the_consumers_loses_the_import() {
     let stage = Stage::on_three().await;
@@ -21,8 +32,10 @@ async fn cluster_removed_from_the_consumers_loses_the_import() {
     for member in stage.members() {
         stage.reaches(member.name(), &[pod.ip()]).await;
     }
+    exported_to(&stage, "member2 member3").await;
     annotate(&stage, "member1", labels::CONSUMERS, "member2").await;
     stage.clean("member3").await;
+    exported_to(&stage, "member2").await;
     stage.reaches("member2", &[pod.ip()]).await;
     stage.reaches("member1", &[pod.ip()]).await;
     eventually("the export says who does not import it", SOON, async || {
