@@ -17,11 +17,11 @@ use tower::retry::RetryLayer;
 
 use crate::args::{HubArgs, Side};
 use crate::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
-use crate::kubeconfig::{self, Access, LoadError, describe_plugin_failure};
+use crate::kubeconfig::{self, Access, Choice, LoadError, describe_plugin_failure};
 use crate::screen::printable;
 
-/// How long one request may take.
-pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// How long one request may take, unless the person says otherwise.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// A request failed: no answer, or a refusal.
@@ -90,32 +90,51 @@ pub(crate) struct ApiServer {
     pub secret_namespaces: Arc<OnceCell<BTreeSet<String>>>,
     /// `proxy-url` of the kubeconfig, without the proxy of the environment.
     pub proxy_url: Option<String>,
+    /// Maximum time of one request.
+    pub answer_within: Duration,
 }
 
 impl ApiServer {
     /// Connects to the hub of the given kubeconfig, else of the one that kubectl would use.
     pub(crate) async fn hub(args: &HubArgs) -> Result<Self, RequestError> {
-        let context = args.context.as_deref();
+        let choice = Choice {
+            context: args.context.as_deref(),
+            cluster: args.cluster.as_deref(),
+            user: args.user.as_deref(),
+        };
         let mut access = match kubeconfig::load(args.kubeconfig.as_deref()) {
             Err(LoadError::Absent {
                 why,
                 in_cluster: true,
-            }) if context.is_none() => Access {
+            }) if choice.is_empty() => Access {
                 config: Config::incluster().map_err(|_| RequestError::NoKubeconfig(why))?,
                 proxy_url: None,
             },
             Err(LoadError::Absent { why, .. }) => return Err(RequestError::NoKubeconfig(why)),
-            loaded => access(Side::Hub, loaded, context).await?,
+            loaded => access(Side::Hub, loaded, choice).await?,
         };
+        let user = &mut access.config.auth_info;
+        if args.as_user.is_some() {
+            user.impersonate.clone_from(&args.as_user);
+            user.impersonate_groups = Some(args.as_group.clone());
+        }
         if let Some(namespace) = &args.namespace {
             access.config.default_namespace.clone_from(namespace);
         }
-        Self::of(Side::Hub, access)
+        let hub = Self::of(Side::Hub, access)?;
+        Ok(Self {
+            answer_within: args.request_timeout,
+            ..hub
+        })
     }
 
     /// Connects to the member of that kubeconfig.
     pub(crate) async fn member(path: &Path, context: Option<&str>) -> Result<Self, RequestError> {
-        let access = access(Side::Member, kubeconfig::load(Some(path)), context).await?;
+        let choice = Choice {
+            context,
+            ..Choice::default()
+        };
+        let access = access(Side::Member, kubeconfig::load(Some(path)), choice).await?;
         Self::of(Side::Member, access)
     }
 
@@ -140,6 +159,7 @@ impl ApiServer {
             config,
             secret_namespaces: Arc::default(),
             proxy_url: None,
+            answer_within: ANSWER_WITHIN,
         })
     }
 
@@ -158,6 +178,7 @@ impl ApiServer {
             config,
             secret_namespaces: Arc::default(),
             proxy_url: None,
+            answer_within: ANSWER_WITHIN,
         })
     }
 
@@ -182,12 +203,12 @@ impl ApiServer {
         format!("{} through the proxy {scheme}://{host}", self.url())
     }
 
-    /// Sends one request and waits for the answer, 10 seconds at most.
+    /// Sends one request and waits for the answer, 10 seconds at most unless the person says otherwise.
     pub(crate) async fn request<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, RequestError> {
-        match tokio::time::timeout(ANSWER_WITHIN, request).await {
+        match tokio::time::timeout(self.answer_within, request).await {
             Ok(answer) => answer.map_err(|error| self.failure(&error)),
             Err(_) => Err(self.late()),
         }
@@ -197,7 +218,7 @@ impl ApiServer {
     pub(crate) fn late(&self) -> RequestError {
         self.unreachable(format!(
             "no answer within {} s, or only that it is busy",
-            ANSWER_WITHIN.as_secs()
+            self.answer_within.as_secs()
         ))
     }
 
@@ -263,7 +284,7 @@ impl ApiServer {
 async fn access(
     side: Side,
     loaded: Result<kubeconfig::Loaded, LoadError>,
-    context: Option<&str>,
+    choice: Choice<'_>,
 ) -> Result<Access, RequestError> {
     let unusable = |error: LoadError| RequestError::Kubeconfig {
         side,
@@ -271,7 +292,7 @@ async fn access(
     };
     loaded
         .map_err(unusable)?
-        .access(context)
+        .access(choice)
         .await
         .map_err(unusable)
 }

@@ -43,7 +43,7 @@ pub(crate) use self::top::{SortBy, TopArgs};
 use self::ui::UI_EXAMPLES;
 pub(crate) use self::ui::UiArgs;
 pub(crate) use self::values::Lease;
-use self::values::{duration, lease};
+use self::values::{duration, lease, request_timeout};
 
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
@@ -74,9 +74,30 @@ pub(crate) struct HubArgs {
     /// Context of that kubeconfig [default: its current one]
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
+    /// Cluster of that kubeconfig [default: that of the context]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// User of that kubeconfig [default: that of the context]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub user: Option<String>,
     /// Namespace [default: that of the context, else default]
     #[arg(short, long, global = true, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
+    /// User to impersonate on the hub
+    #[arg(long = "as", global = true, value_name = "USER", id = "as_user")]
+    pub as_user: Option<String>,
+    /// Group to impersonate on the hub; repeatable
+    #[arg(long, global = true, value_name = "GROUP", requires = "as_user")]
+    pub as_group: Vec<String>,
+    /// Maximum time of one request to the hub; 0 for no limit
+    #[arg(
+        long,
+        global = true,
+        value_name = "DURATION",
+        value_parser = request_timeout,
+        default_value = "10s"
+    )]
+    pub request_timeout: Duration,
 }
 
 #[derive(Debug, Subcommand)]

@@ -31,6 +31,22 @@ pub(crate) struct Loaded {
     files: Vec<PathBuf>,
 }
 
+/// Parts of a kubeconfig to use instead of those of its current context, as kubectl's flags of these
+/// names choose them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Choice<'a> {
+    pub context: Option<&'a str>,
+    pub cluster: Option<&'a str>,
+    pub user: Option<&'a str>,
+}
+
+impl Choice<'_> {
+    /// Whether nothing is chosen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.context.is_none() && self.cluster.is_none() && self.user.is_none()
+    }
+}
+
 /// Connection to one API server.
 #[derive(Debug)]
 pub(crate) struct Access {
@@ -90,14 +106,21 @@ fn read(paths: Vec<PathBuf>, skip: Option<bool>) -> Result<Loaded, LoadError> {
 }
 
 impl Loaded {
-    /// Returns the connection of a context, by default the current one.
-    pub(crate) async fn access(self, context: Option<&str>) -> Result<Access, LoadError> {
+    /// Returns the connection of the chosen context, cluster and user.
+    pub(crate) async fn access(self, choice: Choice<'_>) -> Result<Access, LoadError> {
         let Self { kubeconfig, files } = self;
+        // The client would use no credentials then.
+        if let Some(user) = choice.user
+            && !kubeconfig.auth_infos.iter().any(|one| one.name == user)
+        {
+            return Err(unusable(&files, format!("user {user:?} does not exist")));
+        }
         let options = KubeConfigOptions {
-            context: context.map(ToOwned::to_owned),
-            ..KubeConfigOptions::default()
+            context: choice.context.map(ToOwned::to_owned),
+            cluster: choice.cluster.map(ToOwned::to_owned),
+            user: choice.user.map(ToOwned::to_owned),
         };
-        let proxy_url = proxy_url(&kubeconfig, context);
+        let proxy_url = proxy_url(&kubeconfig, choice);
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .map_err(|error| unusable(&files, reason(&error)))?;
@@ -110,13 +133,14 @@ impl Loaded {
     }
 }
 
-/// Returns `proxy-url` of the cluster of a context.
-fn proxy_url(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
-    let context = context.or(kubeconfig.current_context.as_deref())?;
+/// Returns `proxy-url` of the chosen cluster.
+fn proxy_url(kubeconfig: &Kubeconfig, choice: Choice<'_>) -> Option<String> {
+    let context = choice.context.or(kubeconfig.current_context.as_deref())?;
     let mut contexts = kubeconfig.contexts.iter();
     let context = contexts.find(|one| one.name == context)?.context.as_ref()?;
+    let name = choice.cluster.unwrap_or(&context.cluster);
     let mut clusters = kubeconfig.clusters.iter();
-    let cluster = clusters.find(|one| one.name == context.cluster)?;
+    let cluster = clusters.find(|one| one.name == name)?;
     cluster.cluster.as_ref()?.proxy_url.clone()
 }
 

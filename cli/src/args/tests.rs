@@ -190,3 +190,31 @@ fn help_speaks_of_kubectl_mcs() {
         "{error}"
     );
 }
+
+#[test]
+fn request_timeouts_are_read_as_kubectl_reads_them() {
+    let year = 365 * 24 * 3600;
+    for (text, seconds) in [
+        ("30s", 30),
+        ("2m", 120),
+        ("7", 7),
+        ("0", year),
+        ("0s", year),
+    ] {
+        let expected = Duration::from_secs(seconds);
+        assert_eq!(super::values::request_timeout(text), Ok(expected), "{text}");
+    }
+    for text in ["", "soon", "-1", "1.5"] {
+        assert!(super::values::request_timeout(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_group_is_impersonated_with_a_user_only() {
+    let read = |line: &str| CommandLine::try_parse_from(line.split(' '));
+    let line =
+        read("kubectl-mcs status --as ann --as-group dev --as-group ops").expect("it parses");
+    assert_eq!(line.hub.as_user.as_deref(), Some("ann"));
+    assert_eq!(line.hub.as_group, ["dev", "ops"]);
+    assert!(read("kubectl-mcs status --as-group dev").is_err());
+}

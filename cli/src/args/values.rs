@@ -42,6 +42,18 @@ pub(super) fn duration(text: &str) -> Result<Duration, MalformedDuration> {
     parse_duration(text)
 }
 
+/// Parses the maximum time of a request as kubectl does: a number alone is of seconds, and 0 is no
+/// limit, for which a year stands.
+pub(super) fn request_timeout(text: &str) -> Result<Duration, MalformedDuration> {
+    const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
+    let seconds = text.parse().map(Duration::from_secs);
+    let timeout = seconds.or_else(|_| parse_duration(text))?;
+    Ok(match timeout.is_zero() {
+        true => UNLIMITED,
+        false => timeout.min(UNLIMITED),
+    })
+}
+
 /// Parses the lifetime of a token. API servers issue none for less than ten minutes (TokenRequest,
 /// authentication.k8s.io/v1, `spec.expirationSeconds`).
 pub(super) fn token_lifetime(text: &str) -> Result<Duration, Malformed> {

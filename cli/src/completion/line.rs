@@ -1,6 +1,7 @@
 //! The command line as far as it is typed, read by clap's description of it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command};
 
@@ -195,12 +196,24 @@ impl<'a> Line<'a> {
         given.and_then(|(_, value)| value.map(ToOwned::to_owned))
     }
 
+    /// The values of an argument that may be given more than once.
+    fn values(&self, id: &str) -> Vec<String> {
+        let given = self.given.iter().filter(|(arg, _)| arg.get_id() == id);
+        let values = given.filter_map(|(_, value)| *value);
+        values.map(ToOwned::to_owned).collect()
+    }
+
     /// How names are read.
     pub(super) fn access(&self) -> Access {
         Access {
             hub: HubArgs {
                 kubeconfig: self.value("kubeconfig").map(PathBuf::from),
                 context: self.value("context"),
+                cluster: self.value("cluster"),
+                user: self.value("user"),
+                as_user: self.value("as_user"),
+                as_group: self.values("as_group"),
+                request_timeout: Duration::from_secs(5),
                 namespace: self.value("namespace"),
             },
             member_kubeconfig: self.value("member_kubeconfig").map(PathBuf::from),

@@ -37,8 +37,12 @@ fn list(paths: &[PathBuf]) -> Option<OsString> {
 
 async fn host(variable: Option<OsString>, context: Option<&str>) -> Result<String, String> {
     let loaded = load_default(variable, None).map_err(|error| error.to_string())?;
+    let choice = Choice {
+        context,
+        ..Choice::default()
+    };
     let access = loaded
-        .access(context)
+        .access(choice)
         .await
         .map_err(|error| error.to_string())?;
     Ok(access
@@ -136,7 +140,7 @@ async fn token_files_may_end_in_white_space() {
         directory.write("token", token);
         let path = directory.kubeconfig("a", "a", "{tokenFile: token, token: inline}");
         let loaded = load(Some(&path)).expect("a kubeconfig");
-        loaded.access(None).await
+        loaded.access(Choice::default()).await
     };
     let trimmed = access(" abc\n").await.expect("a token").config;
     crate::api_server::ApiServer::new(crate::args::Side::Hub, trimmed).expect("a client");
@@ -162,7 +166,10 @@ async fn output_of_a_credential_plugin_is_never_shown() {
              env: [{{name: SECRET, value: hunter2}}]}}}}"
         );
         let path = directory.kubeconfig("a", "a", &plugin);
-        let access = load(Some(&path)).expect("a kubeconfig").access(None).await;
+        let access = load(Some(&path))
+            .expect("a kubeconfig")
+            .access(Choice::default())
+            .await;
         let config = access.expect("a context").config;
         let server = crate::api_server::ApiServer::new(crate::args::Side::Hub, config);
         let Err(error) = server else {
@@ -186,7 +193,64 @@ async fn only_the_kubeconfigs_proxy_is_kept_apart() {
     let with = directory.write("with", text);
     let without = directory.write("without", &text.replace("http://proxy:1", ""));
     for (path, expected) in [(with, Some("http://proxy:1")), (without, None)] {
-        let access = load(Some(&path)).expect("a kubeconfig").access(None).await;
+        let access = load(Some(&path))
+            .expect("a kubeconfig")
+            .access(Choice::default())
+            .await;
         assert_eq!(access.expect("a context").proxy_url.as_deref(), expected);
+    }
+}
+
+#[tokio::test]
+async fn cluster_and_user_are_chosen_beside_the_context() {
+    const FILE: &str = "
+apiVersion: v1
+kind: Config
+current-context: here
+contexts:
+- {name: here, context: {cluster: here, user: own}}
+clusters:
+- {name: here, cluster: {server: https://here.example}}
+- {name: there, cluster: {server: https://there.example, proxy-url: http://proxy.example:1}}
+users:
+- {name: own, user: {username: own}}
+- {name: other, user: {username: other}}
+";
+    let directory = Directory::new();
+    let path = directory.write("config", FILE);
+    let access = async |cluster, user| {
+        let choice = Choice {
+            cluster,
+            user,
+            ..Choice::default()
+        };
+        let loaded = load(Some(&path)).expect("a kubeconfig");
+        loaded
+            .access(choice)
+            .await
+            .map_err(|error| error.to_string())
+    };
+    for (cluster, user, host, proxy, name) in [
+        (None, None, "here.example", None, "own"),
+        (
+            Some("there"),
+            None,
+            "there.example",
+            Some("http://proxy.example:1"),
+            "own",
+        ),
+        (None, Some("other"), "here.example", None, "other"),
+    ] {
+        let access = access(cluster, user).await.expect("a connection");
+        assert_eq!(access.config.cluster_url.host(), Some(host));
+        assert_eq!(access.proxy_url.as_deref(), proxy);
+        assert_eq!(access.config.auth_info.username.as_deref(), Some(name));
+    }
+    for (cluster, user, why) in [
+        (Some("nowhere"), None, "cluster \"nowhere\" does not exist"),
+        (None, Some("nobody"), "user \"nobody\" does not exist"),
+    ] {
+        let error = access(cluster, user).await.expect_err("not there");
+        assert!(error.ends_with(why), "{error}");
     }
 }

@@ -23,7 +23,7 @@ use self::changes::Printer;
 use self::follower::{Follower, MemberChange};
 use super::mirror::Mirror;
 use super::{Query, Snapshot, StatusError, karmada, members, misplaced};
-use crate::api_server::{ANSWER_WITHIN, RequestError};
+use crate::api_server::RequestError;
 use crate::connectivity::{self, READ_WITHIN};
 use crate::exit::ExitState;
 use crate::output::{self, Reader};
@@ -176,7 +176,7 @@ impl<'a> Live<'a> {
 
     /// Reads all for the first time: the hub, then the members, as far as they answer within 5 seconds.
     async fn read(&mut self, received: &mut mpsc::Receiver<Change>) -> Result<(), StatusError> {
-        let by = Instant::now() + ANSWER_WITHIN;
+        let by = Instant::now() + self.query.hub.answer_within;
         while !self.is_listed() {
             match timeout_at(by, received.recv()).await {
                 Ok(Some(change)) => self.take(change)?,

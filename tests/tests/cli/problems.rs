@@ -225,3 +225,18 @@ async fn hub_without_definitions_is_reported_with_the_remedy() {
         "MultiClusterService: networking.karmada.io/v1alpha1",
     );
 }
+
+#[tokio::test]
+async fn whoever_is_impersonated_has_their_own_rights_only() {
+    let env = env().await;
+    let admins = ["--as", "ann", "--as-group", "system:masters"];
+    for (flags, code, said) in [
+        (&["--as", "ann"][..], 3, "User \"ann\" cannot list resource"),
+        (&admins, 0, ""),
+        (&["--user", "nobody"], 2, "user \"nobody\" does not exist"),
+    ] {
+        let args = ["status", "-A"].iter().chain(flags).copied();
+        let output = env.installation.kubectl_mcs(args).await;
+        ends(&output, code, said);
+    }
+}
