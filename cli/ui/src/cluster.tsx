@@ -1,4 +1,4 @@
-/** One cluster: its conditions, what it gives and what it takes. */
+/** One cluster: its conditions, what it provides and what it consumes. */
 import { Conditions } from "./conditions";
 import type { Cluster, Service } from "./contract";
 import { clusterHealth, clusterState, disconnected, serviceHealth, serviceState } from "./health";
@@ -19,7 +19,7 @@ function Facts({ cluster, names }: { cluster: Cluster; names: [string, string][]
   );
 }
 
-function GivenRow({ service, name }: { service: Service; name: string }) {
+function ProvidedRow({ service, name }: { service: Service; name: string }) {
   const row = useFlash<HTMLTableRowElement>(service);
   const part = service.providers.find((one) => one.cluster === name);
   if (!part) return null;
@@ -36,7 +36,7 @@ function GivenRow({ service, name }: { service: Service; name: string }) {
   );
 }
 
-function TakenRow({ service, name }: { service: Service; name: string }) {
+function ConsumedRow({ service, name }: { service: Service; name: string }) {
   const row = useFlash<HTMLTableRowElement>(service);
   const part = service.consumers.find((one) => one.cluster === name);
   if (!part) return null;
@@ -63,7 +63,7 @@ function Part({ id, title, none, all, heads, row: Row, name }: {
   none: string;
   all: Service[];
   heads: [string, string, string, string];
-  row: typeof GivenRow;
+  row: typeof ProvidedRow;
   name: string;
 }) {
   return (
@@ -85,9 +85,9 @@ export function ClusterView({ name }: { name: string }) {
   const { clusters, services } = useStore();
   const cluster = clusters.get(name);
   const all = [...services.values()].sort((a, b) => `${a.namespace}/${a.name}`.localeCompare(`${b.namespace}/${b.name}`, "en", { numeric: true }));
-  const gives = all.filter((one) => one.providers.some((part) => part.cluster === name));
-  const takes = all.filter((one) => one.consumers.some((part) => part.cluster === name));
-  if (!cluster && gives.length + takes.length === 0) {
+  const provides = all.filter((one) => one.providers.some((part) => part.cluster === name));
+  const consumes = all.filter((one) => one.consumers.some((part) => part.cluster === name));
+  if (!cluster && provides.length + consumes.length === 0) {
     return (
       <Empty top title={`No cluster is called ${name}`}>
         <p>It has not joined, or it has left. <a href={mapHref()}>Show the map</a></p>
@@ -102,11 +102,11 @@ export function ClusterView({ name }: { name: string }) {
         <p class="kind">Cluster</p>
         <h1>{name}</h1>
         <State health={health} word={cluster ? clusterState(cluster) : "Not joined"} />
-        <p class="summary">{plural(gives.length, "service")} given, {takes.length} taken</p>
+        <p class="summary">{plural(provides.length, "service")} provided, {consumes.length} consumed</p>
       </header>
       {cluster && <About cluster={cluster} networks={networks} />}
-      <Part id="gives" title="Gives" none="It gives no service to others." all={gives} heads={["Service", "Exposed by", "Ready endpoints", "State"]} row={GivenRow} name={name} />
-      <Part id="takes" title="Takes" none="It takes no service from others." all={takes} heads={["Service", "Served from", "Ready endpoints", "State"]} row={TakenRow} name={name} />
+      <Part id="provides" title="Provides" none="It provides no service." all={provides} heads={["Service", "Exposed by", "Ready endpoints", "State"]} row={ProvidedRow} name={name} />
+      <Part id="consumes" title="Consumes" none="It consumes no service." all={consumes} heads={["Service", "Served from", "Ready endpoints", "State"]} row={ConsumedRow} name={name} />
     </div>
   );
 }

@@ -22,7 +22,7 @@ export function Connections({ graph: { arcs, nodes } }: { graph: Graph }) {
   const [limit, more] = useState(ROWS);
   const sorted = [...arcs].sort((a, b) => HEALTHS.indexOf(b.health) - HEALTHS.indexOf(a.health) || a.id.localeCompare(b.id, "en", { numeric: true }));
   const rows = sorted.slice(0, limit);
-  const alone = nodes.filter((node) => node.gives + node.takes === 0);
+  const alone = nodes.filter((node) => node.provides + node.consumes === 0);
   return (
     <div class="list">
       {rows.length > 0 && (

@@ -13,8 +13,8 @@ export interface GraphNode {
   health: Health;
   /** How many of its clusters are ready. */
   ready: number;
-  gives: number;
-  takes: number;
+  provides: number;
+  consumes: number;
 }
 
 export interface Arc {
@@ -53,7 +53,7 @@ function nodesOf(clusters: Iterable<Cluster>, services: Service[], collapsed: Co
   const add = (name: string, region: string, health: Health): void => {
     if (region !== "" && collapsed(region)) {
       const node = regions.get(region) ?? {
-        id: `region/${region}`, label: region, region, clusters: [], isRegion: true, health, ready: 0, gives: 0, takes: 0,
+        id: `region/${region}`, label: region, region, clusters: [], isRegion: true, health, ready: 0, provides: 0, consumes: 0,
       };
       node.clusters.push(name);
       node.ready += health === "ok" ? 1 : 0;
@@ -64,7 +64,7 @@ function nodesOf(clusters: Iterable<Cluster>, services: Service[], collapsed: Co
       return;
     }
     byCluster.set(name, {
-      id: `cluster/${name}`, label: name, region, clusters: [name], isRegion: false, health, ready: health === "ok" ? 1 : 0, gives: 0, takes: 0,
+      id: `cluster/${name}`, label: name, region, clusters: [name], isRegion: false, health, ready: health === "ok" ? 1 : 0, provides: 0, consumes: 0,
     });
   };
   for (const one of clusters) add(one.name, one.region ?? "", clusterHealth(one));
@@ -80,8 +80,8 @@ function nodesOf(clusters: Iterable<Cluster>, services: Service[], collapsed: Co
 function count(services: Service[], nodes: Map<string, GraphNode>): void {
   for (const service of services) {
     const distinct = (all: { cluster: string }[]): Set<GraphNode | undefined> => new Set(all.map((one) => nodes.get(one.cluster)));
-    for (const node of distinct(service.providers)) if (node) node.gives += 1;
-    for (const node of distinct(service.consumers)) if (node) node.takes += 1;
+    for (const node of distinct(service.providers)) if (node) node.provides += 1;
+    for (const node of distinct(service.consumers)) if (node) node.consumes += 1;
   }
 }
 
@@ -94,14 +94,14 @@ interface Flow {
   health: Health;
 }
 
-/** What each provider gives each other node, a service at a time. */
+/** Arcs from each provider to each consumer, summed over services. */
 function flows(services: Service[], nodes: Map<string, GraphNode>, clusters: ReadonlyMap<string, Cluster>): Flow[] {
   const all: Flow[] = [];
   for (const service of services) {
     const found = new Map<string, Flow>();
     for (const provider of service.providers) {
       const from = nodes.get(provider.cluster);
-      // Its endpoints count once for each node that takes them, however many clusters of it do.
+      // Its endpoints count once for each node that consumes them, however many clusters of it do.
       const counted = new Set<GraphNode>();
       for (const consumer of service.consumers) {
         const to = nodes.get(consumer.cluster);

@@ -98,8 +98,8 @@ function NodeDetails({ node, graph, params }: { node: GraphNode; graph: Graph; p
           </ul>
         </>
       )}
-      <ArcLinks title="Gives to" arcs={arcs.filter((arc) => arc.from === node)} end="to" />
-      <ArcLinks title="Takes from" arcs={arcs.filter((arc) => arc.to === node)} end="from" />
+      <ArcLinks title="Provides to" arcs={arcs.filter((arc) => arc.from === node)} end="to" />
+      <ArcLinks title="Consumes from" arcs={arcs.filter((arc) => arc.to === node)} end="from" />
       {arcs.length === 0 && <p class="none">Nothing goes from it to others, or to it.</p>}
     </>
   );

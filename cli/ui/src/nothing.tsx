@@ -6,7 +6,7 @@ import { Command, Empty } from "./parts";
 export function NoMembers({ top }: { top?: boolean }) {
   return (
     <Empty top={top} title="No cluster has joined">
-      <p>Join one, and what it gives and takes shows here:</p>
+      <p>Join one, and what it provides and consumes shows here:</p>
       <Command text="kubectl mcs join NAME --member-kubeconfig FILE" />
     </Empty>
   );

@@ -88,7 +88,7 @@ function Node({ node, box, chosen, dim, hover }: {
         <span class="hidden">{node.isRegion ? "Region " : "Cluster "}</span>
         <span class="name" title={node.label}>{node.label}</span>
         {node.isRegion && <span class="load">{node.ready < node.clusters.length && `${node.ready} of `}{node.clusters.length}<span class="hidden"> clusters ready</span></span>}
-        <span class="hidden">: {WORDS[node.health]}, gives {plural(node.gives, "service")}, takes {node.takes}</span>
+        <span class="hidden">: {WORDS[node.health]}, provides {plural(node.provides, "service")}, consumes {node.consumes}</span>
       </button>
     </li>
   );
@@ -233,7 +233,7 @@ export function Plane({ graph, choice, params, filtered }: { graph: Graph; choic
   usePictures(refs, viewport, { at, all, lit, palette, shape });
   const ends = new Set(lit.flatMap(({ arc }) => [arc.from.id, arc.to.id]));
   const focus = hover.node || choice.node;
-  const idle = (node: GraphNode): boolean => filtered && node.gives + node.takes === 0;
+  const idle = (node: GraphNode): boolean => filtered && node.provides + node.consumes === 0;
   const enter = (id: string, box: Box | undefined): void => {
     set({ node: id, arc: "" });
     if (box) viewport.current?.reveal(box);

@@ -36,8 +36,8 @@ const SERVICES: Column<Service>[] = [
 
 interface Member {
   cluster: Cluster;
-  gives: number;
-  takes: number;
+  provides: number;
+  consumes: number;
 }
 
 const MEMBERS: Column<Member>[] = [
@@ -46,8 +46,8 @@ const MEMBERS: Column<Member>[] = [
   { id: "version", title: "Version", by: ({ cluster }) => cluster.version },
   { id: "state", title: "State", by: ({ cluster }) => `${HEALTHS.length - HEALTHS.indexOf(clusterHealth(cluster))}` },
   { id: "since", title: "Since", by: ({ cluster }) => time(cluster.since), numeric: true },
-  { id: "gives", title: "Gives", by: ({ gives }) => gives, numeric: true },
-  { id: "takes", title: "Takes", by: ({ takes }) => takes, numeric: true },
+  { id: "provides", title: "Provides", by: ({ provides }) => provides, numeric: true },
+  { id: "consumes", title: "Consumes", by: ({ consumes }) => consumes, numeric: true },
 ];
 
 function ServiceRow({ service }: { service: Service }) {
@@ -79,7 +79,7 @@ function Row({ service }: { service: Service }) {
   return useMemo(() => <ServiceRow service={service} />, [service]);
 }
 
-function MemberRow({ member: { cluster, gives, takes } }: { member: Member }) {
+function MemberRow({ member: { cluster, provides, consumes } }: { member: Member }) {
   const row = useFlash<HTMLTableRowElement>(cluster);
   const health = clusterHealth(cluster);
   return (
@@ -93,23 +93,23 @@ function MemberRow({ member: { cluster, gives, takes } }: { member: Member }) {
         {cluster.state !== "Ready" && cluster.message && <p class="message">{cluster.message}</p>}
       </td>
       <td class="number"><Since time={cluster.since} /></td>
-      <td class="number">{gives}</td>
-      <td class="number">{takes}</td>
+      <td class="number">{provides}</td>
+      <td class="number">{consumes}</td>
     </tr>
   );
 }
 
 function members(clusters: Iterable<Cluster>, services: Iterable<Service>): Member[] {
   const all = new Map<string, Member>();
-  for (const cluster of clusters) all.set(cluster.name, { cluster, gives: 0, takes: 0 });
+  for (const cluster of clusters) all.set(cluster.name, { cluster, provides: 0, consumes: 0 });
   for (const service of services) {
     for (const one of service.providers) {
       const member = all.get(one.cluster);
-      if (member) member.gives += 1;
+      if (member) member.provides += 1;
     }
     for (const one of service.consumers) {
       const member = all.get(one.cluster);
-      if (member) member.takes += 1;
+      if (member) member.consumes += 1;
     }
   }
   return [...all.values()];

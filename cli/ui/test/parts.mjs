@@ -6,7 +6,7 @@ import * as data from "./data.mjs";
 /** Places of the page, and a text that is there once it is drawn. */
 const PLACES = [
   ["map", "#/", "Overview"],
-  ["map-cluster", "#/?sel=cluster%2Fmember1", "Gives to"],
+  ["map-cluster", "#/?sel=cluster%2Fmember1", "Provides to"],
   ["map-arc", "#/?sel=cluster%2Fmember4&to=cluster%2Fmember1", "From a provider"],
   ["map-list", "#/?as=list", "Ready endpoints"],
   ["map-filtered", "#/?q=nothing-of-the-name", "No service matches"],
@@ -163,7 +163,7 @@ export async function the_keyboard_alone_reaches_everything(browser, fixture) {
     await watched.go("#/");
     await page.getByRole("button", { name: /^Cluster member1/ }).focus();
     await page.keyboard.press("Enter");
-    await watched.says("Gives to");
+    await watched.says("Provides to");
     const before = await page.evaluate(() => document.querySelector(".plane").style.transform);
     await page.keyboard.press("ArrowLeft");
     await page.keyboard.press("+");
@@ -304,7 +304,7 @@ export async function a_hundred_clusters_and_a_thousand_services_stay_fluid(brow
         console.log(`  100 clusters, 1,000 services, ${name}: dragging the map, ${rate}`);
       }
       await watched.go("#/?group=clusters&sel=cluster%2Fmember5");
-      await watched.says("Gives to");
+      await watched.says("Provides to");
       await watched.picture(`large-chosen-${colorScheme}`);
     });
   }
