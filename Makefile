@@ -36,7 +36,7 @@ TRIPLE ?=
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo unit test e2e soak upgrade long conformance bench fuzz image image-check image-tools push release lint deny pure page manifests ui ui-packages krew testbed rust go
+.PHONY: help demo unit test e2e soak upgrade long conformance bench fuzz image image-check image-tools push release lint msrv deny pure page manifests ui ui-packages krew testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -132,8 +132,18 @@ lint: rust go pure page ## Check formats, lints, generated files, licences and s
 	$(GO) vet ./reaper ./pod
 	$(GO) vet -C ../health .
 	$(GO) vet -C ../konnectivity .
+	@if command -v actionlint >/dev/null; then actionlint; \
+	else echo "skipped, the workflow: get actionlint with 'go install github.com/rhysd/actionlint/cmd/actionlint@latest'"; fi
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --workspace check --hide-inclusion-graph bans licenses sources; \
 	else echo "skipped, licences and sources: get cargo-deny with 'cargo install --locked cargo-deny'"; fi
+
+# The oldest Rust that Cargo.toml allows.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+msrv: ## Compile everything with the oldest Rust that is supported
+	@$(call need,rustup,https://rustup.rs)
+	rustup toolchain install $(MSRV) --profile minimal
+	cargo +$(MSRV) check --locked --workspace --all-targets
 
 deny: rust ## Check what causeway is built from against the advisories too, which are fetched
 	@$(call need,cargo-deny,cargo install --locked cargo-deny)
