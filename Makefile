@@ -127,7 +127,7 @@ lint: rust go pure page ## Check formats, lints, generated files, licences and s
 	$(CARGO) clippy --workspace --no-default-features -- -D warnings
 	$(CARGO) build --workspace --bin generate-manifests
 	$(TARGET)/debug/generate-manifests --check
-	$(CARGO) test --quiet --workspace --test manifests -- --nocapture circles:: doc_comments:: words::
+	$(CARGO) test --quiet --workspace --test manifests -- --nocapture circles:: doc_comments:: documents:: words::
 	@unformatted=$$(gofmt -l tests/testbed tests/health tests/konnectivity); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
 	$(GO) vet ./reaper ./pod
 	$(GO) vet -C ../health .

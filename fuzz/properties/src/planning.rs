@@ -187,6 +187,7 @@ impl Environment {
         );
         let served = Served {
             exports: Some(Version::V1beta1),
+            export_clusters: true,
             imports: Some(ServedImports {
                 version: Version::V1beta1,
                 fields: ImportFields::ALL,

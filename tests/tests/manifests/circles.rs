@@ -20,7 +20,6 @@ const CRATES: [(&str, usize); 13] = [
     ("bench/src", 0),
     ("certs/src", 0),
     ("cli/src", 0),
-    ("cli/src/bin/generate-manifests", 0),
     ("controller/src", 0),
     ("engine/src", 0),
     ("image/src", 0),
@@ -31,6 +30,7 @@ const CRATES: [(&str, usize); 13] = [
     ("tests/src/bin/e2e", 0),
     ("webhook/src", 0),
     ("wire/src", 0),
+    ("xtask/src/bin/generate-manifests", 0),
 ];
 
 /// Maximum number of re-exports between a name and its item.

@@ -6,7 +6,7 @@ use causeway_tests::repository;
 use crate::documents::files_below;
 
 /// Crates, with the percentage of their doc comments that must not be reached.
-const CRATES: [(&str, usize); 10] = [
+const CRATES: [(&str, usize); 11] = [
     ("bench", 25),
     ("certs", 3),
     ("cli", 23),
@@ -17,6 +17,7 @@ const CRATES: [(&str, usize); 10] = [
     ("tests", 3),
     ("webhook", 3),
     ("wire", 3),
+    ("xtask", 3),
 ];
 const QUESTION_WORDS: [&str; 13] = [
     "What", "How", "Why", "Who", "Whom", "Whose", "Which", "Where", "When", "Since", "Until", "Of",
@@ -58,7 +59,7 @@ fn doc_comments_begin_with_a_verb_or_a_noun_phrase() {
         }
         let count = questions.len();
         println!("{directory}: {count} of {all} doc comments begin with a question word");
-        assert!(all > 100, "{directory} has {all} doc comments");
+        assert!(all > 30, "{directory} has {all} doc comments");
         assert!(count * 100 < all * limit, "{directory}: {questions:#?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What Prometheus and Grafana are given: alerting rules and dashboards.
+//! Alerting rules for Prometheus, and dashboards for Grafana.
 
 mod alerts;
 mod dashboards;
@@ -12,7 +12,7 @@ pub(crate) use self::rules::rules;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How the times of the rules are written: as they are, or shorter, for tests that cannot wait.
+/// Times of the rules: as they are, or shorter for tests that cannot wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     divisor: u32,
@@ -37,7 +37,7 @@ impl Times {
         promql(real / self.divisor)
     }
 
-    /// How long an alert is pending before it fires; `None` where it fires at once.
+    /// Time for which an alert is pending before it fires; `None` if it fires at once.
     fn hold(self, real: Duration) -> Option<String> {
         let (least, most) = self.holds;
         let hold = (real / self.divisor).clamp(least, most);

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::{MINUTE, Times};
 
-/// Who is concerned.
+/// Urgency of an alert.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Severity {
     /// Somebody is refused something, or nobody keeps things as they should be.
     Critical,
-    /// What is there goes on, and somebody should look.
+    /// Traffic goes on, and somebody should look.
     Warning,
 }
 

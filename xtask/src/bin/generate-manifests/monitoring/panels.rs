@@ -24,7 +24,7 @@ pub(super) struct Row {
     pub(super) panels: Vec<Panel>,
 }
 
-/// How panels show their series.
+/// Form in which panels show their series.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// As they are now.
@@ -33,7 +33,7 @@ pub(super) enum Kind {
     TimeSeries,
 }
 
-/// What a panel shows, and what a person learns from it.
+/// Content of a panel, and what a person learns from it.
 pub(super) struct Panel {
     pub(super) title: &'static str,
     pub(super) description: &'static str,

@@ -14,11 +14,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use monitoring::Times;
 use serde::Serialize;
 
-/// Where definitions are: those of a hub are in the chart, too, which can hold no file from outside of it.
+/// Directories of definitions. Those of a hub are in the chart too, which can hold no file from outside.
 const HUB: [&str; 2] = ["crds/hub", "chart/files/crds"];
 const MEMBER: [&str; 1] = ["crds/member"];
 
-/// Where the alerting rules are; the chart wraps them.
+/// Files of the alerting rules; the chart wraps them.
 const RULES: [&str; 2] = ["monitoring/rules.yaml", "chart/files/monitoring/rules.yaml"];
 const DASHBOARDS: &str = "monitoring/dashboards";
 const RULES_HEADER: &str = "# Written by `make manifests`; changes made here are lost. docs/troubleshooting.md has the runbooks.\n";
