@@ -22,6 +22,7 @@ use crate::domain::{ClusterName, NameError};
 pub use self::proxy::{PROXY_CA_BUNDLE, Proxy, ProxyError};
 pub use self::transport::{Requests, Transport, TransportError};
 
+mod pinned;
 mod proxy;
 mod transport;
 

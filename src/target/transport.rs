@@ -30,6 +30,7 @@ use tokio::sync::watch;
 use tower::util::BoxCloneService;
 use tower::{BoxError, Layer as _, Service, ServiceExt as _, service_fn};
 
+use super::pinned::Pinned;
 use super::proxy::direct;
 use super::{Proxy, Target, Token};
 
@@ -63,6 +64,19 @@ pub enum TransportError {
     Proxy(#[source] kube::Error),
 }
 
+/// Returns what TLS to a member needs. A bundle of its Secret or ClusterProfile may have its own
+/// certificate.
+fn member_tls(target: &Target, config: &Config) -> kube::Result<ClientConfig> {
+    let mut tls = config.rustls_client_config()?;
+    if !target.insecure && !target.certificates.is_empty() {
+        let pinned = Pinned::new(&target.certificates);
+        let pinned = pinned.map_err(|error| kube::Error::Service(error.into()))?;
+        let mut dangerous = tls.dangerous();
+        dangerous.set_certificate_verifier(Arc::new(pinned));
+    }
+    Ok(tls)
+}
+
 impl Transport {
     /// Reads what TLS to a target and its proxy needs. `config` is [`Target::config`] with the
     /// caller's timeouts and headers.
@@ -74,11 +88,7 @@ impl Transport {
         let is_plain = target.url.scheme() == Some(&Scheme::HTTP);
         let tls = match is_plain {
             true => None,
-            false => Some(
-                config
-                    .rustls_client_config()
-                    .map_err(TransportError::Member)?,
-            ),
+            false => Some(member_tls(target, &config).map_err(TransportError::Member)?),
         };
         let tls = tls.map(Arc::new);
         let proxy = target.proxy.clone().map(|proxy| {
