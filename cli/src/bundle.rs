@@ -16,6 +16,7 @@ const BY_SERVICE: &str = include_str!("../../manifests/hub/webhook-by-service.ya
 const BY_URL: &str = include_str!("../../manifests/hub/options/webhook-by-url.yaml");
 const TOKENS: &str = include_str!("../../manifests/hub/options/tokens.yaml");
 const KARMADA: &str = include_str!("../../manifests/hub/options/karmada.yaml");
+const CLUSTER_PROFILES: &str = include_str!("../../manifests/hub/options/cluster-profiles.yaml");
 const CERT_MANAGER: &str = include_str!("../../manifests/hub/options/cert-manager.yaml");
 const CERT_MANAGER_PATCH: &str =
     include_str!("../../manifests/hub/options/cert-manager.patch.yaml");
@@ -182,6 +183,17 @@ pub(crate) fn rights() -> Result<Vec<DynamicObject>, ObjectError> {
 pub(crate) fn karmada_role() -> Result<Vec<DynamicObject>, ObjectError> {
     let mut rights = objects::parse(KARMADA)?;
     rights.retain(|object| objects::is_a(object, "ClusterRole"));
+    Ok(rights)
+}
+
+/// Namespace of ClusterProfiles in the manifests; users name their own.
+pub(crate) const PROFILE_NAMESPACE: &str = "cluster-inventory";
+
+/// Returns the roles by which the controller makes Clusters of the ClusterProfiles of
+/// [`PROFILE_NAMESPACE`].
+pub(crate) fn profile_roles() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut rights = objects::parse(CLUSTER_PROFILES)?;
+    rights.retain(|object| objects::is_a(object, "ClusterRole") || objects::is_a(object, "Role"));
     Ok(rights)
 }
 

@@ -13,10 +13,12 @@ use kube::Api;
 use crate::api_server::{ApiServer, RequestError};
 use crate::misplaced::is_karmadas;
 
-/// Flag of the controller.
+/// Flag of the controller, and its environment variable.
 const FLAG: &str = "--secret-namespace=";
-/// Its environment variable.
 const VARIABLE: &str = "CAUSEWAY_SECRET_NAMESPACE";
+/// The same for the namespaces of ClusterProfiles.
+const PROFILES_FLAG: &str = "--cluster-profiles=";
+const PROFILES_VARIABLE: &str = "CAUSEWAY_CLUSTER_PROFILES";
 /// Name of the controller's Deployment and container.
 const CONTROLLER: &str = "causeway-controller";
 /// Namespace in which Karmada keeps the Secrets of its Clusters.
@@ -56,25 +58,40 @@ async fn allowed(hub: &ApiServer) -> Result<BTreeSet<String>, RequestError> {
 /// Namespaces from which a controller of this Deployment reads credentials; `None` where its flags
 /// do not show them.
 pub(crate) fn given(controller: &Deployment) -> Option<BTreeSet<String>> {
+    let namespaces = namespaces(controller, FLAG, VARIABLE)?;
+    Some(match namespaces.is_empty() {
+        true => [MEMBERS_NAMESPACE.to_owned()].into(),
+        false => namespaces,
+    })
+}
+
+/// Namespaces whose ClusterProfiles a controller of this Deployment reads, as far as its flags show
+/// them.
+pub(crate) fn profile_namespaces(controller: &Deployment) -> BTreeSet<String> {
+    namespaces(controller, PROFILES_FLAG, PROFILES_VARIABLE).unwrap_or_default()
+}
+
+/// Namespaces that a flag or variable of a Deployment names; `None` where it does not show them.
+fn namespaces(controller: &Deployment, flag: &str, variable: &str) -> Option<BTreeSet<String>> {
     let pod = controller.spec.as_ref()?.template.spec.as_ref()?;
     let args = pod
         .containers
         .iter()
         .flat_map(|one| one.args.iter().flatten());
-    let args = args.filter_map(|arg| arg.strip_prefix(FLAG));
+    let args = args.filter_map(|arg| arg.strip_prefix(flag));
     let variables = pod
         .containers
         .iter()
         .flat_map(|one| one.env.iter().flatten());
-    let variable = variables.into_iter().find(|one| one.name == VARIABLE);
-    let namespaces = |value: &str| -> Vec<String> {
+    let variable = variables.into_iter().find(|one| one.name == variable);
+    let split = |value: &str| -> Vec<String> {
         value.split(',').map(|one| one.trim().to_owned()).collect()
     };
-    let flags: BTreeSet<_> = args.flat_map(namespaces).collect();
+    let flags: BTreeSet<_> = args.flat_map(split).collect();
     match variable {
         _ if !flags.is_empty() => Some(flags),
-        Some(variable) => Some(namespaces(variable.value.as_deref()?).into_iter().collect()),
-        None => Some([MEMBERS_NAMESPACE.to_owned()].into()),
+        Some(variable) => Some(split(variable.value.as_deref()?).into_iter().collect()),
+        None => Some(BTreeSet::new()),
     }
 }
 

@@ -286,7 +286,7 @@ fn rights(account: &str, missing_rights: &Readable<Option<Vec<MissingRight>>>) -
     }
     Check::new(name, State::Unhealthy, message).remedy(
         "kubectl mcs install, with --karmada on Karmada; or kubectl apply -f manifests/hub/rbac.yaml, and of options/karmada.yaml \
-         with the namespace of the Secrets",
+         with the namespace of the Secrets, and of options/cluster-profiles.yaml with that of the profiles",
     )
 }
 

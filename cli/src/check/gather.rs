@@ -1,6 +1,6 @@
 //! Reads what a check rests on. What the person may not see is noted as such.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
@@ -21,6 +21,7 @@ use super::rights::{self, MissingRight, Needs};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::CheckArgs;
 use crate::bundle::DEPLOYMENTS;
+use crate::credentials;
 use crate::karmada;
 use crate::lease::Controller;
 use crate::member::Validity;
@@ -123,6 +124,7 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         clusters: clusters.as_deref().unwrap_or_default(),
         manages_certificates: deployments.iter().flatten().any(manages_certificates),
         serves_works: is_served(hub, &karmada::work_kind()).await?,
+        profile_namespaces: profile_namespaces(&deployments, &clusters),
     };
     let missing_rights = missing_rights(hub, &needs).await?;
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), NAMESPACE);
@@ -176,6 +178,19 @@ async fn tokens(
         .await;
     let read: Result<Vec<_>, RequestError> = read.into_iter().collect();
     Ok(read?.into_iter().flatten().collect())
+}
+
+/// Namespaces of the ClusterProfiles that become Clusters: those that the controller's flags show, and
+/// those of Clusters that were made.
+fn profile_namespaces(
+    deployments: &Readable<Vec<Deployment>>,
+    clusters: &Readable<Vec<Cluster>>,
+) -> BTreeSet<String> {
+    let deployments = deployments.iter().flatten();
+    let flags = deployments.flat_map(credentials::profile_namespaces);
+    let clusters = clusters.iter().flatten();
+    let made = clusters.filter_map(|cluster| cluster.profile_namespace());
+    flags.chain(made.map(ToOwned::to_owned)).collect()
 }
 
 /// Whether a Deployment runs a webhook that manages its own certificates.

@@ -86,13 +86,15 @@ pub(super) async fn missing_rights(
 }
 
 /// Facts of a hub that decide which rights of the manifests its accounts need.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Needs<'a> {
     pub clusters: &'a [Cluster],
     /// Whether the webhook manages its own certificates.
     pub manages_certificates: bool,
     /// Whether the hub serves Karmada's Works.
     pub serves_works: bool,
+    /// Namespaces whose ClusterProfiles become Clusters.
+    pub profile_namespaces: BTreeSet<String>,
 }
 
 /// Rights that the manifests give an account. What they give in the namespace of the members'
@@ -116,11 +118,16 @@ pub(super) fn needed(account: &str, needs: &Needs<'_>) -> Vec<Needed> {
     if needs.serves_works && account == CONTROLLER {
         objects.extend(bundle::karmada_role().unwrap_or_default());
     }
+    let profiles = &needs.profile_namespaces;
+    if !profiles.is_empty() && account == CONTROLLER {
+        objects.extend(bundle::profile_roles().unwrap_or_default());
+    }
     let of_role = objects.iter().flat_map(|role| {
         let rules = role.data.get("rules").cloned().unwrap_or_default();
         let rules: Vec<PolicyRule> = serde_json::from_value(rules).unwrap_or_default();
         let places: Vec<Option<&str>> = match role.metadata.namespace.as_deref() {
             Some(MEMBERS_NAMESPACE) => namespaces.iter().copied().map(Some).collect(),
+            Some(bundle::PROFILE_NAMESPACE) => profiles.iter().map(|one| Some(&**one)).collect(),
             namespace => vec![namespace],
         };
         let pairs = places
@@ -228,6 +235,7 @@ mod tests {
                 clusters: std::slice::from_ref(&member),
                 manages_certificates: has,
                 serves_works: has,
+                profile_namespaces: has.then(|| "fleet".to_owned()).into_iter().collect(),
             };
             let needed = needed(account, &needs).into_iter();
             let rights = needed.map(|Needed { what, verbs }| {
@@ -262,7 +270,14 @@ mod tests {
         );
         let patch = "get and list and watch and patch mutatingwebhookconfigurations causeway";
         let works = "get and list and watch works ";
-        for (account, right) in [(WEBHOOK, patch), (CONTROLLER, works)] {
+        let profiles = "list and watch clusterprofiles in namespace fleet ";
+        let clusters = "create and delete clusters ";
+        for (account, right) in [
+            (WEBHOOK, patch),
+            (CONTROLLER, works),
+            (CONTROLLER, profiles),
+            (CONTROLLER, clusters),
+        ] {
             for has in [true, false] {
                 let all = rights(account, has);
                 assert_eq!(all.contains(&right.to_owned()), has, "{all:#?}");
