@@ -79,8 +79,8 @@ pub struct Fleet {
     profiles: HashMap<ProfileId, Profile>,
     /// Profiles that are gone, and of which there are Clusters.
     gone_profiles: BTreeSet<ProfileId>,
-    /// Namespaces whose ClusterProfiles are being listed.
-    awaited_profiles: BTreeSet<String>,
+    /// Namespaces whose ClusterProfiles were never listed, with the last failure.
+    awaited_profiles: BTreeMap<String, Option<Failure>>,
     /// Credentials that plugins give.
     plugins: BTreeMap<ClusterName, PluginCredentials>,
     round: Round,
@@ -190,7 +190,10 @@ impl Fleet {
             providers,
             profiles: HashMap::new(),
             gone_profiles: BTreeSet::new(),
-            awaited_profiles: profile_namespaces.into_iter().collect(),
+            awaited_profiles: profile_namespaces
+                .into_iter()
+                .map(|namespace| (namespace, None))
+                .collect(),
             plugins: BTreeMap::new(),
             round: 0,
             places: Arc::new(Semaphore::new(credentials::AT_ONCE)),

@@ -47,10 +47,16 @@ impl Fleet {
                 self.drop_profile(profile.id.clone());
                 BTreeSet::new()
             }
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Connected
-            | Signal::Failed(_) => BTreeSet::new(),
+            Signal::Failed(failure) => match self.awaited_profiles.get_mut(namespace) {
+                Some(awaited) => {
+                    *awaited = Some(failure.clone());
+                    self.made_in(namespace)
+                }
+                None => BTreeSet::new(),
+            },
+            Signal::Confirmed | Signal::DeletionsSuspended(_) | Signal::Connected => {
+                BTreeSet::new()
+            }
         }
     }
 
@@ -140,12 +146,18 @@ impl Fleet {
         &mut self,
         cluster: &api::Cluster,
     ) -> Result<Option<(Target, Token)>, ConfigurationError> {
-        let awaited = |namespace| self.awaited_profiles.contains(namespace);
         let (profile, access) = match self.profile_of(cluster).transpose() {
             Ok(Some((profile, access))) => (profile.clone(), access.clone()),
             Ok(None) => return Ok(None),
-            Err(ConfigurationError::ProfileUnknown(namespace)) if awaited(&*namespace) => {
-                return Ok(None);
+            Err(ConfigurationError::ProfileUnknown(namespace)) => {
+                return match self.awaited_profiles.get(&namespace) {
+                    None => Err(ConfigurationError::ProfileUnknown(namespace)),
+                    Some(None) => Ok(None),
+                    Some(Some(failure)) => Err(ConfigurationError::ProfilesUnreadable {
+                        failure: failure.clone(),
+                        namespace,
+                    }),
+                };
             }
             Err(error) => return Err(error),
         };

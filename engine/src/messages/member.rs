@@ -91,6 +91,11 @@ impl fmt::Display for ConfigurationError {
                  causeway-controller does not see; start it with --cluster-profiles={namespace}, or \
                  delete the Cluster"
             ),
+            Self::ProfilesUnreadable { namespace, failure } => write!(
+                out,
+                "ClusterProfiles in namespace {namespace} cannot be read ({failure}); let \
+                 causeway-controller list and watch them there, as options/cluster-profiles.yaml does"
+            ),
             Self::ProfileUnusable(problem) => problem.fmt(out),
             Self::NoProfileSecret {
                 provider,

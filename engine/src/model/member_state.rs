@@ -109,6 +109,13 @@ pub enum ConfigurationError {
     /// The controller does not know the ClusterProfile that the Cluster was made of, which is in that
     /// namespace.
     ProfileUnknown(String),
+    /// The ClusterProfiles of the namespace cannot be read.
+    ProfilesUnreadable {
+        /// Namespace of the ClusterProfile.
+        namespace: String,
+        /// Failure of the list.
+        failure: Failure,
+    },
     /// The ClusterProfile that the Cluster was made of names no way to reach the member.
     ProfileUnusable(ProfileProblem),
     /// The Secret that holds the token for a ClusterProfile does not exist, or is another's.

@@ -208,6 +208,28 @@ async fn a_profile_that_goes_before_its_cluster_is_known_until_the_member_is_cle
 }
 
 #[tokio::test]
+async fn profiles_that_cannot_be_read_are_reported_until_they_are() {
+    let mut edge = Edge::new(Providers::default()).await;
+    edge.note_secret(SECRETS, json!({"metadata": {"name": "edge"}}));
+    let failure = Failure::new(FailureKind::Forbidden, "clusterprofiles is forbidden");
+    let signal = Signal::Failed(failure.clone());
+    edge.fleet.note_profiles(MANAGERS, &signal);
+    let unreadable = ConfigurationError::ProfilesUnreadable {
+        namespace: MANAGERS.to_owned(),
+        failure,
+    };
+    assert_eq!(edge.reconsider(), Outcome::Refused(unreadable));
+    edge.note_profile("secretreader", "https://127.0.0.1:1");
+    assert_eq!(edge.reconsider(), Outcome::Engaged(1));
+    edge.fleet.note_profiles(MANAGERS, &signal);
+    assert_eq!(
+        edge.reconsider(),
+        Outcome::Unchanged,
+        "what was listed counts on"
+    );
+}
+
+#[tokio::test]
 async fn a_profile_of_another_namespace_is_unknown() {
     let mut edge = Edge::new(Providers::default()).await;
     edge.fleet.note_profiles_listed(MANAGERS);
