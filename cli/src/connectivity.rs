@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use causeway::api::Cluster;
 use causeway::target::{Target, TargetError};
+use causeway_engine::messages::JOIN_AGAIN;
 use futures::{StreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
@@ -23,9 +24,7 @@ const AT_ONCE: usize = 32;
 pub(crate) enum ConnectError {
     #[error("no answer within {0} s")]
     Timeout(u64),
-    #[error(
-        "the Cluster references no Secret with credentials; join it again with kubectl mcs join"
-    )]
+    #[error("the Cluster references no Secret with credentials; {JOIN_AGAIN}")]
     NoReference,
     #[error(
         "ClusterProfile {namespace}/{name} says how it is reached, and causeway-controller alone has \
@@ -38,15 +37,14 @@ pub(crate) enum ConnectError {
     SecretForbidden(String),
     #[error(
         "its Secret is in namespace {0} of the hub, from which causeway-controller reads no \
-         credentials: join it again with kubectl mcs join, or start the controller with \
-         --secret-namespace={0}"
+         credentials: start the controller with --secret-namespace={0}, or {JOIN_AGAIN}"
     )]
     OtherNamespace(String),
-    #[error("Secret {namespace}/{name} not found on the hub; join it again with kubectl mcs join")]
+    #[error("Secret {namespace}/{name} not found on the hub; {JOIN_AGAIN}")]
     NoSecret { namespace: String, name: String },
     #[error(transparent)]
     Target(#[from] TargetError),
-    #[error("forbidden for the credentials on the hub: {0}; join it again with kubectl mcs join")]
+    #[error("forbidden for the credentials on the hub: {0}; {JOIN_AGAIN}")]
     NotAllowed(String),
     /// What hub or member said, or a client of it.
     #[error("{0}")]

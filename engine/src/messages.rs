@@ -26,7 +26,7 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-pub use self::cluster::REPORT_SECRETS;
+pub use self::cluster::{JOIN_AGAIN, REPORT_SECRETS};
 pub use self::diagnosis::Diagnosis;
 use crate::model::slice::Exposure;
 

@@ -18,6 +18,7 @@ use super::creation::Creation;
 use super::gather::{Installation, Readable, Webhook};
 use super::rights::MissingRight;
 use super::{Check, State};
+use crate::connectivity::ConnectError;
 use crate::hub::DEFINE;
 use crate::install::ready::rollout;
 use crate::lease::{self, Controller};
@@ -49,7 +50,7 @@ pub(super) fn diagnose(installation: &Installation) -> Vec<Check> {
     let accounts = installation.missing_rights.iter();
     checks.extend(accounts.map(|(account, missing)| rights(account, missing)));
     checks.extend(secret_namespaces(installation));
-    checks.extend(clusters(&installation.clusters));
+    checks.extend(clusters(installation));
     checks.extend(ending_tokens(installation));
     checks.extend(writable_leases(&installation.clusters));
     checks.extend(misplaced(&installation.misplaced));
@@ -331,8 +332,8 @@ fn writable_leases(found: &Readable<Vec<Cluster>>) -> Option<Check> {
          holds the credentials of one can stop the controller's writes",
         listed(&pulled)
     );
-    let remedy = "in ClusterRole system:karmada:CLUSTER:agent add resourceNames: [CLUSTER] to get \
-                  and update of leases (docs/karmada.md)";
+    let remedy = "in ClusterRole system:karmada:CLUSTER:agent add resourceNames: [CLUSTER, \
+                  karmada-agent-CLUSTER] to get and update of leases (docs/karmada.md)";
     Some(Check::new("leases", State::Warning, message).remedy(remedy))
 }
 
@@ -357,14 +358,38 @@ fn ending_tokens(installation: &Installation) -> impl Iterator<Item = Check> + '
     })
 }
 
-fn clusters(found: &Readable<Vec<Cluster>>) -> Vec<Check> {
-    match found {
+fn clusters(installation: &Installation) -> Vec<Check> {
+    match &installation.clusters {
         Ok(all) if all.is_empty() => {
             let none = Check::new("clusters", State::Skipped, "no member is joined");
             vec![none.remedy("kubectl mcs join NAME --member-kubeconfig FILE")]
         }
-        Ok(all) => all.iter().map(cluster).collect(),
+        Ok(all) => {
+            let check = |one: &Cluster| match installation.answers.get(&one.name_any()) {
+                Some(answer) => karmadas_cluster(one, answer),
+                None => cluster(one),
+            };
+            all.iter().map(check).collect()
+        }
         Err(why) => vec![unchecked("clusters", why)],
+    }
+}
+
+/// Reports a member of a Karmada control plane, whose Ready is Karmada's, by its own answer.
+fn karmadas_cluster(cluster: &Cluster, answer: &Result<(), ConnectError>) -> Check {
+    let name = format!("cluster {}", cluster.name_any());
+    match answer {
+        Ok(()) => {
+            let message = "its API server answers with the credentials on the hub";
+            Check::new(name, State::Healthy, message)
+        }
+        Err(why @ (ConnectError::Timeout(_) | ConnectError::Failed(_))) => {
+            let message = format!("its API server was not reached from here ({why})");
+            Check::new(name, State::Unknown, message)
+                .remedy("see Ready of its MultiClusterServices")
+        }
+        Err(why @ ConnectError::SecretForbidden(_)) => unchecked(name, why),
+        Err(why) => Check::new(name, State::Unhealthy, why.to_string()),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::api::{Cluster, MultiClusterService};
+use causeway::api::{Cluster, MultiClusterService, condition};
 use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
+use causeway_engine::reasons::Reason;
 use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook,
@@ -21,6 +22,7 @@ use super::rights::{self, MissingRight, Needs};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::CheckArgs;
 use crate::bundle::DEPLOYMENTS;
+use crate::connectivity::{self, ConnectError};
 use crate::credentials;
 use crate::karmada;
 use crate::lease::Controller;
@@ -65,6 +67,9 @@ pub(super) struct Installation {
     pub deployments: Readable<Vec<Deployment>>,
     pub controller: Controller,
     pub clusters: Readable<Vec<Cluster>>,
+    /// Whether each member answers with the credentials on the hub, where Karmada writes the Clusters'
+    /// status; else empty.
+    pub answers: BTreeMap<String, Result<(), ConnectError>>,
     /// Validity of the members' tokens, by Cluster: those that end and that the person may read.
     pub tokens: BTreeMap<String, Validity>,
     /// Rights that each account lacks; `None` where there is no such account.
@@ -127,6 +132,10 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         profile_namespaces: profile_namespaces(&deployments, &clusters),
     };
     let missing_rights = missing_rights(hub, &needs).await?;
+    let answers = match needs.serves_works {
+        true => ask_members(hub, needs.clusters).await,
+        false => BTreeMap::new(),
+    };
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), NAMESPACE);
     let certificate = allowed(hub.request(secrets.get_opt(CERTIFICATE)).await)?;
     let certificate = certificate.map(|secret| Some(secret?.data?.remove("tls.crt")?.0));
@@ -145,6 +154,7 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         endpoints: allowed(endpoints)?.map(|list| list.items),
         deployments,
         controller: controller?,
+        answers,
         tokens: tokens(hub, clusters.as_deref().unwrap_or_default()).await?,
         clusters,
         missing_rights,
@@ -152,6 +162,25 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         certificate,
         misplaced,
     })
+}
+
+/// Asks each member whose Cluster has no status of causeway's for its identity.
+async fn ask_members(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+) -> BTreeMap<String, Result<(), ConnectError>> {
+    let named = clusters.iter().filter(|cluster| !is_reported(cluster));
+    let answers = connectivity::read_each(hub, named, false, |member| async move {
+        member.uid().await.map(drop)
+    });
+    answers.await
+}
+
+/// Whether causeway reports the state of a member in its Cluster.
+fn is_reported(cluster: &Cluster) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| &*status.conditions);
+    let ready = condition::find(conditions.unwrap_or_default(), condition::READY);
+    ready.is_some_and(|ready| Reason::of(&ready.reason).is_some())
 }
 
 /// Reads when the tokens of members end. A Secret that the person may not read tells nothing.

@@ -11,6 +11,7 @@ use super::diagnosis::diagnose;
 use super::gather::{Forbidden, Installation, Webhook};
 use super::rights::MissingRight;
 use super::*;
+use crate::connectivity::ConnectError;
 use crate::lease::Controller;
 use crate::member::Validity;
 use crate::misplaced::Misplaced;
@@ -84,6 +85,7 @@ fn whole() -> Installation {
         deployments: Ok(vec![deployment(2, env!("CARGO_PKG_VERSION"))]),
         controller: lease("controller-1"),
         clusters: Ok(vec![synced("a")]),
+        answers: BTreeMap::new(),
         tokens: BTreeMap::new(),
         missing_rights: vec![
             ("causeway-webhook", Ok(Some(Vec::new()))),
@@ -567,4 +569,47 @@ fn unread_certificate_is_unknown_without_a_dry_run() {
     let checks = diagnose(&installation);
     let certificate = checks.iter().find(|one| one.name == "webhook certificate");
     assert_eq!(certificate.map(|one| one.state), Some(State::Unknown));
+}
+
+#[test]
+fn members_of_a_karmada_control_plane_are_judged_by_their_answer() {
+    let cluster = |name: &str| {
+        let mut cluster = synced(name);
+        let status = cluster.status.as_mut().expect("a status");
+        status.conditions[0].reason = "ClusterReady".to_owned();
+        cluster
+    };
+    for (answer, state, said) in [
+        (
+            Ok(()),
+            State::Healthy,
+            "its API server answers with the credentials on the hub",
+        ),
+        (
+            Err(ConnectError::Failed("connection refused".to_owned())),
+            State::Unknown,
+            "its API server was not reached from here (connection refused)",
+        ),
+        (
+            Err(ConnectError::NotAllowed("Unauthorized".to_owned())),
+            State::Unhealthy,
+            "forbidden for the credentials on the hub: Unauthorized",
+        ),
+        (
+            Err(ConnectError::SecretForbidden("karmada-cluster".to_owned())),
+            State::Unknown,
+            "not checked: you may not read the Secrets",
+        ),
+    ] {
+        let installation = Installation {
+            clusters: Ok(vec![cluster("a")]),
+            answers: BTreeMap::from([("a".to_owned(), answer)]),
+            ..whole()
+        };
+        let checks = diagnose(&installation);
+        let found = checks.iter().find(|check| check.name == "cluster a");
+        let found = found.expect("a check");
+        assert_eq!(found.state, state, "{}", found.message);
+        assert!(found.message.starts_with(said), "{}", found.message);
+    }
 }

@@ -137,14 +137,16 @@ impl Facts<'_> {
     }
 }
 
-/// Returns the controller's report of a member that it cannot follow.
+/// Returns the controller's report of a member that it cannot follow. A Ready of Karmada's tells
+/// whether Karmada reaches the member, and nothing about the controller.
 fn reported(name: &ClusterName, view: &ClusterView) -> Option<Diagnosis> {
     let Some(ready) = condition::find(&view.conditions, condition::READY) else {
         return Some(cluster::not_engaged(name));
     };
     // By its last connection it takes part as before.
-    let takes_part =
-        ready.status == condition::TRUE || ready.reason == Reason::InvalidConfiguration;
+    let takes_part = ready.status == condition::TRUE
+        || ready.reason == Reason::InvalidConfiguration
+        || Reason::of(&ready.reason).is_none();
     (!takes_part).then(|| cluster::not_ready(name, ready))
 }
 

@@ -253,3 +253,20 @@ fn copy_in_a_write_conflict_is_not_reported_as_absent() {
     }
     assert_said(&env, Reason::WriteConflict, "b has a copy that lacks it: ");
 }
+
+#[test]
+fn ready_of_karmada_is_no_report_of_the_controller() {
+    let mut env = healthy();
+    env.keeps_clusters = false;
+    let ready = json!([{
+        "type": "Ready", "status": "Unknown", "reason": "ClusterStatusUnknown", "message": "the agent is silent",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]);
+    for name in ["a", "b"] {
+        let status = json!({"status": {"conditions": ready}});
+        env.on_hub(cluster(name).with(status));
+    }
+    env.settle();
+    let explanation = explained(&env);
+    assert!(explanation.ready, "{:#?}", all(&explanation));
+}

@@ -14,8 +14,13 @@ use crate::problem::ClusterFacts;
 use crate::reasons::Reason;
 
 /// Remedy for a cluster in Pull mode without credentials.
-pub const REPORT_SECRETS: &str = "start its karmada-agent with --report-secrets=KubeCredentials (a default) and \
-     --cluster-api-endpoint, at which the hub reaches its API server";
+pub const REPORT_SECRETS: &str = "register it with Karmada again: its karmada-agent reports credentials by \
+     default (--report-secrets, --cluster-api-endpoint), and may not add them to a Cluster that exists \
+     (docs/karmada.md#credentials-of-members)";
+
+/// Remedy for credentials on the hub that are missing, or that a member rejects.
+pub const JOIN_AGAIN: &str = "join it again: kubectl mcs join, or on a Karmada control plane as \
+     docs/karmada.md#credentials-of-members says";
 
 /// Message of DeletionsSuspended while it is False.
 pub(crate) const NO_DELETIONS_SUSPENDED: &str = "its last lists lack nothing that is kept";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::cluster::REPORT_SECRETS;
+use super::cluster::{JOIN_AGAIN, REPORT_SECRETS};
 use crate::model::{ConfigurationError, LeftOut, MemberState, Refusal, RequiredKind};
 
 /// Returns the problem of a member that cannot be written to, to follow its name; `None` if it can
@@ -62,9 +62,7 @@ impl fmt::Display for LeftOut {
 impl fmt::Display for ConfigurationError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSecretRef => {
-                out.write_str("its Cluster names no secretRef; join it again with kubectl mcs join")
-            }
+            Self::NoSecretRef => write!(out, "its Cluster names no secretRef; {JOIN_AGAIN}"),
             Self::PullWithoutCredentials => write!(
                 out,
                 "its Cluster is in Pull mode and names no secretRef; {REPORT_SECRETS}"
@@ -72,8 +70,8 @@ impl fmt::Display for ConfigurationError {
             Self::NamespaceNotWatched(namespace) => write!(
                 out,
                 "its Secret is in namespace {namespace}, where causeway-controller does not look \
-                 for any; join it again with kubectl mcs join, or start causeway-controller with \
-                 --secret-namespace={namespace}"
+                 for any; start causeway-controller with --secret-namespace={namespace}, or \
+                 {JOIN_AGAIN}"
             ),
             Self::SecretsUnreadable { namespace, failure } => write!(
                 out,
@@ -81,10 +79,9 @@ impl fmt::Display for ConfigurationError {
                  causeway-controller list and watch them there, as manifests/hub/rbac.yaml and \
                  options/karmada.yaml do"
             ),
-            Self::SecretNotFound { namespace, name } => write!(
-                out,
-                "there is no Secret {namespace}/{name}; join it again with kubectl mcs join"
-            ),
+            Self::SecretNotFound { namespace, name } => {
+                write!(out, "there is no Secret {namespace}/{name}; {JOIN_AGAIN}")
+            }
             Self::ProfileUnknown(namespace) => write!(
                 out,
                 "its Cluster was made of a ClusterProfile in namespace {namespace} that \

@@ -277,7 +277,7 @@ fn ready_of_a_cluster_reports_its_state() {
         ),
         (
             outdated,
-            "its Cluster names no secretRef; join it again with kubectl mcs join; until then its last connection is kept",
+            "its Cluster names no secretRef; join it again: kubectl mcs join, or on a Karmada control plane as docs/karmada.md#credentials-of-members says; until then its last connection is kept",
         ),
         (
             facts(&MemberState::Syncing, false),
@@ -295,9 +295,10 @@ fn ready_of_a_cluster_reports_its_state() {
         ),
         (
             facts(&pull, false),
-            "takes no part: Pull mode without credentials; start its karmada-agent with \
-             --report-secrets=KubeCredentials (a default) and --cluster-api-endpoint, at which the \
-             hub reaches its API server",
+            "takes no part: Pull mode without credentials; register it with Karmada again: its \
+             karmada-agent reports credentials by default (--report-secrets, \
+             --cluster-api-endpoint), and may not add them to a Cluster that exists \
+             (docs/karmada.md#credentials-of-members)",
         ),
     ] {
         assert_eq!(facts.message(), message);

@@ -120,9 +120,10 @@ fn a_clusters_condition_says_how_it_stands() {
     env.pull_without_credentials("member2").settle();
     assert_eq!(
         ready(&env, "member2"),
-        "Ready False PullWithoutCredentials: takes no part: Pull mode without credentials; start its \
-         karmada-agent with --report-secrets=KubeCredentials (a default) and --cluster-api-endpoint, \
-         at which the hub reaches its API server"
+        "Ready False PullWithoutCredentials: takes no part: Pull mode without credentials; register it \
+         with Karmada again: its karmada-agent reports credentials by default (--report-secrets, \
+         --cluster-api-endpoint), and may not add them to a Cluster that exists \
+         (docs/karmada.md#credentials-of-members)"
     );
     env.assert_at_rest();
 }
