@@ -65,10 +65,15 @@ pub(crate) fn readiness(
     if ready.observed_generation.is_some() && ready.observed_generation < generation {
         return not_yet(Reason::Pending, "the last change is not applied yet");
     }
+    // On its hubs Karmada writes the status of Clusters.
+    let message = match Reason::of(&ready.reason) {
+        Some(_) => ready.message.clone(),
+        None => format!("another program reports: {}", ready.message),
+    };
     Readiness {
         ready: ready.status == condition::TRUE,
         reason: ready.reason.clone(),
-        message: ready.message.clone(),
+        message,
         since: Some(ready.last_transition_time.0),
     }
 }
