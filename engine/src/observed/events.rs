@@ -3,6 +3,7 @@
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::Index;
+use super::hub::Change;
 use super::member::{Changed, DerivedRefusal, Member};
 use crate::evidence::initial_list::CompleteList;
 use crate::model::map::HashSet;
@@ -28,7 +29,6 @@ impl Index {
         let list = CompleteList::of_hub(&event);
         let was_listed = self.hub.is_listed();
         let change = self.hub.apply(event, now);
-        self.node_needs_changed |= change.node_needs;
         if !was_listed && self.hub.is_listed() {
             self.mark_all_services();
             self.mark_all_clusters();
@@ -36,6 +36,12 @@ impl Index {
         if let Some(list) = list {
             self.compare_hub(list);
         }
+        self.note_hub_change(change);
+    }
+
+    /// Marks everything that changes of the hub affect.
+    fn note_hub_change(&mut self, change: Change) {
+        self.node_needs_changed |= change.node_needs;
         let clusters = change.clusters.into_iter().map(Item::Cluster);
         self.dirty.add(clusters, Priority::High);
         if change.placement {
@@ -183,7 +189,13 @@ impl Index {
     /// Applies the answer to a write before the watch shows the same.
     pub fn apply_ack(&mut self, cluster: &TargetCluster, ack: Ack, now: TimePoint) {
         match cluster {
-            TargetCluster::Hub => self.hub.apply_ack(ack, now),
+            TargetCluster::Hub => {
+                let change = self.hub.apply_ack(ack, now);
+                // The watch shows the same object, and then nothing that plans depend on changes.
+                if change.placement {
+                    self.note_hub_change(change);
+                }
+            }
             TargetCluster::Member(name) => {
                 if let Some(member) = self.members.get_mut(name) {
                     let held = member.apply_ack(ack, now);

@@ -478,8 +478,9 @@ impl Hub {
     }
 
     /// Applies the answer to a write. An object that a watch has shown deleted in the meantime is
-    /// not restored: only a watch shows new objects.
-    pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) {
+    /// not restored: only a watch shows new objects. Returns the changes to a Cluster.
+    pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) -> Change {
+        let mut change = Change::default();
         match ack {
             Ack::MultiClusterService(object) => {
                 let known = key_of(&object.metadata)
@@ -496,7 +497,7 @@ impl Hub {
                     .get(name)
                     .is_some_and(|known| !known.is_removed && is(&known.uid, &object.metadata));
                 if known && !self.has_newer_cluster(&object) {
-                    self.put_cluster(&object, now, &mut Change::default());
+                    self.put_cluster(&object, now, &mut change);
                 }
             }
             Ack::Namespace(_)
@@ -506,6 +507,7 @@ impl Hub {
             | Ack::ServiceImport(_)
             | Ack::Deleted(_) => {}
         }
+        change
     }
 }
 

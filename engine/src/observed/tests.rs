@@ -6,8 +6,9 @@ use super::*;
 use crate::fixtures::objects::{
     Kind, NAMESPACE, cluster, export, mcs, namespace, node, service, slice,
 };
+use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, env, hub_event, key, name, signal};
-use crate::model::{Failure, FailureKind, HubEvent, Item, MemberEvent, Signal};
+use crate::model::{Ack, Failure, FailureKind, HubEvent, Item, MemberEvent, Signal};
 
 /// Returns an environment with two exposed services in two members, and one that nobody exposes.
 fn three_services() -> Environment {
@@ -34,6 +35,22 @@ fn item(service: &str) -> Item {
 
 fn member_item(member: &str) -> Item {
     Item::Cluster(name(member))
+}
+
+#[test]
+fn answered_change_of_a_cluster_touches_all_services() {
+    let mut env = three_services();
+    let mut stored = env.hub.get(Kind::Cluster, "", "member1").cloned();
+    let cluster = stored.as_mut().expect("a Cluster");
+    cluster["spec"]["region"] = json!("eu");
+    cluster["metadata"]["resourceVersion"] = json!("9999");
+    let ack = || Ack::Cluster(decode(stored.clone().expect("a Cluster")));
+    let now = env.now();
+    env.index.apply_ack(&TargetCluster::Hub, ack(), now);
+    let all = marked(&mut env);
+    assert!(all.contains(&item("foo")) && all.contains(&item("bar")));
+    env.index.apply_ack(&TargetCluster::Hub, ack(), now);
+    assert_eq!(marked(&mut env), []);
 }
 
 #[test]
