@@ -166,11 +166,7 @@ impl Snapshot {
         held.slices_of(service).filter(move |slice| {
             is_copy(slice)
                 && self.is_ours(*slice)
-                && slice
-                    .labels()
-                    .get(labels::SOURCE_CLUSTER)
-                    .map(String::as_str)
-                    == Some(provider)
+                && ownership::source_member(slice.meta()) == Some(provider)
         })
     }
 }

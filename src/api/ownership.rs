@@ -39,6 +39,22 @@ pub fn managing_hub(meta: &ObjectMeta) -> Option<&str> {
     claimant(meta).is_none().then_some(hub)
 }
 
+/// Returns the name of the Cluster that a copy comes from.
+pub fn source_member(meta: &ObjectMeta) -> Option<&str> {
+    source_member_by(|name| label(meta, name), |name| annotation(meta, name))
+}
+
+/// Returns the name of the Cluster that a copy with these labels and annotations comes from. The
+/// label has the id of the cluster in its clusterset, which may differ from that name. Every copy
+/// has the name in the annotation.
+pub fn source_member_by<'a>(
+    label: impl Fn(&str) -> Option<&'a str>,
+    annotation: impl Fn(&str) -> Option<&'a str>,
+) -> Option<&'a str> {
+    let id = label(labels::SOURCE_CLUSTER)?;
+    Some(annotation(labels::PROVISION_CLUSTER).unwrap_or(id))
+}
+
 /// Whether Karmada propagated the object into this cluster, and manages it.
 pub fn is_karmadas(meta: &ObjectMeta) -> bool {
     label(meta, labels::KARMADA_MANAGED) == Some("true")

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::api::labels;
+use causeway::api::{labels, ownership};
 use causeway::domain::{self, ClusterName, ServiceKey};
 use causeway_engine::lists::{MemberLists, Members};
 use causeway_engine::model::Failure;
@@ -191,8 +191,8 @@ fn unreached(name: &ClusterName, preview: &Preview) -> Vec<Unreached> {
 /// The ready addresses behind the Service in a member.
 fn addresses(key: &ServiceKey, name: &ClusterName, lists: &MemberLists) -> BTreeSet<Address> {
     let of_slice = |slice: &EndpointSlice| {
-        let source = slice.labels().get(labels::SOURCE_CLUSTER);
-        let cluster = source.cloned().unwrap_or_else(|| name.to_string());
+        let source = ownership::source_member(slice.meta());
+        let cluster = source.unwrap_or(name.as_str()).to_owned();
         let ready = slice.endpoints.iter().filter(|endpoint| {
             let conditions = endpoint.conditions.as_ref();
             conditions.and_then(|all| all.ready).unwrap_or(true)

@@ -79,8 +79,7 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
     let copies = held.slices_of(&snapshot.key.name);
     let copies = copies.filter(|slice| snapshot.is_ours(*slice) && crate::snapshot::is_copy(slice));
     for copy in copies {
-        let provider = copy.labels().get(labels::SOURCE_CLUSTER);
-        let provider = provider.map_or("its provider", String::as_str);
+        let provider = ownership::source_member(copy.meta()).unwrap_or("its provider");
         let karmadas = snapshot.dispatched(held, provider).next();
         let why = match karmadas {
             Some(_) => {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
-use causeway::api::{self, labels};
+use causeway::api::{self, ownership};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -431,8 +431,7 @@ impl Operation {
         let (Self::CreateSlice(_, slice) | Self::ReplaceSlice(_, slice)) = self else {
             return None;
         };
-        let all = slice.metadata.labels.as_ref()?;
-        all.get(labels::SOURCE_CLUSTER).map(String::as_str)
+        ownership::source_member(&slice.metadata)
     }
 
     /// Returns the verb, as metrics and logs name it.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use causeway::api::labels;
+use causeway::api::ownership::source_member_by;
 use causeway::domain::{ClusterName, KARMADA, ServiceKey, imported_by};
 use causeway_wire::{
     AddressType, ContentHash, Places, RawSlice, SliceManager, SourceSlice, SourceVersion, Uid,
@@ -81,7 +82,7 @@ pub struct CopiedSlice {
     pub hub: DefaultAtom,
     /// Exposure that it serves.
     pub exposure: Exposure,
-    /// Cluster that it comes from.
+    /// Name of the Cluster that it comes from.
     pub source_cluster: Option<DefaultAtom>,
     /// Version of the source that it was made from.
     pub source: Option<SourceVersion>,
@@ -166,7 +167,9 @@ impl SliceRole {
             }
             Classified::Copy(key, hub, exposure) => {
                 let content = observed_hash(slice)?;
-                let (hub, source_cluster) = origins.of(hub, slice.label(labels::SOURCE_CLUSTER));
+                let member =
+                    source_member_by(|name| slice.label(name), |name| slice.annotation(name));
+                let (hub, source_cluster) = origins.of(hub, member);
                 let source = slice.annotation(labels::SOURCE);
                 match slice.version() {
                     Some(SourceVersion {
