@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, MultiClusterService, labels, ownership};
 use causeway::domain::{self, ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
@@ -258,9 +258,12 @@ async fn read_left(
     args: &DrainArgs,
 ) -> Result<Left, DrainError> {
     let clusters = clusters(hub).await?;
+    let own = clusters.iter().find(|one| one.name_any() == name.as_str());
+    let id = own.and_then(|cluster| cluster.annotations().get(labels::CLUSTER_ID));
     let ours = format!(
-        "{}={name},{}={hub_uid},{}={}",
+        "{} in ({name},{}),{}={hub_uid},{}={}",
         labels::SOURCE_CLUSTER,
+        id.map_or(name.as_str(), String::as_str),
         labels::HUB,
         labels::SLICE_MANAGED_BY,
         labels::SLICE_DISPATCHER
@@ -277,7 +280,11 @@ async fn read_left(
         |member| async move {
             let slices: Api<EndpointSlice> = Api::all(member.client.clone());
             let list = member.request(slices.list_metadata(parameters)).await?;
-            Ok(list.items.len())
+            let left = list.items.iter().filter(|copy| {
+                // Another cluster's id may be the name of this one for a moment.
+                ownership::source_member(&copy.metadata) == Some(name.as_str())
+            });
+            Ok(left.count())
         },
     );
     let mut left = Left::default();

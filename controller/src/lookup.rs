@@ -125,6 +125,35 @@ pub(crate) async fn document<T: DeserializeOwned>(
     }
 }
 
+/// Answer to a request for an object.
+pub(crate) enum Found<T> {
+    /// The object.
+    Object(T),
+    /// The API server answers that the object does not exist.
+    Absent,
+    /// A 404 that names no object, which proves nothing: any proxy may give it
+    /// ([`prove_unserved`]).
+    Unserved,
+}
+
+/// Gets the object of that name.
+///
+/// # Errors
+/// [`Failure`] where the answer is an error other than a 404.
+pub(crate) async fn object<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    name: &str,
+    deadline: Duration,
+) -> Result<Found<T>, Failure> {
+    match request(client, path, deadline).await? {
+        Ok(object) => Ok(Found::Object(object)),
+        Err(error) if is_absence(&error, name) => Ok(Found::Absent),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Found::Unserved),
+        Err(error) => Err(classify(&error)),
+    }
+}
+
 /// Proves that the cluster with this kube-system UID serves none of these versions of an API group:
 /// its API server lists other groups and versions, and has that UID.
 ///

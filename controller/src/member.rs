@@ -29,9 +29,11 @@ use crate::watch as watches;
 use crate::watch::{Connect, Decoder, Json, RelistRequests, SharedGuard, Watch};
 
 mod bounded;
+mod cluster_id;
 mod connection;
 mod discovery;
 
+use self::cluster_id::LastId;
 pub use self::connection::Connector;
 use self::discovery::Discovery;
 
@@ -42,7 +44,8 @@ pub struct Settings {
     pub probe_every: Duration,
     /// Maximum time of a probe.
     pub probe_deadline: Duration,
-    /// After how long the definition of ServiceImport is read again although it is served as before.
+    /// After how long the definition of ServiceImport is read again although it is served as before, and the member's id in its
+    /// clusterset.
     pub schema_every: Duration,
     /// The patience of the watches.
     pub watch: watches::Settings,
@@ -112,6 +115,7 @@ impl Member {
                 () = self.watch(reconnections.clone()) => None,
                 () = self.follow_nodes(reconnections.clone()) => None,
                 () = self.follow_clusterset(&identity.uid, reconnections) => None,
+                () = self.follow_id(&identity.uid) => None,
                 another = self.probe(&mut health, identity.clone(), reconnect) => match another {
                     Some(identity) => self.tell_identity(identity).await,
                     None => None,
@@ -293,6 +297,35 @@ impl Member {
         }
         // Nobody can need them any more.
         pending().await
+    }
+
+    /// Reads the member's id in its clusterset again and again, until nobody listens any more. A
+    /// failure reports nothing: the id that is recorded stays.
+    async fn follow_id(&self, uid: &str) {
+        let settings = &self.settings;
+        let mut last = LastId::default();
+        loop {
+            let read = cluster_id::read(&self.client, uid, settings.probe_deadline).await;
+            let pause = match read {
+                Ok(id) => {
+                    if let Some(id) = last.note(id)
+                        && self.tell(MemberEvent::ClusterId(id)).await.is_none()
+                    {
+                        return;
+                    }
+                    settings.schema_every
+                }
+                Err(failure) => {
+                    tracing::debug!(cluster = %self.name, error = %failure, "id in the clusterset not read");
+                    match failure.kind {
+                        // Members that were joined by an earlier version do not grant it.
+                        FailureKind::Forbidden => settings.schema_every,
+                        _ => settings.probe_every * VERSION_EVERY,
+                    }
+                }
+            };
+            sleep(pause).await;
+        }
     }
 
     /// Asks what of the clusterset's API is served, and watches that, until nobody listens any more. What the watches of one

@@ -25,8 +25,8 @@ use self::objects::{Kind, NAMESPACE, Object};
 use self::server::Server;
 use crate::diff::{Diff, Moment, NewerCopy, diff};
 use crate::model::{
-    Dispatch, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, ObjectEvent, Signal,
-    TargetCluster, TimePoint, Write, WriteResult,
+    Dispatch, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, ObjectEvent,
+    ReportedId, Signal, TargetCluster, TimePoint, Write, WriteResult,
 };
 use crate::observed::{Index, RejectedWrite};
 use crate::plan::{CopyCache, Desired, Settings, plan};
@@ -77,6 +77,8 @@ pub(crate) struct Environment {
     forgetful: BTreeMap<(String, Kind), usize>,
     silent: BTreeSet<String>,
     pub(crate) releases: BTreeMap<String, (u32, u32)>,
+    /// Ids of members in their clusterset.
+    ids: BTreeMap<String, ReportedId>,
     unreachable: BTreeSet<String>,
     /// Whether the hub serves Works; `None` if it does not report that.
     serves_works: Option<bool>,
@@ -116,6 +118,7 @@ pub(crate) fn env() -> Environment {
         forgetful: BTreeMap::new(),
         silent: BTreeSet::new(),
         releases: BTreeMap::new(),
+        ids: BTreeMap::new(),
         unreachable: BTreeSet::new(),
         serves_works: Some(false),
         says_imports: true,

@@ -1,5 +1,6 @@
 //! Types at the crate's border: reports of watches, planned items, writes and their results.
 
+mod cluster_id;
 mod event;
 mod failure;
 mod hub_objects;
@@ -18,6 +19,7 @@ mod time_point;
 mod work;
 mod write;
 
+pub use self::cluster_id::ReportedId;
 pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Signal};
 pub use self::failure::{Failure, FailureKind, absent_object};
 pub use self::hub_objects::{HubExport, HubImport};

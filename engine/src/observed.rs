@@ -6,6 +6,7 @@
 //! observed on a connection to the same cluster. Observed objects are retained while a member is
 //! unreachable.
 
+mod cluster_ids;
 pub(crate) mod clusterset;
 mod counts;
 mod dirty_keys;

@@ -282,6 +282,17 @@ pub(crate) struct ClusterFacts<'a> {
     pub unknown_reach: Option<&'a str>,
     /// Persistent failure of the watch of its Nodes, which are needed.
     pub nodes_failure: Option<&'a Failure>,
+    /// Reason why the id that the member reports is not used.
+    pub id_problem: Option<IdProblem<'a>>,
+}
+
+/// Reason why the id that a member reports is not its name in the clusterset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdProblem<'a> {
+    /// Text that is no DNS label.
+    Invalid(&'a str),
+    /// Id that is the name or the id of another cluster, and that cluster.
+    Taken(&'a str, &'a ClusterName),
 }
 
 impl ClusterFacts<'_> {

@@ -1,6 +1,7 @@
 //! Reconciliation of one item: plan, diff, enqueue the writes, write the status.
 
 mod cluster;
+mod cluster_id;
 mod profile;
 mod progress;
 

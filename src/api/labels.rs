@@ -75,6 +75,13 @@ pub const CONSUMERS: &str = "mcs.causeway.dev/consumers";
 /// are standby endpoints.
 pub const STANDBY: &str = "mcs.causeway.dev/standby";
 
+/// Annotation that the controller sets on a Cluster: the id of the member in its clusterset, where that is not the Cluster's name
+/// (KEP-2149, ClusterProperty [`CLUSTER_ID_PROPERTY`]).
+pub const CLUSTER_ID: &str = "mcs.causeway.dev/cluster-id";
+
+/// ClusterProperty of the id of a cluster in its clusterset (KEP-2149).
+pub const CLUSTER_ID_PROPERTY: &str = "cluster.clusterset.k8s.io";
+
 /// Label of a Secret with credentials: the Cluster that it serves, where it is not named for it.
 pub const CLUSTER: &str = "mcs.causeway.dev/cluster";
 
@@ -109,7 +116,8 @@ pub const MULTICLUSTER_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-
 /// (kubernetes-sigs/mcs-api, `controllers/common.go`).
 pub const DERIVED_SERVICE: &str = "multicluster.kubernetes.io/derived-service";
 
-/// The cluster that an imported EndpointSlice comes from (KEP-1645).
+/// The id of the cluster that an imported EndpointSlice comes from (KEP-1645). [`super::ownership::source_member`] returns the name of
+/// its Cluster.
 pub const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
 
 /// Karmada's annotation for the cluster that provides an EndpointSlice.
@@ -178,6 +186,7 @@ mod tests {
             CONSUMERS,
             STANDBY,
             CLUSTER,
+            CLUSTER_ID,
             PROFILE_NAMESPACE,
             FINALIZER,
         ] {

@@ -15,6 +15,7 @@ use crate::control_plane::ControlPlane;
 use crate::{Cluster, Space};
 
 const OLDER_DEFINITIONS: &str = include_str!("clusterset/older-definitions.yaml");
+const CLUSTER_PROPERTIES: &str = include_str!("clusterset/cluster-properties.yaml");
 
 impl ControlPlane {
     /// Installs the project's own definitions of ServiceExport and ServiceImport, and waits until they are served.
@@ -30,6 +31,25 @@ impl ControlPlane {
     /// Installs the definitions that Karmada has: v1alpha1 alone, with the fields that the API had first.
     pub async fn serve_older_clusterset(&self) {
         self.apply(OLDER_DEFINITIONS).await.ok();
+    }
+
+    /// Installs the definition of ClusterProperty, and waits until it is served.
+    pub async fn serve_cluster_properties(&self) {
+        self.apply(CLUSTER_PROPERTIES).await.ok();
+        let definition = "crd/clusterproperties.about.k8s.io";
+        let established = "--for=condition=Established";
+        self.kubectl(["wait", established, "--timeout=60s", definition])
+            .await
+            .ok();
+    }
+
+    /// Gives the cluster an id in its clusterset.
+    pub async fn set_cluster_id(&self, id: &str) {
+        let property = format!(
+            "apiVersion: about.k8s.io/v1beta1\nkind: ClusterProperty\n\
+             metadata: {{name: cluster.clusterset.k8s.io}}\nspec: {{value: {id}}}\n"
+        );
+        self.apply(&property).await.ok();
     }
 
     /// Removes the definitions of ServiceExport and ServiceImport, and with them all objects of these kinds.

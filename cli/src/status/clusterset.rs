@@ -124,10 +124,11 @@ pub(crate) fn exported(readings: &Readings) -> Vec<ExportedReport> {
     let exports = read.values().flat_map(|held| held.exports.iter().map(key));
     let imports = read.values().flat_map(|held| held.imports.iter().map(key));
     let keys: BTreeSet<_> = exports.chain(imports).collect();
+    let ids = ids(&read);
     let reports = keys.into_iter().map(|key| {
         let clusters = read
             .iter()
-            .filter_map(|(name, held)| cluster(name, held, &key));
+            .filter_map(|(name, held)| cluster(name, held, &key, &ids));
         let clusters = clusters.collect();
         let is_read = |name: &str| read.contains_key(name);
         report(key, clusters, all_are_read, is_read)
@@ -136,6 +137,20 @@ pub(crate) fn exported(readings: &Readings) -> Vec<ExportedReport> {
 }
 
 type Key = (String, String);
+
+/// Names of Clusters, by the ids of their members in the clusterset.
+type Ids<'a> = BTreeMap<&'a str, &'a str>;
+
+/// Returns the ids that copies bear beside the name of their Cluster. An exporter without slices is
+/// reported by its id.
+fn ids<'a>(read: &BTreeMap<&str, &'a Holdings>) -> Ids<'a> {
+    let slices = read.values().flat_map(|held| &held.slices);
+    let ids = slices.filter_map(|slice| {
+        let id = slice.labels().get(labels::SOURCE_CLUSTER)?;
+        Some((id.as_str(), ownership::source_member(slice.meta())?))
+    });
+    ids.collect()
+}
 
 fn key<K: Resource>(object: &K) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
@@ -198,7 +213,7 @@ fn conflict(export: &ExportReport) -> Option<ConflictReport> {
     })
 }
 
-fn cluster(name: &str, held: &Holdings, wanted: &Key) -> Option<ClusterReport> {
+fn cluster(name: &str, held: &Holdings, wanted: &Key, ids: &Ids<'_>) -> Option<ClusterReport> {
     let export = held.exports.iter().find(|export| key(*export) == *wanted);
     let import = held.imports.iter().find(|import| key(*import) == *wanted);
     if export.is_none() && import.is_none() {
@@ -212,7 +227,7 @@ fn cluster(name: &str, held: &Holdings, wanted: &Key) -> Option<ClusterReport> {
     Some(ClusterReport {
         name: name.to_owned(),
         export: export.map(export_report),
-        import: import.map(import_report),
+        import: import.map(|import| import_report(import, ids)),
         derived: derived.map(derived_report),
         sources: sources(&held.slices, wanted),
     })
@@ -243,14 +258,18 @@ fn export_report(export: &ServiceExport) -> ExportReport {
     }
 }
 
-fn import_report(import: &ServiceImport) -> ImportReport {
+fn import_report(import: &ServiceImport, ids: &Ids<'_>) -> ImportReport {
     let status = import.status.clone().unwrap_or_default();
     let conditions = status.conditions.into_iter();
+    let clusters = status.clusters.into_iter().map(|one| {
+        let name = ids.get(one.cluster.as_str());
+        name.map_or(one.cluster, |name| (*name).to_owned())
+    });
     ImportReport {
         type_: import.spec.type_.clone(),
         ips: import.spec.ips.clone(),
         ports: import.spec.ports.iter().map(port).collect(),
-        clusters: status.clusters.into_iter().map(|one| one.cluster).collect(),
+        clusters: clusters.collect(),
         foreign: !is_causeways(import),
         conditions: conditions.map(ConditionReport::from).collect(),
     }
@@ -286,11 +305,12 @@ fn sources(slices: &[EndpointSlice], (namespace, service): &Key) -> Vec<SourceRe
         let labels = slice.labels();
         let is_of_it = slice.namespace().as_ref() == Some(namespace)
             && labels.get(labels::MULTICLUSTER_SERVICE_NAME) == Some(service);
-        let Some(cluster) = labels.get(labels::SOURCE_CLUSTER).filter(|_| is_of_it) else {
+        let cluster = ownership::source_member(slice.meta());
+        let Some(cluster) = cluster.filter(|_| is_of_it) else {
             continue;
         };
         let source = sources.entry(cluster).or_insert_with(|| SourceReport {
-            cluster: cluster.clone(),
+            cluster: cluster.to_owned(),
             slices: 0,
             endpoints: 0,
         });

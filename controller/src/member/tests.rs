@@ -22,6 +22,8 @@ struct Answers {
     may_discover: bool,
     may_read_nodes: bool,
     minor: Option<&'static str>,
+    /// Id in the clusterset, or the status code of the answer.
+    id: Result<&'static str, u16>,
     /// Status code and body of every answer about API groups.
     of_groups: (u16, &'static str),
 }
@@ -32,6 +34,7 @@ const WELL: Answers = Answers {
     may_discover: true,
     may_read_nodes: true,
     minor: Some("35"),
+    id: Err(404),
     of_groups: (200, GROUPS),
 };
 
@@ -46,6 +49,10 @@ impl Drop for Server {
 
 impl Server {
     async fn engaged(answers: Answers) -> Self {
+        Self::engaged_by(answers, Settings::default()).await
+    }
+
+    async fn engaged_by(answers: Answers, settings: Settings) -> Self {
         let (client, mut requests, accepting) = http::listen().await;
         let answers = Arc::new(Mutex::new(answers));
         let current = answers.clone();
@@ -62,7 +69,7 @@ impl Server {
         });
         let settings = Settings {
             probe_every: Duration::from_millis(20),
-            ..Settings::default()
+            ..settings
         };
         let (tell, events) = mpsc::channel(8);
         let name = ClusterName::try_from("member1").unwrap();
@@ -105,6 +112,7 @@ impl Server {
             MemberEvent::VersionChanged(identity) => {
                 format!("{} is {} now", identity.uid, identity.release)
             }
+            MemberEvent::ClusterId(id) => format!("has {id:?}"),
             MemberEvent::Probed(outcome) => format!("answers {}", outcome.is_ok()),
             MemberEvent::Served(served) => format!("serves {served:?}"),
             MemberEvent::NotDiscovered(failure) => format!("hides what it serves: {failure}"),
@@ -139,13 +147,14 @@ fn summary<K>(kind: &str, signal: &Signal<K>) -> String {
 }
 
 async fn answer(answers: &Mutex<Answers>, asked: Received) {
-    let (uid, may_discover, may_read_nodes, minor, of_groups) = {
+    let (uid, may_discover, may_read_nodes, minor, id, of_groups) = {
         let answers = answers.lock().unwrap();
         (
             answers.uid,
             answers.may_discover,
             answers.may_read_nodes,
             answers.minor,
+            answers.id,
             answers.of_groups,
         )
     };
@@ -158,6 +167,16 @@ async fn answer(answers: &Mutex<Answers>, asked: Received) {
         "/api/v1/namespaces/kube-system" => {
             let namespace = format!(r#"{{"metadata":{{"name":"kube-system","uid":"{uid}"}}}}"#);
             asked.answer(200, &namespace).await;
+        }
+        "/apis/about.k8s.io/v1alpha1/clusterproperties/cluster.clusterset.k8s.io" => match id {
+            Ok(id) => {
+                let property = format!(r#"{{"spec":{{"value":"{id}"}}}}"#);
+                asked.answer(200, &property).await;
+            }
+            Err(code) => asked.refuse(code, "Refused", "no").await,
+        },
+        path if path.starts_with("/apis/about.k8s.io/") => {
+            asked.answer(404, "404 page not found").await;
         }
         path if path.starts_with("/apis/multicluster.x-k8s.io/") && may_discover => {
             asked.answer(404, "404 page not found").await;
@@ -312,6 +331,62 @@ async fn new_server_version_is_reported_without_a_relist() {
     assert_eq!(server.reported().await, "one is 1.36 now");
     server.change(|answers| answers.minor = Some("34"));
     assert_eq!(server.reported().await, "one is 1.34 now");
+}
+
+#[tokio::test]
+async fn failed_reading_of_the_id_reports_nothing() {
+    let settings = Settings {
+        schema_every: Duration::from_millis(20),
+        ..Settings::default()
+    };
+    let failing = Answers {
+        id: Err(503),
+        ..WELL
+    };
+    let mut server = Server::engaged_by(failing, settings).await;
+    let first = ["is one", "answers true"].map(ToOwned::to_owned);
+    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
+    server.tells(all.collect()).await;
+    let steps = [
+        (Ok("eu-1"), r#"has Valid("eu-1")"#),
+        (Err(503), ""),
+        (Err(403), ""),
+        (Ok("EU"), r#"has Invalid("EU")"#),
+        (Err(404), "has Absent"),
+    ];
+    for (id, reported) in steps {
+        server.change(|answers| answers.id = id);
+        if reported.is_empty() {
+            sleep(Duration::from_millis(200)).await;
+        } else {
+            assert_eq!(server.reported().await, reported);
+        }
+    }
+}
+
+#[tokio::test]
+async fn id_is_absent_only_with_proof() {
+    let settings = Settings {
+        schema_every: Duration::from_millis(20),
+        ..Settings::default()
+    };
+    let contradicting = Answers {
+        of_groups: (200, r#"{"groups":[]}"#),
+        may_discover: false,
+        ..WELL
+    };
+    let mut server = Server::engaged_by(contradicting, settings).await;
+    let first = [
+        "is one",
+        "answers true",
+        "hides what it serves: forbidden: no",
+    ];
+    let first = first.map(ToOwned::to_owned);
+    server
+        .tells(first.into_iter().chain(natives()).collect())
+        .await;
+    server.change(|answers| answers.of_groups = (200, GROUPS));
+    assert_eq!(server.reported().await, "has Absent");
 }
 
 #[test]

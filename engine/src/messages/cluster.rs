@@ -10,7 +10,7 @@ use super::remarks::TTL_EXPIRED;
 use super::{Diagnosis, quote};
 use crate::model::{LeftOut, MemberState};
 use crate::observed::member::Membership;
-use crate::problem::ClusterFacts;
+use crate::problem::{ClusterFacts, IdProblem};
 use crate::reasons::Reason;
 
 /// Remedy for a cluster in Pull mode without credentials.
@@ -83,7 +83,11 @@ impl ClusterFacts<'_> {
             )
         });
         let watched = Some("Services and EndpointSlices are watched".to_owned());
-        let all = [watched, suspended, ranges, network, reach, nodes];
+        let id = self.id_problem.map(|problem| {
+            let name = self.name;
+            format!("{problem}; until it has another value, the id in the clusterset is {name}")
+        });
+        let all = [watched, suspended, ranges, network, reach, nodes, id];
         all.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
@@ -94,6 +98,23 @@ impl ClusterFacts<'_> {
             "deletions of {count} objects are suspended: its last lists lack them, and they are kept until a second list lacks them \
              too; to confirm them now: kubectl mcs confirm-deletions {name}"
         )
+    }
+}
+
+impl fmt::Display for IdProblem<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "its ClusterProperty {} is ",
+            labels::CLUSTER_ID_PROPERTY
+        )?;
+        match self {
+            Self::Invalid(text) => write!(out, "{text:?}, which is no DNS label"),
+            Self::Taken(id, holder) if **id == *holder.as_str() => {
+                write!(out, "{id}, which is the name of another cluster")
+            }
+            Self::Taken(id, holder) => write!(out, "{id}, which is the id of {holder}"),
+        }
     }
 }
 

@@ -27,7 +27,7 @@ use crate::plan::providers::Disagreement;
 use crate::plan::providers::Readiness;
 use crate::plan::remark::{NotUsed, Remark};
 use crate::plan::tiers::{TierState, Tiers};
-use crate::problem::{ClusterFacts, MemberProblem};
+use crate::problem::{ClusterFacts, IdProblem, MemberProblem};
 use crate::problem::{Problem, ServiceProblem, WriteProblem};
 use crate::reasons::Reason;
 
@@ -225,6 +225,7 @@ fn ready_of_a_cluster_reports_its_state() {
         invalid_network: None,
         unknown_reach: None,
         nodes_failure: None,
+        id_problem: None,
     };
     let unreachable = MemberState::Unreachable {
         failure: refused(),
@@ -249,6 +250,7 @@ fn ready_of_a_cluster_reports_its_state() {
         invalid_network: Some(&network),
         unknown_reach: Some("nodeports"),
         nodes_failure: Some(&forbidden),
+        id_problem: Some(IdProblem::Invalid("EU")),
         ..facts(&MemberState::Synced, false)
     };
     let error = ConfigurationError::NoSecretRef;
@@ -273,7 +275,8 @@ fn ready_of_a_cluster_reports_its_state() {
              clusters with the same text are one network; annotation mcs.causeway.dev/reach has the unknown value \"nodeports\", \
              which is ignored; write node-ports, node-ports=external, load-balancer, cluster-ip; its Nodes cannot be watched \
              (nodes is forbidden), so clusters of other networks do not reach its pods by node ports; in member1: kubectl apply -f \
-             manifests/member/networks.yaml",
+             manifests/member/networks.yaml; its ClusterProperty cluster.clusterset.k8s.io is \"EU\", which is no DNS label; until \
+             it has another value, the id in the clusterset is member1",
         ),
         (
             outdated,

@@ -9,6 +9,7 @@ use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::KubernetesVersion;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 
+use super::cluster_id::ReportedId;
 use super::failure::Failure;
 use super::hub_objects::{HubExport, HubImport};
 use super::node::ObservedNode;
@@ -94,6 +95,8 @@ pub enum MemberEvent {
     Identified(Identity),
     /// The same member reports another version; its watches go on.
     VersionChanged(Identity),
+    /// Id of the member in its clusterset, reported once it is known, and when it changes.
+    ClusterId(ReportedId),
     /// Its Services.
     Services(Signal<Service>),
     /// Its EndpointSlices, sources and copies.

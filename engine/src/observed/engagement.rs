@@ -91,7 +91,7 @@ impl Index {
 
     /// Removes a member and its Cluster for good: its endpoints are no longer provided.
     pub fn remove_cluster(&mut self, name: &ClusterName) {
-        self.hub.clusters.remove(name);
+        self.hub.remove_cluster(name);
         self.remove_member(name);
         self.find_duplicates();
         self.mark_all_services();

@@ -80,6 +80,7 @@ impl Index {
         let (identity, before) = (member.identity.clone(), remarks(member));
         let by_node_ports = member.exports_by_node_ports();
         let of_exports = matches!(event, MemberEvent::Exports(_));
+        let of_id = matches!(event, MemberEvent::ClusterId(_));
         let is_list = lists_natives(&event);
         let changed = member.apply(event, now);
         let stands = stand(member);
@@ -93,6 +94,9 @@ impl Index {
         }
         if self.members.get(name).map(remarks) != Some(before) {
             self.mark(Item::Cluster(name.clone()));
+        }
+        if of_id {
+            self.note_reported_id(name);
         }
         if is_new || stands != stood {
             self.mark_state(name, &stands.0);

@@ -2,6 +2,7 @@
 
 mod change;
 mod cluster;
+mod cluster_ids;
 mod exports;
 mod imports;
 pub(crate) mod manager;
@@ -22,6 +23,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub(crate) use self::change::Change;
 pub(crate) use self::cluster::ClusterView;
 pub use self::cluster::DeclaredReach;
+use self::cluster_ids::ClusterIds;
 use self::exports::HubExports;
 use self::imports::HubImports;
 pub(crate) use self::profiles::Profiles;
@@ -46,6 +48,8 @@ pub(crate) struct Hub {
     pub(super) services: HashMap<ServiceKey, ServiceView>,
     /// Its Clusters, including those that are gone and whose members have still to be cleaned.
     pub(super) clusters: BTreeMap<ClusterName, ClusterView>,
+    /// Ids of the Clusters in their clusterset.
+    pub(super) ids: ClusterIds,
     /// Losses of exposed services, each with its time.
     pub(super) lost: HashMap<ServiceKey, Lost>,
     /// Services that Karmada manages.
@@ -110,6 +114,7 @@ impl Hub {
             selections: Selections::default(),
             services: HashMap::default(),
             clusters: BTreeMap::new(),
+            ids: ClusterIds::default(),
             lost: HashMap::default(),
             works: Works::default(),
             refused: HashMap::default(),
@@ -228,7 +233,21 @@ impl Hub {
             HubEvent::Secrets(..) => {}
         }
         self.evidence.note_listed(now);
+        self.note_ids(&mut change);
         change
+    }
+
+    /// Computes the ids of the Clusters again if one of them changed. If an id changed, another one
+    /// may be free.
+    pub(super) fn note_ids(&mut self, change: &mut Change) {
+        if !change.placement {
+            return;
+        }
+        let ids = ClusterIds::of(&self.clusters);
+        if self.ids != ids {
+            self.ids = ids;
+            change.clusters.extend(self.clusters.keys().cloned());
+        }
     }
 
     fn apply_mcs(
@@ -467,6 +486,12 @@ impl Hub {
         Some(name)
     }
 
+    /// Drops a removed Cluster whose member is clean.
+    pub(super) fn remove_cluster(&mut self, name: &ClusterName) {
+        self.clusters.remove(name);
+        self.ids = ClusterIds::of(&self.clusters);
+    }
+
     fn note_removal(&mut self, name: &ClusterName, now: TimePoint, change: &mut Change) {
         if let Some(cluster) = self.clusters.get_mut(name) {
             cluster.is_removed = true;
@@ -498,6 +523,7 @@ impl Hub {
                     .is_some_and(|known| !known.is_removed && is(&known.uid, &object.metadata));
                 if known && !self.has_newer_cluster(&object) {
                     self.put_cluster(&object, now, &mut change);
+                    self.note_ids(&mut change);
                 }
             }
             Ack::Namespace(_)

@@ -45,7 +45,7 @@ use crate::model::slice::{
     AddressType, CopiedSlice, KarmadasSlice, SourceSlice, SourceVersion, Uid,
 };
 use crate::model::{
-    Configuration, Failure, FailureKind, Generation, Identity, MemberState, TimePoint,
+    Configuration, Failure, FailureKind, Generation, Identity, MemberState, ReportedId, TimePoint,
 };
 
 /// Observed state of a member.
@@ -55,6 +55,8 @@ pub struct Member {
     pub(super) generation: Generation,
     /// Identity that its API server reported, once it did.
     pub(super) identity: Option<Identity>,
+    /// Id in its clusterset that it reported; `None` until it does.
+    pub(super) reported_id: Option<ReportedId>,
     /// Whether the API server has reported its identity in this engagement.
     is_identified: bool,
     /// UID of the Cluster object by which it is engaged.
@@ -104,6 +106,7 @@ impl Member {
         Self {
             generation,
             identity: None,
+            reported_id: None,
             is_identified: false,
             cluster_uid: None,
             recorded_uid: None,
@@ -134,6 +137,13 @@ impl Member {
     /// Returns the identity that its API server reported, once it did.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
+    }
+
+    /// Returns the id in its clusterset that it reported; `None` until it does, and for a member
+    /// that is refused.
+    pub(crate) fn reported_id(&self) -> Option<&ReportedId> {
+        let is_used = self.refusals == Refusals::default();
+        self.reported_id.as_ref().filter(|_| is_used)
     }
 
     /// Returns the validity of its Cluster and its Secret.

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use causeway::api::labels;
 use causeway::domain::{ClusterName, Network, Ranges, Reach, ServiceKey};
 
 use super::Index;
@@ -14,9 +15,6 @@ use super::service::ServiceView;
 use crate::model::slice::Exposure;
 use crate::model::{LeftOut, MemberState, TimePoint};
 use crate::problem::Gap;
-
-/// ClusterProperty of a cluster's name in its clusterset (KEP-2149).
-const CLUSTER_ID: &str = "cluster.clusterset.k8s.io";
 
 impl Index {
     /// Returns the hub's identity: the UID of its kube-system namespace.
@@ -55,7 +53,7 @@ impl Index {
     pub(crate) fn property<'a>(&'a self, name: &'a ClusterName, key: &str) -> Option<&'a str> {
         let cluster = self.cluster(name)?;
         match key {
-            CLUSTER_ID => Some(name.as_str()),
+            labels::CLUSTER_ID_PROPERTY => Some(name.as_str()),
             _ => cluster.property(key),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use causeway::domain::ClusterName;
 use serde_json::json;
 
-use super::{Outcome, Reconciler, earlier, profile};
+use super::{Outcome, Reconciler, cluster_id, earlier, profile};
 use crate::model::{Item, Operation, TargetCluster, TimePoint, Write, status_patch};
 use crate::observed::Index;
 use crate::observed::hub::ClusterView;
@@ -45,8 +45,13 @@ impl Reconciler<'_> {
             return ClusterOutcome::Stays;
         };
         match cluster.removed_since {
-            None if keeps_clusters => self.keep(name, cluster, &mut outcome),
-            None => {}
+            None => {
+                let is_written = keeps_clusters && self.keep(name, cluster, &mut outcome);
+                // Two writes of one resourceVersion would conflict.
+                if !is_written && let Some(write) = cluster_id::write(self.index, name) {
+                    self.enqueue(&TargetCluster::Hub, &item, write, &mut outcome);
+                }
+            }
             Some(since) => match removal(self.index, name, since, self.now) {
                 Removal::UnderWay(until) => return ClusterOutcome::LookAgain(until.instant),
                 Removal::Over(left) if cluster.is_removed => return ClusterOutcome::Removed(left),
@@ -61,19 +66,23 @@ impl Reconciler<'_> {
         outcome.into()
     }
 
-    fn keep(&mut self, name: &ClusterName, cluster: &ClusterView, outcome: &mut Outcome) {
+    /// Maintains finalizer and status of a Cluster. Returns true if a write is requested.
+    fn keep(&mut self, name: &ClusterName, cluster: &ClusterView, outcome: &mut Outcome) -> bool {
         let (index, now, item) = (self.index, self.now, Item::Cluster(name.clone()));
         if !cluster.finalizers.have_ours() {
             let patch = cluster.finalizers.with_ours(&cluster.resource_version);
             let write = Write::new(Operation::PatchCluster(name.clone(), patch));
-            return self.enqueue(&TargetCluster::Hub, &item, write, outcome);
+            self.enqueue(&TargetCluster::Hub, &item, write, outcome);
+            return true;
         }
         let (_, damped) = index.reported_state(name, now);
         let member = index.member(name);
         let clusterset = member.and_then(|member| member.reported_membership(now).1);
         let damped = damped.into_iter().chain(clusterset).min();
         earlier(&mut outcome.again_at, damped.map(|at| at.instant));
-        if let Some(status) = cluster::status(index, name, now) {
+        let status = cluster::status(index, name, now);
+        let is_written = status.is_some();
+        if let Some(status) = status {
             let fields = json!({
                 "kubernetesVersion": status.kubernetes_version,
                 "conditions": status.conditions,
@@ -82,6 +91,7 @@ impl Reconciler<'_> {
             let write = Write::new(Operation::PatchClusterStatus(name.clone(), patch));
             self.enqueue(&TargetCluster::Hub, &item, write, outcome);
         }
+        is_written
     }
 }
 

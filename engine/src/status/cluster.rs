@@ -49,6 +49,7 @@ pub(crate) fn status(
         nodes_failure: member
             .filter(|_| index.needs_nodes(name))
             .and_then(Member::lasting_nodes_failure),
+        id_problem: index.id_problem(name),
     };
     let reason = facts.reason()?;
     let message = facts.message();

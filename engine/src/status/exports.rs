@@ -501,7 +501,9 @@ impl View<'_> {
             let selected =
                 exporters.filter(|name| is_selected(self.index, &selector, importer, name));
             ClusterSelectorResult {
-                clusters: selected.map(ToString::to_string).collect(),
+                clusters: selected
+                    .map(|name| self.index.cluster_id(name).to_owned())
+                    .collect(),
             }
         });
         results.collect()
@@ -517,7 +519,7 @@ impl View<'_> {
         let fields = desired.served.fields;
         let exporters = self.clusterset.exporters.iter();
         let clusters = exporters.map(|name| ExportingCluster {
-            cluster: name.to_string(),
+            cluster: self.index.cluster_id(name).to_owned(),
         });
         let ready = match &own.unready {
             None => ConditionState::True,

@@ -26,6 +26,7 @@ mod exports;
 mod families;
 mod guide;
 mod headless;
+mod ids;
 mod imports;
 mod kills;
 mod names;
@@ -56,11 +57,18 @@ struct Clusterset {
 
 impl Clusterset {
     async fn start(members: usize, flags: &[&str]) -> Self {
+        Self::of(Self::fleet(members).await, flags).await
+    }
+
+    async fn fleet(members: usize) -> Fleet {
         let mut builder = Fleet::builder().members(members).clusterset();
         for number in 2..=members {
             builder = builder.dual_stack(&format!("member{number}"));
         }
-        let fleet = builder.start().await;
+        builder.start().await
+    }
+
+    async fn of(fleet: Fleet, flags: &[&str]) -> Self {
         let installation = Installation::new(&fleet).await;
         let flags = flags.iter().copied();
         let controller = flags.fold(installation.controller(), |launch, flag| launch.arg(flag));
@@ -82,6 +90,19 @@ impl Clusterset {
         // Its controller is killed often, and would wait each time for the lease of the one before.
         TWO.get_or_init(|| Self::start(2, &["--leader-elect=false"]))
             .await
+    }
+
+    /// Two members, of which member1 has the id eu-1 in its clusterset.
+    async fn with_ids() -> &'static Self {
+        static WITH_IDS: OnceCell<Clusterset> = OnceCell::const_new();
+        let start = async || {
+            let fleet = Self::fleet(2).await;
+            let member1 = fleet.member("member1");
+            member1.serve_cluster_properties().await;
+            member1.set_cluster_id("eu-1").await;
+            Self::of(fleet, &["--leader-elect=false"]).await
+        };
+        WITH_IDS.get_or_init(start).await
     }
 
     async fn of_three() -> &'static Self {

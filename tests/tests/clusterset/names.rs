@@ -21,12 +21,12 @@ struct Question<'a> {
 }
 
 impl Stage {
-    fn name(&self, zone: &str) -> String {
+    pub(crate) fn name(&self, zone: &str) -> String {
         format!("foo.{}.svc.{zone}", self.space.name())
     }
 
     /// Waits until a member's DNS gives exactly these records.
-    async fn resolves(&self, member: &str, name: &str, type_: &str, expected: &[&str]) {
+    pub(crate) async fn resolves(&self, member: &str, name: &str, type_: &str, expected: &[&str]) {
         let what = format!("{type_} of {name} in {member} is {expected:?}");
         let question = Question { name, type_ };
         self.answered(member, question, &what, |answer| answer.records == expected)
@@ -53,7 +53,7 @@ impl Stage {
     }
 
     /// Waits until a member's DNS knows no such name.
-    async fn unknown(&self, member: &str, name: &str, type_: &str) {
+    pub(crate) async fn unknown(&self, member: &str, name: &str, type_: &str) {
         let what = format!("{member} knows no {type_} of {name}");
         self.answered(member, Question { name, type_ }, &what, |answer| {
             answer.status == "NXDOMAIN" && answer.records.is_empty()
@@ -108,7 +108,7 @@ async fn every_named_port_of_an_import_has_a_srv_record(stage: Stage) {
 }
 
 /// `foo`, headless, in a member with these pods as a StatefulSet's, exported.
-async fn headless(stage: &Stage, member: &str, hosts: &[&str]) -> Vec<RunningPod> {
+pub(crate) async fn headless(stage: &Stage, member: &str, hosts: &[&str]) -> Vec<RunningPod> {
     let cluster = stage.member(member);
     let exported = service("foo").port("peer", 80).headless();
     exported.create(cluster, &stage.space).await;

@@ -61,6 +61,10 @@ impl Stage {
         Self::calm(Clusterset::of_two().await).await
     }
 
+    pub(crate) async fn with_ids() -> Self {
+        Self::calm(Clusterset::with_ids().await).await
+    }
+
     pub(crate) async fn on_three() -> Self {
         Self::calm(Clusterset::of_three().await).await
     }

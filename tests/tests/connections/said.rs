@@ -35,7 +35,7 @@ pub(crate) struct Said {
 impl Said {
     fn take(&mut self, event: MemberEvent) {
         match event {
-            MemberEvent::VersionChanged(_) => {}
+            MemberEvent::VersionChanged(_) | MemberEvent::ClusterId(_) => {}
             MemberEvent::Identified(identity) => {
                 assert!(identity.release >= KubernetesVersion::OLDEST_MEMBER);
                 self.identities.push(identity.uid);

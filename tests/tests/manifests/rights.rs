@@ -367,6 +367,18 @@ async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_an
         ("delete", ":endpoints", false),
         // OpenShift's admission requires it for addresses of the member's own pods.
         ("create", "discovery.k8s.io:endpointslices/restricted", true),
+        (
+            "get",
+            "about.k8s.io:clusterproperties=cluster.clusterset.k8s.io",
+            true,
+        ),
+        (
+            "patch",
+            "about.k8s.io:clusterproperties=cluster.clusterset.k8s.io",
+            false,
+        ),
+        ("get", "about.k8s.io:clusterproperties=another", false),
+        ("list", "about.k8s.io:clusterproperties", false),
         ("update", ":services", false),
         ("create", ":namespaces", false),
         ("delete", ":namespaces", false),

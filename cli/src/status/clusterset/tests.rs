@@ -52,6 +52,22 @@ fn an_exported_service_is_reported_of_once_with_the_part_of_each_member() {
 }
 
 #[test]
+fn ids_in_the_clusterset_are_reported_as_clusters() {
+    let mut held = importing("10.9.0.1", &["eu-1"]);
+    let provider = ("endpointslice.karmada.io/provision-cluster", "a");
+    let provider = [provider].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    held.slices[0].metadata.annotations = Some(provider.into());
+    let reported = one(&readings([("a", Ok(held))]));
+    let cluster = &reported.clusters[0];
+    assert_eq!(cluster.import.as_ref().expect("it").clusters, ["a"]);
+    assert_eq!(cluster.sources[0].cluster, "a");
+    assert_eq!(
+        reported.reason, "NoExport",
+        "it was read, and exports nothing"
+    );
+}
+
+#[test]
 fn what_was_imported_is_counted_for_each_source_and_for_this_service_alone() {
     let mut held = importing("10.9.0.1", &["a"]);
     held.slices = vec![

@@ -109,6 +109,7 @@ fn of_cluster(state: &MemberState, outdated: Option<&ConfigurationError>) -> Wor
         invalid_network: None,
         unknown_reach: None,
         nodes_failure: None,
+        id_problem: None,
     };
     (facts.reason().expect("a reason"), facts.message()).into()
 }

@@ -40,6 +40,8 @@ pub struct ClusterView {
     pub network: Network,
     /// Way by which clusters of other networks reach its pods ([`labels::REACH`]).
     pub reach: Option<DeclaredReach>,
+    /// Id of the member in its clusterset, as the controller recorded it ([`labels::CLUSTER_ID`]).
+    pub(crate) cluster_id: Option<Box<str>>,
     /// Its labels, which are properties of it beside its name and region.
     labels: BTreeMap<String, String>,
     /// Spec as its ClusterProfile made it, if it was made of one.
@@ -135,6 +137,7 @@ impl ClusterView {
                 .map(|text| Network::read(text))
                 .unwrap_or_default(),
             reach: annotation(labels::REACH).map(|text| DeclaredReach::read(text)),
+            cluster_id: annotation(labels::CLUSTER_ID).map(|id| id.as_str().into()),
             labels: meta.labels.clone().unwrap_or_default(),
             made_of_profile: object
                 .profile_namespace()
@@ -204,6 +207,7 @@ impl ClusterView {
             && self.declared == other.declared
             && self.network == other.network
             && self.reach == other.reach
+            && self.cluster_id == other.cluster_id
             && self.labels == other.labels
             && self.region == other.region
             && self.zones == other.zones

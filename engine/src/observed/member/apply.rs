@@ -35,6 +35,7 @@ impl Member {
             MemberEvent::VersionChanged(identity)
                 if identity.release < KubernetesVersion::OLDEST_MEMBER => {}
             MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
+            MemberEvent::ClusterId(id) => self.reported_id = Some(id),
             MemberEvent::Probed(Ok(())) => self.probe_failure = None,
             MemberEvent::Probed(Err(failure)) => failure.note(&mut self.probe_failure),
             MemberEvent::Served(served) => self.note_served(served, &mut changed),

@@ -139,7 +139,9 @@ pub(crate) fn gather<'a>(
 
 /// Whether an import names the cluster as an exporter, or a copy as its source.
 fn is_recorded(index: &Index, key: &ServiceKey, name: &ClusterName) -> bool {
-    recorded_exporters(index, key).any(|recorded| recorded == name.as_str())
+    let id = index.recorded_id(name);
+    let mut all = recorded_exporters(index, key);
+    all.any(|recorded| recorded == name.as_str() || Some(recorded) == id)
 }
 
 impl<'a> Exports<'a> {
@@ -243,11 +245,16 @@ pub(crate) fn recorded_and_unknown(
     }
     let recorded: BTreeSet<_> = recorded_exporters(index, key).collect();
     let exporters = unsure.into_iter();
-    let exporters = exporters.filter(|name| recorded.contains(name.as_str()));
+    let exporters = exporters.filter(|name| {
+        let id = index.recorded_id(name);
+        recorded.contains(name.as_str()) || id.is_some_and(|id| recorded.contains(id))
+    });
     let exporters: Vec<_> = exporters.cloned().collect();
     (!exporters.is_empty() || recorded.is_empty()).then_some(exporters)
 }
 
+/// Returns the exporters that imports and copies record: names of Clusters, and ids of clusters in
+/// their clusterset.
 fn recorded_exporters<'a>(index: &'a Index, key: &'a ServiceKey) -> impl Iterator<Item = &'a str> {
     let imports = index.members().filter_map(|(_, member)| member.import(key));
     let own =

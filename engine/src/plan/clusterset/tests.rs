@@ -1,4 +1,5 @@
 mod consumers;
+mod ids;
 mod karmada;
 mod lasting;
 mod members;

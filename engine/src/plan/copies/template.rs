@@ -51,6 +51,8 @@ pub(super) struct CopyTemplate {
     service: Box<str>,
     multicluster: bool,
     provider: ClusterName,
+    /// Id of the provider in the clusterset, if that is not its name and the copies bear it.
+    provider_id: Option<Box<str>>,
     /// Value of hints in place of an unknown zone or node.
     remote: Box<str>,
     provider_ports: Box<[ServicePort]>,
@@ -72,6 +74,17 @@ pub(super) struct CopyInputs<'a> {
     pub(super) consumer: &'a Consumer<'a>,
     pub(super) role: EndpointRole,
     pub(super) entry: Option<&'a Arc<Entry>>,
+}
+
+impl<'a> CopyInputs<'a> {
+    /// Returns the id of the provider in the clusterset, if that is not its name and the copies
+    /// belong to the clusterset.
+    fn provider_id(&self) -> Option<&'a str> {
+        let index = self.origin.index;
+        index
+            .other_id(self.provider.name)
+            .filter(|_| self.origin.multicluster)
+    }
 }
 
 /// Fields of an endpoint that a consumer stores.
@@ -112,6 +125,7 @@ impl CopyTemplate {
             service: origin.service.into(),
             multicluster: origin.multicluster,
             provider: provider.name.clone(),
+            provider_id: inputs.provider_id().map(Into::into),
             remote: format!("{}.remote", provider.name).into(),
             provider_ports: provider.ports.as_slice().into(),
             consumer_ports: consumer.ports.into(),
@@ -135,6 +149,7 @@ impl CopyTemplate {
             service,
             multicluster,
             provider: name,
+            provider_id,
             // Follows from the name.
             remote: _,
             provider_ports,
@@ -152,6 +167,7 @@ impl CopyTemplate {
             ..
         } = *inputs;
         *name == *provider.name
+            && provider_id.as_deref() == inputs.provider_id()
             && *role == inputs.role
             && *at_home == (provider.name == consumer.name)
             && *stores == Stores::of(consumer)
@@ -276,7 +292,11 @@ impl CopyTemplate {
         match name {
             labels::SERVICE_NAME => Some(&self.service),
             labels::SLICE_MANAGED_BY => Some(labels::SLICE_DISPATCHER),
-            labels::SOURCE_CLUSTER => Some(self.provider.as_str()),
+            labels::SOURCE_CLUSTER => Some(
+                self.provider_id
+                    .as_deref()
+                    .unwrap_or(self.provider.as_str()),
+            ),
             labels::MULTICLUSTER_SERVICE_NAME => self.multicluster.then_some(&*self.key.name),
             labels::MANAGED_BY => Some(labels::MANAGER),
             labels::HUB => Some(&self.hub),

@@ -19,7 +19,7 @@ use crate::fixtures::networks::{NetworkStep, network_step};
 use crate::fixtures::objects::{Kind, NAMESPACE, Object, export, import, mcs, service, slice};
 use crate::fixtures::{Environment, GRACE, env, key};
 use crate::model::served::{ImportFields, ServedImports};
-use crate::model::{Item, ObjectId, Operation, Write};
+use crate::model::{Item, ObjectId, Operation, ReportedId, Write};
 use crate::reasons::Reason;
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
@@ -55,6 +55,8 @@ enum Step {
     Forge,
     Clear(Kind),
     Drain(bool),
+    /// The member has another id in its clusterset, or none.
+    Id(u8),
     Network(NetworkStep),
     Lose,
     Back,
@@ -89,6 +91,7 @@ fn request() -> impl Strategy<Value = At> {
         4 => (0..3u8, 0..5u8).prop_map(|(slice, address)| Step::Slice { slice, address }),
         1 => any::<bool>().prop_map(|ports| Step::Import { ports }),
         1 => any::<bool>().prop_map(Step::Drain),
+        1 => (0..3u8).prop_map(Step::Id),
         2 => network_step().prop_map(Step::Network),
         1 => Just(Step::Expose),
     ])
@@ -346,6 +349,14 @@ impl Story {
                     true => self.drained.insert(member),
                     false => self.drained.remove(member),
                 };
+            }
+            Step::Id(id) => {
+                let value = format!("id-{id}-of-{number}");
+                let id = match id {
+                    0 => ReportedId::Absent,
+                    _ => ReportedId::read(&value),
+                };
+                env.report_id(member, id);
             }
             Step::Network(step) => env.take_network_step(member, *step),
             Step::Lose => {
