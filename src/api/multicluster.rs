@@ -156,7 +156,7 @@ pub struct ServiceExportStatus {
     pub conditions: Vec<Condition>,
     /// The other clusters in which the service is available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub clusters: Vec<ExportingCluster>,
+    pub clusters: Vec<ClusterOfSet>,
 }
 
 /// The imported service, as clients in this cluster reach it.
@@ -252,7 +252,7 @@ pub struct ServiceImportStatus {
     pub endpoint_slice_objects: Option<String>,
     /// The clusters that export the service.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub clusters: Vec<ExportingCluster>,
+    pub clusters: Vec<ClusterOfSet>,
     /// Generation of the import when this status was last written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
@@ -279,7 +279,7 @@ pub struct ClusterSelectorResult {
 
 /// A cluster of the clusterset, as a status names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ExportingCluster {
+pub struct ClusterOfSet {
     /// Its name, a DNS label.
     pub cluster: String,
 }

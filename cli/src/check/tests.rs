@@ -572,7 +572,7 @@ fn unread_certificate_is_unknown_without_a_dry_run() {
 }
 
 #[test]
-fn members_of_a_karmada_control_plane_are_judged_by_their_answer() {
+fn members_of_a_karmada_control_plane_are_reported_by_their_answer() {
     let cluster = |name: &str| {
         let mut cluster = synced(name);
         let status = cluster.status.as_mut().expect("a status");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use causeway::api::multicluster::{
-    ExportingCluster, ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec,
+    ClusterOfSet, ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec,
     ServiceImportStatus,
 };
 use causeway::api::ownership::{self, Marks, NATIVE_OWNER};
@@ -48,7 +48,7 @@ pub struct ExportView {
     /// Conditions of its status.
     pub conditions: Vec<Condition>,
     /// Clusters of its status.
-    pub(crate) clusters: Vec<ExportingCluster>,
+    pub(crate) clusters: Vec<ClusterOfSet>,
     /// Program other than causeway that writes its status.
     pub(crate) status_writer: Option<Box<str>>,
 }

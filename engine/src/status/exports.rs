@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition as names;
-use causeway::api::multicluster::{ClusterSelectorResult, ExportingCluster, ServiceImportStatus};
+use causeway::api::multicluster::{ClusterOfSet, ClusterSelectorResult, ServiceImportStatus};
 use causeway::domain::{ClusterName, ClusterSelector, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ impl View<'_> {
     /// Lists the other clusters to which the service is exported. The hub alone decides: nothing that
     /// a member writes into its import is repeated here. While it is not known of some cluster whether
     /// it imports the service, no entry goes that may be that cluster's.
-    fn clusters_of_export(&self, name: &ClusterName, export: &ExportView) -> Vec<ExportingCluster> {
+    fn clusters_of_export(&self, name: &ClusterName, export: &ExportView) -> Vec<ClusterOfSet> {
         if matches!(self.clusterset.imports, Imports::Untouched) {
             return export.clusters.clone();
         }
@@ -126,16 +126,17 @@ impl View<'_> {
         }
         let importers = self.clusterset.imports.names();
         let others = importers.filter(|other| *other != name);
-        let mut clusters: BTreeSet<_> = others.map(ClusterName::as_str).collect();
+        let id = |other| self.index.cluster_id(other);
+        let mut clusters: BTreeSet<_> = others.map(id).collect();
         let not_importing = &self.clusterset.not_importing;
         let is_unknown = |why: &NotImporting| *why == NotImporting::Unknown;
         if not_importing.values().any(is_unknown) {
             let known = not_importing.iter().filter(|(_, why)| !is_unknown(why));
-            let known: BTreeSet<_> = known.map(|(other, _)| other.as_str()).collect();
+            let known: BTreeSet<_> = known.map(|(other, _)| id(other)).collect();
             let stored = export.clusters.iter().map(|stored| &*stored.cluster);
             clusters.extend(stored.filter(|stored| !known.contains(stored)));
         }
-        let entry = |cluster: &str| ExportingCluster {
+        let entry = |cluster: &str| ClusterOfSet {
             cluster: cluster.to_owned(),
         };
         clusters.into_iter().map(entry).collect()
@@ -518,7 +519,7 @@ impl View<'_> {
     ) -> ServiceImportStatus {
         let fields = desired.served.fields;
         let exporters = self.clusterset.exporters.iter();
-        let clusters = exporters.map(|name| ExportingCluster {
+        let clusters = exporters.map(|name| ClusterOfSet {
             cluster: self.index.cluster_id(name).to_owned(),
         });
         let ready = match &own.unready {
