@@ -305,7 +305,8 @@ impl Member {
         let settings = &self.settings;
         let mut last = LastId::default();
         loop {
-            let read = cluster_id::read(&self.client, uid, settings.probe_deadline).await;
+            // Between readings it takes no space in the member's task.
+            let read = Box::pin(cluster_id::read(&self.client, uid, settings.probe_deadline)).await;
             let pause = match read {
                 Ok(id) => {
                     if let Some(id) = last.note(id)

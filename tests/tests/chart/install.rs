@@ -70,7 +70,7 @@ const SAME: [(&str, &[&str]); 14] = [
 ];
 
 /// Options that say how, not what; and that of the definitions alone, which are not Helm's business then.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 15] = [
     "--dry-run",
     "--force-conflicts",
     "--wait",
@@ -79,6 +79,11 @@ const OTHERS: [&str; 10] = [
     "--webhook-ca",
     "--kubeconfig",
     "--context",
+    "--cluster",
+    "--user",
+    "--as",
+    "--as-group",
+    "--request-timeout",
     "--namespace",
     "--help",
 ];
