@@ -74,6 +74,9 @@ impl Default for Settings {
 /// One in so many probes asks for the version, too, and each that is answered after one that was not.
 const VERSION_EVERY: u32 = 3;
 
+/// Maximum time of a request for the member's id. Nothing waits for it, and many members start at once.
+const ID_DEADLINE: Duration = Duration::from_secs(30);
+
 /// After how long a schema that is about to be published is looked for again.
 const SCHEMA_AGAIN: Duration = Duration::from_secs(1);
 
@@ -306,7 +309,7 @@ impl Member {
         let mut last = LastId::default();
         loop {
             // Between readings it takes no space in the member's task.
-            let read = Box::pin(cluster_id::read(&self.client, uid, settings.probe_deadline)).await;
+            let read = Box::pin(cluster_id::read(&self.client, uid, ID_DEADLINE)).await;
             let pause = match read {
                 Ok(id) => {
                     if let Some(id) = last.note(id)
