@@ -8,7 +8,7 @@ use std::time::Duration;
 use causeway::api::{self, SecretReference, SyncMode};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
-use causeway::target::{Target, Token};
+use causeway::target::{Target, TargetError, Token};
 use causeway_engine::model::{
     ConfigurationError, Failure, FailureKind, Generation, Profile, ProfileId, Signal,
 };
@@ -72,15 +72,15 @@ pub struct Fleet {
     /// Namespace of the members' Secrets.
     main_namespace: String,
     /// Namespaces of Secrets, each with the state of its list.
-    namespaces: BTreeMap<String, Secrets>,
+    namespaces: BTreeMap<String, Listing>,
     engagements: BTreeMap<ClusterName, Engagement>,
     generation: Generation,
     providers: Providers,
     profiles: HashMap<ProfileId, Profile>,
     /// Profiles that are gone, and of which there are Clusters.
     gone_profiles: BTreeSet<ProfileId>,
-    /// Namespaces whose ClusterProfiles were never listed, with the last failure.
-    awaited_profiles: BTreeMap<String, Option<Failure>>,
+    /// Namespaces of ClusterProfiles, each with the state of its list.
+    profile_namespaces: BTreeMap<String, Listing>,
     /// Credentials that plugins give.
     plugins: BTreeMap<ClusterName, PluginCredentials>,
     round: Round,
@@ -103,14 +103,25 @@ impl Drop for PluginCredentials {
     }
 }
 
-/// State of the list of Secrets of one namespace.
-enum Secrets {
+/// State of the list of the Secrets or ClusterProfiles of one namespace.
+enum Listing {
     /// They are being listed.
     Awaited,
     /// They were never listed, for this reason.
     Unreadable(Failure),
     /// They were listed.
     Listed,
+}
+
+impl Listing {
+    /// Notes that a list failed, unless an earlier one succeeded; returns whether that was noted.
+    fn note_failure(&mut self, failure: Failure) -> bool {
+        let was_never_listed = !matches!(self, Self::Listed);
+        if was_never_listed {
+            *self = Self::Unreadable(failure);
+        }
+        was_never_listed
+    }
 }
 
 struct Engagement {
@@ -185,14 +196,14 @@ impl Fleet {
             main_namespace: secret_namespaces.first().cloned().unwrap_or_default(),
             namespaces: secret_namespaces
                 .into_iter()
-                .map(|namespace| (namespace, Secrets::Awaited))
+                .map(|namespace| (namespace, Listing::Awaited))
                 .collect(),
             providers,
             profiles: HashMap::new(),
             gone_profiles: BTreeSet::new(),
-            awaited_profiles: profile_namespaces
+            profile_namespaces: profile_namespaces
                 .into_iter()
-                .map(|namespace| (namespace, None))
+                .map(|namespace| (namespace, Listing::Awaited))
                 .collect(),
             plugins: BTreeMap::new(),
             round: 0,
@@ -240,7 +251,7 @@ impl Fleet {
         match signal {
             Signal::Listed(objects) => {
                 self.namespaces
-                    .insert(namespace.to_owned(), Secrets::Listed);
+                    .insert(namespace.to_owned(), Listing::Listed);
                 let listed = objects.into_iter();
                 let listed = listed.filter_map(|object| Some((reference(&object)?, object)));
                 self.secrets
@@ -248,13 +259,13 @@ impl Fleet {
                 self.secrets.extend(listed);
                 self.users(|reference| reference.namespace == namespace)
             }
-            Signal::Failed(failure) => match self.namespaces.get_mut(namespace) {
-                Some(Secrets::Listed) | None => BTreeSet::new(),
-                Some(state) => {
-                    *state = Secrets::Unreadable(failure);
-                    self.users(|reference| reference.namespace == namespace)
+            Signal::Failed(failure) => {
+                let listing = self.namespaces.get_mut(namespace);
+                match listing.is_some_and(|listing| listing.note_failure(failure)) {
+                    true => self.users(|reference| reference.namespace == namespace),
+                    false => BTreeSet::new(),
                 }
-            },
+            }
             Signal::Applied(object) => reference(&object).map_or_else(BTreeSet::new, |reference| {
                 let known = self.secrets.get(&reference);
                 let version = |secret: &Secret| secret.metadata.resource_version.clone();
@@ -353,10 +364,7 @@ impl Fleet {
             return Ok(None);
         };
         let target = Target::read(cluster, secret, self.allow_insecure);
-        target.map(Some).map_err(|error| {
-            let failure = Failure::new(FailureKind::Invalid, error.to_string());
-            ConfigurationError::Invalid(failure)
-        })
+        target.map(Some).map_err(invalid)
     }
 
     /// Returns a Secret with credentials; `None` while those of its namespace are being listed, and
@@ -368,9 +376,9 @@ impl Fleet {
     ) -> Result<Option<&Secret>, ConfigurationError> {
         let namespace = &reference.namespace;
         match self.namespaces.get(namespace) {
-            Some(Secrets::Awaited) => Ok(None),
-            Some(Secrets::Listed) => self.secrets.get(reference).map(Some).ok_or_else(absent),
-            Some(Secrets::Unreadable(failure)) => Err(ConfigurationError::SecretsUnreadable {
+            Some(Listing::Awaited) => Ok(None),
+            Some(Listing::Listed) => self.secrets.get(reference).map(Some).ok_or_else(absent),
+            Some(Listing::Unreadable(failure)) => Err(ConfigurationError::SecretsUnreadable {
                 namespace: namespace.clone(),
                 failure: failure.clone(),
             }),
@@ -478,6 +486,11 @@ impl Fleet {
             generation: engagement.generation,
         })
     }
+}
+
+/// Returns the error for an address or credentials that are there and cannot be used.
+fn invalid(error: TargetError) -> ConfigurationError {
+    ConfigurationError::Invalid(Failure::new(FailureKind::Invalid, error.to_string()))
 }
 
 fn reference(secret: &Secret) -> Option<SecretReference> {

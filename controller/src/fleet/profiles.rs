@@ -8,12 +8,12 @@ use causeway::api;
 use causeway::domain::ClusterName;
 use causeway::target::{self, Target, Token};
 use causeway_engine::model::{
-    ConfigurationError, Failure, FailureKind, Profile, ProfileAccess, ProfileId, Signal,
+    ConfigurationError, Failure, Profile, ProfileAccess, ProfileId, Signal,
 };
 use k8s_openapi::api::core::v1::Secret;
 use tokio::sync::watch;
 
-use super::{Fleet, PluginCredentials};
+use super::{Fleet, Listing, PluginCredentials, invalid};
 use crate::cluster_profiles::credentials::Renewal;
 use crate::cluster_profiles::plugin::PluginCall;
 use crate::cluster_profiles::providers::CredentialSource;
@@ -47,13 +47,13 @@ impl Fleet {
                 self.drop_profile(profile.id.clone());
                 BTreeSet::new()
             }
-            Signal::Failed(failure) => match self.awaited_profiles.get_mut(namespace) {
-                Some(awaited) => {
-                    *awaited = Some(failure.clone());
-                    self.made_in(namespace)
+            Signal::Failed(failure) => {
+                let listing = self.profile_namespaces.get_mut(namespace);
+                match listing.is_some_and(|listing| listing.note_failure(failure.clone())) {
+                    true => self.made_in(namespace),
+                    false => BTreeSet::new(),
                 }
-                None => BTreeSet::new(),
-            },
+            }
             Signal::Confirmed | Signal::DeletionsSuspended(_) | Signal::Connected => {
                 BTreeSet::new()
             }
@@ -76,7 +76,8 @@ impl Fleet {
     /// Notes that the ClusterProfiles of a namespace are not awaited any more: they were listed, or
     /// the hub serves none. Returns the members to reconsider.
     pub fn note_profiles_listed(&mut self, namespace: &str) -> BTreeSet<ClusterName> {
-        self.awaited_profiles.remove(namespace);
+        self.profile_namespaces
+            .insert(namespace.to_owned(), Listing::Listed);
         self.made_in(namespace)
     }
 
@@ -150,13 +151,17 @@ impl Fleet {
             Ok(Some((profile, access))) => (profile.clone(), access.clone()),
             Ok(None) => return Ok(None),
             Err(ConfigurationError::ProfileUnknown(namespace)) => {
-                return match self.awaited_profiles.get(&namespace) {
-                    None => Err(ConfigurationError::ProfileUnknown(namespace)),
-                    Some(None) => Ok(None),
-                    Some(Some(failure)) => Err(ConfigurationError::ProfilesUnreadable {
-                        failure: failure.clone(),
-                        namespace,
-                    }),
+                return match self.profile_namespaces.get(&namespace) {
+                    Some(Listing::Awaited) => Ok(None),
+                    Some(Listing::Listed) | None => {
+                        Err(ConfigurationError::ProfileUnknown(namespace))
+                    }
+                    Some(Listing::Unreadable(failure)) => {
+                        Err(ConfigurationError::ProfilesUnreadable {
+                            failure: failure.clone(),
+                            namespace,
+                        })
+                    }
                 };
             }
             Err(error) => return Err(error),
@@ -165,10 +170,7 @@ impl Fleet {
         let spec = profile.spec().map_err(unusable)?;
         let name = access.cluster.clone();
         let target = Target::of_profile(name, &spec, &access.address, self.allow_insecure);
-        let target = target.map_err(|error| {
-            let failure = Failure::new(FailureKind::Invalid, error.to_string());
-            ConfigurationError::Invalid(failure)
-        })?;
+        let target = target.map_err(invalid)?;
         let token = match self.source(&profile, &access)? {
             CredentialSource::Secret { secret, is_owned } => {
                 let Some(secret) =
@@ -266,10 +268,7 @@ fn token(
             exists: true,
         });
     }
-    Token::read(secret).map_err(|error| {
-        let failure = Failure::new(FailureKind::Invalid, error.to_string());
-        ConfigurationError::Invalid(failure)
-    })
+    Token::read(secret).map_err(invalid)
 }
 
 #[cfg(test)]

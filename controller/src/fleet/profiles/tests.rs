@@ -2,6 +2,7 @@ use std::net::SocketAddr;
 
 use causeway::api::ClusterProfile;
 use causeway::process::Process;
+use causeway_engine::model::FailureKind;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

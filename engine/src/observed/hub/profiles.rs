@@ -28,8 +28,11 @@ impl Profiles {
     ) {
         match signal {
             Signal::Listed(profiles) => {
-                self.mark(|id| *id.namespace == *namespace, change);
-                self.all.retain(|id, _| *id.namespace != *namespace);
+                let is_listed = |id: &ProfileId| *id.namespace == *namespace;
+                for id in self.all.keys().filter(|id| is_listed(id)) {
+                    mark(&id.name, change);
+                }
+                self.all.retain(|id, _| !is_listed(id));
                 match profiles.is_empty() {
                     true => self.complete.remove(namespace),
                     false => self.complete.insert(namespace.into()),
@@ -50,7 +53,7 @@ impl Profiles {
                 if known.is_none_or(|known| known.uid == profile.uid) {
                     self.all.remove(&profile.id);
                     self.deleted.insert(profile.id.clone());
-                    self.mark_name(&profile.id.name, change);
+                    mark(&profile.id.name, change);
                 }
                 self.deleted.retain(|id| {
                     let cluster = clusters.get(&*id.name);
@@ -71,18 +74,8 @@ impl Profiles {
 
     fn put(&mut self, profile: Profile, change: &mut Change) {
         self.deleted.remove(&profile.id);
-        self.mark_name(&profile.id.name, change);
+        mark(&profile.id.name, change);
         self.all.insert(profile.id.clone(), profile);
-    }
-
-    fn mark(&self, which: impl Fn(&ProfileId) -> bool, change: &mut Change) {
-        for id in self.all.keys().filter(|id| which(id)) {
-            self.mark_name(&id.name, change);
-        }
-    }
-
-    fn mark_name(&self, name: &str, change: &mut Change) {
-        change.clusters.extend(ClusterName::try_from(name).ok());
     }
 
     /// Lists all of them.
@@ -119,6 +112,11 @@ impl Profiles {
         let is_proven = self.complete.contains(namespace) || self.deleted.contains(&id);
         is_proven && !self.all.contains_key(&id)
     }
+}
+
+/// Marks the Cluster that bears the name of a profile as changed.
+fn mark(name: &str, change: &mut Change) {
+    change.clusters.extend(ClusterName::try_from(name).ok());
 }
 
 fn id(name: &ClusterName, namespace: &str) -> ProfileId {
