@@ -132,6 +132,11 @@ impl Cluster {
         self.networks.first().map(NodeNetwork::namespace)
     }
 
+    /// Returns the networks of its nodes: none in a fleet without packets.
+    pub(crate) fn node_networks(&self) -> &[NodeNetwork] {
+        &self.networks
+    }
+
     /// Returns the address of its first node; `None` in a fleet without packets.
     pub fn node_address(&self) -> Option<String> {
         self.networks.first().map(NodeNetwork::node_address)

@@ -8,14 +8,18 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
 
 const usage = `usage: pod serve TEXT ADDRESS...  answers every request to each ADDRESS with TEXT
        pod get URL                prints what URL answers
+       pod logs DIRECTORY ADDRESS serves the logs of a node's pods, as a kubelet does
        pod pause                  waits until it is told to end`
 
 // patience is how long a request may take.
@@ -27,6 +31,8 @@ func main() {
 		fail("serve", serve(args[1], args[2:]))
 	case len(args) == 2 && args[0] == "get":
 		fail("get", get(args[1]))
+	case len(args) == 3 && args[0] == "logs":
+		fail("logs", logs(args[1], args[2]))
 	case len(args) == 1 && args[0] == "pause":
 		pause()
 	default:
@@ -54,6 +60,29 @@ func serve(text string, addresses []string) error {
 	}
 	fmt.Println("listening")
 	return <-failures
+}
+
+// logs answers /containerLogs/NAMESPACE/POD/CONTAINER with the file NAMESPACE_POD.log. API servers
+// without an authority for kubelets do not verify its certificate.
+func logs(directory, address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	answer := func(w http.ResponseWriter, request *http.Request) {
+		parts := strings.Split(request.URL.Path, "/")
+		if len(parts) != 5 {
+			http.NotFound(w, request)
+			return
+		}
+		http.ServeFile(w, request, filepath.Join(directory, parts[2]+"_"+parts[3]+".log"))
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(answer))
+	server.Listener.Close()
+	server.Listener = listener
+	server.StartTLS()
+	fmt.Println("listening")
+	select {}
 }
 
 func get(url string) error {

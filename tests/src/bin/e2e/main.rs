@@ -42,6 +42,8 @@ enum Step {
     Policies,
     /// Install again, as README.md does
     Readme,
+    /// Dial from pods what services lead to
+    Verify,
     /// Reach pods of another network by node ports
     Networks,
 }
@@ -111,6 +113,9 @@ impl Stage {
         installed::by_helm(self).await;
         let workloads = Workloads::start(self).await;
         workloads.reach_each_other(self).await;
+        if plays(Step::Verify) {
+            workloads.verify(self).await;
+        }
         if plays(Step::Disruptions) {
             let admissions = Admissions::begin(self.hub()).await;
             let disruptions = Disruptions::of(self);

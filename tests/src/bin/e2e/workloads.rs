@@ -74,6 +74,31 @@ metadata: {name: bar, namespace: shop}
             way.is_answered(stage).await;
         }
     }
+
+    /// `kubectl mcs verify` finds that everything works, from each node, and leaves no pod.
+    pub(crate) async fn verify(&self, stage: &Stage) {
+        let contexts = "KUBECONFIG=$HOME/.kube/config:$HOME/.kube/member1";
+        let command = "kubectl mcs verify -n shop --nodes --timeout 120s";
+        let shown = stage.person.types(&format!("{contexts} {command}")).await;
+        stage.did(&format!("{command}\n{}", shown.trim_end()));
+        for cluster in [stage.hub(), stage.member()] {
+            let pods = [
+                "get",
+                "pods",
+                "-A",
+                "-l",
+                "mcs.causeway.dev/verify",
+                "-o",
+                "name",
+            ];
+            assert_eq!(
+                cluster.kubectl(pods).await.ok(),
+                "",
+                "in {}",
+                cluster.name()
+            );
+        }
+    }
 }
 
 impl Way {
