@@ -138,6 +138,20 @@ impl ApiServer {
         Self::of(Side::Member, access)
     }
 
+    /// Connects to a member by a context of the given kubeconfig, else of the one that kubectl would
+    /// use.
+    pub(crate) async fn member_by_context(
+        path: Option<&Path>,
+        context: &str,
+    ) -> Result<Self, RequestError> {
+        let choice = Choice {
+            context: Some(context),
+            ..Choice::default()
+        };
+        let access = access(Side::Member, kubeconfig::load(path), choice).await?;
+        Self::of(Side::Member, access)
+    }
+
     fn of(side: Side, access: Access) -> Result<Self, RequestError> {
         let mut server = Self::new(side, access.config)?;
         server.proxy_url = access.proxy_url;

@@ -12,6 +12,7 @@ mod moving;
 mod top;
 mod ui;
 mod values;
+mod verify;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,6 +45,8 @@ use self::ui::UI_EXAMPLES;
 pub(crate) use self::ui::UiArgs;
 pub(crate) use self::values::Lease;
 use self::values::{duration, lease, request_timeout};
+use self::verify::VERIFY_EXAMPLES;
+pub(crate) use self::verify::{ProbeArgs, ProbeRole, VerifyArgs};
 
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
@@ -123,6 +126,12 @@ pub(crate) enum Command {
     /// Explain where each endpoint of a service is, or why it is missing
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
+    /// Dial what services lead to, from pods in the clusters that consume them
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArgs),
+    /// Dial or answer, in a pod of verify
+    #[command(hide = true)]
+    Probe(ProbeArgs),
     /// Show clusters and services in the browser, live
     #[command(after_help = UI_EXAMPLES)]
     Ui(UiArgs),

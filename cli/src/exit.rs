@@ -76,6 +76,7 @@ mod tests {
     use crate::ui::{RightsError, UiError};
     use crate::uninstall::UninstallError;
     use crate::unjoin::UnjoinError;
+    use crate::verify::VerifyError;
     use crate::version::VersionError;
 
     fn unreachable() -> RequestError {
@@ -122,6 +123,8 @@ mod tests {
                 JoinError::from(DefinitionError::from(cause())).into(),
                 UnjoinError::from(DefinitionError::from(ObjectError::from(cause()))).into(),
                 UnjoinError::from(cause()).into(),
+                VerifyError::from(cause()).into(),
+                VerifyError::from(ObjectError::from(cause())).into(),
                 UnjoinError::from(MemberError::from(cause())).into(),
                 StatusError::from(cause()).into(),
                 UiError::from(cause()).into(),

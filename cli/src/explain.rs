@@ -16,6 +16,7 @@ use causeway_engine::reasons::Reason;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
+use crate::age;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{ExplainArgs, HubArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM};
@@ -24,6 +25,7 @@ use crate::output;
 use crate::output::OutputError;
 use crate::snapshot::gather::{self, GatherError};
 use crate::snapshot::{self, Snapshot};
+use crate::verification::Verification;
 
 /// A service could not be explained.
 #[derive(Debug, thiserror::Error)]
@@ -97,14 +99,60 @@ pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, 
     let hub = ApiServer::hub(hub).await?;
     let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
     let explanation = examine(&hub, &key, args).await?;
-    output::report(&explanation, args.output.format, || {
-        text::render(&explanation, args.endpoints)
+    let verified = Verification::read(&hub, &key).await;
+    let answer = Answer::new(&explanation, verified);
+    output::report(&answer, args.output.format, || {
+        answer.render(args.endpoints)
     })?;
     let only_unread = explanation.is_wrong_only_where_unread();
     Ok(ExitState::new(
         explanation.ready || only_unread,
         !only_unread,
     ))
+}
+
+/// Explanation with the last result of `verify`. The names of fields are stable.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<Verification>,
+    /// Cause why the last result is unknown.
+    #[serde(rename = "verifiedUnknown", skip_serializing_if = "Option::is_none")]
+    unread: Option<String>,
+}
+
+impl<'a> Answer<'a> {
+    fn new(
+        explanation: &'a Explanation,
+        verified: Result<Option<Verification>, RequestError>,
+    ) -> Self {
+        let (verified, unread) = match verified {
+            Ok(verified) => (verified, None),
+            Err(why) => (None, Some(why.to_string())),
+        };
+        Self {
+            explanation,
+            verified,
+            unread,
+        }
+    }
+
+    fn render(&self, endpoints: bool) -> String {
+        let mut text = text::render(self.explanation, endpoints);
+        if let Some(verified) = &self.verified {
+            let (age, sentence) = (
+                age::since(verified.time, Timestamp::now()),
+                verified.sentence(),
+            );
+            text.push_str(&format!("\nverified {age} ago: {sentence}\n"));
+        }
+        if let Some(why) = &self.unread {
+            text.push_str(&format!("\nlast result of verify is unknown: {why}\n"));
+        }
+        text
+    }
 }
 
 /// What is so of a service, the controller of that Lease included.

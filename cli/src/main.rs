@@ -46,6 +46,8 @@ mod top;
 mod ui;
 mod uninstall;
 mod unjoin;
+mod verification;
+mod verify;
 mod version;
 mod wait;
 mod watches;
@@ -119,6 +121,8 @@ fn run(line: &CommandLine) -> Result<ExitState, Box<dyn CommandError>> {
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
             Command::Top(args) => return Ok(top::run(&line.hub, args).await?),
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
+            Command::Verify(args) => return Ok(verify::run(&line.hub, args).await?),
+            Command::Probe(args) => return Ok(verify::probe::run(args).await?),
             Command::Ui(args) => ui::run(&line.hub, args).await?,
             Command::Diff(args) => return Ok(diff::run(&line.hub, args).await?),
             Command::Check(args) => return Ok(check::run(&line.hub, args).await?),

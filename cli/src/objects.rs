@@ -5,7 +5,7 @@ pub(crate) mod preview;
 use causeway::api::labels;
 use kube::Api;
 use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams,
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
     PropagationPolicy, TypeMeta,
 };
 use kube::core::gvk::ParseGroupVersionError;
@@ -152,6 +152,25 @@ pub(crate) async fn apply_with(
         output::result(diff.trim_end())?;
     }
     Ok(())
+}
+
+/// Creates an object and prints nothing.
+pub(crate) async fn create(server: &ApiServer, object: &DynamicObject) -> Result<(), ObjectError> {
+    let parameters = PostParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let api = api(server, object)?;
+    server.request(api.create(&parameters, object)).await?;
+    Ok(())
+}
+
+/// Applies an object server-side and prints nothing.
+pub(crate) async fn apply_quietly(
+    server: &ApiServer,
+    object: &DynamicObject,
+) -> Result<(), ObjectError> {
+    patch(server, object, Run::Real, true).await.map(drop)
 }
 
 /// Deletes an object and tells the person, if it was there.

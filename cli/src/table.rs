@@ -50,6 +50,14 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Returns a row of as many cells as there are columns.
+    pub(crate) fn of(cells: Vec<Cell>, notes: Vec<String>) -> Self {
+        Self {
+            cells,
+            ..Self::new([(); 0].map(|()| String::new()), notes)
+        }
+    }
+
     /// One of these cells and lines.
     pub(crate) fn new<C: Into<Cell>, const N: usize>(
         cells: [C; N],
@@ -84,6 +92,15 @@ impl Table {
             names: 1,
             drops_last: false,
             differing: 0..0,
+        }
+    }
+
+    /// Returns an empty table with these columns, however many there are.
+    pub(crate) fn of(heading: impl IntoIterator<Item = String>) -> Self {
+        let heading = heading.into_iter().map(Cell::from);
+        Self {
+            heading: heading.collect(),
+            ..Self::new([])
         }
     }
 

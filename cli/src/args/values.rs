@@ -34,6 +34,10 @@ pub(super) enum Malformed {
     Network,
     #[error("write a duration such as 24h, from 10m on")]
     TokenLifetime,
+    #[error("write it as MEMBER=CONTEXT")]
+    MemberContext,
+    #[error("write it as registry.example/team/kubectl-mcs:TAG, without https://")]
+    Image,
     #[error("name one of node-ports, node-ports=external, load-balancer, cluster-ip")]
     Reach,
 }
@@ -102,6 +106,23 @@ pub(super) fn network(text: &str) -> Result<String, Malformed> {
 pub(super) fn reach() -> impl TypedValueParser<Value = Reach> {
     let values = PossibleValuesParser::new(Reach::VALUES);
     values.try_map(|text| Reach::read(&text).ok_or(Malformed::Reach))
+}
+
+/// Parses the context of a member, `MEMBER=CONTEXT`.
+pub(super) fn member_context(text: &str) -> Result<(String, String), Malformed> {
+    match text.split_once('=') {
+        Some((member, context)) if !member.is_empty() && !context.is_empty() => {
+            Ok((member.to_owned(), context.to_owned()))
+        }
+        _ => Err(Malformed::MemberContext),
+    }
+}
+
+/// Parses the name of an image, as far as it can be wrong without a registry.
+pub(super) fn image(text: &str) -> Result<String, Malformed> {
+    let is_plain = |c: char| c.is_ascii_graphic();
+    let is_image = !text.is_empty() && text.chars().all(is_plain) && !text.contains("://");
+    is_image.then(|| text.to_owned()).ok_or(Malformed::Image)
 }
 
 pub(super) fn lease(text: &str) -> Result<Lease, Malformed> {

@@ -13,6 +13,7 @@ use super::Request;
 use super::archive::Archive;
 use super::listing::{CLUSTERSET, Listed, Listing, note_more};
 use crate::api_server::RequestError;
+use crate::verification::LABEL;
 use crate::{credentials, hub};
 
 /// Keys of Secrets whose values everybody may see, or that are words.
@@ -167,6 +168,9 @@ fn listings(request: &Request<'_>) -> Vec<Listing> {
         Listing::of(CLUSTERSET, "v1beta1", "ServiceImport")
             .or("v1alpha1")
             .within(services),
+        Listing::of("", "v1", "ConfigMap")
+            .within(services)
+            .labelled(LABEL),
         Listing::of("apps", "v1", "Deployment").within(own),
         Listing::of("apps", "v1", "ReplicaSet").within(own),
         Listing::of("", "v1", "Pod").within(own),

@@ -54,7 +54,7 @@ impl Names {
             ("unjoin" | "drain" | "confirm-deletions" | "dns", "name") => {
                 Some(Self::Objects(Kind::Cluster))
             }
-            ("status" | "explain" | "adopt" | "hand-over", "name") => {
+            ("status" | "explain" | "verify" | "adopt" | "hand-over", "name") => {
                 Some(Self::Objects(Kind::MultiClusterService))
             }
             _ => None,

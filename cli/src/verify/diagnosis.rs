@@ -1,0 +1,214 @@
+//! Words, likely cause and remedy of each outcome. Pure.
+
+use super::probe::{Outcome, Path};
+
+/// Likely cause of a path that does not work, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Diagnosis {
+    pub cause: String,
+    pub remedy: String,
+}
+
+/// Returns an outcome in a few words.
+pub(super) fn words(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Works => "works".to_owned(),
+        Outcome::WorksThroughNat { seen } => format!("works, seen from {seen}"),
+        Outcome::Refused => "refused".to_owned(),
+        Outcome::NoRoute => "no route".to_owned(),
+        Outcome::TimedOut => "timed out".to_owned(),
+        Outcome::Reset => "reset".to_owned(),
+        Outcome::NameNotFound => "name not found".to_owned(),
+        Outcome::NameserverFailed { error } => format!("nameserver failed: {error}"),
+        Outcome::WrongAddress { found } => {
+            let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+            format!("wrong address {}", found.join(", "))
+        }
+        Outcome::WrongCluster { answered } => format!("answered by {answered}"),
+        Outcome::LargePacketsLost => "large packets are lost".to_owned(),
+        Outcome::Failed { error } => format!("failed: {error}"),
+    }
+}
+
+/// Returns the likely cause of an outcome and its remedy; `None` if the path works. `from` is the
+/// cluster that dialled. `network_works` is true if the pod of this run in the same provider answers.
+pub(super) fn diagnose(
+    from: &str,
+    path: &Path,
+    outcome: &Outcome,
+    network_works: bool,
+) -> Option<Diagnosis> {
+    let (cause, remedy) = match (path, outcome) {
+        (_, Outcome::Works | Outcome::WorksThroughNat { .. }) => return None,
+        (Path::Name { name, .. }, outcome) => of_name(from, name, outcome),
+        (Path::ClusterIp { .. }, outcome) => of_cluster_ip(outcome),
+        (Path::Endpoint { provider, port, .. }, Outcome::Refused) => (
+            format!("the pod in {provider} is reached, and nothing listens on its port {port}"),
+            "compare targetPort of the Service with the port on which the container listens"
+                .to_owned(),
+        ),
+        (Path::Endpoint { provider, .. }, Outcome::TimedOut) if network_works => (
+            format!("other pods of {provider} answer {from}, and packets to this one are dropped"),
+            format!(
+                "look for a NetworkPolicy in {provider} that selects the pod, and at the pod itself"
+            ),
+        ),
+        (Path::Endpoint { provider, .. } | Path::Server { provider, .. }, outcome) => {
+            of_pod(from, provider, outcome)
+        }
+    };
+    Some(Diagnosis { cause, remedy })
+}
+
+fn of_pod(from: &str, provider: &str, outcome: &Outcome) -> (String, String) {
+    let (cause, remedy) = match outcome {
+        Outcome::NoRoute => (
+            format!("{from} has no route to the pods of {provider}"),
+            format!(
+                "route the pod networks to each other, or declare {provider} as of another network: kubectl mcs join {provider} --network (docs/networks.md)"
+            ),
+        ),
+        Outcome::Refused => (
+            format!("the node or a firewall in front of {provider} refuses the connection"),
+            format!("look for a NetworkPolicy or a firewall that rejects pods of {from}"),
+        ),
+        Outcome::Reset => (
+            format!("the connection to {provider} is made and then cut"),
+            "look for a proxy, a mesh or a firewall that ends connections on the way".to_owned(),
+        ),
+        Outcome::WrongCluster { answered } => (
+            format!("pods of {answered} have addresses of {provider}: pod networks overlap"),
+            format!(
+                "give the clusters separate pod ranges, or declare {provider} as of another network: kubectl mcs join {provider} --network (docs/networks.md)"
+            ),
+        ),
+        Outcome::LargePacketsLost => (
+            format!(
+                "the way to {provider} carries smaller packets than the pods send, and their senders do not learn it"
+            ),
+            "lower the MTU of the CNI to that of the way, or let ICMP \"fragmentation needed\" through (ICMPv6 \"packet too big\")"
+                .to_owned(),
+        ),
+        _ => (
+            format!("packets between pods of {from} and {provider} are dropped, in one direction or both"),
+            format!(
+                "look for a NetworkPolicy in {provider}, a firewall between the clusters, and a missing route back to the pods of {from}"
+            ),
+        ),
+    };
+    (cause, remedy)
+}
+
+fn of_cluster_ip(outcome: &Outcome) -> (String, String) {
+    let (cause, remedy) = match outcome {
+        Outcome::Refused => (
+            "kube-proxy knows no endpoint for this port",
+            "kubectl mcs explain shows which endpoints there should be",
+        ),
+        Outcome::NoRoute => (
+            "the node has no rules and no route for the address",
+            "check that kube-proxy, or what replaces it, runs on the node",
+        ),
+        _ => (
+            "kube-proxy leads to an endpoint that does not answer, or the node has no rules for the address",
+            "mend the endpoints that do not work first; then check kube-proxy on the node",
+        ),
+    };
+    (cause.to_owned(), remedy.to_owned())
+}
+
+fn of_name(from: &str, name: &str, outcome: &Outcome) -> (String, String) {
+    let is_of_clusterset = name.ends_with(".clusterset.local");
+    match outcome {
+        Outcome::NameNotFound | Outcome::NameserverFailed { .. } if is_of_clusterset => (
+            format!(
+                "the DNS of {from} does not serve clusterset.local, or has not seen the ServiceImport"
+            ),
+            format!("kubectl mcs dns {from} shows what is missing (docs/clusterset.md#dns)"),
+        ),
+        Outcome::NameNotFound => (
+            format!("the DNS of {from} has not seen the Service"),
+            "check CoreDNS and its right to watch Services and EndpointSlices".to_owned(),
+        ),
+        Outcome::WrongAddress { .. } => (
+            "another Service, a rewrite or a forward answers for the name".to_owned(),
+            format!("look up {} in a pod, and read the Corefile of {from}", name),
+        ),
+        _ => (
+            format!("pods of {from} get no answer from the nameserver"),
+            "check that CoreDNS runs, and that no NetworkPolicy drops port 53".to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_outcome_has_its_own_cause() {
+        let address = "10.1.0.1".parse().expect("an address");
+        let provider = || "member1".to_owned();
+        let endpoint = Path::Endpoint {
+            provider: provider(),
+            address,
+            port: 8080,
+        };
+        let server = Path::Server {
+            provider: provider(),
+            address,
+            port: 8474,
+        };
+        let zone = Path::Name {
+            name: "foo.shop.svc.clusterset.local".to_owned(),
+            expected: vec![address],
+        };
+        let own = Path::Name {
+            name: "foo.shop".to_owned(),
+            expected: vec![address],
+        };
+        let cluster_ip = Path::ClusterIp { address, port: 80 };
+        let wrong = Outcome::WrongCluster {
+            answered: "member3".to_owned(),
+        };
+        for (path, outcome, cause) in [
+            (
+                &endpoint,
+                Outcome::Refused,
+                "nothing listens on its port 8080",
+            ),
+            (
+                &endpoint,
+                Outcome::NoRoute,
+                "member2 has no route to the pods of member1",
+            ),
+            (&endpoint, Outcome::TimedOut, "are dropped"),
+            (&endpoint, Outcome::Reset, "made and then cut"),
+            (&server, Outcome::Refused, "refuses the connection"),
+            (&server, wrong, "pods of member3 have addresses of member1"),
+            (&server, Outcome::LargePacketsLost, "smaller packets"),
+            (
+                &zone,
+                Outcome::NameNotFound,
+                "does not serve clusterset.local",
+            ),
+            (&own, Outcome::NameNotFound, "has not seen the Service"),
+            (&own, Outcome::TimedOut, "no answer from the nameserver"),
+            (
+                &own,
+                Outcome::WrongAddress { found: vec![] },
+                "another Service",
+            ),
+            (&cluster_ip, Outcome::Refused, "knows no endpoint"),
+            (&cluster_ip, Outcome::TimedOut, "does not answer"),
+        ] {
+            let found = diagnose("member2", path, &outcome, false).expect("a cause");
+            assert!(found.cause.contains(cause), "{path} {outcome:?}: {found:?}");
+            assert!(!found.remedy.is_empty());
+        }
+        let dropped = diagnose("member2", &endpoint, &Outcome::TimedOut, true);
+        let cause = dropped.expect("a cause").cause;
+        assert!(cause.contains("other pods of member1 answer"), "{cause}");
+        assert_eq!(diagnose("member2", &server, &Outcome::Works, true), None);
+    }
+}

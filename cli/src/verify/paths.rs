@@ -1,0 +1,333 @@
+//! Paths of a service from one consumer, by the objects that the consumer has. Pure.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use causeway::api::multicluster::ServiceImport;
+use causeway::api::{labels, ownership};
+use causeway::domain::ServiceKey;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use kube::ResourceExt as _;
+
+use super::probe::{CLUSTER_DOMAIN, Path};
+
+/// Maximum number of endpoints of a provider that are dialled.
+const MAX_ENDPOINTS: usize = 5;
+/// Maximum number of ports of a service that are dialled.
+const MAX_PORTS: usize = 4;
+/// Maximum number of addresses to which a name is compared.
+const MAX_ADDRESSES: usize = 500;
+
+/// Objects of a consumer that belong to one service.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    /// Service of the service's own name.
+    pub service: Option<Service>,
+    /// Derived Service of the import.
+    pub derived: Option<Service>,
+    pub import: Option<ServiceImport>,
+    /// Slices of both Services.
+    pub slices: Vec<EndpointSlice>,
+}
+
+/// Paths of one service from one consumer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Paths {
+    pub paths: Vec<Path>,
+    /// Parts of the service that have no path, with the cause.
+    pub untried: Vec<String>,
+}
+
+impl Held {
+    /// Returns the paths of the service. `consumer` is the cluster that holds these objects.
+    pub(super) fn paths(&self, key: &ServiceKey, consumer: &str) -> Paths {
+        let mut all = Paths::default();
+        let derived = key.derived();
+        let names = [
+            (key.name.to_string(), &self.service),
+            (derived.name.to_string(), &self.derived),
+        ];
+        let mut endpoints: BTreeMap<String, Vec<(IpAddr, Vec<u16>)>> = BTreeMap::new();
+        for (name, service) in &names {
+            let Some(service) = service else { continue };
+            let slices = self.slices.iter().filter(|slice| {
+                let of = slice.labels().get(labels::SERVICE_NAME);
+                of.is_some_and(|of| of == name)
+            });
+            for slice in slices {
+                let provider = ownership::source_member(&slice.metadata);
+                let provider = provider.unwrap_or(consumer).to_owned();
+                let found = endpoints.entry(provider).or_default();
+                found.extend(dialled(slice, &mut all.untried));
+            }
+            all.paths.extend(cluster_ips(service));
+        }
+        let addresses = endpoints.values().flatten().map(|(address, _)| *address);
+        let addresses: Vec<_> = addresses.take(MAX_ADDRESSES).collect();
+        for (provider, found) in endpoints {
+            all.paths.extend(sample(&provider, found));
+        }
+        all.paths.extend(self.names(key, &addresses));
+        if all.paths.is_empty() {
+            let why = format!(
+                "{consumer} has neither Service nor ServiceImport {key}; run kubectl mcs explain {} -n {}",
+                key.name, key.namespace
+            );
+            all.untried.push(why);
+        }
+        all.untried.sort();
+        all.untried.dedup();
+        all
+    }
+
+    /// Returns the names of the service. Those of a headless Service have the addresses of its
+    /// endpoints.
+    fn names(&self, key: &ServiceKey, endpoints: &[IpAddr]) -> Vec<Path> {
+        let ServiceKey { namespace, name } = key;
+        let mut paths = Vec::new();
+        if let Some(service) = &self.service {
+            let expected = own_addresses(service).unwrap_or_else(|| endpoints.to_vec());
+            for name in [
+                format!("{name}.{namespace}"),
+                format!("{name}.{namespace}.svc.{CLUSTER_DOMAIN}"),
+            ] {
+                let expected = expected.clone();
+                paths.push(Path::Name { name, expected });
+            }
+        }
+        if let Some(import) = &self.import {
+            let ips = import.spec.ips.iter();
+            let ips: Vec<_> = ips.filter_map(|ip| ip.parse().ok()).collect();
+            let expected = if ips.is_empty() {
+                endpoints.to_vec()
+            } else {
+                ips
+            };
+            let name = format!("{name}.{namespace}.svc.clusterset.local");
+            paths.push(Path::Name { name, expected });
+        }
+        paths
+    }
+}
+
+/// Returns the addresses of a Service; `None` if it is headless.
+fn own_addresses(service: &Service) -> Option<Vec<IpAddr>> {
+    let spec = service.spec.as_ref()?;
+    let all = spec.cluster_ips.iter().flatten();
+    let all: Vec<_> = all.filter_map(|ip| ip.parse().ok()).collect();
+    (!all.is_empty()).then_some(all)
+}
+
+/// Returns the first address of a Service with each of its TCP ports.
+fn cluster_ips(service: &Service) -> Vec<Path> {
+    let address = own_addresses(service).and_then(|all| all.first().copied());
+    let ports = service
+        .spec
+        .iter()
+        .flat_map(|spec| spec.ports.iter().flatten());
+    let ports = ports.filter(|port| is_tcp(port.protocol.as_deref()));
+    let ports = ports.filter_map(|port| u16::try_from(port.port).ok());
+    let paths = address.into_iter().flat_map(|address| {
+        let ports = ports.clone().take(MAX_PORTS);
+        ports.map(move |port| Path::ClusterIp { address, port })
+    });
+    paths.collect()
+}
+
+/// Returns the addresses of the serving endpoints of a slice, with its TCP ports.
+fn dialled(slice: &EndpointSlice, untried: &mut Vec<String>) -> Vec<(IpAddr, Vec<u16>)> {
+    let mut ports = Vec::new();
+    for port in slice.ports.iter().flatten() {
+        let Some(number) = port.port.and_then(|port| u16::try_from(port).ok()) else {
+            continue;
+        };
+        match is_tcp(port.protocol.as_deref()) {
+            true => ports.push(number),
+            false => untried.push(format!(
+                "port {number} is of {}, which is not dialled",
+                port.protocol.as_deref().unwrap_or_default()
+            )),
+        }
+    }
+    ports.truncate(MAX_PORTS);
+    let endpoints = slice.endpoints.iter().filter(|one| is_serving(one));
+    let addresses = endpoints.filter_map(|one| one.addresses.first()?.parse().ok());
+    addresses.map(|address| (address, ports.clone())).collect()
+}
+
+/// Returns paths to some endpoints of a provider, spread over all of them.
+fn sample(provider: &str, mut endpoints: Vec<(IpAddr, Vec<u16>)>) -> Vec<Path> {
+    endpoints.sort();
+    endpoints.dedup();
+    let count = endpoints.len().min(MAX_ENDPOINTS);
+    let spread = (0..count).filter_map(|one| endpoints.get(one * endpoints.len() / count));
+    let paths = spread.flat_map(|(address, ports)| {
+        ports.iter().map(|port| Path::Endpoint {
+            provider: provider.to_owned(),
+            address: *address,
+            port: *port,
+        })
+    });
+    paths.collect()
+}
+
+fn is_serving(endpoint: &Endpoint) -> bool {
+    let conditions = endpoint.conditions.as_ref();
+    let ready = conditions.and_then(|all| all.ready);
+    let serving = conditions.and_then(|all| all.serving);
+    serving.or(ready).unwrap_or(true)
+}
+
+fn is_tcp(protocol: Option<&str>) -> bool {
+    protocol.is_none_or(|protocol| protocol == "TCP")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn key() -> ServiceKey {
+        ServiceKey::new("shop", "foo")
+    }
+
+    fn slice(
+        service: &str,
+        provider: Option<&str>,
+        addresses: &[&str],
+        protocol: &str,
+    ) -> EndpointSlice {
+        let endpoints = addresses.iter().map(|one| json!({"addresses": [one]}));
+        let mut metadata = json!({"labels": {labels::SERVICE_NAME: service}});
+        if let Some(provider) = provider {
+            metadata["labels"][labels::SOURCE_CLUSTER] = json!(provider);
+        }
+        let slice = json!({
+            "metadata": metadata,
+            "addressType": "IPv4",
+            "ports": [{"port": 8080, "protocol": protocol}],
+            "endpoints": endpoints.collect::<Vec<_>>(),
+        });
+        serde_json::from_value(slice).expect("a slice")
+    }
+
+    fn service(ip: &str) -> Service {
+        let spec = json!({"clusterIP": ip, "clusterIPs": [ip], "ports": [{"port": 80}]});
+        serde_json::from_value(json!({"spec": spec})).expect("a Service")
+    }
+
+    fn shown(held: &Held) -> Vec<String> {
+        let paths = held.paths(&key(), "member2");
+        let paths = paths.paths.iter().map(|path| match path {
+            Path::Endpoint { provider, .. } => format!("{provider} {path}"),
+            Path::Name { expected, .. } => format!("{path} {expected:?}"),
+            _ => path.to_string(),
+        });
+        paths.collect()
+    }
+
+    #[test]
+    fn paths_lead_to_each_provider_the_service_and_its_names() {
+        let held = Held {
+            service: Some(service("10.66.0.7")),
+            slices: vec![
+                slice("foo", None, &["10.2.0.1"], "TCP"),
+                slice("foo", Some("member1"), &["10.1.0.1"], "TCP"),
+            ],
+            ..Held::default()
+        };
+        assert_eq!(
+            shown(&held),
+            [
+                "ClusterIP 10.66.0.7:80",
+                "member1 10.1.0.1:8080",
+                "member2 10.2.0.1:8080",
+                "foo.shop [10.66.0.7]",
+                "foo.shop.svc.$domain [10.66.0.7]",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_of_a_headless_service_have_the_addresses_of_endpoints() {
+        let held = Held {
+            service: Some(service("None")),
+            slices: vec![slice(
+                "foo",
+                Some("member1"),
+                &["10.1.0.1", "10.1.0.2"],
+                "TCP",
+            )],
+            ..Held::default()
+        };
+        let shown = shown(&held);
+        assert!(
+            shown.contains(&"foo.shop [10.1.0.1, 10.1.0.2]".to_owned()),
+            "{shown:?}"
+        );
+    }
+
+    #[test]
+    fn imports_are_looked_up_in_the_zone_of_the_clusterset() {
+        let import = json!({
+            "metadata": {},
+            "spec": {"type": "ClusterSetIP", "ips": ["10.66.0.9"], "ports": []},
+        });
+        let derived = key().derived().name.to_string();
+        let held = Held {
+            derived: Some(service("10.66.0.9")),
+            import: Some(serde_json::from_value(import).expect("an import")),
+            slices: vec![slice(&derived, Some("member1"), &["10.1.0.1"], "TCP")],
+            ..Held::default()
+        };
+        assert_eq!(
+            shown(&held),
+            [
+                "ClusterIP 10.66.0.9:80",
+                "member1 10.1.0.1:8080",
+                "foo.shop.svc.clusterset.local [10.66.0.9]",
+            ]
+        );
+    }
+
+    #[test]
+    fn many_endpoints_are_sampled_over_the_whole_range() {
+        let all: Vec<_> = (0..100).map(|n| format!("10.1.0.{n}")).collect();
+        let all: Vec<_> = all.iter().map(String::as_str).collect();
+        let held = Held {
+            service: Some(service("None")),
+            slices: vec![slice("foo", Some("member1"), &all, "TCP")],
+            ..Held::default()
+        };
+        let shown = shown(&held);
+        let dialled = shown.iter().filter(|one| one.starts_with("member1 "));
+        let dialled: Vec<_> = dialled.map(String::as_str).collect();
+        assert_eq!(
+            dialled,
+            [
+                "member1 10.1.0.0:8080",
+                "member1 10.1.0.20:8080",
+                "member1 10.1.0.40:8080",
+                "member1 10.1.0.60:8080",
+                "member1 10.1.0.80:8080"
+            ]
+        );
+    }
+
+    #[test]
+    fn ports_of_udp_and_absent_services_are_untried() {
+        let held = Held {
+            service: Some(service("None")),
+            slices: vec![slice("foo", Some("member1"), &["10.1.0.1"], "UDP")],
+            ..Held::default()
+        };
+        let paths = held.paths(&key(), "member2");
+        assert_eq!(paths.untried, ["port 8080 is of UDP, which is not dialled"]);
+        let nothing = Held::default().paths(&key(), "member2");
+        assert_eq!(nothing.paths, []);
+        assert_eq!(nothing.untried.len(), 1);
+        assert!(nothing.untried[0].contains("kubectl mcs explain foo -n shop"));
+    }
+}

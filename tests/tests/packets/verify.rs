@@ -1,0 +1,354 @@
+//! `kubectl mcs verify` from real pods' networks, with each of the faults that it names.
+
+use causeway_tests::kubectl::{Command, Output};
+use causeway_tests::kubelet::Kubelet;
+use causeway_tests::reaper::Exit;
+use causeway_tests::{
+    Cluster, Environment, Fleet, SOON, Space, binaries, eventually, multi_cluster_service, service,
+    service_export,
+};
+use serde_json::Value;
+
+use crate::packets;
+
+/// Namespace of the pods of `verify`, in which only restricted pods may run.
+const PROBES: &str = "probes";
+
+/// Two members; the pods of `verify` run in them, and the DNS does not serve `clusterset.local`.
+struct Stage<'a> {
+    env: &'a Environment,
+    space: &'a Space<'a>,
+    kubeconfig: String,
+}
+
+impl Stage<'_> {
+    /// Runs `kubectl mcs verify` with these arguments.
+    async fn verify(&self, args: &[&str]) -> Output {
+        self.env.installation.kubectl_mcs(self.command(args)).await
+    }
+
+    fn command<'b>(&'b self, args: &[&'b str]) -> Vec<&'b str> {
+        let mut all = vec![
+            "verify",
+            "-n",
+            self.space.name(),
+            "--member-kubeconfig",
+            &self.kubeconfig,
+            "--probe-namespace",
+            PROBES,
+        ];
+        all.extend(args);
+        all
+    }
+
+    fn member(&self, name: &str) -> &Cluster {
+        self.env.fleet.member(name)
+    }
+
+    /// Runs a command in the network namespace of a member's node.
+    async fn node(&self, member: &str, command: &str) {
+        let words: Vec<_> = command.split(' ').collect();
+        let (program, args) = words.split_first().expect("a command");
+        let run = self.member(member).exec(program, args.iter().copied());
+        run.await.ok();
+    }
+
+    /// Asserts that no pod of `verify` is left.
+    async fn no_pod_is_left(&self) {
+        for name in ["member1", "member2"] {
+            let get = ["get", "pods", "-n", PROBES, "-o", "name"];
+            let left = self.member(name).kubectl(get).await.ok();
+            assert_eq!(left, "", "in {name}");
+        }
+    }
+}
+
+/// Fault of a node's network: what makes it, what mends it, and how `verify` names it.
+struct Fault {
+    member: &'static str,
+    make: &'static [&'static str],
+    mend: &'static [&'static str],
+    /// Results of the endpoints and of the pod that answers.
+    results: [&'static str; 2],
+    cause: &'static str,
+}
+
+/// The pods of member1 are 10.129.0.0/16, those of member2 10.130.0.0/16.
+const FAULTS: [(&str, Fault); 5] = [
+    (
+        "missing route",
+        Fault {
+            member: "member2",
+            make: &["ip route add unreachable 10.129.0.0/25"],
+            mend: &["ip route delete unreachable 10.129.0.0/25"],
+            results: ["NoRoute", "NoRoute"],
+            cause: "member2 has no route to the pods of member1",
+        },
+    ),
+    (
+        "packets back are dropped",
+        Fault {
+            member: "member1",
+            make: &[
+                "nft add table ip cut",
+                "nft add chain ip cut f { type filter hook forward priority 0 ; }",
+                "nft add rule ip cut f ip saddr 10.129.0.0/16 ip daddr 10.130.0.0/16 drop",
+            ],
+            mend: &["nft delete table ip cut"],
+            results: ["TimedOut", "TimedOut"],
+            cause: "packets between pods of member2 and member1 are dropped",
+        },
+    ),
+    (
+        "NetworkPolicy",
+        Fault {
+            member: "member1",
+            make: &[
+                "nft add table ip cut",
+                "nft add chain ip cut f { type filter hook forward priority 0 ; }",
+                "nft add rule ip cut f ip daddr 10.129.0.0/16 tcp dport 8080 drop",
+            ],
+            mend: &["nft delete table ip cut"],
+            results: ["TimedOut", "Works"],
+            cause: "other pods of member1 answer member2, and packets to this one are dropped",
+        },
+    ),
+    (
+        "MTU 1280 without ICMP",
+        Fault {
+            member: "member2",
+            make: &[
+                "ip link set eth0 mtu 1280",
+                "nft add table ip cut",
+                "nft add chain ip cut o { type filter hook output priority 0 ; }",
+                "nft add rule ip cut o icmp type destination-unreachable drop",
+            ],
+            mend: &["nft delete table ip cut", "ip link set eth0 mtu 1500"],
+            results: ["Works", "LargePacketsLost"],
+            cause: "carries smaller packets than the pods send",
+        },
+    ),
+    (
+        "NAT",
+        Fault {
+            member: "member2",
+            make: &[
+                "nft add table ip cut",
+                "nft add chain ip cut p { type nat hook postrouting priority srcnat ; }",
+                "nft add rule ip cut p ip daddr 10.129.0.0/16 masquerade",
+            ],
+            mend: &["nft delete table ip cut"],
+            results: ["Works", "WorksThroughNat"],
+            cause: "",
+        },
+    ),
+];
+
+/// A path of one kind in the JSON report.
+fn paths<'a>(report: &'a Value, kind: &str) -> Vec<&'a Value> {
+    let consumers = report["services"][0]["consumers"].as_array();
+    let paths = consumers
+        .into_iter()
+        .flatten()
+        .flat_map(|one| one["paths"].as_array());
+    let paths = paths.flatten().filter(|path| path["kind"] == kind);
+    paths.collect()
+}
+
+#[tokio::test]
+async fn verify_names_each_fault_of_the_network() {
+    if !packets() {
+        return;
+    }
+    let env = Environment::start(Fleet::builder().members(2).packets()).await;
+    let space = env.fleet.space("verify").await;
+    let stage = Stage {
+        kubeconfig: env.fleet.kubeconfig().display().to_string(),
+        env: &env,
+        space: &space,
+    };
+    set_up(&stage).await;
+    pods_that_do_not_start_are_unknown_and_deleted(&stage).await;
+    let program = binaries::causeway("kubectl-mcs");
+    let kubelet =
+        |name| Kubelet::new(env.fleet.member(name)).running("kubectl-mcs", program.clone());
+    let (first, second) = tokio::join!(kubelet("member1"), kubelet("member2"));
+    tokio::select! {
+        () = async { tokio::join!(first.run(), second.run()); } => panic!("a kubelet ended"),
+        () = story(&stage) => {}
+    }
+}
+
+async fn set_up(stage: &Stage<'_>) {
+    let (env, space) = (stage.env, stage.space);
+    for cluster in env.fleet.clusters() {
+        let own = service("foo").port_to("http", 80, 8080);
+        own.create(cluster, space).await;
+    }
+    let definitions = env.installation.manifest("crds/member");
+    for name in ["member1", "member2"] {
+        let member = stage.member(name);
+        // The controller notices definitions within a minute; the last step of the story needs them.
+        let apply = ["apply", "--server-side", "-f", definitions.as_str()];
+        member.kubectl(apply).await.ok();
+        member.kubectl(["create", "namespace", PROBES]).await.ok();
+        let restricted = "pod-security.kubernetes.io/enforce=restricted";
+        let label = ["label", "namespace", PROBES, restricted];
+        member.kubectl(label).await.ok();
+    }
+    let backends = space.backends("foo").count(2);
+    backends.create(stage.member("member1")).await;
+    let exposed = multi_cluster_service("foo").providers(["member1"]);
+    exposed.consumers(["member2"]).create(space).await;
+    in_consumer(stage, "foo").await;
+}
+
+/// Waits until member2 has both endpoints of a service.
+async fn in_consumer(stage: &Stage<'_>, name: &str) {
+    let what = format!("{name} is in member2");
+    eventually(&what, SOON, || async {
+        let member = stage.member("member2");
+        stage.space.ready_addresses(member, name).await.len() == 2
+    })
+    .await;
+}
+
+/// Nothing runs the pods yet.
+async fn pods_that_do_not_start_are_unknown_and_deleted(stage: &Stage<'_>) {
+    let late = stage.verify(&["foo", "--timeout", "1s"]).await;
+    assert_eq!(late.exit, Exit::Code(3), "{late:?}");
+    assert!(late.stdout.contains("did not start in time"), "{late:?}");
+    stage.no_pod_is_left().await;
+
+    let program = binaries::causeway("kubectl-mcs").display().to_string();
+    let mut args = vec!["--preserve-status", "-s", "INT", "2", program.as_str()];
+    args.extend(stage.command(&["foo"]));
+    let fleet = &stage.env.fleet;
+    let interrupted = Command::new(fleet.reaper(), fleet.directory(), "timeout")
+        .env("KUBECONFIG", fleet.hub().kubeconfig().display().to_string())
+        .args(args);
+    let interrupted = interrupted.run().await;
+    assert_eq!(interrupted.exit, Exit::Code(130), "{interrupted:?}");
+    stage.no_pod_is_left().await;
+}
+
+async fn story(stage: &Stage<'_>) {
+    everything_works(stage).await;
+    for (name, fault) in &FAULTS {
+        fault_is_named(stage, name, fault).await;
+    }
+    wrong_port_is_named(stage).await;
+    missing_zone_is_named(stage).await;
+    dry_run_and_job_create_nothing(stage).await;
+}
+
+async fn everything_works(stage: &Stage<'_>) {
+    let verified = stage.verify(&["foo", "--nodes"]).await;
+    assert_eq!(verified.exit, Exit::Code(0), "{verified:?}");
+    let shown: Vec<_> = verified.stdout.lines().collect();
+    assert_eq!(shown.len(), 2, "{verified:?}");
+    for part in [
+        "member2 (member2-node)",
+        "3 of 3 work",
+        "1 of 1 work",
+        "2 of 2 work",
+    ] {
+        assert!(shown[1].contains(part), "{part}: {verified:?}");
+    }
+    stage.no_pod_is_left().await;
+    let hub = stage.env.fleet.hub();
+    let get = [
+        "get",
+        "configmap",
+        "causeway-verify.foo",
+        "-o",
+        "jsonpath={.data}",
+    ];
+    let namespace = ["-n", stage.space.name()];
+    let stored = hub.kubectl(get.into_iter().chain(namespace)).await.ok();
+    assert!(stored.contains("member2-node"), "{stored}");
+    let explain = ["explain", "foo", "-n", stage.space.name()];
+    let explained = stage.env.installation.kubectl_mcs(explain).await.ok();
+    let verified = "ago: everything that was dialled works";
+    assert!(explained.contains(verified), "{explained}");
+}
+
+async fn fault_is_named(stage: &Stage<'_>, name: &str, fault: &Fault) {
+    for command in fault.make {
+        stage.node(fault.member, command).await;
+    }
+    let verified = stage.verify(&["foo", "-o", "json"]).await;
+    for command in fault.mend {
+        stage.node(fault.member, command).await;
+    }
+    let report: Value = serde_json::from_str(&verified.stdout).expect(name);
+    let kinds = ["Endpoint", "Server"];
+    let mut causes = String::new();
+    for (kind, result) in kinds.into_iter().zip(fault.results) {
+        let found = paths(&report, kind);
+        assert!(!found.is_empty(), "{name}: {kind}: {report:#}");
+        for path in found {
+            assert_eq!(path["result"], result, "{name}: {path:#}");
+            causes.push_str(path["cause"].as_str().unwrap_or_default());
+        }
+    }
+    assert!(causes.contains(fault.cause), "{name}: {causes}");
+    let works = fault
+        .results
+        .iter()
+        .all(|result| result.starts_with("Works"));
+    let code = if works { 0 } else { 1 };
+    assert_eq!(verified.exit, Exit::Code(code), "{name}: {report:#}");
+    assert_eq!(report["works"], works, "{name}");
+}
+
+async fn wrong_port_is_named(stage: &Stage<'_>) {
+    for cluster in stage.env.fleet.clusters() {
+        let bar = service("bar")
+            .selector("app", "foo")
+            .port_to("http", 80, 9999);
+        bar.create(cluster, stage.space).await;
+    }
+    let exposed = multi_cluster_service("bar").providers(["member1"]);
+    exposed.consumers(["member2"]).create(stage.space).await;
+    in_consumer(stage, "bar").await;
+    let verified = stage.verify(&["bar", "--from", "member2"]).await;
+    assert_eq!(verified.exit, Exit::Code(1), "{verified:?}");
+    let cause = "the pod in member1 is reached, and nothing listens on its port 9999";
+    assert!(verified.stdout.contains(cause), "{verified:?}");
+}
+
+async fn missing_zone_is_named(stage: &Stage<'_>) {
+    service_export("foo")
+        .create(stage.member("member1"), stage.space)
+        .await;
+    let command = ["foo", "--from", "member2", "-o", "json"];
+    let cause = "the DNS of member2 does not serve clusterset.local";
+    eventually("the name of the import is not found", SOON, || async {
+        let verified = stage.verify(&command).await;
+        let named = verified.stdout.contains(cause) && verified.exit == Exit::Code(1);
+        named.then_some(()).ok_or(verified.stdout)
+    })
+    .await;
+}
+
+async fn dry_run_and_job_create_nothing(stage: &Stage<'_>) {
+    let members = ["member1", "member2"].map(|name| stage.member(name));
+    let marks = [members[0].mark().await, members[1].mark().await];
+    let pods = stage.verify(&["foo", "--dry-run"]).await.ok();
+    assert_eq!(pods.matches("kind: Pod").count(), 3, "{pods}");
+    let job = stage
+        .verify(&["foo", "--from", "member2", "--print-job"])
+        .await
+        .ok();
+    for (member, mark) in members.into_iter().zip(marks) {
+        let written = member.writes_since(mark, "kubectl-mcs").await;
+        assert!(written.is_empty(), "{written:?}");
+    }
+    let dry_run = ["apply", "--dry-run=server", "-f", "-"];
+    let dry = members[1].kubectl_with(dry_run, job.as_str());
+    assert!(
+        dry.await.ok().contains("job.batch/causeway-verify-"),
+        "{job}"
+    );
+}
