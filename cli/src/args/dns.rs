@@ -28,10 +28,7 @@ member again. What you may not read is Unknown.
 Exit code: 0 no problem is known; 1 a check is Unhealthy, or --fix refused; 2 wrong usage; 3 the hub or the member cannot be reached, or a check is Unknown.";
 
 #[derive(Args, Debug)]
-#[command(mut_arg("format", |format| {
-    // Whoever sets the variable means other commands.
-    format.conflicts_with("fix").env(None)
-}))]
+#[command(mut_arg("format", |format| format.conflicts_with("fix")))]
 pub(crate) struct DnsArgs {
     /// Name of the member
     #[arg(value_name = "MEMBER")]

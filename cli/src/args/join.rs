@@ -12,8 +12,7 @@ use super::{ClientDryRun, LeaseArgs, OutputArgs};
 
 #[derive(Args, Debug)]
 #[command(mut_arg("format", |format| {
-    // Whoever sets the variable means other commands.
-    format.requires("dry_run").env(None).help("Output format of --dry-run [default: yaml]")
+    format.requires("dry_run").help("Output format of --dry-run [default: yaml]")
 }))]
 pub(crate) struct JoinArgs {
     /// Name of the member: a DNS label of at most 48 characters

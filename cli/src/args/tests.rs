@@ -14,16 +14,24 @@ fn the_command_line_is_consistent() {
     CommandLine::command().debug_assert();
 }
 
+/// Lists the arguments of a command and of all commands below it that read an environment variable.
+fn reading_the_environment(command: &clap::Command) -> Vec<String> {
+    let own = command.get_arguments();
+    let own = own.filter(|arg| arg.get_env().is_some());
+    let own = own.map(|arg| format!("{} {}", command.get_name(), arg.get_id()));
+    let below = command.get_subcommands().flat_map(reading_the_environment);
+    own.chain(below).collect()
+}
+
 #[test]
-fn no_flag_has_an_environment_variable() {
-    fn of(command: &clap::Command) -> Vec<String> {
-        let own = command
-            .get_arguments()
-            .filter(|arg| arg.get_env().is_some());
-        let own = own.map(|arg| format!("{} {}", command.get_name(), arg.get_id()));
-        own.chain(command.get_subcommands().flat_map(of)).collect()
-    }
-    assert_eq!(of(&CommandLine::command()), Vec::<String>::new());
+fn no_argument_reads_an_environment_variable() {
+    let mut command = CommandLine::command();
+    command.build();
+    assert_eq!(reading_the_environment(&command), Vec::<String>::new());
+
+    let yes = clap::Arg::new("yes").long("yes").env("CAUSEWAY_YES");
+    let bad = command.mut_subcommand("uninstall", |uninstall| uninstall.mut_arg("yes", |_| yes));
+    assert_eq!(reading_the_environment(&bad), ["uninstall yes"]);
 }
 
 #[test]
