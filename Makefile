@@ -101,11 +101,11 @@ fuzz: rust ## Look for inputs that break a promise (T=60 seconds a target, ONLY=
 image: rust ## Make the OCI images and their SBOMs, without a daemon
 	@$(call need,git,install git; on Debian: apt-get install git)
 	@$(call need,cargo-auditable,cargo install --locked cargo-auditable)
-	$(CARGO) build --locked --release --workspace --bin build-images
-	CARGO=$(CARGO) $(TARGET)/release/build-images $(if $(TRIPLE),--target $(TRIPLE))
+	$(CARGO) build --locked --package causeway-xtask
+	CARGO=$(CARGO) $(TARGET)/debug/xtask build-images $(if $(TRIPLE),--target $(TRIPLE))
 
 image-check: image-tools image ## Make the images a second time, validate them, and run them confined
-	@image/check $(TARGET)/images
+	@xtask/images/check $(TARGET)/images
 
 # Asked for before the images, which take minutes.
 image-tools:
@@ -115,18 +115,18 @@ image-tools:
 push: image ## Push the images to REGISTRY=registry.example/team
 	@[ -n "$(REGISTRY)" ] || { echo "name a registry: make push REGISTRY=registry.example/team" >&2; exit 1; }
 	@$(call need,skopeo,on Debian: apt-get install skopeo)
-	@image/push $(TARGET)/images $(REGISTRY)
+	@xtask/images/push $(TARGET)/images $(REGISTRY)
 
 release: rust go ## Make everything that a release publishes in DIST=dist, with checksums (DRAFT=1 from any work tree)
 	@$(call need,git,install git; on Debian: apt-get install git)
-	@CARGO=$(CARGO) DIST=$(DIST) DRAFT=$(DRAFT) TRIPLE=$(TRIPLE) release/make
+	@CARGO=$(CARGO) DIST=$(DIST) DRAFT=$(DRAFT) TRIPLE=$(TRIPLE) xtask/release/make
 
 lint: rust go pure page ## Check formats, lints, generated files, licences and sources
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --workspace --no-default-features -- -D warnings
-	$(CARGO) build --workspace --bin generate-manifests
-	$(TARGET)/debug/generate-manifests --check
+	$(CARGO) build --workspace --bin xtask
+	$(TARGET)/debug/xtask generate-manifests --check
 	$(CARGO) test --quiet --workspace --test manifests -- --nocapture circles:: doc_comments:: documents:: words::
 	@unformatted=$$(gofmt -l tests/testbed tests/health tests/konnectivity); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
 	$(GO) vet ./reaper ./pod
@@ -177,12 +177,12 @@ ui-packages:
 	@[ cli/ui/node_modules/.package-lock.json -nt cli/ui/package-lock.json ] || $(UI) ci --ignore-scripts --no-audit --no-fund
 
 manifests: rust go ## Write the manifests again from the Rust types and the chart
-	$(CARGO) build --workspace --bin generate-manifests --bin render-manifests
-	$(TARGET)/debug/generate-manifests
-	$(TARGET)/debug/render-manifests
+	$(CARGO) build --workspace --bin xtask
+	$(TARGET)/debug/xtask generate-manifests
+	$(TARGET)/debug/xtask render-manifests
 
 krew: ## Fill in krew's manifest for the archives of a release, DIST/kubectl-mcs-vVERSION-OS-ARCH.tar.gz
-	manifests/krew/render $(DIST) > $(DIST)/mcs.yaml
+	xtask/release/krew $(DIST) > $(DIST)/mcs.yaml
 
 testbed: rust go ## Build the testbed, and say what this machine lacks for real packets
 	$(CARGO) build --workspace --bin prepare-testbed

@@ -169,10 +169,10 @@ fn is_checksum(text: &str) -> bool {
 }
 
 fn render(directory: &Path) -> Output {
-    Command::new(repository().join("manifests/krew/render"))
+    Command::new(repository().join("xtask/release/krew"))
         .arg(directory)
         .output()
-        .expect("manifests/krew/render runs")
+        .expect("xtask/release/krew runs")
 }
 
 /// Creates the archive of a platform: the program and the licence.

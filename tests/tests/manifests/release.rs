@@ -11,17 +11,19 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Directory of the scripts of a release.
+const SCRIPTS: &str = "xtask/release";
 
 /// A repository with one commit, whose only program is a kubectl-mcs of version 0.3.0, and causeway's scripts of a release.
 fn example(changelog: &str) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
-    for path in ["release", "src"] {
-        fs::create_dir(root.join(path)).expect("a directory");
+    for path in [SCRIPTS, "src"] {
+        fs::create_dir_all(root.join(path)).expect("a directory");
     }
-    for script in fs::read_dir(repository().join("release")).expect("scripts") {
+    for script in fs::read_dir(repository().join(SCRIPTS)).expect("scripts") {
         let script = script.expect("a script");
-        let copied = root.join("release").join(script.file_name());
+        let copied = root.join(SCRIPTS).join(script.file_name());
         fs::copy(script.path(), copied).expect("a script");
     }
     let manifest = "[package]\nname = \"kubectl-mcs\"\nversion = \"0.3.0\"\nedition = \"2024\"\n\n[workspace]\n";
@@ -53,17 +55,20 @@ fn git(root: &Path, args: &[&str]) {
 }
 
 fn release(root: &Path, name: &str, value: &str) -> Output {
-    let script = root.join("release/make");
+    let script = root.join("xtask/release/make");
     let mut command = Command::new(script);
     command.env_remove("DRAFT").env_remove("DIST");
-    command.env(name, value).output().expect("release/make")
+    command
+        .env(name, value)
+        .output()
+        .expect("xtask/release/make")
 }
 
 fn notes(root: &Path, version: &str) -> Output {
-    let notes = Command::new(root.join("release/notes"))
+    let notes = Command::new(root.join("xtask/release/notes"))
         .arg(version)
         .output();
-    notes.expect("release/notes")
+    notes.expect("xtask/release/notes")
 }
 
 /// Returns the standard error of a failed command.
@@ -146,12 +151,12 @@ fn yaml_in(path: &str) -> Vec<PathBuf> {
 }
 
 fn write_manifests(directory: &Path) {
-    let output = Command::new(repository().join("release/manifests"))
+    let output = Command::new(repository().join("xtask/release/manifests"))
         .arg(VERSION)
         .arg(directory)
         .env("SOURCE_DATE_EPOCH", "1700000000")
         .output();
-    printed(&output.expect("release/manifests"));
+    printed(&output.expect("xtask/release/manifests"));
 }
 
 #[test]
@@ -217,7 +222,7 @@ fn provenance_names_the_commit_and_every_file() {
     let files = tempfile::tempdir().expect("a directory");
     fs::write(files.path().join("a.tar"), "a\n").expect("a file");
     fs::write(files.path().join("b.txt"), "b\n").expect("a file");
-    let mut provenance = script("release/provenance", files.path());
+    let mut provenance = script("xtask/release/provenance", files.path());
     let provenance = provenance.args(["0123abcd", "x86_64-unknown-linux-gnu"]);
     let printed = printed(&provenance.arg(files.path()).output().expect("a script"));
     let statement: Value = serde_json::from_str(&printed).expect("JSON");
@@ -238,7 +243,7 @@ fn checksums_are_signed_if_a_key_or_an_identity_is_given() {
     fs::write(&sums, "").expect("a file");
     let cosign = stand_in("cosign", "echo \"$@\" > \"$(dirname \"$0\")/said\"");
     let sign = |variable: &str, programs: &Path, what: &Path| {
-        let mut sign = script("release/sign", programs);
+        let mut sign = script("xtask/release/sign", programs);
         sign.env(variable, "given")
             .arg(what)
             .output()
@@ -281,10 +286,10 @@ fn images_of_a_dirty_work_tree_are_not_pushed_over_a_version() {
         ("0123", None, Some("0.3.0")),
     ] {
         let skopeo = stand_in("skopeo", &body(revision));
-        let mut push = script("image/push", skopeo.path());
+        let mut push = script("xtask/images/push", skopeo.path());
         push.envs(tag.map(|tag| ("TAG", tag)));
         let push = push.arg(images.path()).arg("registry.example/team");
-        let output = push.output().expect("image/push");
+        let output = push.output().expect("xtask/images/push");
         let is_copied = skopeo.path().join("copied").exists();
         assert_eq!(is_copied, pushed.is_some(), "{revision} as {tag:?}");
         match pushed {
@@ -305,13 +310,13 @@ fn images_of_a_dirty_work_tree_are_not_pushed_over_a_version() {
 fn kubectl_mcs_completes_under_the_name_that_a_release_brings() {
     let directory = tempfile::tempdir().expect("a directory");
     binaries::link_kubectl(directory.path()).expect("kubectl and its plugin");
-    let completed = Command::new(repository().join("release/kubectl_complete-mcs"))
+    let completed = Command::new(repository().join("xtask/release/kubectl_complete-mcs"))
         .arg("expl")
         .env(
             "PATH",
             format!("{}:/usr/bin:/bin", directory.path().display()),
         )
         .output();
-    let text = printed(&completed.expect("release/kubectl_complete-mcs"));
+    let text = printed(&completed.expect("xtask/release/kubectl_complete-mcs"));
     assert!(text.starts_with("explain\t"), "{text}");
 }

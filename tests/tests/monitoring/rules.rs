@@ -25,10 +25,10 @@ pub(crate) fn rules() -> BTreeMap<String, Value> {
 
 /// The rules with short times.
 pub(crate) fn short_rules() -> String {
-    let output = Command::new(binaries::causeway("generate-manifests"))
-        .arg("--short-rules")
+    let output = Command::new(binaries::causeway("xtask"))
+        .args(["generate-manifests", "--short-rules"])
         .output()
-        .expect("generate-manifests");
+        .expect("xtask");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).expect("YAML")
 }

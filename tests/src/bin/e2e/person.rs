@@ -42,12 +42,16 @@ impl Person {
     pub(crate) async fn pushes(&self, images: &Path) -> String {
         let images = std::path::absolute(images).expect("a path");
         let registry = format!("{}/team", self.registry);
-        Command::new(&self.reaper, &self.home, repository().join("image/push"))
-            .args([images.display().to_string(), registry])
-            .env("SKOPEO_FLAGS", "--dest-tls-verify=false")
-            .run_within(PATIENCE)
-            .await
-            .ok()
+        Command::new(
+            &self.reaper,
+            &self.home,
+            repository().join("xtask/images/push"),
+        )
+        .args([images.display().to_string(), registry])
+        .env("SKOPEO_FLAGS", "--dest-tls-verify=false")
+        .run_within(PATIENCE)
+        .await
+        .ok()
     }
 
     /// Types a command at the root of the repository, which must succeed, and returns what it prints.

@@ -7,12 +7,12 @@ use jiff::Timestamp;
 
 use crate::command::{self, CommandError};
 
-/// Which state of the sources, and of when.
+/// A state of the sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Commit {
     /// The hash of the commit, with `-dirty` behind it if the work tree differs from it.
     pub revision: String,
-    /// When it was committed: the SOURCE_DATE_EPOCH of all that is made from it.
+    /// Time of the commit: the SOURCE_DATE_EPOCH of all that is made from it.
     pub time: Timestamp,
 }
 

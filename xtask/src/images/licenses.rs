@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use auditable_serde::{DependencyKind, Source, VersionInfo};
 use serde::Deserialize;
 
-use crate::packages::{Package, Packages, PackagesError};
-use crate::roots;
-use crate::toolchain::{CLibrary, Rust};
+use super::packages::{Package, Packages, PackagesError};
+use super::roots;
+use super::toolchain::{CLibrary, Rust};
 
-/// What the document is called.
+/// Name of the document.
 pub(crate) const NAME: &str = "THIRD-PARTY-LICENSES.txt";
 
 /// The first word of the name of a file with a licence, in lower case: of `LICENSE-MIT` and `COPYING.txt`.
@@ -28,13 +28,13 @@ const WORDS: [&str; 9] = [
     "unlicense",
 ];
 
-/// What stands above everything.
+/// First lines of the document.
 const HEAD: &str = "\
 causeway's programs hold what others wrote, under these licences. The numbers are those of the texts
 below. Where a licence leaves a choice, each of its texts is here.
 ";
 
-/// What others wrote of the page that kubectl-mcs embeds; `cli/ui/build.mjs` writes it beside the page.
+/// Packages of others in the page that kubectl-mcs embeds; `cli/ui/build.mjs` writes the list.
 const PAGE: &str = "cli/ui/dist/licenses.json";
 
 /// A package of npm's that the page holds.
@@ -57,7 +57,7 @@ struct Work {
     name: String,
     /// Its licence, as an SPDX expression.
     license: String,
-    /// Where its sources are.
+    /// Address of its sources.
     source: Option<String>,
     /// The texts of its licences, as it brings them.
     texts: Vec<String>,
@@ -72,17 +72,17 @@ pub(crate) enum LicensesError {
     /// A file or a directory cannot be read.
     #[error("cannot read {path}: {source}")]
     Unreadable {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// What is to be read is not what was expected.
+    /// A file is not as expected.
     #[error("cannot read {path}: {source}")]
     Json {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: serde_json::Error,
     },
     /// There is no text.
@@ -260,9 +260,9 @@ fn print(works: &[Work]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packages::tests::packages_in;
-    use crate::program::tests::crates;
-    use crate::toolchain::tests::rust;
+    use crate::images::packages::tests::packages_in;
+    use crate::images::program::tests::crates;
+    use crate::images::toolchain::tests::rust;
 
     /// A directory with causeway's licence, and packages beside it with these files.
     fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {

@@ -1,4 +1,4 @@
-//! What an image is made of, as a CycloneDX document.
+//! Components of an image, as a CycloneDX document.
 //!
 //! The crates are those that the program itself names, so that the document says of an image what a scanner finds
 //! in it. Beside them stands what no crate names: the standard library, the C library and the root certificates.
@@ -7,11 +7,11 @@ use auditable_serde::{DependencyKind, Package as Crate, Source, VersionInfo};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::licenses::PagePackage;
-use crate::packages::{Package, Packages};
-use crate::toolchain::{CLibrary, Rust};
+use super::licenses::PagePackage;
+use super::packages::{Package, Packages};
+use super::toolchain::{CLibrary, Rust};
 
-/// What a document describes.
+/// Contents of an image that a document describes.
 #[derive(Debug)]
 pub(crate) struct Contents<'a> {
     /// The name of the image.
@@ -22,7 +22,7 @@ pub(crate) struct Contents<'a> {
     pub digest: &'a str,
     /// Its architecture, as OCI names it.
     pub architecture: &'a str,
-    /// When the commit that it is made from was made.
+    /// Time of the commit that it is made from.
     pub created: Timestamp,
     /// The crates that its program names.
     pub crates: &'a VersionInfo,
@@ -175,9 +175,9 @@ fn licenses(packages: &Packages, name: &str, version: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packages::tests::packages;
-    use crate::program::tests::crates;
-    use crate::toolchain::tests::rust;
+    use crate::images::packages::tests::packages;
+    use crate::images::program::tests::crates;
+    use crate::images::toolchain::tests::rust;
 
     /// A document of a webhook that needs itoa, and cc to be compiled.
     fn example() -> Value {

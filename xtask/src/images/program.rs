@@ -11,7 +11,7 @@ use oci_spec::image::Arch;
 /// The most that a program may say of what it was built from, in bytes.
 const AUDIT_MAX: usize = 8 << 20;
 
-/// What a program says of itself.
+/// Facts that a linked program holds about itself.
 #[derive(Debug)]
 pub(crate) struct Program {
     /// The machines that it runs on.
@@ -35,7 +35,7 @@ pub(crate) enum ProgramError {
     /// It does not say what it was built from.
     #[error("it names no crates that it was built from, as `cargo auditable` writes them: {0}")]
     Unaudited(#[from] auditable_info::Error),
-    /// What it says cannot be read.
+    /// Its list of crates cannot be read.
     #[error("the crates that it was built from cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
@@ -73,7 +73,7 @@ fn architecture_of_static(bytes: &[u8]) -> Result<Arch, ProgramError> {
 pub(crate) mod tests {
     use super::*;
 
-    /// What a webhook says of itself that needs itoa, and cc to be compiled.
+    /// Crates of a webhook that needs itoa, and cc to be compiled.
     pub(crate) fn crates() -> VersionInfo {
         let crates = VersionInfo::from_str(
             r#"{"packages": [

@@ -1,18 +1,18 @@
-//! How the programs are compiled: static, and without a trace of the machine that compiles them.
+//! Compiles the programs: static, and without a trace of the machine that compiles them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::commit::Commit;
 use crate::command::{self, CommandError};
-use crate::commit::Commit;
 
-/// Where things are on the machine that compiles, and what they are called in what it compiles.
+/// Directories of the machine that compiles. The programs name others in their place.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     /// The root of the repository.
     pub repository: PathBuf,
-    /// Where Cargo builds.
+    /// Cargo's target directory.
     pub target: PathBuf,
     /// Cargo's home, with the sources of the crates.
     pub cargo: PathBuf,

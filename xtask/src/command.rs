@@ -1,4 +1,4 @@
-//! Other programs: what they print, or why there is nothing.
+//! Other programs: their output, or the reason why they have none.
 
 use std::io;
 use std::process::{Command, ExitStatus, Stdio};
@@ -11,7 +11,7 @@ pub(crate) enum CommandError {
     NotRun {
         /// The program.
         program: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// It failed, and said why.
@@ -19,12 +19,12 @@ pub(crate) enum CommandError {
     Failed {
         /// The program and its arguments.
         command: String,
-        /// How it ended.
+        /// Status with which it ended.
         status: ExitStatus,
-        /// What it printed on standard error, unless a person has seen it.
+        /// Its standard error, unless a person has seen it.
         stderr: String,
     },
-    /// What it printed is no text.
+    /// Its output is no text.
     #[error("{command} printed what is no UTF-8")]
     NotText {
         /// The program and its arguments.
@@ -32,7 +32,7 @@ pub(crate) enum CommandError {
     },
 }
 
-/// What a command prints on standard output, without blanks around it.
+/// Returns the standard output of a command, without blanks around it.
 pub(crate) fn output(command: &mut Command) -> Result<String, CommandError> {
     let output = command
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! What compiles: the Rust that answers, and the C library that it links.
+//! The Rust compiler, and the C library that it links.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ pub(crate) struct Rust {
     pub commit: String,
     /// The target that it compiles for by itself.
     pub host: String,
-    /// Where it is installed.
+    /// Directory in which it is installed.
     pub sysroot: PathBuf,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct CLibrary {
     pub distribution: String,
 }
 
-/// What compiles is not known.
+/// The compiler is not known.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolchainError {
     /// The compiler does not answer.
@@ -80,7 +80,7 @@ impl CLibrary {
         Self::read(&shown, &distribution)
     }
 
-    /// Where Debian keeps its licence, and the text that this refers to.
+    /// Debian's files with its licence, and with the text to which this refers.
     pub(crate) fn license_files(&self) -> [PathBuf; 2] {
         let own = Path::new("/usr/share/doc").join(&self.package);
         let referred = PathBuf::from("/usr/share/common-licenses/LGPL-2.1");
@@ -100,7 +100,7 @@ impl CLibrary {
     }
 }
 
-/// What a command that may be missing prints.
+/// Returns the output of a command that may be missing.
 fn output(command: &mut Command) -> Option<String> {
     command::output(command).ok()
 }

@@ -1,4 +1,4 @@
-//! What Cargo knows of the packages: versions, licences, descriptions.
+//! Packages as Cargo describes them: versions, licences, descriptions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ pub(crate) struct Packages {
     packages: Vec<Package>,
     /// The root of the repository.
     pub workspace_root: PathBuf,
-    /// Where Cargo builds.
+    /// Cargo's target directory.
     pub target_directory: PathBuf,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Package {
     pub license: Option<String>,
     /// A line about it.
     pub description: Option<String>,
-    /// Where its sources are.
+    /// Address of its sources.
     pub repository: Option<String>,
     /// Its manifest, on this machine.
     manifest_path: PathBuf,

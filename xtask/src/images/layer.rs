@@ -9,9 +9,9 @@ use tar::{EntryType, Header};
 /// A file in an image or in an archive.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
-    /// What may be done with it: 0o755 for a program.
+    /// Its mode: 0o755 for a program.
     pub mode: u32,
-    /// What it holds.
+    /// Its content.
     pub content: Vec<u8>,
 }
 

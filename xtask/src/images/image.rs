@@ -14,13 +14,13 @@ use oci_spec::image::{
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::commit::Commit;
-use crate::layer::{self, File, Files};
+use super::commit::Commit;
+use super::layer::{self, File, Files};
 
 /// The user and the group that the program runs as: nobody in particular, and not root.
 const USER: &str = "65532:65532";
 
-/// What an image says of itself, in the words of the OCI annotations.
+/// Description of an image, in the words of the OCI annotations.
 #[derive(Clone, Debug)]
 pub(crate) struct Description {
     /// Its name, without a registry; the program in it has the same.
@@ -29,11 +29,11 @@ pub(crate) struct Description {
     pub description: String,
     /// The version of the program, and the tag of the image.
     pub version: String,
-    /// Where its sources are.
+    /// Address of its sources.
     pub source: String,
     /// Under what licence it is, as an SPDX expression.
     pub licenses: String,
-    /// What it is made from.
+    /// The commit that it is made from.
     pub commit: Commit,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Description {
 pub(crate) struct Image {
     /// The digest of the manifest, by which the image is pulled.
     pub digest: Sha256Digest,
-    /// What a node pulls, in bytes.
+    /// Size of all blobs that a node pulls, in bytes.
     pub size: u64,
     /// Its blobs, its index and the mark of the layout, as files of the archive.
     files: Files,

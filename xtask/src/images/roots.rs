@@ -8,7 +8,7 @@ use pem::{EncodeConfig, LineEnding, Pem};
 /// The package that they are from.
 pub(crate) const PACKAGE: &str = "webpki-root-certs";
 
-/// Where programs look for them.
+/// Path at which programs look for them.
 pub(crate) const PATH: &str = "etc/ssl/certs/ca-certificates.crt";
 
 /// All of them, one after the other, as PEM.

@@ -1,9 +1,8 @@
-//! `build-images`: makes the OCI images of causeway and an SBOM of each, without a daemon. `make image` runs it.
+//! OCI images of causeway and an SBOM of each, made without a daemon.
 //!
 //! One commit gives one digest, on whatever machine with the same toolchains: what is compiled holds no path and no
 //! time of the machine, what is packed is in order and of no time. docs/images.md says what an image holds.
 
-mod command;
 mod commit;
 mod compile;
 mod image;
@@ -22,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
-use clap::Parser;
 
 use commit::Commit;
 use compile::Places;
@@ -41,10 +39,9 @@ const WITH_PAGE: &str = "kubectl-mcs";
 /// The most that a node pulls for one of them, in bytes.
 const SIZE_MAX: u64 = 25_000_000;
 
-/// Makes the OCI images of causeway and an SBOM of each, from the commit that is checked out
-#[derive(Debug, Parser)]
-#[command(name = "build-images", version)]
-struct Args {
+/// Arguments of `build-images`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
     /// Rust target that the programs are compiled for [default: that of this machine]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
@@ -54,7 +51,7 @@ struct Args {
     output: Option<PathBuf>,
 }
 
-/// What the images have in common.
+/// Inputs that the images have in common.
 struct Sources {
     packages: Packages,
     commit: Commit,
@@ -71,8 +68,8 @@ struct Built {
     program: Program,
 }
 
-fn main() -> anyhow::Result<()> {
-    let args = Args::parse();
+/// Compiles the programs, and writes the images, their SBOMs and the licences.
+pub(crate) fn build(args: Args) -> anyhow::Result<()> {
     let rust = Rust::of(Path::new(&variable("RUSTC", "rustc")))?;
     let target = args.target.unwrap_or_else(|| rust.host.clone());
     let cargo = variable("CARGO", "cargo");
@@ -184,7 +181,7 @@ fn make(built: Built, licenses: &str, output: &Path, sources: &Sources) -> anyho
     Ok(())
 }
 
-/// What an image holds: its program, the authorities by which it verifies others, and the licences of all that.
+/// Returns the files of an image: its program, the root certificates, and the licences.
 fn files(name: &str, program: Vec<u8>, license: &[u8], licenses: &str) -> Files {
     let text = |content: Vec<u8>| File {
         mode: 0o644,
