@@ -121,13 +121,13 @@ release: rust go ## Make everything that a release publishes in DIST=dist, with 
 	@$(call need,git,install git; on Debian: apt-get install git)
 	@CARGO=$(CARGO) DIST=$(DIST) DRAFT=$(DRAFT) TRIPLE=$(TRIPLE) xtask/release/make
 
-lint: rust go pure page ## Check formats, lints, generated files, licences and sources
+lint: rust go pure page ## Check formats, lints, documents, generated files, licences and sources
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --workspace --no-default-features -- -D warnings
 	$(CARGO) build --workspace --bin xtask
 	$(TARGET)/debug/xtask generate-manifests --check
-	$(CARGO) test --quiet --workspace --test manifests -- --nocapture circles:: doc_comments:: documents:: words::
+	$(CARGO) test --quiet --workspace --test documents -- --nocapture
 	@unformatted=$$(gofmt -l tests/testbed tests/health tests/konnectivity); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
 	$(GO) vet ./reaper ./pod
 	$(GO) vet -C ../health .

@@ -6,17 +6,9 @@
     reason = "a test: what fails here fails it"
 )]
 
-mod circles;
-mod doc_comments;
-mod documents;
-mod forge;
 mod health;
-mod krew;
 mod matching;
-mod prose;
-mod release;
 mod rights;
-mod words;
 
 use std::path::PathBuf;
 

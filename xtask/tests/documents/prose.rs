@@ -4,7 +4,7 @@
 use causeway_tests::repository;
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::documents::files_below;
+use crate::pages::files_below;
 
 /// Modules that decide, explain, compare or report.
 const ROOMS: [&str; 9] = [

@@ -3,7 +3,7 @@
 
 use causeway_tests::repository;
 
-use crate::documents::files_below;
+use crate::pages::files_below;
 
 /// Crates, with the percentage of their doc comments that must not be reached.
 const CRATES: [(&str, usize); 10] = [

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use causeway_tests::repository;
 
 use self::module::Module;
-use crate::documents::files_below;
+use crate::pages::files_below;
 
 /// Sources of each crate, with the number of circles that are known.
 const CRATES: [(&str, usize); 12] = [

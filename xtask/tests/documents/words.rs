@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway_tests::repository;
 
-use crate::documents::files_below;
+use crate::pages::files_below;
 
 /// Pages that have to name the old words.
 const NAMES_THEM: [&str; 3] = [
     "CHANGELOG.md",
     "docs/decisions/0024-the-fields-words.md",
-    "tests/tests/manifests/words.rs",
+    "xtask/tests/documents/words.rs",
 ];
 
 /// The words of `disallowed-names` in clippy.toml, but for those that clippy has itself.
