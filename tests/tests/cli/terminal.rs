@@ -87,8 +87,10 @@ impl Status<'_> {
     async fn shows_how_far_it_is(&self) {
         self.fleet.member("member3").pause();
         let slow = self.shown(&[], "").await;
+        let dumb = self.shown(&["TERM=dumb"], "").await;
         self.fleet.member("member3").resume();
         assert!(slow.stdout.contains("reading members: 2 of 3"), "{slow:?}");
+        assert!(!dumb.stdout.contains("reading members"), "{dumb:?}");
         let text = lines(&slow).join("\n");
         let missing = "member3 are not shown";
         assert!(text.contains(missing), "{text}");
