@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::args::Color;
 
@@ -148,8 +149,13 @@ pub(crate) fn escaped_json(text: &str) -> Cow<'_, str> {
 /// The text, or as much of its beginning as that many columns hold.
 pub(crate) fn cut(text: &str, width: Option<usize>) -> Cow<'_, str> {
     match width {
-        Some(width) if text.chars().count() > width => {
-            let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+        Some(width) if text.width() > width => {
+            let mut used = 0;
+            let letters = text.chars().take_while(|letter| {
+                used += letter.width().unwrap_or_default();
+                used < width
+            });
+            let mut short: String = letters.collect();
             short.push('…');
             Cow::Owned(short)
         }
@@ -168,8 +174,8 @@ pub(crate) fn wrapped(text: &str, indent: &str, width: Option<usize>) -> String 
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         if let Some(line) = lines.last_mut() {
-            let length = line.chars().count();
-            if length > 0 && length + 1 + word.chars().count() > room {
+            let length = line.width();
+            if length > 0 && length + 1 + word.width() > room {
                 lines.push(word.to_owned());
             } else {
                 if length > 0 {
@@ -204,7 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_cut_by_characters() {
+    fn text_without_room_is_cut_by_columns() {
+        assert_eq!(cut("日本語", Some(6)), "日本語");
+        assert_eq!(cut("日本語", Some(5)), "日本…");
+        assert_eq!(cut("日本語", Some(4)), "日…");
         assert_eq!(cut("äöü", Some(3)), "äöü");
         assert_eq!(cut("äöüß", Some(3)), "äö…");
         assert_eq!(cut("äöüß", None), "äöüß");

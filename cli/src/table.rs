@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::screen::{Screen, Tone, cut, printable, wrapped};
 
 const GAP: usize = 3;
@@ -208,7 +210,7 @@ impl Table {
         let rows = self.rows.iter().map(|row| &row.cells);
         for cells in std::iter::once(&self.heading).chain(rows) {
             for (width, cell) in widths.iter_mut().zip(cells) {
-                *width = (*width).max(cell.shown().chars().count());
+                *width = (*width).max(cell.shown().width());
             }
         }
         widths
@@ -239,7 +241,7 @@ fn line(text: &mut String, widths: &[usize], cells: &[Cell], screen: Screen) {
         let shown = cut(cell.shown(), screen.width.map(|_| *width));
         text.push_str(&cell.tone.paint(&shown, screen));
         if column < last {
-            let padding = (width + GAP).saturating_sub(shown.chars().count());
+            let padding = (width + GAP).saturating_sub(shown.width());
             text.extend(std::iter::repeat_n(' ', padding));
         }
     }
@@ -288,11 +290,13 @@ mod tests {
         let mut table = Table::new(["NAME", "A", "LAST"]);
         table.row(["long-name", "", "x"].map(str::to_owned), []);
         table.row(["ö", "abc", ""].map(str::to_owned), ["below".to_owned()]);
+        table.row(["日本", "e\u{301}", "y"].map(str::to_owned), []);
         assert_eq!(
             table.render(),
             "NAME        A     LAST\n\
              long-name   -     x\n\
-             ö           abc   -\n  below\n"
+             ö           abc   -\n  below\n\
+             日本        e\u{301}     y\n"
         );
     }
 
