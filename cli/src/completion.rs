@@ -1,10 +1,11 @@
-//! Shell completion: the scripts of `kubectl mcs completion`, and what kubectl's own completion reads.
+//! Shell completion: the scripts of `kubectl mcs completion`, and the answers to kubectl's own.
 //!
-//! kubectl completes `kubectl mcs` by running `kubectl_complete-mcs` with the words after `mcs`, of which the last is being
-//! typed. It reads what cobra's `__complete` prints: a candidate a line, its description behind a tab, and last a directive.
+//! kubectl completes `kubectl mcs` by running `kubectl_complete-mcs` with the words after `mcs`, of
+//! which the last is being typed. It reads the output of cobra's `__complete`: a candidate a line, its
+//! description behind a tab, and last a directive.
 //!
-//! The candidates come from clap's own description of the command line. clap_complete has an engine for that too, but it
-//! hands the word alone to who completes a value: names need the context and the namespace that were given before it.
+//! The candidates come from clap's description of the command line. The engine of clap_complete does
+//! less: docs/decisions/0041-table-and-completion-stay-ours.md has the differences.
 
 mod line;
 mod names;
