@@ -1,24 +1,22 @@
 //! `causeway-bench`: the benchmarks of causeway. `make bench` runs them.
 //!
-//! Every part measures a floor in the same run, the least that the work could cost, so that its ratios mean the same
-//! on any machine.
+//! Every part measures a floor in the same run, so that its ratios mean the same on any machine.
 
-mod collectors;
 mod controller;
-mod cores;
-mod overhead;
+mod machine;
+mod observation;
 mod pairs;
-mod proc;
-mod quiet;
 mod report;
+mod serving;
 mod ui;
 mod webhook;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-use self::quiet::Beside;
+use self::machine::Observed;
 use self::report::Row;
 
 /// As in causeway's own programs, so that no difference to a floor is the allocator's.
@@ -36,13 +34,13 @@ struct Args {
 #[derive(Debug, Subcommand)]
 enum Part {
     /// The webhook, beside a bare TLS server
-    Webhook(webhook::Args),
+    Webhook(Common),
     /// The controller, beside a program that makes one write for each event
     Controller(controller::Args),
-    /// `kubectl mcs ui`, from a change in a member to the event that the page is sent
-    Ui(ui::Args),
-    /// What scraped metrics and traces cost
-    Overhead(overhead::Args),
+    /// `kubectl mcs ui`, from a change in a member to the event of the page
+    Ui(Common),
+    /// Cost of scraped metrics and of traces
+    Overhead(Common),
     /// The program that makes one write for each event, which `controller` starts
     #[command(hide = true)]
     Relay(controller::relay::Args),
@@ -51,7 +49,7 @@ enum Part {
     Noop(webhook::noop::Args),
 }
 
-/// What every part that measures knows.
+/// Options of every part.
 #[derive(Clone, Debug, Default, clap::Args)]
 struct Common {
     /// A few seconds, to see that it works; the numbers mean little
@@ -65,39 +63,51 @@ struct Common {
 fn main() -> anyhow::Result<()> {
     causeway::process::kube_client::install_crypto_provider();
     match Args::parse().part {
-        None => all(),
-        Some(Part::Webhook(args)) => part("webhook", &args.common, || webhook::run(&args)),
-        Some(Part::Controller(args)) => part("controller", &args.common, || controller::run(&args)),
-        Some(Part::Ui(args)) if args.serve => ui::serve_page(&args),
-        Some(Part::Ui(args)) => part("ui", &args.common, || ui::run(&args)),
-        Some(Part::Overhead(args)) => part("overhead", &args.common, || overhead::run(&args)),
-        Some(Part::Relay(args)) => controller::relay::run(&args),
-        Some(Part::Noop(args)) => webhook::noop::run(&args),
+        Some(part) => run(part),
+        None => [
+            Part::Webhook(Common::default()),
+            Part::Controller(controller::Args::default()),
+            Part::Ui(Common::default()),
+            Part::Overhead(Common::default()),
+        ]
+        .into_iter()
+        .try_for_each(run),
     }
 }
 
-fn all() -> anyhow::Result<()> {
-    let common = Common::default();
-    part("webhook", &common, || webhook::run(&Default::default()))?;
-    part("controller", &common, || {
-        controller::run(&Default::default())
-    })?;
-    part("ui", &common, || ui::run(&Default::default()))?;
-    part("overhead", &common, || overhead::run(&Default::default()))
+fn run(which: Part) -> anyhow::Result<()> {
+    match which {
+        Part::Webhook(common) => part("webhook", &common, webhook::run),
+        Part::Controller(args) => part("controller", &args.common, |_| controller::run(&args)),
+        Part::Ui(common) => part("ui", &common, ui::run),
+        Part::Overhead(common) => part("overhead", &common, observation::run),
+        Part::Relay(args) => controller::relay::run(&args),
+        Part::Noop(args) => webhook::noop::run(&args),
+    }
 }
 
-/// Measures a part, prints its table and writes its JSON. How quiet the machine is is said before it; after it, that decides whether its goals
-/// are evaluated.
+/// Measures a part, prints its table and writes its JSON. Goals are evaluated if the machine was
+/// quiet meanwhile.
 fn part(
     name: &str,
     common: &Common,
-    measure: impl FnOnce() -> anyhow::Result<Vec<Row>>,
+    measure: impl FnOnce(bool) -> anyhow::Result<Vec<Row>>,
 ) -> anyhow::Result<()> {
-    quiet::look()?;
-    let beside = Beside::start()?;
-    let rows = measure()?;
-    let took = beside.elapsed();
-    report::finish(name, rows, beside.quietness()?, common.output.as_deref())?;
+    let before = Observed::start()?;
+    std::thread::sleep(Duration::from_secs(3));
+    eprintln!(
+        "Before {name}, others take {:.1} % of the cores.",
+        before.taken()?
+    );
+    let observed = Observed::start()?;
+    let rows = measure(common.quick)?;
+    let took = observed.elapsed();
+    report::finish(name, rows, observed.taken()?, common.output.as_deref())?;
     println!("{name} took {:.0} s", took.as_secs_f64());
     Ok(())
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().build()
 }

@@ -1,9 +1,11 @@
-//! Rounds of one thing and of another, in turns: each is compared with its neighbour, so that a machine that becomes slower does
-//! not count.
+//! Rounds of a program and of its floor, in turns. Each is compared with its neighbour, so that it
+//! does not matter if the machine becomes slower.
+
+use std::time::Duration;
 
 use crate::report::Row;
 
-/// The same number of neighbouring rounds: of what is compared with, and of what is measured.
+/// Neighbouring rounds: of the floor, and of the program.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs(Vec<(f64, f64)>);
 
@@ -12,52 +14,18 @@ impl Pairs {
         self.0.push((floor, value));
     }
 
-    /// The number beside that of its neighbours, and between what their ratio is in 95 of 100 runs.
+    /// Returns the medians of both, and that of their ratio.
     pub(crate) fn row(&self, name: impl Into<String>, unit: &'static str) -> Row {
         let of = |value: fn(&(f64, f64)) -> f64| median(self.0.iter().map(value));
         let row = Row::new(name, of(|pair| pair.1), unit).beside(of(|pair| pair.0));
         let ratio = |pair: &(f64, f64)| pair.1 / pair.0;
-        row.with_ratio(of(ratio), self.interval(ratio))
+        row.with_ratio(of(ratio), interval(self.0.iter().map(ratio)))
     }
 
-    /// By how much the number is more than that of its neighbours, and between what that is in 95 of 100 runs.
+    /// Returns the median of the differences.
     pub(crate) fn more(&self, name: impl Into<String>, unit: &'static str) -> Row {
-        let more = |pair: &(f64, f64)| pair.1 - pair.0;
-        Row::new(name, median(self.0.iter().map(more)), unit).between(self.interval(more))
+        row_of(self.0.iter().map(|pair| pair.1 - pair.0), name, unit)
     }
-
-    fn interval(&self, of: fn(&(f64, f64)) -> f64) -> (f64, f64) {
-        interval(self.0.iter().map(of))
-    }
-}
-
-/// The median of several rounds, and between what it is in 95 of 100 runs; of less than six rounds, between what they are.
-pub(crate) fn row_of(
-    rounds: impl Iterator<Item = f64> + Clone,
-    name: impl Into<String>,
-    unit: &'static str,
-) -> Row {
-    Row::new(name, median(rounds.clone()), unit).between(interval(rounds))
-}
-
-/// Returns the median; of an even number of values the mean of the two in the middle.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<_> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = [values.len().saturating_sub(1) / 2, values.len() / 2];
-    let [low, high] = middle.map(|place| values.get(place).copied().unwrap_or(f64::NAN));
-    low.midpoint(high)
-}
-
-/// The interval of a median, by the binomial distribution of the ranks.
-fn interval(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let mut values: Vec<_> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let count = values.len() as f64;
-    let rank = ((count - 1.96 * count.sqrt()) / 2.0).max(0.0) as usize;
-    let last = values.len().saturating_sub(1);
-    let at = |rank: usize| values.get(rank).copied().unwrap_or(f64::NAN);
-    (at(rank), at(last.saturating_sub(rank)))
 }
 
 impl FromIterator<(f64, f64)> for Pairs {
@@ -66,40 +34,83 @@ impl FromIterator<(f64, f64)> for Pairs {
     }
 }
 
+/// Returns the median of several rounds, with its interval.
+pub(crate) fn row_of(
+    rounds: impl Iterator<Item = f64> + Clone,
+    name: impl Into<String>,
+    unit: &'static str,
+) -> Row {
+    Row::new(name, median(rounds.clone()), unit).between(interval(rounds))
+}
+
+/// Returns the milliseconds within which that part of all happened. What is `lost` never did.
+pub(crate) fn percentile<'a>(
+    times: impl IntoIterator<Item = &'a Duration>,
+    lost: usize,
+    part: f64,
+) -> f64 {
+    let times = sorted(times.into_iter().map(Duration::as_secs_f64));
+    let place = (part * (times.len() + lost) as f64).ceil() as usize;
+    let time = times.get(place.saturating_sub(1));
+    time.map_or(f64::INFINITY, |seconds| seconds * 1000.0)
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<_> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values
+}
+
+/// Returns the median; of an even number of values the mean of the two in the middle.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let values = sorted(values);
+    let middle = [values.len().saturating_sub(1) / 2, values.len() / 2];
+    let [low, high] = middle.map(|place| values.get(place).copied().unwrap_or(f64::NAN));
+    low.midpoint(high)
+}
+
+/// Returns the interval of a median in 95 of 100 runs, by the binomial distribution of the ranks. Of
+/// less than six values it is that of all.
+fn interval(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let values = sorted(values);
+    let count = values.len() as f64;
+    let rank = ((count - 1.96 * count.sqrt()) / 2.0).max(0.0) as usize;
+    let last = values.len().saturating_sub(1);
+    let at = |rank: usize| values.get(rank).copied().unwrap_or(f64::NAN);
+    (at(rank), at(last.saturating_sub(rank)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_compared_and_the_interval_holds_their_median() {
-        let mut pairs = Pairs::default();
-        // The machine becomes slower, by more than what is measured.
-        for turn in 1..=20 {
-            let speed = 1000.0 / f64::from(turn);
-            pairs.note(speed, speed * (0.9 + f64::from(turn) / 1000.0));
-        }
+    fn neighbours_are_compared() {
+        // The machine becomes slower, by more than the difference.
+        let pairs: Pairs = (1..=20)
+            .map(|turn| {
+                let speed = 1000.0 / f64::from(turn);
+                (speed, speed * (0.9 + f64::from(turn) / 1000.0))
+            })
+            .collect();
         let row = pairs.row("requests", "1/s").ratio_at_least(0.95);
         let (ratio, (least, most)) = (row.ratio.unwrap(), row.interval.unwrap());
         assert!((0.905..0.915).contains(&ratio) && row.met == Some(false));
         assert!(least < ratio && ratio < most && most < 0.92, "{row:?}");
-    }
-
-    #[test]
-    fn a_goal_that_the_interval_of_a_difference_straddles_is_neither_met_nor_missed() {
-        let pairs: Pairs = (0..20)
-            .map(|turn| (f64::from(turn), f64::from(2 * turn)))
-            .collect();
-        for (limit, met) in [(1.0, Some(false)), (9.5, None), (19.5, Some(true))] {
-            let row = pairs.more("latency", "ms").below(limit);
-            assert_eq!((row.value, row.interval), (9.5, Some((5.0, 14.0))));
-            assert_eq!(row.met, met, "{limit}");
-        }
-    }
-
-    #[test]
-    fn median_is_in_the_middle() {
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
-        assert_eq!(median([4.0, 3.0, 1.0, 2.0].into_iter()), 2.5);
+        let more: Pairs = (0..20).map(f64::from).map(|one| (one, 2.0 * one)).collect();
+        let more = more.more("latency", "ms").below(9.5);
+        assert_eq!(
+            (more.value, more.interval, more.met),
+            (9.5, Some((5.0, 14.0)), None)
+        );
         assert!(median(std::iter::empty()).is_nan());
+    }
+
+    #[test]
+    fn percentile_occurred_and_lost_changes_are_slower() {
+        let times: Vec<_> = (1..=100).rev().map(Duration::from_millis).collect();
+        let percentiles = [0.5, 0.99, 1.0].map(|part| percentile(&times, 0, part));
+        assert_eq!(percentiles, [50.0, 99.0, 100.0]);
+        assert_eq!(percentile(&times, 2, 0.99), f64::INFINITY);
     }
 }

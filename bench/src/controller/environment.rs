@@ -1,4 +1,4 @@
-//! The processes that are measured: the controller as it is delivered, and the floor.
+//! Programs that are measured: the controller as it is delivered, and the floor.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,40 +8,33 @@ use anyhow::{Context as _, ensure};
 use causeway_tests::Running;
 use causeway_tests::binaries;
 use causeway_tests::causeway::Launch;
-use causeway_tests::reaper::{Process, Program, Reaper};
-use serde_json::json;
+use causeway_tests::reaper::{Program, Reaper};
 use tokio::time::sleep;
 
-use super::relay::{self, Encoding, Wiring};
-use super::sim::simulation::Simulation;
-use crate::proc;
+use super::relay::{self, Wiring};
+use super::sim::Simulation;
+use crate::machine;
 
-/// Writes a second into one member: more than any load here, so that what is measured is not this limit.
-pub(crate) const MEMBER_QPS: u32 = 5000;
+/// Maximum writes a second into one member: more than any load here, so that it is not measured.
+const MEMBER_QPS: &str = "--member-qps=5000";
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Where processes are started.
+/// Directory and reaper of the programs.
 pub(crate) struct Environment {
     reaper: Arc<Reaper>,
     directory: tempfile::TempDir,
-    /// Flags of the controller beside those that it needs.
-    pub(crate) flags: Vec<String>,
 }
 
-/// A program that is measured.
-pub(crate) enum Subject {
-    Controller(Running),
-    Floor(Process),
-}
+/// Program that is measured: the controller or the floor.
+pub(crate) struct Subject(pub(crate) Running);
 
 impl Environment {
     pub(crate) fn new() -> anyhow::Result<Self> {
         Ok(Self {
             reaper: Reaper::start(),
             directory: tempfile::tempdir()?,
-            flags: vec![format!("--member-qps={MEMBER_QPS}")],
         })
     }
 
@@ -52,102 +45,96 @@ impl Environment {
     }
 
     /// Starts the controller for a hub, and does not wait.
-    pub(crate) fn controller(&self, simulation: &Simulation) -> anyhow::Result<Subject> {
-        let kubeconfig = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "hub",
-            "clusters": [{"name": "hub", "cluster": {"server": simulation.hub_url()}}],
-            "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "hub"}}],
-            "users": [{"name": "hub", "user": {"token": "token"}}],
-        });
-        let kubeconfig = self.file("hub.kubeconfig", kubeconfig.to_string().as_bytes())?;
-        let port = std::net::TcpListener::bind(("127.0.0.1", 0))?
-            .local_addr()?
-            .port();
+    pub(crate) fn controller(
+        &self,
+        simulation: &Simulation,
+        flags: &[&str],
+    ) -> anyhow::Result<Subject> {
+        let kubeconfig = self.file("hub.kubeconfig", simulation.kubeconfig().as_bytes())?;
         let log = self.directory.path().join("controller.log");
         let program = Program::new(binaries::causeway("causeway-controller"), log)
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg("--allow-insecure-members")
-            .args(self.flags.iter().cloned());
-        let launch = Launch::new(self.reaper.clone(), program, port);
-        Ok(Subject::Controller(launch.start_unready()))
+            .args(flags.iter().copied());
+        self.start(program)
     }
 
-    fn relay(&self, wiring: &Wiring, list: Option<Encoding>) -> anyhow::Result<Process> {
+    fn start(&self, program: Program) -> anyhow::Result<Subject> {
+        let port = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        let launch = Launch::new(self.reaper.clone(), program, port.port());
+        Ok(Subject(launch.start_unready()))
+    }
+
+    /// Starts the controller and waits until it is synced with all members but `dead`.
+    pub(crate) async fn synced(
+        &self,
+        simulation: &Simulation,
+        dead: usize,
+    ) -> anyhow::Result<Subject> {
+        let controller = self.controller(simulation, &[MEMBER_QPS])?;
+        controller.synced(simulation.members() - dead).await?;
+        Ok(controller)
+    }
+
+    fn relay(&self, wiring: &Wiring, list: bool) -> anyhow::Result<Subject> {
         let wiring = self.file("wiring.json", &serde_json::to_vec(wiring)?)?;
         let program = Program::new(std::env::current_exe()?, self.file("floor.log", b"")?)
             .arg("relay")
             .arg(wiring.display().to_string())
-            .args(list.map(|encoding| format!("--list={}", encoding.name())));
-        Ok(self.reaper.run(program))
+            .args(list.then_some("--list"));
+        self.start(program)
     }
 
     /// Starts the floor and waits until it watches.
-    pub(crate) async fn floor(&self, wiring: impl Into<Wiring>) -> anyhow::Result<Subject> {
-        let wiring = wiring.into();
-        let floor = self.relay(&wiring, None)?;
-        let begun = Instant::now();
-        let watched = || {
-            let said = floor.log_tail(wiring.providers.len());
-            said.lines().filter(|line| *line == relay::WATCHES).count()
-        };
-        while watched() < wiring.providers.len() {
+    pub(crate) async fn floor(&self, simulation: &Simulation) -> anyhow::Result<Subject> {
+        let wiring = Wiring::of(simulation);
+        let (floor, begun) = (self.relay(&wiring, false)?, Instant::now());
+        let (process, providers) = (floor.0.process(), wiring.providers.len());
+        while process.log_tail(providers).matches(relay::WATCHES).count() < providers {
+            let patient = begun.elapsed() < PATIENCE && process.is_running();
             ensure!(
-                begun.elapsed() < PATIENCE && floor.is_running(),
+                patient,
                 "the floor does not watch: {}",
-                floor.log_tail(20)
+                process.log_tail(20)
             );
             sleep(LOOK_EVERY).await;
         }
-        Ok(Subject::Floor(floor))
+        Ok(floor)
     }
 
-    /// How long the floor takes to list all EndpointSlices of all members, and how many bytes they are.
-    pub(crate) async fn list_all(
-        &self,
-        wiring: impl Into<Wiring>,
-        encoding: Encoding,
-    ) -> anyhow::Result<(Duration, f64)> {
+    /// Returns the time in which the floor lists all EndpointSlices of all members.
+    pub(crate) async fn list_all(&self, simulation: &Simulation) -> anyhow::Result<Duration> {
         let begun = Instant::now();
-        let floor = self.relay(&wiring.into(), Some(encoding))?;
-        let exit = floor.exited(PATIENCE).await;
-        let took = begun.elapsed();
-        let said = floor.log_tail(20);
-        ensure!(exit.success(), "the floor cannot list: {said}");
-        let bytes = said.lines().last().unwrap_or_default().trim().parse();
-        Ok((
-            took,
-            bytes.with_context(|| format!("the floor says {said:?}"))?,
-        ))
+        let floor = self.relay(&Wiring::of(simulation), true)?;
+        let process = floor.0.process();
+        let exit = process.exited(PATIENCE).await;
+        ensure!(
+            exit.success(),
+            "the floor cannot list: {}",
+            process.log_tail(20)
+        );
+        Ok(begun.elapsed())
     }
 }
 
 impl Subject {
-    pub(crate) fn pid(&self) -> u32 {
-        match self {
-            Self::Controller(running) => running.process().pid(),
-            Self::Floor(process) => process.pid(),
-        }
-    }
-
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
-        proc::cpu_time(self.pid())
+        machine::cpu_time(self.0.process().pid())
     }
 
-    /// Ends it as a node does, so that the next one need not wait for its Lease.
+    pub(crate) fn memory(&self) -> anyhow::Result<machine::Memory> {
+        machine::memory(self.0.process().pid())
+    }
+
+    /// Ends the program as a node does, so that the next one need not wait for its Lease.
     pub(crate) async fn end(self) {
-        let process = match &self {
-            Self::Controller(running) => running.process(),
-            Self::Floor(process) => process,
-        };
-        process.terminate();
-        process.exited(PATIENCE).await;
+        self.0.process().terminate();
+        self.0.process().exited(PATIENCE).await;
     }
 
-    /// Waits until the controller leads, all members but some are synced, and nothing is left to be planned.
+    /// Waits until the controller leads, has synced with so many members and has nothing to plan.
     pub(crate) async fn synced(&self, members: usize) -> anyhow::Result<()> {
-        let Self::Controller(running) = self else {
-            return Ok(());
-        };
+        let running = &self.0;
         let begun = Instant::now();
         loop {
             ensure!(

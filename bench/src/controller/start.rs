@@ -1,280 +1,217 @@
-//! A start into a hundred clusters whose copies stand already, and what they take of the memory.
+//! Start into clusters that have their copies, and the memory that they take.
 
 use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
+use tokio::time::sleep;
 
-use super::Extent;
 use super::environment::{Environment, Subject};
-use super::load::settle;
-use super::relay::{Encoding, Wiring};
-use super::sim::kind::Kind;
-use super::sim::seed::{Shape, serve};
-use super::sim::services::ServiceSpec;
-use super::sim::simulation::Simulation;
-use super::sim::text::SliceId;
+use super::load::Outcome;
+use super::sim::{Access, ServiceSpec, Simulation};
+use crate::machine;
 use crate::pairs::{Pairs, median, row_of};
-use crate::proc;
 use crate::report::Row;
 
 /// Slices of each service.
 pub(super) const SLICES: u16 = 10;
-const ENDPOINTS: u16 = 100;
-/// In how many members there are copies of each slice, in the two simulations.
+pub(super) const ENDPOINTS: u16 = 100;
+/// Members with copies of each slice, in the two simulations.
 const FEW: usize = 1;
 const MANY: usize = 5;
-/// Seconds to the first change and to synced, at most: with few copies and with many.
-const START_WITH_FEW: f64 = 10.0;
-const START_WITH_MANY: f64 = 20.0;
-/// CPU seconds of a GB of JSON, at most.
+/// Maximum seconds to the first change and to synced, with few copies, with many, and with five
+/// hundred members.
+const START_WITH_FEW: [f64; 2] = [10.0, 10.0];
+const START_WITH_MANY: [f64; 2] = [20.0, 20.0];
+const START_OF_FIVE_HUNDRED: [f64; 2] = [5.0, 30.0];
+/// Maximum CPU seconds of a GB of JSON.
 const CPU_OF_GIGABYTE: f64 = 1.2;
-/// MiB, at most.
+/// Maximum MiB, of a hundred members and of five hundred.
 const MEMORY: f64 = 900.0;
+const MEMORY_OF_FIVE_HUNDRED: f64 = 1536.0;
+/// Maximum percent of a core.
+const AT_REST: f64 = 1.0;
 
-/// A start into a simulation; seconds since it began.
-pub(super) struct Started {
-    pub(super) synced: f64,
-    pub(super) first_change: f64,
-    last_change: f64,
-    /// Writes that no change asked for.
-    needless: usize,
-    /// Until synced.
-    pub(super) cpu: Duration,
-    pub(super) memory: proc::Memory,
+/// Start into a simulation. Times are seconds since its begin.
+struct Started {
+    synced: f64,
+    first_change: f64,
+    /// Writes that no change needs.
+    needless: f64,
+    /// CPU until synced.
+    cpu: f64,
+    memory: machine::Memory,
 }
 
-/// A start, and before it lists that are passed over.
-struct Round {
-    /// Seconds.
-    listed: f64,
-    /// Bytes.
-    sent: f64,
-    started: Started,
-}
-
-/// Members that each provide so many services, of which so many others have copies.
-pub(super) fn shape(members: usize, services: usize, consumers: usize) -> Shape {
+/// Serves members that each provide so many services, of which so many others have copies.
+async fn serve(
+    members: usize,
+    services: usize,
+    consumers: usize,
+    access: Access,
+) -> anyhow::Result<Simulation> {
+    let number = |member: usize| u16::try_from(member % members).unwrap_or_default();
     let spec = |member: usize| {
-        let others = (1..=consumers.min(members - 1)).map(|step| (member + step) % members);
-        let number = |member: usize| u16::try_from(member).unwrap_or_default();
-        ServiceSpec {
-            provider: number(member),
-            slices: SLICES,
-            endpoints: ENDPOINTS,
-            consumers: others.map(number).collect(),
-        }
+        let others = 1..=consumers.min(members - 1);
+        let consumers = others.map(|step| number(member + step));
+        ServiceSpec::new(number(member), consumers).slices(SLICES, ENDPOINTS)
     };
     let services = (0..members).flat_map(|member| std::iter::repeat_n(spec(member), services));
-    Shape {
-        members,
-        services: services.collect(),
-        dead: Vec::new(),
-    }
+    Simulation::serve(members, services.collect(), access).await
 }
 
 /// Starts the controller into a simulation in which every member has changed a slice meanwhile.
-pub(super) async fn start(
-    env: &Environment,
-    simulation: &Simulation,
-) -> anyhow::Result<(Started, Subject)> {
-    let each = simulation.services.all().count() / simulation.members();
-    for member in 0..simulation.members() {
-        let service = u32::try_from(member * each)?;
-        simulation.replace_pod(SliceId { service, slice: 0 });
+async fn start(env: &Environment, simulation: &Simulation) -> anyhow::Result<(Started, Subject)> {
+    let each = simulation.services.len() / simulation.members();
+    for service in (0..simulation.services.len()).step_by(each) {
+        simulation.replace_pod(u32::try_from(service)?);
     }
     let begun = Instant::now();
-    let controller = env.controller(simulation)?;
-    controller.synced(simulation.members()).await?;
+    let controller = env.synced(simulation, 0).await?;
     let (synced, cpu) = (begun.elapsed(), controller.cpu()?);
-    let outcome = settle(simulation).await;
+    let outcome = Outcome::of(&simulation.journal).await;
     anyhow::ensure!(outcome.lost == 0, "{} changes were lost", outcome.lost);
-    let arrivals = outcome
-        .arrived
-        .iter()
-        .flat_map(|one| one.after.iter().map(|after| one.changed_at + *after));
-    let arrivals: Vec<_> = arrivals
-        .map(|at| at.duration_since(begun).as_secs_f64())
-        .collect();
+    let arrived = outcome.arrived.iter();
+    let arrivals = arrived.flat_map(|one| one.after.iter().map(|after| one.at + *after));
+    let arrivals = arrivals.map(|at| at.duration_since(begun).as_secs_f64());
     let writes = simulation.journal.writes_since(begun);
-    eprintln!("start: {}", simulation.journal.summary(&writes));
+    let others = writes.iter().filter(|write| !write.is_slice).take(5);
+    others.for_each(|write| eprintln!("needless: {}", write.what));
     let started = Started {
         synced: synced.as_secs_f64(),
-        first_change: arrivals.iter().copied().fold(f64::INFINITY, f64::min),
-        last_change: arrivals.iter().copied().fold(0.0, f64::max),
-        needless: writes.len() - arrivals.len(),
-        cpu,
-        memory: proc::memory(controller.pid())?,
+        first_change: arrivals.clone().fold(f64::INFINITY, f64::min),
+        needless: (writes.len() - arrivals.count()) as f64,
+        cpu: cpu.as_secs_f64(),
+        memory: controller.memory()?,
     };
     Ok((started, controller))
 }
 
-/// Seconds of one core to pass over a gigabyte of such JSON, all of it in memory.
+/// Returns the CPU seconds in which serde_json passes over a gigabyte of such JSON in memory.
 fn decode_floor(simulation: &Simulation) -> anyhow::Result<f64> {
     const ENOUGH: usize = 200_000_000;
-    let mut slice = Vec::new();
-    let key = super::sim::kind::key(
-        Some(&super::sim::text::namespace(0)),
-        &SliceId {
-            service: 0,
-            slice: 0,
-        }
-        .name(),
-    );
-    let entry = simulation.member(0).entry(Kind::EndpointSlice, &key);
-    let entry = entry.ok_or_else(|| anyhow::anyhow!("there is no slice {key}"))?;
-    simulation.member(0).render(&entry, &mut slice);
-    let (cpu, mut bytes) = (proc::own_cpu_time()?, 0);
+    let [slice, _] = simulation.json();
+    let (cpu, mut bytes) = (machine::own_cpu_time()?, 0);
     while bytes < ENOUGH {
         serde_json::from_slice::<IgnoredAny>(std::hint::black_box(&slice))?;
         bytes += slice.len();
     }
-    let took = proc::own_cpu_time()? - cpu;
+    let took = machine::own_cpu_time()? - cpu;
     Ok(took.as_secs_f64() / bytes as f64 * 1e9)
 }
 
+/// Starts the controller so often, in turns with the floor. Adds rows.
 async fn rounds(
     env: &Environment,
     simulation: &Simulation,
     count: usize,
-) -> anyhow::Result<Vec<Round>> {
-    let mut rounds = Vec::new();
+    goals: [f64; 2],
+    name: impl Fn(&str) -> String,
+    rows: &mut Vec<Row>,
+) -> anyhow::Result<Vec<Started>> {
+    let (mut rounds, mut beside) = (Vec::new(), Pairs::default());
     for _ in 0..count {
-        let (listed, sent) = env.list_all(simulation, Encoding::Protobuf).await?;
+        let listed = env.list_all(simulation).await?.as_secs_f64();
         let (started, controller) = start(env, simulation).await?;
         controller.end().await;
-        rounds.push(Round {
-            listed: listed.as_secs_f64(),
-            sent,
-            started,
-        });
+        beside.note(listed, started.synced);
+        rounds.push(started);
     }
+    rows.extend(start_rows(&rounds, goals, &name));
+    let lists = name("to synced, beside the lists passed over");
+    rows.push(beside.row(lists, "s"));
     Ok(rounds)
 }
 
-pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
-    let (members, services) = (extent.members, extent.services_each);
+pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
+    let (members, services, starts) = if quick { (6, 2, 1) } else { (100, 200, 2) };
     let slices = members * services * usize::from(SLICES);
     let name = |copies: usize, what: &str| {
         format!("start, {members} clusters, {slices} slices, {copies} copies: {what}")
     };
-    let served = serve(shape(members, services, FEW)).await?;
-    let few = rounds(env, &served, extent.starts).await?;
+    let served = serve(members, services, FEW, Access::Plain).await?;
+    let mut rows = Vec::new();
     let of_few = |what: &str| name(slices * FEW, what);
-    let mut rows = start_rows(&few, START_WITH_FEW, of_few);
-    rows.extend(decoding_rows(env, &served, &few, of_few).await?);
+    let few = rounds(env, &served, starts, START_WITH_FEW, of_few, &mut rows).await?;
+    // All slices and copies have nearly the same length.
+    let json = served.json().concat().len() * slices;
+    let cpus = few.iter().map(|one| one.cpu / (json as f64 / 1e9));
+    let floor = decode_floor(&served)?;
+    let beside = Pairs::from_iter(cpus.clone().map(|cpu| (floor, cpu)));
+    let of_json = of_few("CPU of a GB of that JSON");
+    let in_memory = format!("{of_json}, beside IgnoredAny from memory");
+    rows.extend([
+        row_of(cpus, of_json, "s").at_most(CPU_OF_GIGABYTE),
+        beside.row(in_memory, "s"),
+    ]);
     drop(served);
 
-    let served = serve(shape(members, 1, FEW)).await?;
+    let served = serve(members, 1, FEW, Access::Plain).await?;
     let (small, controller) = start(env, &served).await?;
     drop((controller, served));
-    let served = serve(shape(members, services, MANY)).await?;
-    let many = rounds(env, &served, extent.starts).await?;
+    let served = serve(members, services, MANY, Access::Plain).await?;
     let of_many = |what: &str| name(slices * MANY, what);
-    rows.extend(start_rows(&many, START_WITH_MANY, of_many));
-    rows.extend(memory_rows(
-        &small,
-        &few,
-        &many,
-        slices,
-        members * usize::from(SLICES),
-    ));
+    let many = rounds(env, &served, starts, START_WITH_MANY, of_many, &mut rows).await?;
+    let resident = |rounds: &[Started]| median(rounds.iter().map(|one| one.memory.resident));
+    let copy = (resident(&many) - resident(&few)) / (slices * (MANY - FEW)) as f64;
+    let more = slices - members * usize::from(SLICES);
+    let both = (resident(&few) - small.memory.resident) / more.max(1) as f64;
+    let memory = |what: &str, of: fn(&machine::Memory) -> f64| {
+        row_of(many.iter().map(|one| of(&one.memory)), of_many(what), "MiB")
+    };
+    let slice = (both - FEW as f64 * copy) * 1024.0;
+    rows.extend([
+        memory("resident", |memory| memory.resident).at_most(MEMORY),
+        memory("resident at most", |memory| memory.peak),
+        Row::new("memory of a slice of 100 endpoints", slice, "KiB"),
+        Row::new("memory of a copy", copy * 1024.0, "KiB"),
+    ]);
     Ok(rows)
 }
 
-fn start_rows(rounds: &[Round], goal: f64, name: impl Fn(&str) -> String + Copy) -> Vec<Row> {
-    let row = |what: &str, of: fn(&Started) -> f64, unit| {
-        row_of(
-            rounds.iter().map(|round| of(&round.started)),
-            name(what),
-            unit,
-        )
-    };
-    let lists = rounds
-        .iter()
-        .map(|round| (round.listed, round.started.synced));
-    let lists = Pairs::from_iter(lists);
-    let needless = |started: &Started| started.needless as f64;
-    vec![
-        row(
-            "to the first propagated change",
-            |one| one.first_change,
-            "s",
-        )
-        .below(goal),
-        row(
-            "to the last change of meanwhile",
-            |one| one.last_change,
-            "s",
-        ),
-        row("to synced", |one| one.synced, "s").at_most(goal),
-        lists.row(name("to synced, beside the lists passed over"), "s"),
-        row("writes that nothing asked for", needless, "").at_most(0.0),
-        row("CPU to synced", |one| one.cpu.as_secs_f64(), "s"),
-    ]
-}
-
-/// What the slices and the copies are as JSON and as protobuf, and the CPU of a GB of JSON.
-async fn decoding_rows(
-    env: &Environment,
-    simulation: &Simulation,
-    rounds: &[Round],
+fn start_rows(
+    rounds: &[Started],
+    [first, synced]: [f64; 2],
     name: impl Fn(&str) -> String,
-) -> anyhow::Result<Vec<Row>> {
-    let decode = decode_floor(simulation)?;
-    // The members are alike.
-    let (all, some) = (simulation.members(), simulation.members().div_ceil(10));
-    let listed = Wiring::from(simulation).first(some);
-    let (_, bytes) = env.list_all(listed, Encoding::Json).await?;
-    let gigabytes = bytes / some as f64 * all as f64 / 1e9;
-    let cpu = |round: &Round| round.started.cpu.as_secs_f64() / gigabytes;
-    let cpu = rounds.iter().map(cpu);
-    let sent = median(rounds.iter().map(|round| round.sent));
-    let beside = Pairs::from_iter(cpu.clone().map(|cpu| (decode, cpu)));
-    Ok(vec![
-        Row::new(name("JSON of slices and copies"), gigabytes, "GB"),
-        Row::new(name("the same as protobuf"), sent / 1e9, "GB"),
-        row_of(cpu, name("CPU of a GB of that JSON"), "s").at_most(CPU_OF_GIGABYTE),
-        beside.row(
-            name("CPU of a GB of that JSON, beside IgnoredAny from memory"),
-            "s",
-        ),
-    ])
+) -> [Row; 4] {
+    let row =
+        |what: &str, unit, of: fn(&Started) -> f64| row_of(rounds.iter().map(of), name(what), unit);
+    [
+        row("to the first propagated change", "s", |one| {
+            one.first_change
+        })
+        .at_most(first),
+        row("to synced", "s", |one| one.synced).at_most(synced),
+        row("CPU to synced", "s", |one| one.cpu),
+        row("needless writes", "", |one| one.needless).at_most(0.0),
+    ]
 }
 
-/// What a slice and a copy take: of the same slices there are simulations with few copies and with many, and one with few slices.
-fn memory_rows(
-    small: &Started,
-    few: &[Round],
-    many: &[Round],
-    slices: usize,
-    of_small: usize,
-) -> Vec<Row> {
-    const KIB: f64 = 1024.0;
-    let resident =
-        |rounds: &[Round]| median(rounds.iter().map(|round| round.started.memory.resident));
-    let copies = (slices * (MANY - FEW)) as f64;
-    let copy = (resident(many) - resident(few)) * KIB / copies;
-    let more = (slices - of_small) as f64;
-    let both = (resident(few) - small.memory.resident) * KIB / more.max(1.0);
-    let row = |what: &str, of: fn(&proc::Memory) -> f64| {
-        let all = format!("{slices} slices, {} copies: {what}", slices * MANY);
-        let rounds = many.iter().map(|round| of(&round.started.memory));
-        row_of(rounds, all, "MiB")
-    };
-    let hardly_any = format!("{of_small} slices, {} copies", of_small * FEW);
-    vec![
-        Row::new(
-            format!("{hardly_any}: resident"),
-            small.memory.resident,
-            "MiB",
-        ),
-        row("resident", |memory| memory.resident).at_most(MEMORY),
-        row("resident at most", |memory| memory.peak),
-        Row::new(
-            "memory of a slice of 100 endpoints",
-            both - FEW as f64 * copy,
-            "KiB",
-        ),
-        Row::new("memory of a copy", copy, "KiB"),
-    ]
+/// Measures a start into five hundred clusters that are reached over TLS, and their cost at rest.
+pub(super) async fn wide(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
+    let (members, services, starts) = if quick { (8, 1, 1) } else { (500, 40, 2) };
+    // As long as a probe of each member.
+    let rest = Duration::from_millis(if quick { 500 } else { 10_000 });
+    let served = serve(members, services, MANY, Access::Tls).await?;
+    let (mut rounds, mut at_rest) = (Vec::new(), Vec::new());
+    for _ in 0..starts {
+        let (started, controller) = start(env, &served).await?;
+        rounds.push(started);
+        // Work that is left after synced is not rest.
+        sleep(rest).await;
+        let cpu = controller.cpu()?;
+        sleep(rest).await;
+        let cpu = controller.cpu()? - cpu;
+        at_rest.push(cpu.as_secs_f64() / rest.as_secs_f64() * 100.0);
+        controller.end().await;
+    }
+    let slices = services * usize::from(SLICES);
+    let name =
+        |what: &str| format!("{members} members, {slices} slices each, {MANY} consumers: {what}");
+    let resident = rounds.iter().map(|one| one.memory.resident);
+    let resident = row_of(resident, name("resident"), "MiB");
+    let at_rest = row_of(at_rest.into_iter(), name("CPU at rest"), "% of a core");
+    let mut rows = start_rows(&rounds, START_OF_FIVE_HUNDRED, name).to_vec();
+    rows.push(resident.at_most(MEMORY_OF_FIVE_HUNDRED));
+    rows.push(at_rest.below(AT_REST));
+    Ok(rows)
 }

@@ -1,61 +1,51 @@
-//! What was written into which cluster, when and by whom; and how long each change took to arrive.
+//! Record of the writes into all clusters, and of the time that each change took to arrive.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::kind::Kind;
-use super::text::SliceId;
+use super::slices::SliceId;
 
-/// A write that was carried out.
-#[derive(Clone, Copy, Debug)]
+/// Write that was carried out.
+#[derive(Clone)]
 pub(crate) struct Write {
     pub(crate) at: Instant,
-    /// 0 for the hub, then the members.
-    pub(crate) cluster: usize,
-    pub(crate) kind: Kind,
-    /// create, update, patch or delete.
-    pub(crate) verb: &'static str,
-    /// The place among [`State::writers`] of what its client calls itself.
-    pub(crate) who: usize,
+    pub(crate) on_hub: bool,
+    pub(crate) is_slice: bool,
+    /// Method and path.
+    pub(crate) what: String,
 }
 
-/// A change that arrived wherever it was to arrive.
+/// Change of a slice.
 #[derive(Clone, Debug)]
-pub(crate) struct Arrived {
-    pub(crate) id: SliceId,
-    pub(crate) changed_at: Instant,
-    /// From the change to each of its writes, in the order of their arrival.
+pub(crate) struct Change {
+    pub(crate) service: u32,
+    pub(crate) at: Instant,
+    version: u64,
+    /// Consumers that lack it.
+    awaited: Vec<u16>,
+    /// Times from the change to each of its writes, in the order of arrival.
     pub(crate) after: Vec<Duration>,
-    /// In how many consumers a later change of the same slice came instead.
-    pub(crate) superseded: usize,
 }
 
-impl Arrived {
-    /// From the change to the last of its writes.
-    pub(crate) fn last(&self) -> Duration {
-        self.after.last().copied().unwrap_or_default()
-    }
-}
-
-/// What happened.
+/// Record of all clusters.
 #[derive(Default)]
 pub(crate) struct Journal(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     writes: Vec<Write>,
-    writers: Vec<String>,
     refused: usize,
-    open: HashMap<SliceId, Vec<Open>>,
-    arrived: Vec<Arrived>,
+    /// Changes that some consumers lack.
+    open: HashMap<SliceId, Vec<Change>>,
+    arrived: Vec<Change>,
 }
 
-/// A change that is on its way.
-struct Open {
-    version: u64,
-    awaited: Vec<u16>,
-    arrived: Arrived,
+impl Change {
+    /// Returns the time from the change to the last of its writes.
+    pub(crate) fn last(&self) -> Duration {
+        self.after.last().copied().unwrap_or_default()
+    }
 }
 
 impl Journal {
@@ -63,119 +53,69 @@ impl Journal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a write.
-    pub(crate) fn wrote(&self, cluster: usize, kind: Kind, verb: &'static str, who: &str) {
-        let mut state = self.state();
-        let known = state.writers.iter().position(|known| known == who);
-        let who = known.unwrap_or_else(|| {
-            state.writers.push(who.to_owned());
-            state.writers.len() - 1
-        });
-        state.writes.push(Write {
-            at: Instant::now(),
-            cluster,
-            kind,
-            verb,
-            who,
-        });
+    pub(crate) fn wrote(&self, write: Write) {
+        self.state().writes.push(write);
     }
 
-    /// Notes a write that was refused.
+    /// Counts a rejected write.
     pub(crate) fn refused(&self) {
         self.state().refused += 1;
     }
 
-    /// How many writes were refused, with a conflict or otherwise.
+    /// Returns the number of rejected writes.
     pub(crate) fn refusals(&self) -> usize {
         self.state().refused
     }
 
-    /// The writes since then, but for those of Leases.
+    /// Returns the writes since then. Leases are not recorded.
     pub(crate) fn writes_since(&self, since: Instant) -> Vec<Write> {
         let state = self.state();
-        let recent = state
-            .writes
-            .iter()
-            .filter(|write| write.at >= since && write.kind != Kind::Lease);
-        recent.copied().collect()
+        let recent = state.writes.iter().filter(|write| write.at >= since);
+        recent.cloned().collect()
     }
 
-    /// How many of these writes there were of each sort: where, what, and by whom.
-    pub(crate) fn summary(&self, writes: &[Write]) -> String {
-        let state = self.state();
-        let mut counts = BTreeMap::<_, usize>::new();
-        for write in writes {
-            let cluster = match write.cluster {
-                0 => "hub",
-                _ => "member",
-            };
-            let (kind, who) = (write.kind.names().1, state.writers[write.who].as_str());
-            *counts.entry((cluster, write.verb, kind, who)).or_default() += 1;
-        }
-        let lines = counts
-            .into_iter()
-            .map(|((cluster, verb, kind, who), count)| {
-                format!("{count} x {cluster}: {verb} {kind} by {who}")
-            });
-        lines.collect::<Vec<_>>().join("; ")
-    }
-
-    /// A slice changes, and is to arrive in so many consumers.
-    pub(crate) fn changed(&self, id: SliceId, version: u64, consumers: Vec<u16>, at: Instant) {
-        let open = Open {
+    /// Records a change of a slice that is to arrive in these consumers.
+    pub(crate) fn changed(&self, id: SliceId, version: u64, awaited: Vec<u16>, at: Instant) {
+        let change = Change {
+            service: id.service,
+            at,
             version,
-            arrived: Arrived {
-                id,
-                changed_at: at,
-                after: Vec::with_capacity(consumers.len()),
-                superseded: 0,
-            },
-            awaited: consumers,
+            after: Vec::with_capacity(awaited.len()),
+            awaited,
         };
-        self.state().open.entry(id).or_default().push(open);
+        self.state().open.entry(id).or_default().push(change);
     }
 
-    /// A copy that was made from that version of the slice has arrived in a consumer.
+    /// Records the arrival of a copy of that version in a consumer.
     pub(crate) fn copied(&self, id: SliceId, version: u64, consumer: u16, at: Instant) {
         let mut state = self.state();
         let State { open, arrived, .. } = &mut *state;
         let Some(changes) = open.get_mut(&id) else {
             return;
         };
-        for change in changes.iter_mut().filter(|open| open.version <= version) {
-            let Some(place) = change.awaited.iter().position(|other| *other == consumer) else {
-                continue;
-            };
-            change.awaited.swap_remove(place);
-            let after = at.saturating_duration_since(change.arrived.changed_at);
-            change.arrived.after.push(after);
-            change.arrived.superseded += usize::from(change.version < version);
-        }
-        changes.retain_mut(|change| {
-            let done = change.awaited.is_empty();
-            if done {
-                arrived.push(change.arrived.clone());
+        for change in changes.iter_mut().filter(|one| one.version <= version) {
+            let place = change.awaited.iter().position(|other| *other == consumer);
+            if let Some(place) = place {
+                change.awaited.swap_remove(place);
+                change.after.push(at.saturating_duration_since(change.at));
             }
-            !done
-        });
+        }
+        arrived.extend(changes.extract_if(.., |change| change.awaited.is_empty()));
         if changes.is_empty() {
             open.remove(&id);
         }
     }
 
-    /// How many changes are on their way.
+    /// Returns the number of changes that some consumers lack.
     pub(crate) fn open(&self) -> usize {
         self.state().open.values().map(Vec::len).sum()
     }
 
-    /// What has arrived since the last call.
-    pub(crate) fn take_arrived(&self) -> Vec<Arrived> {
-        std::mem::take(&mut self.state().arrived)
-    }
-
-    /// Nothing is awaited any more.
-    pub(crate) fn give_up(&self) {
-        self.state().open.clear();
+    /// Returns the changes that have arrived since the last call, and drops the others.
+    pub(crate) fn take(&self) -> Vec<Change> {
+        let mut state = self.state();
+        state.open.clear();
+        std::mem::take(&mut state.arrived)
     }
 }
 
@@ -184,30 +124,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_has_arrived_when_its_version_or_a_later_one_is_in_every_consumer() {
-        let journal = Journal::default();
-        let id = SliceId {
-            service: 1,
-            slice: 0,
-        };
-        let start = Instant::now();
+    fn change_arrives_with_its_version_or_a_later_one() {
+        let (journal, id, start) = (Journal::default(), SliceId::first(1), Instant::now());
         let after = |milliseconds| start + Duration::from_millis(milliseconds);
         journal.changed(id, 10, vec![3, 4], start);
         journal.copied(id, 9, 3, after(1));
         journal.copied(id, 10, 3, after(2));
         journal.changed(id, 11, vec![3, 4], after(3));
-        assert_eq!((journal.open(), journal.take_arrived().len()), (2, 0));
+        assert_eq!(journal.open(), 2);
         journal.copied(id, 11, 4, after(5));
-        let arrived = journal.take_arrived();
-        assert_eq!(arrived.len(), 1);
-        assert_eq!(arrived[0].last(), Duration::from_millis(5));
-        assert_eq!(arrived[0].superseded, 1);
         journal.copied(id, 11, 3, after(9));
-        let arrived = journal.take_arrived();
-        assert_eq!(
-            (arrived[0].last(), arrived[0].superseded),
-            (Duration::from_millis(6), 0)
-        );
         assert_eq!(journal.open(), 0);
+        let arrived = journal.take();
+        let times = arrived.iter().map(|one| one.last().as_millis());
+        assert_eq!(times.collect::<Vec<_>>(), [5, 6]);
     }
 }

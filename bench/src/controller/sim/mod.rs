@@ -1,17 +1,211 @@
-//! Many API servers in one process, light enough for a hundred clusters with millions of objects: they speak what Kubernetes'
-//! own do of lists, watches and writes, and hold their large objects as a few numbers.
+//! Many API servers in one process, light enough for a hundred clusters with a million objects. They
+//! serve lists, watches and writes as Kubernetes does, and store slices as a few numbers.
 
-pub(crate) mod documents;
 pub(crate) mod journal;
-pub(crate) mod kind;
-pub(crate) mod protobuf;
-pub(crate) mod seed;
+mod seed;
 mod server;
-pub(crate) mod services;
-pub(crate) mod simulation;
-pub(crate) mod store;
-pub(crate) mod text;
-mod writes;
-
+pub(crate) mod slices;
+mod store;
 #[cfg(test)]
 mod tests;
+mod writes;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use causeway_certs::{Authority, Leaf};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
+
+use self::journal::Journal;
+use self::server::{Shared, respond};
+use self::slices::{Encoding, SliceId, namespace};
+use self::store::{Body, Store, key, path};
+use crate::serving;
+
+/// Service with one provider.
+#[derive(Clone, Debug)]
+pub(crate) struct ServiceSpec {
+    /// Member that provides it, counted from 0.
+    pub(crate) provider: u16,
+    slices: u16,
+    /// Endpoints of each slice.
+    endpoints: u16,
+    /// Members that consume it, none of which is the provider.
+    pub(crate) consumers: Arc<[u16]>,
+}
+
+impl ServiceSpec {
+    /// Returns a service of one slice of ten endpoints.
+    pub(crate) fn new(provider: u16, consumers: impl IntoIterator<Item = u16>) -> Self {
+        Self {
+            provider,
+            slices: 1,
+            endpoints: 10,
+            consumers: consumers.into_iter().collect(),
+        }
+    }
+
+    pub(crate) fn slices(mut self, slices: u16, endpoints: u16) -> Self {
+        (self.slices, self.endpoints) = (slices, endpoints);
+        self
+    }
+
+    pub(crate) fn times(self, count: u32) -> Vec<Self> {
+        vec![self; count as usize]
+    }
+}
+
+/// Access to the members.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Access {
+    Plain,
+    Tls,
+    /// One member refuses connections.
+    Dead(usize),
+}
+
+/// Hub and its members. They are served until it is dropped.
+pub(crate) struct Simulation {
+    pub(crate) services: Arc<[ServiceSpec]>,
+    pub(crate) journal: Arc<Journal>,
+    shared: Arc<Shared>,
+    /// URL of all API servers, without TLS.
+    url: String,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Simulation {
+    /// Serves API servers that hold all that a controller would have left of the services.
+    pub(crate) async fn serve(
+        members: usize,
+        services: Vec<ServiceSpec>,
+        access: Access,
+    ) -> anyhow::Result<Self> {
+        let services = Arc::<[ServiceSpec]>::from(services);
+        let stores = (0..=members).map(|number| Store::new(number, services.clone()).into());
+        let mut simulation = Self {
+            services: services.clone(),
+            journal: Arc::default(),
+            shared: Arc::new(Shared {
+                stores: stores.collect(),
+                journal: Arc::default(),
+            }),
+            url: String::new(),
+            tasks: Vec::new(),
+        };
+        simulation.journal = simulation.shared.journal.clone();
+        simulation.url = format!("http://{}", simulation.listen(None).await?);
+        let (mut url, mut authority) = (simulation.url.clone(), None);
+        if access == Access::Tls {
+            let (tls, certificate) = acceptor()?;
+            url = format!("https://{}", simulation.listen(Some(tls)).await?);
+            authority = Some(certificate);
+        }
+        let url = |member| match access == Access::Dead(member) {
+            // Nobody listens there.
+            true => "http://127.0.0.1:1".to_owned(),
+            false => format!("{url}/{}", member + 1),
+        };
+        seed::fill(&simulation, url, authority.as_deref());
+        Ok(simulation)
+    }
+
+    /// Serves on another port, and returns its address.
+    async fn listen(&mut self, tls: Option<TlsAcceptor>) -> anyhow::Result<String> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?.to_string();
+        let shared = self.shared.clone();
+        let serving = serving::serve(listener, tls, move |request| {
+            respond(shared.clone(), request)
+        });
+        self.tasks.push(tokio::spawn(serving).abort_handle());
+        Ok(address)
+    }
+
+    pub(crate) fn members(&self) -> usize {
+        self.shared.stores.len() - 1
+    }
+
+    fn hub(&self) -> &Store {
+        &self.shared.stores[0]
+    }
+
+    fn member(&self, number: u16) -> &Store {
+        &self.shared.stores[usize::from(number) + 1]
+    }
+
+    /// Has a member answer no request and send no event from now on.
+    pub(crate) fn hang(&self, member: u16) {
+        self.member(member).hang();
+    }
+
+    /// Returns a kubeconfig of the hub.
+    pub(crate) fn kubeconfig(&self) -> String {
+        let server = format!("{}/0", self.url);
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "hub",
+            "clusters": [{"name": "hub", "cluster": {"server": server}}],
+            "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "hub"}}],
+            "users": [{"name": "hub", "user": {"token": "token"}}],
+        })
+        .to_string()
+    }
+
+    /// Returns the URL of a member's API server, without TLS.
+    pub(crate) fn member_url(&self, number: usize) -> String {
+        format!("{}/{}", self.url, number + 1)
+    }
+
+    /// Returns the JSON of a source and of a copy.
+    pub(crate) fn json(&self) -> [Vec<u8>; 2] {
+        let (id, spec) = (SliceId::first(0), &self.services[0]);
+        let drafts = [
+            slices::source(id, spec, 0, 1000),
+            slices::copy(id, spec, 1, 1000, 1000),
+        ];
+        drafts.map(|draft| draft.encode(Encoding::Json))
+    }
+
+    /// Replaces a pod of the first slice of a service. The change is awaited in all consumers that
+    /// answer.
+    pub(crate) fn replace_pod(&self, service: u32) {
+        let (spec, id) = (&self.services[service as usize], SliceId::first(service));
+        let path = path::<EndpointSlice>();
+        let key = key(Some(&namespace(service)), &id.name());
+        let change = self.member(spec.provider).change(&path, &key);
+        let Some(Body::Source(_, changes)) = change.entry().map(|entry| &entry.body) else {
+            panic!("there is no slice {key}");
+        };
+        let body = Body::Source(id, changes + 1);
+        let answers = |consumer: &u16| !self.member(*consumer).hangs();
+        let consumers = spec.consumers.iter().copied().filter(answers).collect();
+        let version = change.next_version();
+        self.journal.changed(id, version, consumers, Instant::now());
+        change.put(body);
+    }
+}
+
+/// Returns a TLS acceptor, and the certificate of its authority.
+fn acceptor() -> anyhow::Result<(TlsAcceptor, String)> {
+    const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
+    let authority = Authority::new("members", VALIDITY, SystemTime::now())?;
+    let leaf = Leaf {
+        common_name: "kube-apiserver".to_owned(),
+        addresses: vec![std::net::Ipv4Addr::LOCALHOST.into()],
+        validity: VALIDITY,
+        ..Leaf::default()
+    };
+    let serving = authority.issue(&leaf, SystemTime::now())?;
+    let tls = serving::acceptor(serving.certificate.as_bytes(), serving.key.as_bytes())?;
+    Ok((tls, authority.pem().to_owned()))
+}

@@ -1,303 +1,179 @@
-//! What hub and members hold at the start: all that the services ask for, as a controller would have left it.
-
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+//! Objects at the start: all that the services need, as a controller would have left it.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use causeway::api::condition::{
     CLUSTERSET_API, ENDPOINT_SLICE_APPLIED, ENDPOINT_SLICE_DISPATCHED, READY, SERVICE_APPLIED,
 };
-use causeway::api::labels;
+use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
-use causeway_certs::{Authority, Leaf};
 use causeway_engine::reasons::Reason;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Resource;
 use serde_json::{Value, json};
-use tokio_rustls::TlsAcceptor;
 
-use super::kind::{Kind, key};
-use super::services::ServiceSpec;
-use super::simulation::Simulation;
-use super::store::{Body, Store};
-use super::text::{
-    CREATED, HUB_UID, NAMESPACES, SliceId, member_name, namespace, service_name, sort, uid,
+use super::slices::{
+    CREATED, Encoding, HUB_UID, NAMESPACES, SliceId, UidOf, member_name, namespace, service_name,
+    uid,
 };
+use super::store::{Body, Store, key, path};
+use super::{ServiceSpec, Simulation};
 
-const TOKEN: &str = "dG9rZW4=";
-const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// An address where nobody listens.
-const NOBODY: &str = "http://127.0.0.1:1";
-
-/// How many members there are, and what they share.
-pub(crate) struct Shape {
-    pub(crate) members: usize,
-    pub(crate) services: Vec<ServiceSpec>,
-    /// Members that refuse connections.
-    pub(crate) dead: Vec<usize>,
-}
-
-/// Serves API servers and fills them. Whatever the services ask for is in place then.
-pub(crate) async fn serve(shape: Shape) -> anyhow::Result<Simulation> {
-    let simulation = Simulation::empty(shape.members, shape.services).await?;
-    hub(&simulation, &shape.dead);
-    members(&simulation);
-    Ok(simulation)
-}
-
-fn hub(simulation: &Simulation, dead: &[usize]) {
+/// Fills the stores. `url` returns the address of a member.
+pub(super) fn fill(
+    simulation: &Simulation,
+    url: impl Fn(usize) -> String,
+    authority: Option<&str>,
+) {
     let hub = simulation.hub();
-    let identity = Identity {
-        namespace: None,
-        name: "kube-system",
-        uid: HUB_UID,
-    };
-    put(hub, Kind::Namespace, identity, json!({}));
-    let definition = "clusters.cluster.karmada.io";
-    let by = json!({"metadata": {"labels": {labels::MANAGED_BY: labels::MANAGER}}, "spec": {
-        "group": "cluster.karmada.io", "scope": "Cluster", "names": {"kind": "Cluster", "plural": "clusters"}, "versions": [],
-    }});
-    let identity = Identity {
-        namespace: None,
-        name: definition,
-        uid: &uid(sort::OTHER, 0, 1),
-    };
-    put(hub, Kind::Definition, identity, by);
-    let key = BASE64_STANDARD.encode([7; 32]);
-    let identity = Identity {
-        namespace: Some(DEFAULT_NAMESPACE),
-        name: "causeway-export-seal",
-        uid: &uid(sort::OTHER, 0, 3),
-    };
-    put(
-        hub,
-        Kind::Secret,
-        identity,
-        json!({"type": "Opaque", "data": {"key": key}}),
-    );
-    let url = |number| match dead.contains(&number) {
-        true => NOBODY.to_owned(),
-        false => simulation.member_url(number),
-    };
-    let secret = json!({"type": "Opaque", "data": {"token": TOKEN}});
-    clusters(simulation, url, &secret);
-    services(simulation);
-}
-
-/// The same, but that members are reached over TLS, as real ones are.
-pub(crate) async fn serve_over_tls(shape: Shape) -> anyhow::Result<Simulation> {
-    let mut simulation = serve(shape).await?;
-    let authority = Authority::new("members", VALIDITY, SystemTime::now())?;
-    let address = simulation.serve_over_tls(acceptor(&authority)?).await?;
-    let ca = BASE64_STANDARD.encode(authority.pem());
-    let secret = json!({"type": "Opaque", "data": {"token": TOKEN, "caBundle": ca}});
-    let url = |number| format!("https://{address}/member/{number}");
-    clusters(&simulation, url, &secret);
-    Ok(simulation)
-}
-
-fn acceptor(authority: &Authority) -> anyhow::Result<TlsAcceptor> {
-    let leaf = Leaf {
-        common_name: "kube-apiserver".to_owned(),
-        addresses: vec![Ipv4Addr::LOCALHOST.into()],
-        validity: VALIDITY,
-        ..Leaf::default()
-    };
-    let serving = authority.issue(&leaf, SystemTime::now())?;
-    let chain = CertificateDer::pem_slice_iter(serving.certificate.as_bytes());
-    let chain = chain.collect::<Result<Vec<_>, _>>()?;
-    let key = PrivateKeyDer::from_pem_slice(serving.key.as_bytes())?;
-    let config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-/// The members, as the hub knows them, with their credentials.
-fn clusters(simulation: &Simulation, url: impl Fn(usize) -> String, secret: &Value) {
-    let hub = simulation.hub();
-    for number in 0..simulation.members() {
-        let name = member_name(number);
-        let place = u32::try_from(number).unwrap_or_default();
-        let identity = Identity {
-            namespace: None,
-            name: &name,
-            uid: &uid(sort::CLUSTER, place, 0),
-        };
-        put(
-            hub,
-            Kind::Cluster,
-            identity,
-            cluster(place, &name, &url(number)),
-        );
-        let identity = Identity {
-            namespace: Some(MEMBERS_NAMESPACE),
-            name: &name,
-            uid: &uid(sort::OTHER, place, 2),
-        };
-        put(hub, Kind::Secret, identity, secret.clone());
-    }
-}
-
-/// Puts another token into the Secret of each member.
-pub(crate) fn renew_tokens(simulation: &Simulation, token: &str) -> anyhow::Result<()> {
-    for number in 0..simulation.members() {
-        let key = key(Some(MEMBERS_NAMESPACE), &member_name(number));
-        let change = simulation.hub().change(Kind::Secret, &key);
-        let stored = change.text();
-        let stored = stored.ok_or_else(|| anyhow::anyhow!("there is no Secret {key}"))?;
-        let mut secret: Value = serde_json::from_slice(&stored)?;
-        secret["data"]["token"] = BASE64_STANDARD.encode(token).into();
-        secret["metadata"]["resourceVersion"] = change.next_version().to_string().into();
-        change.put(Body::Text(secret.to_string().into()));
-    }
-    Ok(())
-}
-
-fn services(simulation: &Simulation) {
-    let hub = simulation.hub();
-    for (service, spec) in simulation.services.all() {
-        let (namespace, name) = (namespace(service), service_name(service));
-        let mcs_uid = uid(sort::MCS, service, 0);
-        let mcs = multi_cluster_service(service, spec);
-        let identity = Identity {
-            namespace: Some(&namespace),
-            name: &name,
-            uid: &mcs_uid,
-        };
-        put(hub, Kind::MultiClusterService, identity, mcs);
-        let own = json!({"spec": service_spec(&json!({"app": name}))});
-        let identity = Identity {
-            namespace: Some(&namespace),
-            name: &name,
-            uid: &uid(sort::SERVICE, service, 1),
-        };
-        put(hub, Kind::Service, identity, own);
-    }
-}
-
-fn members(simulation: &Simulation) {
-    for number in 0..simulation.members() {
-        let place = u32::try_from(number).unwrap_or_default();
-        let member = simulation.member(number);
-        let identity = Identity {
-            namespace: None,
-            name: "kube-system",
-            uid: &uid(sort::MEMBER, place, 0),
-        };
-        put(member, Kind::Namespace, identity, json!({}));
-        for name in 0..NAMESPACES {
-            let of = uid(sort::MEMBER, place, name + 1);
-            let identity = Identity {
-                namespace: None,
-                name: &namespace(name),
-                uid: &of,
-            };
-            put(
-                member,
-                Kind::Namespace,
-                identity,
-                json!({"status": {"phase": "Active"}}),
-            );
-        }
-    }
-    for (service, spec) in simulation.services.all() {
-        let name = service_name(service);
-        deliver(
-            simulation.member(spec.provider.into()),
-            service,
-            &json!({"app": name}),
-        );
-        for consumer in &*spec.consumers {
-            let nothing = json!({labels::NO_LOCAL_BACKENDS: "true"});
-            deliver(simulation.member(usize::from(*consumer)), service, &nothing);
-        }
-        for slice in 0..spec.slices {
-            slices(simulation, spec, SliceId { service, slice });
-        }
-    }
-}
-
-fn slices(simulation: &Simulation, spec: &ServiceSpec, id: SliceId) {
-    let namespace = namespace(id.service);
-    let provider = simulation.member(spec.provider.into());
-    let source = key(Some(&namespace), &id.name());
-    let version = provider.fill(Kind::EndpointSlice, &source, |_| Body::Source(id, 0));
-    let copy = id.copy_name(simulation.services.provider_name(id));
-    let copy = key(Some(&namespace), &copy);
-    for consumer in &*spec.consumers {
-        let consumer = simulation.member(usize::from(*consumer));
-        consumer.fill(Kind::EndpointSlice, &copy, |_| Body::Copy(id, 0, version));
-    }
-}
-
-/// A Service as causeway delivers it and an API server completes it.
-fn deliver(member: &Store, service: u32, selector: &Value) {
-    let object = json!({
-        "metadata": {
-            "labels": {labels::MANAGED_BY: labels::MANAGER, labels::HUB: HUB_UID},
-            "annotations": {labels::OWNER: format!("MultiClusterService/{}", uid(sort::MCS, service, 0))},
+    put::<Namespace>(hub, None, "kube-system", HUB_UID, json!({}));
+    let definition = json!({
+        "metadata": {"labels": {labels::MANAGED_BY: labels::MANAGER}},
+        "spec": {
+            "group": "cluster.karmada.io", "scope": "Cluster", "versions": [],
+            "names": {"kind": "Cluster", "plural": "clusters"},
         },
-        "spec": service_spec(selector),
     });
-    let (namespace, name) = (namespace(service), service_name(service));
-    let identity = Identity {
-        namespace: Some(&namespace),
-        name: &name,
-        uid: &uid(sort::SERVICE, service, 0),
-    };
-    put(member, Kind::Service, identity, object);
+    let (name, own) = ("clusters.cluster.karmada.io", uid(UidOf::Other, 0, 1));
+    put::<CustomResourceDefinition>(hub, None, name, &own, definition);
+    let seal = json!({"type": "Opaque", "data": {"key": BASE64_STANDARD.encode([7; 32])}});
+    let (name, own) = ("causeway-export-seal", uid(UidOf::Other, 0, 3));
+    put::<Secret>(hub, Some(DEFAULT_NAMESPACE), name, &own, seal);
+    for number in 0..simulation.members() {
+        let url = url(number);
+        member(
+            simulation,
+            u16::try_from(number).unwrap_or_default(),
+            &url,
+            authority,
+        );
+    }
+    for (service, spec) in (0..).zip(&*simulation.services) {
+        service_of(simulation, service, spec);
+    }
 }
 
-fn service_spec(selector: &Value) -> Value {
-    json!({
-        "type": "ClusterIP", "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"], "ipFamilies": ["IPv4"],
-        "ipFamilyPolicy": "SingleStack", "internalTrafficPolicy": "Cluster", "sessionAffinity": "None",
-        "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}],
-        "selector": selector,
-    })
-}
-
-fn multi_cluster_service(service: u32, spec: &ServiceSpec) -> Value {
-    let named = |member: u16| json!({"name": member_name(member.into())});
-    let consumers: Vec<_> = spec.consumers.iter().copied().map(named).collect();
-    let key = format!("{}/{}", namespace(service), service_name(service));
-    let reached = match consumers.len() {
-        1 => "1 cluster".to_owned(),
-        many => format!("{many} clusters"),
-    };
-    let ready = format!("{key} can be reached from {reached}, backed by 1 cluster");
-    let applied = "EndpointSlices are propagated to target clusters.";
-    json!({
-        "metadata": {
-            "generation": 1, "finalizers": [labels::FINALIZER],
-            "labels": {labels::PERMANENT_ID: uid(sort::MCS, service, 0)},
-        },
-        "spec": {"types": ["CrossCluster"], "providerClusters": [named(spec.provider)], "consumerClusters": consumers},
-        "status": {"conditions": [
-            condition(SERVICE_APPLIED, Reason::ServiceAppliedSucceed, "Service is propagated to target clusters."),
-            condition(ENDPOINT_SLICE_DISPATCHED, Reason::EndpointSliceDispatchedSucceed, "EndpointSlice are dispatched successfully"),
-            condition(ENDPOINT_SLICE_APPLIED, Reason::EndpointSliceAppliedSuccess, applied),
-            condition(READY, Reason::Ready, &ready),
-        ]},
-    })
-}
-
-fn cluster(number: u32, name: &str, url: &str) -> Value {
+fn member(simulation: &Simulation, number: u16, url: &str, authority: Option<&str>) {
+    let (hub, store) = (simulation.hub(), simulation.member(number));
+    let (name, own) = (member_name(number), |of, place| {
+        uid(of, number.into(), place)
+    });
     let served = "ServiceExport v1beta1 and ServiceImport v1beta1 are watched";
-    json!({
+    let cluster = json!({
         "metadata": {"generation": 1, "finalizers": [labels::FINALIZER]},
         "spec": {
-            "id": uid(sort::MEMBER, number, 0), "syncMode": "Push", "apiEndpoint": url,
+            "id": own(UidOf::Member, 0), "syncMode": "Push", "apiEndpoint": url,
             "secretRef": {"namespace": MEMBERS_NAMESPACE, "name": name},
         },
         "status": {"kubernetesVersion": "v1.34.0", "conditions": [
             condition(READY, Reason::Synced, "Services and EndpointSlices are watched"),
             condition(CLUSTERSET_API, Reason::Served, served),
+        ]},
+    });
+    put::<Cluster>(hub, None, &name, &own(UidOf::Cluster, 0), cluster);
+    let mut secret = json!({"type": "Opaque", "data": {"token": BASE64_STANDARD.encode("token")}});
+    if let Some(authority) = authority {
+        secret["data"]["caBundle"] = BASE64_STANDARD.encode(authority).into();
+    }
+    put::<Secret>(
+        hub,
+        Some(MEMBERS_NAMESPACE),
+        &name,
+        &own(UidOf::Other, 2),
+        secret,
+    );
+    put::<Namespace>(
+        store,
+        None,
+        "kube-system",
+        &own(UidOf::Member, 0),
+        json!({}),
+    );
+    for place in 0..NAMESPACES {
+        let active = json!({"status": {"phase": "Active"}});
+        let own = own(UidOf::Member, place + 1);
+        put::<Namespace>(store, None, &namespace(place), &own, active);
+    }
+}
+
+fn service_of(simulation: &Simulation, number: u32, spec: &ServiceSpec) {
+    let hub = simulation.hub();
+    let (namespace, name) = (namespace(number), service_name(number));
+    let (namespace, name) = (Some(&*namespace), &*name);
+    let mcs_uid = uid(UidOf::MultiClusterService, number, 0);
+    let mcs = multi_cluster_service(number, spec);
+    put::<MultiClusterService>(hub, namespace, name, &mcs_uid, mcs);
+    let selector = json!({"app": name});
+    let service_uid = |place| uid(UidOf::Service, number, place);
+    let own = json!({"spec": service_spec(&selector)});
+    put::<Service>(hub, namespace, name, &service_uid(1), own);
+    let provider = simulation.member(spec.provider);
+    let consumers = spec.consumers.iter().map(|one| simulation.member(*one));
+    let nothing = json!({labels::NO_LOCAL_BACKENDS: "true"});
+    let delivered = consumers.clone().map(|store| (store, &nothing));
+    for (store, selector) in delivered.chain([(provider, &selector)]) {
+        let delivered = json!({
+            "metadata": {
+                "labels": {labels::MANAGED_BY: labels::MANAGER, labels::HUB: HUB_UID},
+                "annotations": {labels::OWNER: format!("MultiClusterService/{mcs_uid}")},
+            },
+            "spec": service_spec(selector),
+        });
+        put::<Service>(store, namespace, name, &service_uid(0), delivered);
+    }
+    let path = path::<EndpointSlice>();
+    for slice in 0..spec.slices {
+        let service = number;
+        let id = SliceId { service, slice };
+        let source = key(namespace, &id.name());
+        let source = provider.change(&path, &source).put(Body::Source(id, 0));
+        let copy = key(namespace, &id.copy_name(&member_name(spec.provider)));
+        for consumer in consumers.clone() {
+            consumer.change(&path, &copy).put(Body::Copy(id, source));
+        }
+    }
+}
+
+fn service_spec(selector: &Value) -> Value {
+    json!({
+        "type": "ClusterIP", "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"],
+        "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+        "internalTrafficPolicy": "Cluster", "sessionAffinity": "None",
+        "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}],
+        "selector": selector,
+    })
+}
+
+fn multi_cluster_service(number: u32, spec: &ServiceSpec) -> Value {
+    let named = |member: u16| json!({"name": member_name(member)});
+    let consumers: Vec<_> = spec.consumers.iter().copied().map(named).collect();
+    let key = format!("{}/{}", namespace(number), service_name(number));
+    let reached = match consumers.len() {
+        1 => "1 cluster".to_owned(),
+        many => format!("{many} clusters"),
+    };
+    let ready = format!("{key} can be reached from {reached}, backed by 1 cluster");
+    let [delivered, dispatched, applied] = [
+        "Service is propagated to target clusters.",
+        "EndpointSlice are dispatched successfully",
+        "EndpointSlices are propagated to target clusters.",
+    ];
+    json!({
+        "metadata": {
+            "generation": 1, "finalizers": [labels::FINALIZER],
+            "labels": {labels::PERMANENT_ID: uid(UidOf::MultiClusterService, number, 0)},
+        },
+        "spec": {
+            "types": ["CrossCluster"], "providerClusters": [named(spec.provider)],
+            "consumerClusters": consumers,
+        },
+        "status": {"conditions": [
+            condition(SERVICE_APPLIED, Reason::ServiceAppliedSucceed, delivered),
+            condition(ENDPOINT_SLICE_DISPATCHED, Reason::EndpointSliceDispatchedSucceed, dispatched),
+            condition(ENDPOINT_SLICE_APPLIED, Reason::EndpointSliceAppliedSuccess, applied),
+            condition(READY, Reason::Ready, &ready),
         ]},
     })
 }
@@ -309,22 +185,13 @@ fn condition(type_: &str, reason: Reason, message: &str) -> Value {
     })
 }
 
-struct Identity<'a> {
-    namespace: Option<&'a str>,
-    name: &'a str,
-    uid: &'a str,
-}
-
 /// Adds an object to a store.
-fn put(store: &Store, kind: Kind, identity: Identity<'_>, mut object: Value) {
-    let Identity {
-        namespace,
-        name,
-        uid,
-    } = identity;
-    let (api_version, kind_name, _) = kind.names();
-    object["apiVersion"] = api_version.into();
-    object["kind"] = kind_name.into();
+fn put<K>(store: &Store, namespace: Option<&str>, name: &str, uid: &str, mut object: Value)
+where
+    K: Resource<DynamicType = ()>,
+{
+    object["apiVersion"] = K::api_version(&()).into();
+    object["kind"] = K::kind(&()).into();
     let metadata = &mut object["metadata"];
     metadata["name"] = name.into();
     if let Some(namespace) = namespace {
@@ -332,8 +199,8 @@ fn put(store: &Store, kind: Kind, identity: Identity<'_>, mut object: Value) {
     }
     metadata["uid"] = uid.into();
     metadata["creationTimestamp"] = CREATED.into();
-    store.fill(kind, &key(namespace, name), |version| {
-        object["metadata"]["resourceVersion"] = version.to_string().into();
-        Body::Text(object.to_string().into())
-    });
+    let (path, key) = (path::<K>(), key(namespace, name));
+    let change = store.change(&path, &key);
+    object["metadata"]["resourceVersion"] = change.next_version().to_string().into();
+    change.put(Body::Stored(Encoding::Json, object.to_string().into()));
 }

@@ -1,314 +1,188 @@
-//! Writes, as an API server carries them out: identities, versions, preconditions, finalizers.
+//! Writes, as an API server carries them out: identities, versions, preconditions.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use causeway_wire::protobuf::enveloped;
-use http::StatusCode;
-use serde::Deserialize;
+use causeway_wire::Object;
+use causeway_wire::protobuf::{Fields, Message as _, enveloped, object};
+use kube::core::Status;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::kind::{Kind, key};
-use super::protobuf::{self, Metadata};
-use super::store::{Body, Change, Store};
-use super::text::{CREATED, sort, uid};
+use super::slices::{CREATED, Encoding, UidOf, push_created, uid};
+use super::store::{Body, Change, Place, Store, key};
 
-const MODIFIED: &str =
-    "the object has been modified; please apply your changes to the latest version and try again";
+const MODIFIED: &str = "the object has been modified";
 
-/// Why a request is not carried out: what its `Status` says.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) code: StatusCode,
-    pub(crate) reason: &'static str,
-    pub(crate) message: String,
+/// Rejection of a request.
+pub(crate) type Refusal = Box<Status>;
+
+pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Refusal {
+    Status::failure(message, reason).with_code(code).boxed()
 }
 
-impl Refusal {
-    pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
+pub(crate) fn not_found(key: &str) -> Refusal {
+    refusal(404, "NotFound", &format!("{key:?} not found"))
+}
+
+pub(crate) fn malformed(error: impl std::fmt::Display) -> Refusal {
+    refusal(400, "BadRequest", &error.to_string())
+}
+
+/// Object in a request.
+pub(crate) enum Sent {
+    /// Metadata, and the other fields, which are not decoded.
+    Json(Map<String, Value>, BTreeMap<String, Box<RawValue>>),
+    Protobuf(Bytes),
+}
+
+impl Sent {
+    pub(crate) fn read(body: &Bytes, encoding: Encoding) -> Result<Self, Refusal> {
+        if encoding == Encoding::Protobuf {
+            let message = object(body).map_err(malformed)?;
+            return Ok(Self::Protobuf(body.slice_ref(message)));
         }
-    }
-
-    pub(crate) fn not_found(kind: Kind, key: &str) -> Self {
-        let message = format!("{} {key:?} not found", kind.names().2);
-        Self::new(StatusCode::NOT_FOUND, "NotFound", message)
-    }
-
-    fn conflict(message: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, "Conflict", message)
-    }
-
-    pub(crate) fn malformed(error: impl std::fmt::Display) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string())
-    }
-}
-
-/// An object whose parts other than its metadata are left as they are.
-struct Parts {
-    metadata: Map<String, Value>,
-    rest: BTreeMap<String, Box<RawValue>>,
-}
-
-impl Parts {
-    fn read(text: &[u8]) -> Result<Self, Refusal> {
         let mut rest: BTreeMap<String, Box<RawValue>> =
-            serde_json::from_slice(text).map_err(Refusal::malformed)?;
+            serde_json::from_slice(body).map_err(malformed)?;
         let metadata = rest.remove("metadata");
         let metadata = metadata.map_or(Ok(Map::new()), |raw| serde_json::from_str(raw.get()));
-        Ok(Self {
-            metadata: metadata.map_err(Refusal::malformed)?,
-            rest,
-        })
+        let metadata = metadata.map_err(malformed)?;
+        Ok(Self::Json(metadata, rest))
     }
 
-    fn text_of(&self, field: &str) -> Option<&str> {
-        let text = self.metadata.get(field)?.as_str()?;
-        Some(text).filter(|text| !text.is_empty())
+    /// Returns name, UID and resourceVersion; empty where they are missing.
+    fn identity(&self) -> [String; 3] {
+        match self {
+            Self::Json(metadata, _) => ["name", "uid", "resourceVersion"].map(|field| {
+                let text = metadata.get(field).and_then(Value::as_str);
+                text.unwrap_or_default().to_owned()
+            }),
+            Self::Protobuf(message) => {
+                let meta = Object::Protobuf(message).identity();
+                [meta.name, meta.uid, meta.resource_version].map(Option::unwrap_or_default)
+            }
+        }
     }
 
-    fn body(mut self, version: u64) -> Result<Body, Refusal> {
-        self.metadata
-            .insert("resourceVersion".to_owned(), version.to_string().into());
-        let metadata = to_raw_value(&self.metadata).map_err(Refusal::malformed)?;
-        self.rest.insert("metadata".to_owned(), metadata);
-        let text = serde_json::to_vec(&self.rest).map_err(Refusal::malformed)?;
-        Ok(Body::Text(text.into()))
+    /// Stores the object with what the API server sets, and returns the answer.
+    fn put(self, change: Change<'_>, uid: &str) -> Result<Bytes, Refusal> {
+        let version = change.next_version().to_string();
+        match self {
+            Self::Json(mut metadata, mut rest) => {
+                let set = [
+                    ("uid", uid),
+                    ("resourceVersion", &version),
+                    ("creationTimestamp", CREATED),
+                ];
+                metadata.extend(set.map(|(name, value)| (name.to_owned(), value.into())));
+                let metadata = to_raw_value(&metadata).map_err(malformed)?;
+                rest.insert("metadata".to_owned(), metadata);
+                let text = serde_json::to_vec(&rest).map_err(malformed)?;
+                let text = Bytes::from(text);
+                change.put(Body::Stored(Encoding::Json, text.clone()));
+                Ok(text)
+            }
+            Self::Protobuf(message) => {
+                let stored = stored(&message, uid, &version);
+                let stored = stored.ok_or_else(|| malformed("no metadata"))?;
+                let answer = enveloped("discovery.k8s.io/v1", "EndpointSlice", &stored);
+                change.put(Body::Stored(Encoding::Protobuf, stored.into()));
+                Ok(answer.into())
+            }
+        }
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Preconditions {
-    uid: Option<String>,
-    resource_version: Option<String>,
-}
-
-/// POST.
-pub(crate) fn create(
-    store: &Store,
-    kind: Kind,
-    namespace: Option<&str>,
-    text: &[u8],
-) -> Result<Vec<u8>, Refusal> {
-    let mut parts = Parts::read(text)?;
-    let name = match (parts.text_of("name"), parts.text_of("generateName")) {
-        (Some(name), _) => name.to_owned(),
-        (None, Some(prefix)) => format!("{prefix}{}", store.version()),
-        (None, None) => return Err(Refusal::malformed("metadata.name is missing")),
+/// Returns a slice with what the API server sets: of a field that occurs twice, the last counts.
+fn stored(slice: &[u8], uid: &str, version: &str) -> Option<Vec<u8>> {
+    let mut fields = Fields::of(slice);
+    let (1, metadata) = fields.next()?.ok()? else {
+        return None;
     };
+    let mut out = Vec::with_capacity(slice.len() + 64);
+    out.message(1, |out| {
+        out.extend_from_slice(metadata.bytes());
+        out.bytes(5, uid.as_bytes());
+        out.bytes(6, version.as_bytes());
+        push_created(out, 8);
+    });
+    out.extend_from_slice(fields.rest());
+    Some(out)
+}
+
+/// Creates an object.
+pub(crate) fn create(store: &Store, place: &Place, mut sent: Sent) -> Result<Bytes, Refusal> {
+    let namespace = place.namespace.as_deref();
+    let [mut name, ..] = sent.identity();
+    if let Sent::Json(metadata, _) = &mut sent {
+        if name.is_empty() {
+            let prefix = metadata.get("generateName").and_then(Value::as_str);
+            name = format!("{}{}", prefix.unwrap_or_default(), store.version());
+        }
+        metadata.insert("name".to_owned(), name.as_str().into());
+        metadata.insert("generation".to_owned(), 1.into());
+        metadata.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace.into())));
+    }
     let key = key(namespace, &name);
-    let change = store.change(kind, &key);
+    let change = store.change(&place.path, &key);
     if change.entry().is_some() {
-        let message = format!("{} {key:?} already exists", kind.names().2);
-        return Err(Refusal::new(StatusCode::CONFLICT, "AlreadyExists", message));
+        let message = format!("{key:?} already exists");
+        return Err(refusal(409, "AlreadyExists", &message));
     }
-    let version = change.next_version();
-    let number = u32::try_from(version).unwrap_or_default();
-    let cluster = u32::try_from(store.number).unwrap_or_default();
-    let metadata = &mut parts.metadata;
-    metadata.insert("name".to_owned(), name.into());
-    if let Some(namespace) = namespace {
-        metadata.insert("namespace".to_owned(), namespace.into());
-    }
-    let made = uid(sort::OTHER, cluster, number);
-    metadata.insert("uid".to_owned(), made.into());
-    metadata.insert("creationTimestamp".to_owned(), CREATED.into());
-    metadata.insert("generation".to_owned(), 1.into());
-    let body = parts.body(version)?;
-    Ok(change.put(body))
+    let [number, cluster] = [change.next_version(), store.number as u64]
+        .map(|number| u32::try_from(number).unwrap_or_default());
+    sent.put(change, &uid(UidOf::Other, cluster, number))
 }
 
-/// POST of a slice as protobuf: the answer.
-pub(crate) fn create_message(
-    store: &Store,
-    namespace: Option<&str>,
-    slice: &[u8],
-) -> Result<Vec<u8>, Refusal> {
-    let wanted = Metadata::read(slice).map_err(Refusal::malformed)?;
-    let key = key(namespace, wanted.name);
-    let change = store.change(Kind::EndpointSlice, &key);
-    if change.entry().is_some() {
-        let message = format!("EndpointSlice {key:?} already exists");
-        return Err(Refusal::new(StatusCode::CONFLICT, "AlreadyExists", message));
-    }
-    let version = change.next_version();
-    let number = u32::try_from(version).unwrap_or_default();
-    let cluster = u32::try_from(store.number).unwrap_or_default();
-    let made = uid(sort::OTHER, cluster, number);
-    Ok(put_message(change, slice, &made, version))
+/// Replaces an object. Without a resourceVersion any version is replaced.
+pub(crate) fn replace(store: &Store, path: &str, key: &str, sent: Sent) -> Result<Bytes, Refusal> {
+    let change = store.change(path, key);
+    let [_, uid, version] = sent.identity();
+    let uid = check(store, &change, &uid, &version)?;
+    sent.put(change, &uid)
 }
 
-/// PUT of a slice as protobuf: the answer.
-pub(crate) fn replace_message(store: &Store, key: &str, slice: &[u8]) -> Result<Vec<u8>, Refusal> {
-    let kind = Kind::EndpointSlice;
-    let wanted = Metadata::read(slice).map_err(Refusal::malformed)?;
-    let change = store.change(kind, key);
-    let old = change
-        .message()
-        .ok_or_else(|| Refusal::not_found(kind, key))?;
-    let old = Metadata::read(&old).map_err(Refusal::malformed)?;
-    for (wanted, known) in [
-        (wanted.uid, old.uid),
-        (wanted.resource_version, old.resource_version),
-    ] {
-        if !wanted.is_empty() && wanted != known {
-            return Err(Refusal::conflict(MODIFIED));
-        }
-    }
-    let version = change.next_version();
-    Ok(put_message(change, slice, old.uid, version))
-}
-
-fn put_message(change: Change<'_>, slice: &[u8], uid: &str, version: u64) -> Vec<u8> {
-    let message = protobuf::stored(slice, uid, version);
-    let answer = enveloped("discovery.k8s.io/v1", "EndpointSlice", &message);
-    change.put_message(message.into());
-    answer
-}
-
-/// PUT. Without a resourceVersion whatever is there is replaced.
-pub(crate) fn replace(
-    store: &Store,
-    kind: Kind,
-    key: &str,
-    text: &[u8],
-) -> Result<Vec<u8>, Refusal> {
-    let mut parts = Parts::read(text)?;
-    let change = store.change(kind, key);
-    let old = change.text().ok_or_else(|| Refusal::not_found(kind, key))?;
-    let old = Parts::read(&old)?;
-    check(&old, parts.text_of("uid"), parts.text_of("resourceVersion"))?;
-    for field in ["uid", "creationTimestamp", "deletionTimestamp"] {
-        if let Some(value) = old.metadata.get(field) {
-            parts.metadata.insert(field.to_owned(), value.clone());
-        }
-    }
-    let generation = old.metadata.get("generation").and_then(Value::as_u64);
-    let generation = generation.unwrap_or_default() + 1;
-    parts
-        .metadata
-        .insert("generation".to_owned(), generation.into());
-    let body = parts.body(change.next_version())?;
-    Ok(change.put(body))
-}
-
-/// PATCH with a JSON merge patch, of the object or of its status alone.
+/// Applies a JSON merge patch to an object, or to its status alone.
 pub(crate) fn merge(
     store: &Store,
-    kind: Kind,
+    place: &Place,
     key: &str,
-    status: bool,
-    text: &[u8],
-) -> Result<Vec<u8>, Refusal> {
-    let mut patch: Value = serde_json::from_slice(text).map_err(Refusal::malformed)?;
-    let change = store.change(kind, key);
-    let old = change.text().ok_or_else(|| Refusal::not_found(kind, key))?;
-    let wanted = patch["metadata"]["resourceVersion"].as_str();
-    check(&Parts::read(&old)?, None, wanted)?;
-    if let Some(metadata) = patch["metadata"].as_object_mut() {
-        metadata.remove("resourceVersion");
-    }
-    if status {
+    patch: &[u8],
+) -> Result<Bytes, Refusal> {
+    let mut patch: Value = serde_json::from_slice(patch).map_err(malformed)?;
+    let change = store.change(&place.path, key);
+    let wanted = patch["metadata"]["resourceVersion"].take();
+    check(store, &change, "", wanted.as_str().unwrap_or_default())?;
+    let before = change.text().unwrap_or_default();
+    let before: Value = serde_json::from_slice(&before).map_err(malformed)?;
+    patch["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+    if place.is_status {
         patch = json!({"status": patch["status"]});
     }
-    let before: Value = serde_json::from_slice(&old).map_err(Refusal::malformed)?;
     let mut object = before.clone();
-    merge_value(&mut object, &patch);
+    json_patch::merge(&mut object, &patch);
     if object == before {
-        return Ok(old);
+        return Ok(object.to_string().into());
     }
-    if !status && object["spec"] != before["spec"] {
+    if object["spec"] != before["spec"] {
         let generation = before["metadata"]["generation"].as_u64();
         object["metadata"]["generation"] = (generation.unwrap_or_default() + 1).into();
     }
     object["metadata"]["resourceVersion"] = change.next_version().to_string().into();
     let text = Bytes::from(object.to_string());
-    if is_deleting(&object) && !has_finalizers(&object) {
-        change.remove(&text);
-        return Ok(text.to_vec());
-    }
-    Ok(change.put(Body::Text(text)))
-}
-
-/// DELETE. What has finalizers only begins to go.
-pub(crate) fn delete(
-    store: &Store,
-    kind: Kind,
-    key: &str,
-    options: &[u8],
-) -> Result<Vec<u8>, Refusal> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Options {
-        preconditions: Option<Preconditions>,
-    }
-    let options: Options = match options {
-        [] => Options::default(),
-        text => serde_json::from_slice(text).map_err(Refusal::malformed)?,
-    };
-    let wanted = options.preconditions.unwrap_or_default();
-    let change = store.change(kind, key);
-    let old = change.text().ok_or_else(|| Refusal::not_found(kind, key))?;
-    let parts = Parts::read(&old)?;
-    check(
-        &parts,
-        wanted.uid.as_deref(),
-        wanted.resource_version.as_deref(),
-    )?;
-    remove(change, &old)
-}
-
-fn remove(change: Change<'_>, old: &[u8]) -> Result<Vec<u8>, Refusal> {
-    let mut object: Value = serde_json::from_slice(old).map_err(Refusal::malformed)?;
-    object["metadata"]["resourceVersion"] = change.next_version().to_string().into();
-    if has_finalizers(&object) {
-        object["metadata"]["deletionTimestamp"] = CREATED.into();
-        return Ok(change.put(Body::Text(object.to_string().into())));
-    }
-    let text = object.to_string().into_bytes();
-    change.remove(&text);
+    change.put(Body::Stored(Encoding::Json, text.clone()));
     Ok(text)
 }
 
-fn check(old: &Parts, uid: Option<&str>, version: Option<&str>) -> Result<(), Refusal> {
-    for (field, wanted) in [("uid", uid), ("resourceVersion", version)] {
-        if wanted.is_some_and(|wanted| old.text_of(field) != Some(wanted)) {
-            return Err(Refusal::conflict(MODIFIED));
-        }
+/// Checks that the object exists, with these preconditions if they are not empty. Returns its UID.
+fn check(store: &Store, change: &Change<'_>, uid: &str, version: &str) -> Result<String, Refusal> {
+    let entry = change.entry();
+    let entry = entry.ok_or_else(|| not_found(change.key))?;
+    let known = store.uid(entry);
+    let is_uid = uid.is_empty() || uid == known;
+    let is_version = version.is_empty() || version == entry.version.to_string();
+    if is_uid && is_version {
+        return Ok(known);
     }
-    Ok(())
-}
-
-fn has_finalizers(object: &Value) -> bool {
-    let finalizers = object["metadata"]["finalizers"].as_array();
-    finalizers.is_some_and(|all| !all.is_empty())
-}
-
-fn is_deleting(object: &Value) -> bool {
-    !object["metadata"]["deletionTimestamp"].is_null()
-}
-
-/// RFC 7396.
-fn merge_value(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (name, value) in patch {
-        if value.is_null() {
-            if let Some(target) = target.as_object_mut() {
-                target.remove(name);
-            }
-        } else {
-            merge_value(&mut target[name.as_str()], value);
-        }
-    }
+    Err(refusal(409, "Conflict", MODIFIED))
 }
