@@ -88,15 +88,11 @@ impl Observed {
         })
     }
 
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.since.elapsed()
-    }
-
     /// Returns the percentage of all cores that others took since then.
     pub(crate) fn taken(&self) -> anyhow::Result<f64> {
         let cores = std::thread::available_parallelism()?.get() as f64;
         let taken = Self::start()?.others - self.others;
-        Ok((taken / cores / self.elapsed().as_secs_f64() * 100.0).max(0.0))
+        Ok((taken / cores / self.since.elapsed().as_secs_f64() * 100.0).max(0.0))
     }
 }
 
@@ -122,10 +118,6 @@ mod tests {
         assert_eq!((busy(stat), busy("cpu  1 2 3")), (Some(1.58), None));
         let memory = memory(std::process::id()).unwrap();
         assert!(memory.resident > 0.5 && memory.peak >= memory.resident);
-        let begun = own_cpu_time().unwrap();
-        while own_cpu_time().unwrap() - begun < Duration::from_millis(30) {
-            std::hint::spin_loop();
-        }
-        assert!(cpu_time(std::process::id()).unwrap() >= Duration::from_millis(20));
+        assert!(cpu_time(std::process::id()).unwrap() >= own_cpu_time().unwrap());
     }
 }

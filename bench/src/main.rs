@@ -12,7 +12,6 @@ mod ui;
 mod webhook;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -62,25 +61,21 @@ struct Common {
 
 fn main() -> anyhow::Result<()> {
     causeway::process::kube_client::install_crypto_provider();
-    match Args::parse().part {
-        Some(part) => run(part),
-        None => [
-            Part::Webhook(Common::default()),
-            Part::Controller(controller::Args::default()),
-            Part::Ui(Common::default()),
-            Part::Overhead(Common::default()),
-        ]
-        .into_iter()
-        .try_for_each(run),
+    if let Some(part) = Args::parse().part {
+        return run(part);
     }
+    run(Part::Webhook(Common::default()))?;
+    run(Part::Controller(controller::Args::default()))?;
+    run(Part::Ui(Common::default()))?;
+    run(Part::Overhead(Common::default()))
 }
 
-fn run(which: Part) -> anyhow::Result<()> {
-    match which {
-        Part::Webhook(common) => part("webhook", &common, webhook::run),
-        Part::Controller(args) => part("controller", &args.common, |_| controller::run(&args)),
-        Part::Ui(common) => part("ui", &common, ui::run),
-        Part::Overhead(common) => part("overhead", &common, observation::run),
+fn run(part: Part) -> anyhow::Result<()> {
+    match part {
+        Part::Webhook(common) => measure("webhook", &common, webhook::run),
+        Part::Controller(args) => measure("controller", &args.common, |_| controller::run(&args)),
+        Part::Ui(common) => measure("ui", &common, ui::run),
+        Part::Overhead(common) => measure("overhead", &common, observation::run),
         Part::Relay(args) => controller::relay::run(&args),
         Part::Noop(args) => webhook::noop::run(&args),
     }
@@ -88,23 +83,14 @@ fn run(which: Part) -> anyhow::Result<()> {
 
 /// Measures a part, prints its table and writes its JSON. Goals are evaluated if the machine was
 /// quiet meanwhile.
-fn part(
+fn measure(
     name: &str,
     common: &Common,
-    measure: impl FnOnce(bool) -> anyhow::Result<Vec<Row>>,
+    run: impl FnOnce(bool) -> anyhow::Result<Vec<Row>>,
 ) -> anyhow::Result<()> {
-    let before = Observed::start()?;
-    std::thread::sleep(Duration::from_secs(3));
-    eprintln!(
-        "Before {name}, others take {:.1} % of the cores.",
-        before.taken()?
-    );
     let observed = Observed::start()?;
-    let rows = measure(common.quick)?;
-    let took = observed.elapsed();
-    report::finish(name, rows, observed.taken()?, common.output.as_deref())?;
-    println!("{name} took {:.0} s", took.as_secs_f64());
-    Ok(())
+    let rows = run(common.quick)?;
+    report::finish(name, rows, observed.taken()?, common.output.as_deref())
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

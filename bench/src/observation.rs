@@ -1,14 +1,12 @@
 //! Cost of scraped metrics and of traces. Rounds with a collector take turns with rounds without.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::ensure;
 use causeway_tests::Running;
 use causeway_tests::otlp::Collector;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::controller::environment::Environment as Programs;
 use crate::controller::load::Load as Changes;
@@ -17,11 +15,9 @@ use crate::machine;
 use crate::pairs::Pairs;
 use crate::report::Row;
 use crate::webhook::environment::{Environment, nothing_was_refused};
-use crate::webhook::load::{Load, Round};
+use crate::webhook::load::Load;
 use crate::webhook::reviews::{self, Call, SMALL};
 
-/// Requests of which one is part of a sampled trace.
-const SAMPLED: usize = 100;
 /// Minima of the requests a second, as parts of those without metrics or traces.
 const SCRAPED_RATIO: f64 = 0.98;
 const TRACED_RATIO: f64 = 0.95;
@@ -35,47 +31,16 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Scraper of metrics, as Prometheus scrapes.
-#[derive(Default)]
-struct Scraper {
-    wanted: AtomicBool,
-    scrapes: AtomicU64,
-}
-
-impl Scraper {
-    fn start(admin: &str) -> Arc<Self> {
-        let (scraper, admin) = (Arc::<Self>::default(), admin.to_owned());
-        let shared = scraper.clone();
-        std::thread::spawn(move || -> anyhow::Result<()> {
-            machine::keep_thread_on(machine::LOAD)?;
-            // Ends with the process.
-            loop {
-                if shared.wanted.load(Ordering::Relaxed) {
-                    scrape(&admin)?;
-                    shared.scrapes.fetch_add(1, Ordering::Relaxed);
-                }
-                std::thread::sleep(Duration::from_secs(1));
-            }
-        });
-        scraper
-    }
-
-    /// Starts or stops scraping.
-    fn set(&self, wanted: bool) {
-        self.wanted.store(wanted, Ordering::Relaxed);
-    }
-
-    fn scrapes(&self) -> usize {
-        usize::try_from(self.scrapes.load(Ordering::Relaxed)).unwrap_or_default()
-    }
-}
-
-fn scrape(admin: &str) -> std::io::Result<usize> {
-    let mut stream = TcpStream::connect(admin)?;
+/// Scrapes metrics every second, as Prometheus does.
+async fn scrape(admin: String) -> std::io::Result<()> {
     let accept = "application/openmetrics-text; version=1.0.0";
     let request = format!("GET /metrics HTTP/1.0\r\nhost: {admin}\r\naccept: {accept}\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-    stream.read_to_end(&mut Vec::new())
+    loop {
+        let mut stream = TcpStream::connect(&admin).await?;
+        stream.write_all(request.as_bytes()).await?;
+        stream.read_to_end(&mut Vec::new()).await?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 fn webhook(quick: bool) -> anyhow::Result<Vec<Row>> {
@@ -88,45 +53,44 @@ fn webhook(quick: bool) -> anyhow::Result<Vec<Row>> {
         let traced = traced.arg(format!("--otlp-endpoint={}", collector.url()));
         anyhow::Ok((env, traced.start().await, collector))
     })?;
-    let scraper = Scraper::start(env.webhook.admin());
     let plain_load = load(&env, &env.webhook, services, quick)?;
     let traced_load = load(&env, &traced, services, quick)?;
-    let mut pairs: [Pairs; 2] = Default::default();
+    let (mut of_scraped, mut of_traced) = (Pairs::default(), Pairs::default());
     for turn in 0..turns {
         env.wake_hub();
         // Plain, scraped and traced rounds.
         let (mut rates, mut order) = ([0.0; 3], [0, 1, 2]);
         order.rotate_left(turn % 3);
         for kind in order {
-            scraper.set(kind == 1);
+            let admin = env.webhook.admin().to_owned();
+            let scraper = (kind == 1).then(|| runtime.spawn(scrape(admin)));
             let load = if kind == 2 { &traced_load } else { &plain_load };
-            let round = load.run();
-            scraper.set(false);
-            rates[kind] = round.as_ref().map_or(f64::NAN, Round::per_second);
+            rates[kind] = load.run()?.per_second();
+            if let Some(scraper) = scraper {
+                ensure!(!scraper.is_finished(), "the scraper failed");
+                scraper.abort();
+            }
         }
         let [plain, scraped, traced] = rates;
-        pairs[0].note(plain, scraped);
-        pairs[1].note(plain, traced);
+        of_scraped.note(plain, scraped);
+        of_traced.note(plain, traced);
     }
     env.fleet.hub().resume();
     runtime.block_on(async {
         nothing_was_refused(&env.webhook).await?;
         nothing_was_refused(&traced).await?;
         drop((traced, env));
-        let both = scraper.scrapes() >= turns && collector.connections() > 0;
-        ensure!(quick || both, "no scrapes or no traces in a round");
-        let [scraped, traced] = pairs;
-        let name = |what: &str| format!("validate, {what}: requests");
-        let scraped = scraped.row(name("metrics scraped every second"), "1/s");
-        let traced = traced.row(name("1 % of the traces sampled"), "1/s");
+        ensure!(quick || collector.connections() > 0, "no traces arrived");
+        let scraped = "validate, metrics scraped every second: requests";
+        let traced = "validate, 1 % of the traces sampled: requests";
         Ok(vec![
-            scraped.ratio_at_least(SCRAPED_RATIO),
-            traced.ratio_at_least(TRACED_RATIO),
+            of_scraped.row(scraped, "1/s").ratio_at_least(SCRAPED_RATIO),
+            of_traced.row(traced, "1/s").ratio_at_least(TRACED_RATIO),
         ])
     })
 }
 
-/// Returns requests as an API server sends them that makes traces.
+/// Returns requests as an API server sends them that makes traces, of which it samples 1 %.
 fn load(
     env: &Environment,
     webhook: &Running,
@@ -135,10 +99,9 @@ fn load(
 ) -> anyhow::Result<Load> {
     let connections = if quick { 2 } else { 32 };
     let times = if quick { [20, 100] } else { [300, 1500] };
-    let times = times.map(Duration::from_millis);
     let bodies = reviews::bodies(Call::Validate, SMALL, services);
     let requests = bodies.iter().zip(1..).map(|(body, number)| {
-        let sampled = u8::from(number % SAMPLED == 0);
+        let sampled = u8::from(number % 100 == 0);
         let trace = format!("traceparent: 00-{number:032x}-{number:016x}-{sampled:02}\r\n");
         reviews::request("/validate?timeout=5s", webhook.bind(), &trace, body)
     });
@@ -150,28 +113,24 @@ async fn controller(quick: bool) -> anyhow::Result<Row> {
     let (services, turns): (u32, _) = if quick { (50, 2) } else { (1000, 8) };
     let (per_second, seconds) = if quick { (20.0, 0.3) } else { (100.0, 2.0) };
     let changes = Changes::new(per_second, seconds);
-    let env = Programs::new()?;
     let specs = ServiceSpec::new(0, 1..=10).times(services);
     let served = Simulation::serve(11, specs, Access::Plain).await?;
+    let env = Programs::new()?;
     let controller = env.synced(&served, 0).await?;
-    let scraper = Scraper::start(controller.0.admin());
     let pick = |number: u32| number % services;
     changes.run(&served, pick).await;
     let mut pairs = Pairs::default();
     for turn in 0..turns {
-        let mut times = [0.0; 2];
-        let mut order = [false, true];
+        let (mut times, mut order) = ([0.0; 2], [0, 1]);
         order.rotate_left(turn % 2);
-        for scraped in order {
-            scraper.set(scraped);
-            let outcome = changes.run(&served, pick).await;
-            scraper.set(false);
-            ensure!(outcome.lost == 0, "{} changes were lost", outcome.lost);
-            times[usize::from(scraped)] = outcome.percentile(0.5);
+        for kind in order {
+            let admin = controller.0.admin().to_owned();
+            let scraper = (kind == 1).then(|| tokio::spawn(scrape(admin)));
+            times[kind] = changes.run(&served, pick).await.percentile(0.5);
+            scraper.inspect(tokio::task::JoinHandle::abort);
         }
         pairs.note(times[0], times[1]);
     }
-    ensure!(quick || scraper.scrapes() >= turns, "no scrape in a round");
     let name = format!("{per_second}/s, 10 consumers, metrics scraped every second: p50");
     Ok(pairs.row(name, "ms").ratio_at_most(CHANGE_RATIO))
 }

@@ -47,37 +47,15 @@ impl Row {
         self
     }
 
-    /// Sets the ratio to the median of several, with its interval.
-    pub(crate) fn with_ratio(mut self, ratio: f64, interval: (f64, f64)) -> Self {
-        self.ratio = Some(ratio);
-        self.between(interval)
-    }
-
-    /// Adds the interval of the value.
-    pub(crate) fn between(mut self, interval: (f64, f64)) -> Self {
-        self.interval = Some(interval);
-        self
-    }
-
     /// Adds a goal of the ratio or of the value, which must hold at both ends of its interval.
     fn judged(mut self, goal: String, of_ratio: bool, holds: impl Fn(f64) -> bool) -> Self {
-        let only = if of_ratio {
-            self.ratio
-        } else {
-            Some(self.value)
-        };
+        let only = [Some(self.value), self.ratio][usize::from(of_ratio)];
         let interval = self.interval.filter(|_| of_ratio == self.ratio.is_some());
         let ends = interval.or(only.map(|only| (only, only)));
         let met = ends.map(|(least, most)| [least, most].map(holds));
         self.met = met.and_then(|[least, most]| (least == most).then_some(least));
         self.goal = Some(goal.trim_end().to_owned());
         self
-    }
-
-    /// Adds the goal that the value is below a limit.
-    pub(crate) fn below(self, limit: f64) -> Self {
-        let goal = format!("< {limit} {}", self.unit);
-        self.judged(goal, false, |value| value < limit)
     }
 
     /// Adds the goal that the value is at most this.
@@ -97,29 +75,23 @@ impl Row {
     }
 
     fn cells(&self) -> [String; 7] {
-        let met = match (self.met, &self.goal) {
-            (Some(true), _) => "yes",
-            (Some(false), _) => "NO",
-            (None, Some(_)) => "?",
-            (None, None) => "",
+        let met = match self.met {
+            Some(true) => "yes",
+            Some(false) => "NO",
+            None if self.goal.is_some() => "?",
+            None => "",
         };
         let interval = self.interval.map_or(String::new(), |(least, most)| {
             format!(" ({} to {})", number(least), number(most))
         });
-        let (of_value, of_ratio) = match self.ratio {
-            Some(_) => ("", &*interval),
-            None => (&*interval, ""),
+        let (value, ratio) = match self.ratio {
+            Some(ratio) => (number(self.value), format!("{ratio:.2}{interval}")),
+            None => (number(self.value) + &interval, String::new()),
         };
-        let ratio = self.ratio.map(|ratio| format!("{ratio:.2}{of_ratio}"));
-        [
-            self.name.clone(),
-            format!("{}{of_value}", number(self.value)),
-            self.unit.to_owned(),
-            self.floor.map(number).unwrap_or_default(),
-            ratio.unwrap_or_default(),
-            self.goal.clone().unwrap_or_default(),
-            met.to_owned(),
-        ]
+        let floor = self.floor.map_or(String::new(), number);
+        let (name, goal) = (self.name.clone(), self.goal.clone().unwrap_or_default());
+        let (unit, met) = (self.unit.to_owned(), met.to_owned());
+        [name, value, unit, floor, ratio, goal, met]
     }
 }
 
@@ -159,14 +131,14 @@ pub(crate) fn finish(
     directory: Option<&Path>,
 ) -> anyhow::Result<()> {
     let quietness = format!("others took {took:.1} % of the cores, {MOST_TAKEN} % at most");
-    let verdict = match took <= MOST_TAKEN {
+    let result = match took <= MOST_TAKEN {
         true => "The machine was quiet",
         false => {
             rows.iter_mut().for_each(|row| row.met = None);
             "No goal is evaluated, for the machine was not quiet"
         }
     };
-    println!("{}\n{verdict}: {quietness}.", table(&rows));
+    println!("{}\n{result}: {quietness}.", table(&rows));
     let default = repository().join("target/bench");
     let directory = directory.unwrap_or(&default);
     let file = directory.join(format!("{part}.json"));
@@ -184,17 +156,12 @@ mod tests {
 
     #[test]
     fn goals_hold_in_the_whole_interval() {
-        let row = |value| Row::new("x", value, "ms");
-        assert_eq!(row(0.9).below(1.0).met, Some(true));
-        assert_eq!(row(1.0).below(1.0).met, Some(false));
-        assert_eq!(row(1.0).between((0.5, 1.5)).below(1.2).met, None);
-        for (interval, met) in [
-            ((0.9, 1.4), Some(true)),
-            ((1.4, 1.6), None),
-            ((1.6, 1.7), Some(false)),
-        ] {
-            let row = row(15.0).beside(10.0).with_ratio(1.5, interval);
-            assert_eq!(row.ratio_at_most(1.5).met, met, "{interval:?}");
+        let intervals = [(0.9, 1.4), (1.4, 1.6), (1.6, 1.7)];
+        for (interval, met) in intervals.into_iter().zip([Some(true), None, Some(false)]) {
+            let mut row = Row::new("x", 1.5, "ms");
+            row.interval = Some(interval);
+            assert_eq!(row.clone().at_most(1.5).met, met, "{interval:?}");
+            assert_eq!(row.beside(1.0).ratio_at_most(1.5).met, met, "{interval:?}");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
@@ -13,7 +14,6 @@ use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -44,30 +44,21 @@ where
     R: Future<Output = Answer>,
 {
     stream.set_nodelay(true).ok();
+    let service = service_fn(|request| respond(request).map(Ok::<_, Infallible>));
+    let server = http1::Builder::new();
     match tls {
-        None => connection(stream, respond).await,
-        Some(tls) => {
-            if let Ok(stream) = tls.accept(stream).await {
-                connection(stream, respond).await;
-            }
-        }
-    }
-}
-
-async fn connection<S, F, R>(stream: S, respond: F)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-    F: Fn(Request<Incoming>) -> R,
-    R: Future<Output = Answer>,
-{
-    let service = service_fn(|request| {
-        let answer = respond(request);
-        async { Ok::<_, Infallible>(answer.await) }
-    });
-    http1::Builder::new()
-        .serve_connection(TokioIo::new(stream), service)
-        .await
-        .ok();
+        None => server
+            .serve_connection(TokioIo::new(stream), service)
+            .await
+            .ok(),
+        Some(tls) => match tls.accept(stream).await {
+            Ok(stream) => server
+                .serve_connection(TokioIo::new(stream), service)
+                .await
+                .ok(),
+            Err(_) => None,
+        },
+    };
 }
 
 /// Returns an acceptor with that certificate and key, as PEM.

@@ -6,28 +6,23 @@ use serde_json::Value;
 
 /// Runs a part quickly. Checks its table, and that it has rows of these names with these values, and
 /// rows of the other names with a goal.
-fn run(part: &str, groups: &[&str], values: &[(&str, f64)], goals: &[&str]) -> Vec<Value> {
+fn run(part: &str, groups: &[&str], values: &[(&str, f64)], goals: &[&str]) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let output = Command::new(env!("CARGO_BIN_EXE_causeway-bench"))
-        .arg(part)
-        .args(groups)
-        .args(["--quick", "--output"])
-        .arg(directory.path())
-        .output()
-        .expect("the benchmark runs");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_causeway-bench"));
+    command.arg(part).args(groups).args(["--quick", "--output"]);
+    let output = command.arg(directory.path()).output().expect("it runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let table = String::from_utf8_lossy(&output.stdout);
-    let file = directory.path().join(format!("{part}.json"));
-    let text = std::fs::read_to_string(file).expect("a report");
-    let rows: Vec<Value> = serde_json::from_str(&text).expect("a list");
+    let text = std::fs::read(directory.path().join(format!("{part}.json")));
+    let rows: Vec<Value> = serde_json::from_slice(&text.expect("a report")).expect("a list");
     let was_quiet = table.contains("The machine was quiet");
     let is_evaluated = rows.iter().any(|row| row["met"].is_boolean());
     assert!(was_quiet || !is_evaluated, "{table}");
     let row = |name: &str| {
-        assert!(table.contains(name), "{name:?}: {table}");
         let row = rows.iter().find(|row| row["name"] == name);
-        row.unwrap_or_else(|| panic!("no row {name:?}"))
+        assert!(row.is_some() && table.contains(name), "{name:?}: {table}");
+        row.expect("a row")
     };
     for (name, value) in values {
         assert_eq!(row(name)["value"], *value, "{name}\n{errors}");
@@ -36,7 +31,6 @@ fn run(part: &str, groups: &[&str], values: &[(&str, f64)], goals: &[&str]) -> V
         let row = row(name);
         assert!(row["value"].is_f64() && row["goal"].is_string(), "{row}");
     }
-    rows
 }
 
 #[test]
@@ -94,13 +88,7 @@ fn controller_writes_each_change_once() {
 
 #[test]
 fn start_is_measured_at_a_real_api_server() {
-    let rows = run("controller", &["real"], &[], &[]);
-    let name = "a real API server, 30 slices: CPU of a start, beside a list";
-    assert!(
-        rows.iter()
-            .any(|row| row["name"] == name && row["ratio"].is_f64()),
-        "{rows:?}"
-    );
+    run("controller", &["real"], &[], &[]);
 }
 
 #[test]

@@ -44,10 +44,20 @@ impl Environment {
         Ok(file)
     }
 
-    /// Starts the controller for a hub, and does not wait.
-    pub(crate) fn controller(
+    /// Starts the controller and waits until it is synced with all members but `dead`.
+    pub(crate) async fn synced(
         &self,
         simulation: &Simulation,
+        dead: usize,
+    ) -> anyhow::Result<Subject> {
+        self.synced_with(simulation, dead, &[MEMBER_QPS]).await
+    }
+
+    /// Does the same with these flags.
+    pub(crate) async fn synced_with(
+        &self,
+        simulation: &Simulation,
+        dead: usize,
         flags: &[&str],
     ) -> anyhow::Result<Subject> {
         let kubeconfig = self.file("hub.kubeconfig", simulation.kubeconfig().as_bytes())?;
@@ -56,24 +66,15 @@ impl Environment {
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg("--allow-insecure-members")
             .args(flags.iter().copied());
-        self.start(program)
+        let controller = self.start(program)?;
+        controller.synced(simulation.members() - dead).await?;
+        Ok(controller)
     }
 
     fn start(&self, program: Program) -> anyhow::Result<Subject> {
         let port = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
         let launch = Launch::new(self.reaper.clone(), program, port.port());
         Ok(Subject(launch.start_unready()))
-    }
-
-    /// Starts the controller and waits until it is synced with all members but `dead`.
-    pub(crate) async fn synced(
-        &self,
-        simulation: &Simulation,
-        dead: usize,
-    ) -> anyhow::Result<Subject> {
-        let controller = self.controller(simulation, &[MEMBER_QPS])?;
-        controller.synced(simulation.members() - dead).await?;
-        Ok(controller)
     }
 
     fn relay(&self, wiring: &Wiring, list: bool) -> anyhow::Result<Subject> {
@@ -92,11 +93,8 @@ impl Environment {
         let (process, providers) = (floor.0.process(), wiring.providers.len());
         while process.log_tail(providers).matches(relay::WATCHES).count() < providers {
             let patient = begun.elapsed() < PATIENCE && process.is_running();
-            ensure!(
-                patient,
-                "the floor does not watch: {}",
-                process.log_tail(20)
-            );
+            let log = process.log_tail(20);
+            ensure!(patient, "the floor does not watch: {log}");
             sleep(LOOK_EVERY).await;
         }
         Ok(floor)
@@ -108,11 +106,8 @@ impl Environment {
         let floor = self.relay(&Wiring::of(simulation), true)?;
         let process = floor.0.process();
         let exit = process.exited(PATIENCE).await;
-        ensure!(
-            exit.success(),
-            "the floor cannot list: {}",
-            process.log_tail(20)
-        );
+        let log = process.log_tail(20);
+        ensure!(exit.success(), "the floor cannot list: {log}");
         Ok(begun.elapsed())
     }
 }
@@ -137,11 +132,9 @@ impl Subject {
         let running = &self.0;
         let begun = Instant::now();
         loop {
-            ensure!(
-                running.process().is_running() && begun.elapsed() < PATIENCE,
-                "the controller is not synced: {}",
-                running.process().log_tail(30)
-            );
+            let patient = begun.elapsed() < PATIENCE && running.process().is_running();
+            let log = || running.process().log_tail(30);
+            ensure!(patient, "the controller is not synced: {}", log());
             if matches!(running.get("/readyz").await, Ok((200, _)))
                 && is_synced(running, members).await
             {

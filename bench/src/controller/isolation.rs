@@ -57,11 +57,12 @@ pub(super) async fn crowd(env: &Environment, quick: bool) -> anyhow::Result<Vec<
     served.hang(last);
     let controller = env.synced(&served, 1).await?;
     // The controller reports a dead member for each service.
-    let mut since = Instant::now();
-    while sleep(Duration::from_secs(1)).await == ()
-        && !served.journal.writes_since(since).is_empty()
-    {
-        since = Instant::now();
+    loop {
+        let since = Instant::now();
+        sleep(Duration::from_secs(1)).await;
+        if served.journal.writes_since(since).is_empty() {
+            break;
+        }
     }
     let dead = run(&served).await.percentile(0.99);
     drop(controller);
@@ -75,7 +76,7 @@ pub(super) async fn crowd(env: &Environment, quick: bool) -> anyhow::Result<Vec<
     let all = Row::new(name("p99 to the last of them"), p99, "ms");
     Ok(vec![
         Row::new(name("p50 to the last of them"), well.percentile(0.5), "ms"),
-        all.beside(floor).below(floor + LATER),
+        all.beside(floor).at_most(floor + LATER),
         failing("p99 with one of them hanging, beside without", hanging),
         failing("p99 with one of them dead, beside without", dead),
     ])
@@ -89,8 +90,7 @@ pub(super) async fn flood(env: &Environment, quick: bool) -> anyhow::Result<Vec<
     let services = [(0, FLOODING), (1, OTHERS)];
     let services = services.map(|(provider, count)| ServiceSpec::new(provider, [2]).times(count));
     let served = Simulation::serve(3, services.concat(), Access::Plain).await?;
-    let controller = env.controller(&served, &[])?;
-    controller.synced(served.members()).await?;
+    let _controller = env.synced_with(&served, 0, &[]).await?;
     let of_other = |number: u32| FLOODING + number % OTHERS;
     let load = Load::new(OF_OTHERS, seconds);
     let flood = Load::new(rate, seconds + 2.0 * MARGIN);

@@ -2,12 +2,9 @@
 //! that a program can do.
 
 pub(crate) mod environment;
-mod growth;
 mod isolation;
 pub(crate) mod load;
-mod pages;
 mod propagation;
-mod real;
 pub(crate) mod relay;
 pub(crate) mod sim;
 mod start;
@@ -60,14 +57,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
             match group {
                 Group::Propagation => propagation::measure(&env, quick).await,
                 Group::Start => start::measure(&env, quick).await,
-                Group::Members => start::wide(&env, quick).await,
+                Group::Members => start::five_hundred(&env, quick).await,
                 Group::Crowd => isolation::crowd(&env, quick).await,
                 Group::Flood => isolation::flood(&env, quick).await,
-                Group::Growth => growth::measure(&env, quick).await,
-                Group::Real => real::measure(quick).await,
+                Group::Growth => propagation::growth(&env, quick).await,
+                Group::Real => start::real(quick).await,
             }
         })?;
-        eprintln!("{group:?}\n{}", report::table(&measured));
+        eprintln!("{}", report::table(&measured));
         rows.extend(measured);
     }
     Ok(rows)

@@ -1,24 +1,29 @@
 //! The floor: the least that a program can do. It watches each provider and makes one write into each
 //! consumer for each event. For a start, it reads the same lists and passes over them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use causeway::api::labels;
 use causeway::process::kube_client::name_client;
+use causeway_wire::PageReader;
 use futures::{TryStreamExt as _, future};
+use http::HeaderValue;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
-use kube::{Api, Client, Config};
+use kube::client::Body;
+use kube::core::Request;
+use kube::{Api, Client, Config, Resource as _};
 use serde::{Deserialize, Serialize};
 
-use super::pages;
 use super::sim::Simulation;
-use super::sim::slices::{SliceId, member_name};
+use super::sim::slices::{SliceId, member_name, texts};
 
 /// Line that the program prints once it watches a provider.
 pub(crate) const WATCHES: &str = "it watches";
@@ -67,7 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let clients = wiring.members.iter().map(|member| client(member));
         let clients = clients.collect::<anyhow::Result<Vec<_>>>()?;
         if args.list {
-            let lists = future::try_join_all(clients.iter().map(pages::list));
+            let lists = future::try_join_all(clients.iter().map(list));
             return lists.await.map(drop);
         }
         let relay = Arc::new(Relay { wiring, clients });
@@ -87,6 +92,41 @@ fn client(url: &str) -> anyhow::Result<Client> {
     config.disable_compression = true;
     name_client(&mut config, "causeway-bench-floor")?;
     Ok(Client::try_from(config)?)
+}
+
+/// Approximate bytes of a page.
+const PAGE: usize = 2 * 1024 * 1024;
+/// Objects of the first page, as their size is unknown.
+const FIRST_PAGE: u32 = 50;
+
+/// Lists all EndpointSlices as protobuf, in pages of the size that the controller requests, and
+/// passes over them.
+pub(crate) async fn list(client: &Client) -> anyhow::Result<()> {
+    let all = Request::new(EndpointSlice::url_path(&(), None));
+    let mut params = ListParams::default().limit(FIRST_PAGE);
+    let mut buffer = Vec::new();
+    loop {
+        let mut request = all.list(&params)?;
+        let protobuf = HeaderValue::from_static("application/vnd.kubernetes.protobuf");
+        request.headers_mut().insert(ACCEPT, protobuf);
+        let uncompressed = HeaderValue::from_static("identity");
+        request.headers_mut().insert(ACCEPT_ENCODING, uncompressed);
+        let answer = client.send(request.map(Body::from)).await?;
+        let status = answer.status();
+        ensure!(status.is_success(), "an API server answers {status}");
+        let body = answer.into_body().collect().await?.to_bytes();
+        let (mut reader, mut part) = (PageReader::new(PAGE, &mut buffer), &*body);
+        let mut count = 0;
+        while reader.next(&mut part)?.is_some() {
+            count += 1;
+        }
+        let each = body.len() / count.max(1);
+        params.limit = Some(u32::try_from(PAGE / each.max(1))?.clamp(2, 500));
+        params.continue_token = reader.finish()?.0.token;
+        if params.continue_token.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 struct Relay {
@@ -151,15 +191,12 @@ fn copied(source: &EndpointSlice, provider: &str) -> Option<(SliceId, EndpointSl
     copy.metadata = ObjectMeta {
         name: Some(id.copy_name(provider)),
         namespace: meta.namespace.clone(),
-        labels: Some(BTreeMap::from(
-            [
-                (labels::SERVICE_NAME, service.as_str()),
-                (labels::SLICE_MANAGED_BY, labels::SLICE_DISPATCHER),
-                (labels::SOURCE_CLUSTER, provider),
-            ]
-            .map(|(name, value)| (name.to_owned(), value.to_owned())),
-        )),
-        annotations: Some([(labels::SOURCE.to_owned(), format!("{uid}/{version}"))].into()),
+        labels: texts([
+            (labels::SERVICE_NAME, service),
+            (labels::SLICE_MANAGED_BY, labels::SLICE_DISPATCHER),
+            (labels::SOURCE_CLUSTER, provider),
+        ]),
+        annotations: texts([(labels::SOURCE, &format!("{uid}/{version}"))]),
         ..ObjectMeta::default()
     };
     for endpoint in &mut copy.endpoints {

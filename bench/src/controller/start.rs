@@ -2,19 +2,26 @@
 
 use std::time::{Duration, Instant};
 
+use causeway_tests::{Fleet, Installation};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::PostParams;
 use serde::de::IgnoredAny;
 use tokio::time::sleep;
 
 use super::environment::{Environment, Subject};
 use super::load::Outcome;
+use super::relay;
+use super::sim::slices::{self, Encoding, SliceId};
 use super::sim::{Access, ServiceSpec, Simulation};
 use crate::machine;
 use crate::pairs::{Pairs, median, row_of};
 use crate::report::Row;
 
 /// Slices of each service.
-pub(super) const SLICES: u16 = 10;
-pub(super) const ENDPOINTS: u16 = 100;
+const SLICES: u16 = 10;
+const ENDPOINTS: u16 = 100;
 /// Members with copies of each slice, in the two simulations.
 const FEW: usize = 1;
 const MANY: usize = 5;
@@ -34,7 +41,8 @@ const AT_REST: f64 = 1.0;
 /// Start into a simulation. Times are seconds since its begin.
 struct Started {
     synced: f64,
-    first_change: f64,
+    /// Time to the first propagated change.
+    first: f64,
     /// Writes that no change needs.
     needless: f64,
     /// CPU until synced.
@@ -78,7 +86,7 @@ async fn start(env: &Environment, simulation: &Simulation) -> anyhow::Result<(St
     others.for_each(|write| eprintln!("needless: {}", write.what));
     let started = Started {
         synced: synced.as_secs_f64(),
-        first_change: arrivals.clone().fold(f64::INFINITY, f64::min),
+        first: arrivals.clone().fold(f64::INFINITY, f64::min),
         needless: (writes.len() - arrivals.count()) as f64,
         cpu: cpu.as_secs_f64(),
         memory: controller.memory()?,
@@ -99,27 +107,22 @@ fn decode_floor(simulation: &Simulation) -> anyhow::Result<f64> {
     Ok(took.as_secs_f64() / bytes as f64 * 1e9)
 }
 
-/// Starts the controller so often, in turns with the floor. Adds rows.
+/// Starts the controller so often, in turns with the floor. Returns the starts, and the seconds of
+/// both.
 async fn rounds(
     env: &Environment,
     simulation: &Simulation,
     count: usize,
-    goals: [f64; 2],
-    name: impl Fn(&str) -> String,
-    rows: &mut Vec<Row>,
-) -> anyhow::Result<Vec<Started>> {
-    let (mut rounds, mut beside) = (Vec::new(), Pairs::default());
+) -> anyhow::Result<(Vec<Started>, Pairs)> {
+    let (mut rounds, mut lists) = (Vec::new(), Pairs::default());
     for _ in 0..count {
         let listed = env.list_all(simulation).await?.as_secs_f64();
         let (started, controller) = start(env, simulation).await?;
         controller.end().await;
-        beside.note(listed, started.synced);
+        lists.note(listed, started.synced);
         rounds.push(started);
     }
-    rows.extend(start_rows(&rounds, goals, &name));
-    let lists = name("to synced, beside the lists passed over");
-    rows.push(beside.row(lists, "s"));
-    Ok(rounds)
+    Ok((rounds, lists))
 }
 
 pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
@@ -129,9 +132,11 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
         format!("start, {members} clusters, {slices} slices, {copies} copies: {what}")
     };
     let served = serve(members, services, FEW, Access::Plain).await?;
-    let mut rows = Vec::new();
     let of_few = |what: &str| name(slices * FEW, what);
-    let few = rounds(env, &served, starts, START_WITH_FEW, of_few, &mut rows).await?;
+    let beside_lists = "to synced, beside the lists passed over";
+    let (few, lists) = rounds(env, &served, starts).await?;
+    let mut rows = start_rows(&few, START_WITH_FEW, of_few).to_vec();
+    rows.push(lists.row(of_few(beside_lists), "s"));
     // All slices and copies have nearly the same length.
     let json = served.json().concat().len() * slices;
     let cpus = few.iter().map(|one| one.cpu / (json as f64 / 1e9));
@@ -150,7 +155,9 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
     drop((controller, served));
     let served = serve(members, services, MANY, Access::Plain).await?;
     let of_many = |what: &str| name(slices * MANY, what);
-    let many = rounds(env, &served, starts, START_WITH_MANY, of_many, &mut rows).await?;
+    let (many, lists) = rounds(env, &served, starts).await?;
+    rows.extend(start_rows(&many, START_WITH_MANY, of_many));
+    rows.push(lists.row(of_many(beside_lists), "s"));
     let resident = |rounds: &[Started]| median(rounds.iter().map(|one| one.memory.resident));
     let copy = (resident(&many) - resident(&few)) / (slices * (MANY - FEW)) as f64;
     let more = slices - members * usize::from(SLICES);
@@ -175,11 +182,9 @@ fn start_rows(
 ) -> [Row; 4] {
     let row =
         |what: &str, unit, of: fn(&Started) -> f64| row_of(rounds.iter().map(of), name(what), unit);
+    let change = row("to the first propagated change", "s", |one| one.first);
     [
-        row("to the first propagated change", "s", |one| {
-            one.first_change
-        })
-        .at_most(first),
+        change.at_most(first),
         row("to synced", "s", |one| one.synced).at_most(synced),
         row("CPU to synced", "s", |one| one.cpu),
         row("needless writes", "", |one| one.needless).at_most(0.0),
@@ -187,7 +192,7 @@ fn start_rows(
 }
 
 /// Measures a start into five hundred clusters that are reached over TLS, and their cost at rest.
-pub(super) async fn wide(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
+pub(super) async fn five_hundred(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
     let (members, services, starts) = if quick { (8, 1, 1) } else { (500, 40, 2) };
     // As long as a probe of each member.
     let rest = Duration::from_millis(if quick { 500 } else { 10_000 });
@@ -212,6 +217,60 @@ pub(super) async fn wide(env: &Environment, quick: bool) -> anyhow::Result<Vec<R
     let at_rest = row_of(at_rest.into_iter(), name("CPU at rest"), "% of a core");
     let mut rows = start_rows(&rounds, START_OF_FIVE_HUNDRED, name).to_vec();
     rows.push(resident.at_most(MEMORY_OF_FIVE_HUNDRED));
-    rows.push(at_rest.below(AT_REST));
+    rows.push(at_rest.at_most(AT_REST));
     Ok(rows)
+}
+
+/// Measures the CPU of a real API server for a start, beside that for a list of the same slices.
+pub(super) async fn real(quick: bool) -> anyhow::Result<Vec<Row>> {
+    let (services, rounds) = if quick { (3, 1) } else { (200, 5) };
+    let fleet = Fleet::builder().members(1).start().await;
+    let installation = Installation::new(&fleet).await;
+    let member = fleet.member("member1");
+    let controller = || Subject(installation.controller().start_unready());
+    // A member is joined once the controller has engaged it.
+    let engaged = controller();
+    installation.join(member).await;
+    engaged.synced(1).await?;
+    engaged.end().await;
+    let space = fleet.space("bench").await;
+    create(&space.api(member), services).await?;
+    let cpu = || anyhow::Ok(machine::cpu_time(member.api_server().pid())?.as_secs_f64());
+    let mut pairs = Pairs::default();
+    // The first round warms up.
+    for round in 0..=rounds {
+        let before = cpu()?;
+        relay::list(&member.client()).await?;
+        let list = cpu()? - before;
+        let controller = controller();
+        controller.synced(1).await?;
+        let start = cpu()? - before - list;
+        controller.end().await;
+        if round > 0 {
+            pairs.note(list, start);
+        }
+    }
+    let count = services * u32::from(SLICES);
+    let name = format!("a real API server, {count} slices: CPU of a start, beside a list");
+    Ok(vec![pairs.row(name, "s")])
+}
+
+/// Creates slices as the imitated API servers have them, without an owner.
+async fn create(api: &Api<EndpointSlice>, services: u32) -> anyhow::Result<()> {
+    const AT_ONCE: usize = 16;
+    let spec = ServiceSpec::new(0, []).slices(SLICES, ENDPOINTS);
+    let ids = (0..services).flat_map(|service| {
+        let slices = 0..SLICES;
+        slices.map(move |slice| SliceId { service, slice })
+    });
+    let created = stream::iter(ids).map(async |id| {
+        let text = slices::source(id, &spec, 0, 0).encode(Encoding::Json);
+        let mut slice: EndpointSlice = serde_json::from_slice(&text)?;
+        let metadata = std::mem::take(&mut slice.metadata);
+        slice.metadata.name = metadata.name;
+        slice.metadata.labels = metadata.labels;
+        api.create(&PostParams::default(), &slice).await?;
+        anyhow::Ok(())
+    });
+    created.buffer_unordered(AT_ONCE).try_collect().await
 }

@@ -5,30 +5,24 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
-use causeway::api::{Cluster, ClusterSpec, SyncMode};
 use causeway_tests::reaper::{Process, Program};
-use causeway_tests::{Fleet, Installation, Running, SOON, eventually, service};
+use causeway_tests::{Cluster, Fleet, Installation, Running, SOON, eventually, service};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
 use kube::api::PostParams;
-use kube::{Api, Client};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 
 use super::load::Load;
 use super::reviews;
 use crate::machine;
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// Hub and servers. The servers are dropped before the hub.
 pub(crate) struct Environment {
     pub(crate) webhook: Running,
-    noop: Process,
+    pub(crate) noop: Process,
     /// Host and port of the floor.
     pub(crate) floor: String,
     tls: Arc<ClientConfig>,
@@ -41,11 +35,12 @@ impl Environment {
     pub(crate) async fn start(services: usize) -> anyhow::Result<Self> {
         let fleet = Fleet::builder().start().await;
         let installation = Installation::new(&fleet).await;
-        fill(&fleet.hub().client(), services).await?;
+        fill(fleet.hub(), services).await?;
         let webhook = installation.webhook().on_core(machine::SERVER);
         let webhook = webhook.start().await;
         let directory = fleet.directory().join("noop");
-        installation.write_certificate(&directory, &installation.certificate(DAY));
+        let day = Duration::from_secs(24 * 60 * 60);
+        installation.write_certificate(&directory, &installation.certificate(day));
         let free = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
         let log = fleet.directory().join("noop.log");
         fleet.add_log(&log);
@@ -81,19 +76,16 @@ impl Environment {
         self.fleet.hub().pause();
     }
 
-    /// Returns the process of the floor.
-    pub(crate) fn noop(&self) -> u32 {
-        self.noop.pid()
-    }
-
-    /// Returns requests to the server at an address, sent for so long after a time to warm up.
+    /// Returns requests to the server at an address. `times` are milliseconds to warm up and to
+    /// measure.
     pub(crate) fn load(
         &self,
         (address, process): (&str, u32),
         requests: impl Iterator<Item = Bytes>,
         connections: usize,
-        [warm_up, measured]: [Duration; 2],
+        times: [u64; 2],
     ) -> anyhow::Result<Load> {
+        let [warm_up, measured] = times.map(Duration::from_millis);
         Ok(Load {
             address: address.parse()?,
             tls: self.tls.clone(),
@@ -119,51 +111,28 @@ pub(crate) async fn nothing_was_refused(webhook: &Running) -> anyhow::Result<()>
     Ok(())
 }
 
-async fn fill(client: &Client, services: usize) -> anyhow::Result<()> {
-    let all = || client.clone();
-    let namespaces = (0..reviews::NAMESPACES).map(|number| {
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = Some(reviews::namespace(number));
-        (Api::all(all()), namespace)
-    });
-    create(namespaces).await?;
-    let spec = ClusterSpec {
-        sync_mode: Some(SyncMode::Push),
-        ..ClusterSpec::default()
-    };
-    let members = (0..reviews::MEMBERS).map(reviews::member);
-    let clusters = members.map(|name| (Api::all(all()), Cluster::new(&name, spec.clone())));
-    create(clusters).await?;
-    // Headless, as an API server allocates no more than a hundred addresses a second.
-    let services = (0..services).map(|number| {
-        let name = reviews::service(number);
-        let mut object = service(&name)
-            .headless()
-            .port("http", 80)
-            .port("metrics", 9090)
-            .annotation("meta.helm.sh/release-name", &name)
-            .annotation("meta.helm.sh/release-namespace", "shop")
-            .object();
-        let labels = [
-            ("app.kubernetes.io/name", name.as_str()),
-            ("app.kubernetes.io/managed-by", "Helm"),
-            ("helm.sh/chart", "shop-1.2.3"),
-        ];
-        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        object.metadata.labels = Some(labels.into());
-        (Api::namespaced(all(), &reviews::namespace(number)), object)
-    });
-    create(services).await
-}
-
-async fn create<K>(objects: impl Iterator<Item = (Api<K>, K)>) -> anyhow::Result<()>
-where
-    K: Clone + DeserializeOwned + Serialize + std::fmt::Debug,
-{
+async fn fill(hub: &Cluster, services: usize) -> anyhow::Result<()> {
     const AT_ONCE: usize = 32;
-    let created = stream::iter(objects).map(async |(api, object)| {
+    let of = |header: &str, name: String, rest: &str| {
+        format!("---\n{{{header}, metadata: {{name: {name}}}{rest}}}\n")
+    };
+    let namespaces = (0..reviews::NAMESPACES).map(|number| {
+        let header = "apiVersion: v1, kind: Namespace";
+        of(header, reviews::namespace(number), "")
+    });
+    let members = (0..reviews::MEMBERS).map(|number| {
+        let header = "apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster";
+        of(header, reviews::member(number), ", spec: {syncMode: Push}")
+    });
+    let manifest: String = namespaces.chain(members).collect();
+    hub.apply(&manifest).await.ok();
+    // Headless, as an API server allocates no more than a hundred addresses a second.
+    let services = stream::iter(0..services).map(async |number| {
+        let object = service(&reviews::service(number)).headless();
+        let object = object.port("http", 80).port("metrics", 9090).object();
+        let api = Api::namespaced(hub.client(), &reviews::namespace(number));
         let made = api.create(&PostParams::default(), &object).await;
         made.map(drop).context("the hub cannot be filled")
     });
-    created.buffer_unordered(AT_ONCE).try_collect().await
+    services.buffer_unordered(AT_ONCE).try_collect().await
 }

@@ -6,8 +6,6 @@ pub(crate) mod load;
 pub(crate) mod noop;
 pub(crate) mod reviews;
 
-use std::time::Duration;
-
 use anyhow::{Context as _, ensure};
 
 use self::environment::{Environment, nothing_was_refused};
@@ -24,109 +22,85 @@ const LATENCY_RATIO: f64 = 2.0;
 /// Maximum memory of the process, in MiB.
 const MEMORY: f64 = 32.0;
 
-/// One kind of load.
-#[derive(Clone, Copy)]
-struct Scenario {
-    call: Call,
-    size: Size,
-    connections: usize,
-}
-
 /// Measures.
 pub(crate) fn run(quick: bool) -> anyhow::Result<Vec<Row>> {
     let services = if quick { 200 } else { 10_000 };
     let connections = if quick { [2, 8] } else { [32, 512] };
     let runtime = crate::runtime()?;
     let env = runtime.block_on(Environment::start(services))?;
-    let [webhook, floor] = [env.webhook.process().pid(), env.noop()].map(machine::memory);
+    let [webhook, floor] = [env.webhook.process().pid(), env.noop.pid()].map(machine::memory);
     let resting = Row::new("resident memory at rest", webhook?.resident, "MiB");
-    let mut rows = vec![resting.beside(floor?.resident).below(MEMORY)];
+    let mut rows = vec![resting.beside(floor?.resident).at_most(MEMORY)];
     env.fleet.hub().pause();
     // Small objects first: large ones leave more memory behind.
     for size in [SMALL, LARGE] {
         for call in [Call::Mutate, Call::Validate] {
             for connections in connections {
-                let scenario = Scenario {
-                    call,
-                    size,
-                    connections,
-                };
-                rows.extend(scenario.measure(&env, services, quick)?);
+                let scenario = (call, size, connections);
+                rows.extend(measure(&env, scenario, services, quick)?);
                 env.wake_hub();
             }
         }
     }
     env.fleet.hub().resume();
     runtime.block_on(async {
-        rows.extend(creates::measure(&env, services, quick).await?);
+        rows.extend(creates::measure(&env, quick).await?);
         nothing_was_refused(&env.webhook).await?;
         drop(env);
         Ok(rows)
     })
 }
 
-impl Scenario {
-    fn measure(self, env: &Environment, services: usize, quick: bool) -> anyhow::Result<Vec<Row>> {
-        let (rounds, times) = match quick {
-            true => (1, [20, 150]),
-            false => (5, [300, 1000]),
-        };
-        let bodies = reviews::bodies(self.call, self.size, services);
-        let load = |server: (&str, u32), path: &str| {
-            let requests = bodies
-                .iter()
-                .map(|body| reviews::request(path, server.0, "", body));
-            let times = times.map(Duration::from_millis);
-            env.load(server, requests, self.connections, times)
-        };
-        let call = self.call.name();
-        let server = (env.webhook.bind(), env.webhook.process().pid());
-        let webhook = load(server, &format!("/{call}?timeout=5s"))?;
-        let answer = longest_answer(&webhook, self.call)?;
-        let floor = load(
-            (&env.floor, env.noop()),
-            &format!("{}{answer}", noop::FIXED),
-        )?;
-        for load in [&webhook, &floor] {
-            machine::forget_peak(load.server)?;
-        }
-        let mut measured = Vec::new();
-        for _ in 0..rounds {
-            measured.push((floor.run()?, webhook.run()?));
-        }
-        let name = |what: &str| {
-            let (size, connections) = (self.size.name, self.connections);
-            format!("{call}, {size}, {connections} connections: {what}")
-        };
-        // Near 1 the load is measured, and not the server.
-        let busiest = measured.iter().map(|(floor, _)| floor.load_share());
-        let busiest = busiest.fold(0.0, f64::max);
-        eprintln!(
-            "{}",
-            name(&format!("the load took {busiest:.2} of its core"))
-        );
-        let row = |what: &str, unit: &'static str, of: fn(&Round) -> f64| {
-            let pairs = measured
-                .iter()
-                .map(|(floor, webhook)| (of(floor), of(webhook)));
-            Pairs::from_iter(pairs).row(name(what), unit)
-        };
-        let mut requests = row("requests", "1/s", Round::per_second);
-        let mut p99 = row("p99", "ms", Round::p99);
-        // Nobody has large objects, so only their CPU and memory matter.
-        if self.size == SMALL {
-            requests = requests.ratio_at_least(THROUGHPUT_RATIO);
-            p99 = p99.ratio_at_most(LATENCY_RATIO);
-        }
-        let [peak, floor] = [webhook.server, floor.server].map(machine::memory);
-        let peak = Row::new(name("peak resident memory"), peak?.peak, "MiB");
-        Ok(vec![
-            requests,
-            p99,
-            row("CPU of a request", "us", Round::cpu_of_request),
-            peak.beside(floor?.peak).below(MEMORY),
-        ])
+fn measure(
+    env: &Environment,
+    (call, size, connections): (Call, Size, usize),
+    services: usize,
+    quick: bool,
+) -> anyhow::Result<Vec<Row>> {
+    let rounds = if quick { 1 } else { 5 };
+    let times = if quick { [20, 150] } else { [300, 1000] };
+    let bodies = reviews::bodies(call, size, services);
+    let load = |server: (&str, u32), path: &str| {
+        let requests = bodies
+            .iter()
+            .map(|body| reviews::request(path, server.0, "", body));
+        env.load(server, requests, connections, times)
+    };
+    let called = format!("{call:?}").to_lowercase();
+    let server = (env.webhook.bind(), env.webhook.process().pid());
+    let webhook = load(server, &format!("/{called}?timeout=5s"))?;
+    let answer = longest_answer(&webhook, call)?;
+    let fixed = format!("{}{answer}", noop::FIXED);
+    let floor = load((&env.floor, env.noop.pid()), &fixed)?;
+    for load in [&webhook, &floor] {
+        machine::forget_peak(load.server)?;
     }
+    let mut measured = Vec::new();
+    for _ in 0..rounds {
+        measured.push((floor.run()?, webhook.run()?));
+    }
+    let name = |what: &str| format!("{called}, {}, {connections} connections: {what}", size.name);
+    let row = |what: &str, unit: &'static str, of: fn(&Round) -> f64| {
+        let pairs = measured
+            .iter()
+            .map(|(floor, webhook)| (of(floor), of(webhook)));
+        Pairs::from_iter(pairs).row(name(what), unit)
+    };
+    let mut requests = row("requests", "1/s", Round::per_second);
+    let mut p99 = row("p99", "ms", Round::p99);
+    // Nobody has large objects, so only their CPU and memory matter.
+    if size == SMALL {
+        requests = requests.ratio_at_least(THROUGHPUT_RATIO);
+        p99 = p99.ratio_at_most(LATENCY_RATIO);
+    }
+    let [peak, floor] = [webhook.server, floor.server].map(machine::memory);
+    let peak = Row::new(name("peak resident memory"), peak?.peak, "MiB");
+    Ok(vec![
+        requests,
+        p99,
+        row("CPU of a request", "us", Round::cpu_of_request),
+        peak.beside(floor?.peak).at_most(MEMORY),
+    ])
 }
 
 /// Sends every request once, checks that it is accepted, and returns the length of the longest answer.

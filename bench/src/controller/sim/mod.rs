@@ -15,7 +15,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use causeway_certs::{Authority, Leaf};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
@@ -92,12 +91,12 @@ impl Simulation {
         access: Access,
     ) -> anyhow::Result<Self> {
         let services = Arc::<[ServiceSpec]>::from(services);
-        let stores = (0..=members).map(|number| Store::new(number, services.clone()).into());
+        let stores = (0..).map(|number| Arc::new(Store::new(number, services.clone())));
         let mut simulation = Self {
             services: services.clone(),
             journal: Arc::default(),
             shared: Arc::new(Shared {
-                stores: stores.collect(),
+                stores: stores.take(members + 1).collect(),
                 journal: Arc::default(),
             }),
             url: String::new(),
@@ -151,14 +150,13 @@ impl Simulation {
 
     /// Returns a kubeconfig of the hub.
     pub(crate) fn kubeconfig(&self) -> String {
-        let server = format!("{}/0", self.url);
-        json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "hub",
-            "clusters": [{"name": "hub", "cluster": {"server": server}}],
-            "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "hub"}}],
-            "users": [{"name": "hub", "user": {"token": "token"}}],
-        })
-        .to_string()
+        let (url, hub) = (&self.url, "{cluster: hub, user: hub}");
+        format!(
+            "{{apiVersion: v1, kind: Config, current-context: hub, \
+             clusters: [{{name: hub, cluster: {{server: \"{url}/0\"}}}}], \
+             contexts: [{{name: hub, context: {hub}}}], \
+             users: [{{name: hub, user: {{token: token}}}}]}}"
+        )
     }
 
     /// Returns the URL of a member's API server, without TLS.
@@ -169,11 +167,11 @@ impl Simulation {
     /// Returns the JSON of a source and of a copy.
     pub(crate) fn json(&self) -> [Vec<u8>; 2] {
         let (id, spec) = (SliceId::first(0), &self.services[0]);
-        let drafts = [
-            slices::source(id, spec, 0, 1000),
-            slices::copy(id, spec, 1, 1000, 1000),
-        ];
-        drafts.map(|draft| draft.encode(Encoding::Json))
+        let (source, copy) = (
+            slices::source(id, spec, 0, 1),
+            slices::copy(id, spec, 1, 1, 1),
+        );
+        [source, copy].map(|draft| draft.encode(Encoding::Json))
     }
 
     /// Replaces a pod of the first slice of a service. The change is awaited in all consumers that

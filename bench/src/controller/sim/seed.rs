@@ -1,13 +1,11 @@
 //! Objects at the start: all that the services need, as a controller would have left it.
 
+use std::sync::LazyLock;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use causeway::api::condition::{
-    CLUSTERSET_API, ENDPOINT_SLICE_APPLIED, ENDPOINT_SLICE_DISPATCHED, READY, SERVICE_APPLIED,
-};
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
-use causeway_engine::reasons::Reason;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -28,104 +26,73 @@ pub(super) fn fill(
     authority: Option<&str>,
 ) {
     let hub = simulation.hub();
-    put::<Namespace>(hub, None, "kube-system", HUB_UID, json!({}));
-    let definition = json!({
-        "metadata": {"labels": {labels::MANAGED_BY: labels::MANAGER}},
-        "spec": {
-            "group": "cluster.karmada.io", "scope": "Cluster", "versions": [],
-            "names": {"kind": "Cluster", "plural": "clusters"},
-        },
-    });
-    let (name, own) = ("clusters.cluster.karmada.io", uid(UidOf::Other, 0, 1));
-    put::<CustomResourceDefinition>(hub, None, name, &own, definition);
-    let seal = json!({"type": "Opaque", "data": {"key": BASE64_STANDARD.encode([7; 32])}});
-    let (name, own) = ("causeway-export-seal", uid(UidOf::Other, 0, 3));
-    put::<Secret>(hub, Some(DEFAULT_NAMESPACE), name, &own, seal);
+    let own = |place| uid(UidOf::Other, 0, place);
+    put::<Namespace>(hub, (None, "kube-system"), HUB_UID, "identity", &[]);
+    let definition = (None, "clusters.cluster.karmada.io");
+    put::<CustomResourceDefinition>(hub, definition, &own(1), "definition", &[]);
+    let seal = (Some(DEFAULT_NAMESPACE), "causeway-export-seal");
+    put::<Secret>(hub, seal, &own(3), "seal", &[]);
+    let authority = authority.map(|pem| BASE64_STANDARD.encode(pem));
     for number in 0..simulation.members() {
-        let url = url(number);
-        member(
-            simulation,
-            u16::try_from(number).unwrap_or_default(),
-            &url,
-            authority,
-        );
+        let (url, number) = (url(number), u16::try_from(number).unwrap_or_default());
+        member(simulation, number, &json!(url), &json!(authority));
     }
-    for (service, spec) in (0..).zip(&*simulation.services) {
-        service_of(simulation, service, spec);
+    for (number, spec) in (0..).zip(&*simulation.services) {
+        service(simulation, number, spec);
     }
 }
 
-fn member(simulation: &Simulation, number: u16, url: &str, authority: Option<&str>) {
-    let (hub, store) = (simulation.hub(), simulation.member(number));
-    let (name, own) = (member_name(number), |of, place| {
-        uid(of, number.into(), place)
-    });
-    let served = "ServiceExport v1beta1 and ServiceImport v1beta1 are watched";
-    let cluster = json!({
-        "metadata": {"generation": 1, "finalizers": [labels::FINALIZER]},
-        "spec": {
-            "id": own(UidOf::Member, 0), "syncMode": "Push", "apiEndpoint": url,
-            "secretRef": {"namespace": MEMBERS_NAMESPACE, "name": name},
-        },
-        "status": {"kubernetesVersion": "v1.34.0", "conditions": [
-            condition(READY, Reason::Synced, "Services and EndpointSlices are watched"),
-            condition(CLUSTERSET_API, Reason::Served, served),
-        ]},
-    });
-    put::<Cluster>(hub, None, &name, &own(UidOf::Cluster, 0), cluster);
-    let mut secret = json!({"type": "Opaque", "data": {"token": BASE64_STANDARD.encode("token")}});
-    if let Some(authority) = authority {
-        secret["data"]["caBundle"] = BASE64_STANDARD.encode(authority).into();
-    }
-    put::<Secret>(
-        hub,
-        Some(MEMBERS_NAMESPACE),
-        &name,
-        &own(UidOf::Other, 2),
-        secret,
-    );
-    put::<Namespace>(
-        store,
-        None,
-        "kube-system",
-        &own(UidOf::Member, 0),
-        json!({}),
-    );
+fn member(simulation: &Simulation, number: u16, url: &Value, authority: &Value) {
+    let (hub, name) = (simulation.hub(), member_name(number));
+    let own = |of, place| uid(of, number.into(), place);
+    let (id, uid) = (own(UidOf::Member, 0), own(UidOf::Cluster, 0));
+    let values = [("URL", url), ("ID", &json!(id)), ("NAME", &json!(name))];
+    put::<Cluster>(hub, (None, &name), &uid, "cluster", &values);
+    let (place, uid) = ((Some(MEMBERS_NAMESPACE), &*name), own(UidOf::Other, 2));
+    let secret = ["secret_of_tls", "secret"][usize::from(authority.is_null())];
+    put::<Secret>(hub, place, &uid, secret, &[("AUTHORITY", authority)]);
+    let store = simulation.member(number);
+    put::<Namespace>(store, (None, "kube-system"), &id, "identity", &[]);
     for place in 0..NAMESPACES {
-        let active = json!({"status": {"phase": "Active"}});
-        let own = own(UidOf::Member, place + 1);
-        put::<Namespace>(store, None, &namespace(place), &own, active);
+        let uid = own(UidOf::Member, place + 1);
+        put::<Namespace>(store, (None, &namespace(place)), &uid, "namespace", &[]);
     }
 }
 
-fn service_of(simulation: &Simulation, number: u32, spec: &ServiceSpec) {
+fn service(simulation: &Simulation, service: u32, spec: &ServiceSpec) {
     let hub = simulation.hub();
-    let (namespace, name) = (namespace(number), service_name(number));
-    let (namespace, name) = (Some(&*namespace), &*name);
-    let mcs_uid = uid(UidOf::MultiClusterService, number, 0);
-    let mcs = multi_cluster_service(number, spec);
-    put::<MultiClusterService>(hub, namespace, name, &mcs_uid, mcs);
+    let (namespace, name) = (namespace(service), service_name(service));
+    let (namespace, place) = (Some(&*namespace), (Some(&*namespace), &*name));
+    let mcs_uid = uid(UidOf::MultiClusterService, service, 0);
+    let named = |member: u16| json!({"name": member_name(member)});
+    let reached = match spec.consumers.len() {
+        1 => "1 cluster".to_owned(),
+        many => format!("{many} clusters"),
+    };
+    let key_of = key(namespace, &name);
+    let ready = format!("{key_of} can be reached from {reached}, backed by 1 cluster");
+    let consumers: Vec<_> = spec.consumers.iter().copied().map(named).collect();
+    let values = [
+        ("UID", &json!(mcs_uid)),
+        ("PROVIDER", &named(spec.provider)),
+        ("CONSUMERS", &json!(consumers)),
+        ("READY", &json!(ready)),
+    ];
+    put::<MultiClusterService>(hub, place, &mcs_uid, "multi_cluster_service", &values);
+    let own = |place| uid(UidOf::Service, service, place);
     let selector = json!({"app": name});
-    let service_uid = |place| uid(UidOf::Service, number, place);
-    let own = json!({"spec": service_spec(&selector)});
-    put::<Service>(hub, namespace, name, &service_uid(1), own);
+    put::<Service>(hub, place, &own(1), "service", &[("SELECTOR", &selector)]);
     let provider = simulation.member(spec.provider);
     let consumers = spec.consumers.iter().map(|one| simulation.member(*one));
     let nothing = json!({labels::NO_LOCAL_BACKENDS: "true"});
     let delivered = consumers.clone().map(|store| (store, &nothing));
+    let owner = json!(format!("MultiClusterService/{mcs_uid}"));
     for (store, selector) in delivered.chain([(provider, &selector)]) {
-        let delivered = json!({
-            "metadata": {
-                "labels": {labels::MANAGED_BY: labels::MANAGER, labels::HUB: HUB_UID},
-                "annotations": {labels::OWNER: format!("MultiClusterService/{mcs_uid}")},
-            },
-            "spec": service_spec(selector),
-        });
-        put::<Service>(store, namespace, name, &service_uid(0), delivered);
+        let values = [("SELECTOR", selector), ("OWNER", &owner)];
+        put::<Service>(store, place, &own(0), "delivered", &values);
     }
     let path = path::<EndpointSlice>();
     for slice in 0..spec.slices {
-        let service = number;
         let id = SliceId { service, slice };
         let source = key(namespace, &id.name());
         let source = provider.change(&path, &source).put(Body::Source(id, 0));
@@ -136,71 +103,35 @@ fn service_of(simulation: &Simulation, number: u32, spec: &ServiceSpec) {
     }
 }
 
-fn service_spec(selector: &Value) -> Value {
-    json!({
-        "type": "ClusterIP", "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"],
-        "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
-        "internalTrafficPolicy": "Cluster", "sessionAffinity": "None",
-        "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}],
-        "selector": selector,
-    })
-}
-
-fn multi_cluster_service(number: u32, spec: &ServiceSpec) -> Value {
-    let named = |member: u16| json!({"name": member_name(member)});
-    let consumers: Vec<_> = spec.consumers.iter().copied().map(named).collect();
-    let key = format!("{}/{}", namespace(number), service_name(number));
-    let reached = match consumers.len() {
-        1 => "1 cluster".to_owned(),
-        many => format!("{many} clusters"),
-    };
-    let ready = format!("{key} can be reached from {reached}, backed by 1 cluster");
-    let [delivered, dispatched, applied] = [
-        "Service is propagated to target clusters.",
-        "EndpointSlice are dispatched successfully",
-        "EndpointSlices are propagated to target clusters.",
-    ];
-    json!({
-        "metadata": {
-            "generation": 1, "finalizers": [labels::FINALIZER],
-            "labels": {labels::PERMANENT_ID: uid(UidOf::MultiClusterService, number, 0)},
-        },
-        "spec": {
-            "types": ["CrossCluster"], "providerClusters": [named(spec.provider)],
-            "consumerClusters": consumers,
-        },
-        "status": {"conditions": [
-            condition(SERVICE_APPLIED, Reason::ServiceAppliedSucceed, delivered),
-            condition(ENDPOINT_SLICE_DISPATCHED, Reason::EndpointSliceDispatchedSucceed, dispatched),
-            condition(ENDPOINT_SLICE_APPLIED, Reason::EndpointSliceAppliedSuccess, applied),
-            condition(READY, Reason::Ready, &ready),
-        ]},
-    })
-}
-
-fn condition(type_: &str, reason: Reason, message: &str) -> Value {
-    json!({
-        "type": type_, "status": "True", "reason": reason, "message": message,
-        "observedGeneration": 1, "lastTransitionTime": CREATED,
-    })
-}
-
-/// Adds an object to a store.
-fn put<K>(store: &Store, namespace: Option<&str>, name: &str, uid: &str, mut object: Value)
-where
-    K: Resource<DynamicType = ()>,
-{
-    object["apiVersion"] = K::api_version(&()).into();
-    object["kind"] = K::kind(&()).into();
-    let metadata = &mut object["metadata"];
-    metadata["name"] = name.into();
-    if let Some(namespace) = namespace {
-        metadata["namespace"] = namespace.into();
+/// Adds an object of a template, with these values in it.
+fn put<K: Resource<DynamicType = ()>>(
+    store: &Store,
+    (namespace, name): (Option<&str>, &str),
+    uid: &str,
+    template: &str,
+    values: &[(&str, &Value)],
+) {
+    static TEMPLATES: LazyLock<Value> =
+        LazyLock::new(|| serde_json::from_str(include_str!("seed.json")).expect("JSON"));
+    let mut text = TEMPLATES[template].to_string();
+    for (field, value) in values {
+        text = text.replace(&format!("\"${field}\""), &value.to_string());
     }
-    metadata["uid"] = uid.into();
-    metadata["creationTimestamp"] = CREATED.into();
+    let mut object: Value = serde_json::from_str(&text).expect("JSON");
     let (path, key) = (path::<K>(), key(namespace, name));
     let change = store.change(&path, &key);
-    object["metadata"]["resourceVersion"] = change.next_version().to_string().into();
+    object["apiVersion"] = K::api_version(&()).into();
+    object["kind"] = K::kind(&()).into();
+    for (field, value) in [
+        ("name", Some(name)),
+        ("namespace", namespace),
+        ("uid", Some(uid)),
+        ("creationTimestamp", Some(CREATED)),
+        ("resourceVersion", Some(&*change.next_version().to_string())),
+    ] {
+        if let Some(value) = value {
+            object["metadata"][field] = value.into();
+        }
+    }
     change.put(Body::Stored(Encoding::Json, object.to_string().into()));
 }

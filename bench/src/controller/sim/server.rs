@@ -82,9 +82,15 @@ fn encoding(headers: &HeaderMap, header: HeaderName, of: &str) -> Encoding {
     }
 }
 
-fn number(parameters: &Parameters<'_>, name: &str) -> Result<u64, Refusal> {
-    let value = parameters.get(name).map_or(Ok(0), |text| text.parse());
-    value.map_err(malformed)
+/// Returns a number that is not 0, or the default.
+fn number(parameters: &Parameters<'_>, name: &str, default: u64) -> Result<u64, Refusal> {
+    let value = parameters
+        .get(name)
+        .map(|text| text.parse().map_err(malformed));
+    Ok(value
+        .transpose()?
+        .filter(|value| *value > 0)
+        .unwrap_or(default))
 }
 
 fn read(store: &Arc<Store>, place: Place, request: &Request<Incoming>) -> Result<Answer, Refusal> {
@@ -117,22 +123,18 @@ fn list(
         .get("continue")
         .and_then(|token| token.split_once('.'));
     let after = token.map(|(_, key)| key.replace('_', "/"));
-    let limit = match number(parameters, "limit")? {
-        0 => usize::MAX,
-        limit => usize::try_from(limit).map_err(malformed)?,
-    };
-    let page = store.list(place, after.as_deref(), limit);
-    let version = token.map_or(page.version.to_string(), |(version, _)| version.to_owned());
-    let rest = page
-        .last
-        .map(|key| format!("{version}.{}", key.replace('/', "_")));
+    let limit = number(parameters, "limit", u64::MAX)?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let (entries, newest, last) = store.list(place, after.as_deref(), limit);
+    let version = token.map_or(newest.to_string(), |(version, _)| version.to_owned());
+    let rest = last.map(|key| format!("{version}.{}", key.replace('/', "_")));
     let mut out = Vec::new();
     if encoding == Encoding::Protobuf {
         out.message(1, |meta| {
             meta.bytes(2, version.as_bytes());
             meta.bytes(3, rest.unwrap_or_default().as_bytes());
         });
-        for entry in &page.entries {
+        for entry in &entries {
             out.bytes(2, &store.encode(entry, encoding));
         }
         let list = enveloped("discovery.k8s.io/v1", "EndpointSliceList", &out);
@@ -144,7 +146,7 @@ fn list(
     }
     let head = format!(r#"{{"kind":"List","apiVersion":"v1","metadata":{metadata},"items":["#);
     out.extend_from_slice(head.as_bytes());
-    for (place, entry) in page.entries.iter().enumerate() {
+    for (place, entry) in entries.iter().enumerate() {
         out.extend_from_slice(if place > 0 { b"," } else { b"" });
         out.extend_from_slice(&store.encode(entry, encoding));
     }
@@ -158,14 +160,8 @@ fn watch(
     encoding: Encoding,
     parameters: &Parameters<'_>,
 ) -> Result<Answer, Refusal> {
-    let since = number(parameters, "resourceVersion")?;
-    if since == 0 {
-        return Err(malformed("a watch needs a version here"));
-    }
-    let lifetime = match number(parameters, "timeoutSeconds")? {
-        0 => DEFAULT_TIMEOUT,
-        seconds => seconds,
-    };
+    let since = number(parameters, "resourceVersion", u64::MAX)?;
+    let lifetime = number(parameters, "timeoutSeconds", DEFAULT_TIMEOUT)?;
     let now = Instant::now();
     let ends_at = now + Duration::from_secs(lifetime);
     let events = store.watch(&place, encoding, since);
@@ -193,13 +189,11 @@ fn watch(
 fn bookmark(store: &Store, encoding: Encoding) -> Bytes {
     let version = store.version().to_string();
     let metadata = json!({"resourceVersion": version});
-    let mut object = Vec::new();
-    match encoding {
-        Encoding::Protobuf => object.message(1, |meta| meta.bytes(6, version.as_bytes())),
-        Encoding::Json => {
-            let text = json!({"apiVersion": "v1", "kind": "Bookmark", "metadata": metadata});
-            object = text.to_string().into_bytes();
-        }
+    let json = json!({"apiVersion": "v1", "kind": "Bookmark", "metadata": metadata});
+    let mut object = json.to_string().into_bytes();
+    if encoding == Encoding::Protobuf {
+        object.clear();
+        object.message(1, |meta| meta.bytes(6, version.as_bytes()));
     }
     event("BOOKMARK", &object, encoding)
 }

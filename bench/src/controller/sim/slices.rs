@@ -3,6 +3,7 @@
 //! Metadata is made from typed objects. Endpoints come from a few blocks, which are encoded once.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -11,9 +12,9 @@ use bytes::Bytes;
 use causeway::api::labels;
 use causeway::domain::short_hash;
 use causeway_wire::encode;
-use causeway_wire::protobuf::{Fields, Message as _};
+use causeway_wire::protobuf::Fields;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointSlice};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::ServiceSpec;
@@ -22,15 +23,13 @@ use super::ServiceSpec;
 pub(crate) const HUB_UID: &str = "0af77714-0000-4000-8000-000000000000";
 pub(crate) const NAMESPACES: u32 = 50;
 pub(crate) const CREATED: &str = "2026-01-01T00:00:00Z";
-/// [`CREATED`] in seconds of Unix time.
-const CREATED_SECONDS: u64 = 1_767_225_600;
 /// Number of different lists of endpoints.
 const BLOCKS: u32 = 512;
-/// Managed fields, as long as real ones.
-const FIELDS: &str = r#"{"f:addressType":{},"f:endpoints":{},"f:metadata":{"f:annotations":{".":{},"f:endpointslice.karmada.io/provision-cluster":{},"f:mcs.causeway.dev/owner":{},"f:mcs.causeway.dev/source":{}},"f:labels":{".":{},"f:app.kubernetes.io/managed-by":{},"f:endpointslice.kubernetes.io/managed-by":{},"f:kubernetes.io/service-name":{},"f:mcs.causeway.dev/hub":{},"f:multicluster.kubernetes.io/source-cluster":{}}},"f:ports":{}}"#;
+/// Length of a text in place of managed fields, which all readers pass over too.
+const FILLER: usize = 500;
 
 /// Encoding of an EndpointSlice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Encoding {
     Json,
     Protobuf,
@@ -63,11 +62,6 @@ pub(crate) fn service_name(service: u32) -> String {
     format!("service-{service:06}")
 }
 
-/// Returns the number of the service of that name.
-pub(crate) fn service_number(name: &str) -> Option<u32> {
-    name.strip_prefix("service-")?.parse().ok()
-}
-
 pub(crate) fn member_name(member: impl Into<usize>) -> String {
     format!("member-{:03}", member.into())
 }
@@ -91,7 +85,7 @@ impl SliceId {
     pub(crate) fn of_name(text: &str) -> Option<Self> {
         let (service, slice) = text.rsplit_once('-')?;
         Some(Self {
-            service: service_number(service)?,
+            service: service.strip_prefix("service-")?.parse().ok()?,
             slice: slice.parse().ok()?,
         })
     }
@@ -117,13 +111,9 @@ impl SliceId {
     }
 
     /// Returns the UID of its copy in a consumer.
-    pub(crate) fn copy_uid(self, consumer: usize) -> String {
-        let place = u32::try_from(consumer).unwrap_or_default();
-        uid(
-            UidOf::Copy,
-            self.service,
-            u32::from(self.slice) << 16 | place,
-        )
+    pub(crate) fn copy_uid(self, consumer: u32) -> String {
+        let place = u32::from(self.slice) << 16 | consumer;
+        uid(UidOf::Copy, self.service, place)
     }
 }
 
@@ -136,19 +126,16 @@ fn endpoint(is_source: bool, number: u32, version: u32) -> Endpoint {
         _ => 0xac10_0000 | (version.wrapping_mul(2_654_435_761) ^ number) & 0x000f_ffff,
     };
     let zone = ["region-1-a", "region-1-b", "region-1-c"][number as usize % 3];
-    let random = [2 * number, 2 * number + 1].map(|number| scattered(number.into()));
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let [one, two] = [(number, 0), (number, 1)].map(|seed| hasher.hash_one(seed));
+    let (low, version) = (one as u32, two & 0xfff);
     let pod = || ObjectReference {
         kind: Some("Pod".to_owned()),
         namespace: Some("shop-00".to_owned()),
-        name: Some(format!(
-            "frontend-service-6d4b75cb6d-{:05x}",
-            random[0] >> 44
-        )),
+        name: Some(format!("frontend-service-6d4b75cb6d-{:05x}", one >> 44)),
         uid: Some(format!(
-            "{:08x}-5f3c-4{:03x}-9d2e-{:012x}",
-            random[0] as u32,
-            random[1] & 0xfff,
-            random[1] >> 16
+            "{low:08x}-5f3c-4{version:03x}-9d2e-{:012x}",
+            two >> 16
         )),
         ..ObjectReference::default()
     };
@@ -166,35 +153,28 @@ fn endpoint(is_source: bool, number: u32, version: u32) -> Endpoint {
     }
 }
 
-/// Returns a step of SplitMix64.
-fn scattered(number: u64) -> u64 {
-    let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
-/// Appends an endpoint as it is within a slice; in JSON with a comma before it.
-fn push_endpoint(encoding: Encoding, endpoint: Endpoint, out: &mut Vec<u8>) {
+/// Encodes endpoints as they are within a slice, in JSON with a comma after each.
+fn encoded(encoding: Encoding, endpoints: Vec<Endpoint>) -> Vec<u8> {
+    let mut encoded = match encoding {
+        Encoding::Json => serde_json::to_vec(&endpoints).expect("endpoints"),
+        Encoding::Protobuf => encode(&EndpointSlice {
+            endpoints,
+            ..EndpointSlice::default()
+        }),
+    };
     match encoding {
         Encoding::Json => {
-            out.push(b',');
-            serde_json::to_writer(out, &endpoint).expect("an Endpoint");
+            encoded.pop();
+            encoded.push(b',');
+            encoded.drain(..1);
         }
+        // Empty metadata before them, and an empty type of addresses after them.
         Encoding::Protobuf => {
-            let slice = encode(&EndpointSlice {
-                endpoints: vec![endpoint],
-                ..EndpointSlice::default()
-            });
-            out.bytes(2, field(&slice, 2));
+            encoded.truncate(encoded.len() - 2);
+            encoded.drain(..2);
         }
     }
-}
-
-fn field(message: &[u8], number: u32) -> &[u8] {
-    let mut fields = Fields::of(message).flatten();
-    let found = fields.find(|field| field.0 == number);
-    found.map_or(&[], |(_, value)| value.bytes())
+    encoded
 }
 
 /// Returns encoded endpoints of the first version, from a cache.
@@ -202,15 +182,12 @@ fn block(encoding: Encoding, is_source: bool, numbers: Range<u32>) -> Bytes {
     type Blocks = HashMap<(Encoding, bool, Range<u32>), Bytes>;
     static BLOCKS: LazyLock<Mutex<Blocks>> = LazyLock::new(Mutex::default);
     let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let encoded = blocks.entry((encoding, is_source, numbers.clone()));
-    let encoded = encoded.or_insert_with(|| {
-        let mut out = Vec::new();
-        for number in numbers {
-            push_endpoint(encoding, endpoint(is_source, number, 0), &mut out);
-        }
-        out.into()
+    let block = blocks.entry((encoding, is_source, numbers.clone()));
+    let block = block.or_insert_with(|| {
+        let endpoints = numbers.map(|number| endpoint(is_source, number, 0));
+        encoded(encoding, endpoints.collect()).into()
     });
-    encoded.clone()
+    block.clone()
 }
 
 /// EndpointSlice before it is encoded.
@@ -224,7 +201,8 @@ pub(crate) struct Draft {
     version: u32,
 }
 
-fn texts<const N: usize>(pairs: [(&str, &str); N]) -> Option<BTreeMap<String, String>> {
+/// Returns labels or annotations.
+pub(crate) fn texts<const N: usize>(pairs: [(&str, &str); N]) -> Option<BTreeMap<String, String>> {
     let owned = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
     Some(owned.into())
 }
@@ -262,7 +240,7 @@ pub(crate) fn source(id: SliceId, spec: &ServiceSpec, version: u32, stored: u64)
 pub(crate) fn copy(
     id: SliceId,
     spec: &ServiceSpec,
-    consumer: usize,
+    consumer: u32,
     source_version: u64,
     stored: u64,
 ) -> Draft {
@@ -296,6 +274,7 @@ fn draft(id: SliceId, spec: &ServiceSpec, stored: u64, metadata: ObjectMeta) -> 
         metadata: ObjectMeta {
             namespace: Some(namespace(id.service)),
             resource_version: Some(stored.to_string()),
+            generate_name: Some("-".repeat(FILLER)),
             ..metadata
         },
         is_source: false,
@@ -306,76 +285,51 @@ fn draft(id: SliceId, spec: &ServiceSpec, stored: u64, metadata: ObjectMeta) -> 
 
 impl Draft {
     /// Returns the slice.
-    pub(crate) fn encode(&self, encoding: Encoding) -> Vec<u8> {
-        let (mut endpoints, mut numbers) = (Vec::new(), self.endpoints.clone());
+    pub(crate) fn encode(self, encoding: Encoding) -> Vec<u8> {
+        const EMPTY: &str = r#""endpoints":["#;
+        let (mut endpoints, mut numbers) = (Vec::new(), self.endpoints);
         if self.version > 0
             && let Some(first) = numbers.next()
         {
             let first = endpoint(self.is_source, first, self.version);
-            push_endpoint(encoding, first, &mut endpoints);
+            endpoints = encoded(encoding, vec![first]);
         }
         endpoints.extend_from_slice(&block(encoding, self.is_source, numbers));
-        let manager = if self.is_source {
-            "kube-controller-manager"
-        } else {
-            labels::MANAGER
+        let port = EndpointPort {
+            name: Some("http".to_owned()),
+            port: Some(8080),
+            protocol: Some("TCP".to_owned()),
+            ..EndpointPort::default()
         };
-        match encoding {
-            Encoding::Json => self.json(manager, &endpoints),
-            Encoding::Protobuf => self.protobuf(manager, &endpoints),
-        }
-    }
-
-    fn json(&self, manager: &str, endpoints: &[u8]) -> Vec<u8> {
-        let metadata = serde_json::to_string(&self.metadata).expect("metadata");
-        let metadata = metadata.strip_suffix('}').unwrap_or_default();
-        let head = format!(
-            r#"{{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{metadata},"generation":{},"creationTimestamp":"{CREATED}","managedFields":[{{"manager":"{manager}","operation":"Update","apiVersion":"discovery.k8s.io/v1","time":"{CREATED}","fieldsType":"FieldsV1","fieldsV1":{FIELDS}}}]}},"addressType":"IPv4","ports":[{{"name":"http","port":8080,"protocol":"TCP"}}],"endpoints":["#,
-            self.version + 1,
-        );
-        let endpoints = endpoints.get(1..).unwrap_or_default();
-        [head.as_bytes(), endpoints, b"]}"].concat()
-    }
-
-    fn protobuf(&self, manager: &str, endpoints: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(endpoints.len() + 2048);
-        let metadata = encode(&EndpointSlice {
-            metadata: self.metadata.clone(),
-            ..EndpointSlice::default()
-        });
-        out.message(1, |out| {
-            out.extend_from_slice(field(&metadata, 1));
-            out.number(7, u64::from(self.version) + 1);
-            push_created(out, 8);
-            out.message(17, |out| {
-                out.bytes(1, manager.as_bytes());
-                out.bytes(2, b"Update");
-                out.bytes(3, b"discovery.k8s.io/v1");
-                push_created(out, 4);
-                out.bytes(6, b"FieldsV1");
-                out.message(7, |out| out.bytes(1, FIELDS.as_bytes()));
-            });
-        });
-        out.extend_from_slice(endpoints);
-        out.message(3, |out| {
-            out.bytes(1, b"http");
-            out.bytes(2, b"TCP");
-            out.number(3, 8080);
-        });
-        out.bytes(4, b"IPv4");
+        let slice = EndpointSlice {
+            metadata: self.metadata,
+            address_type: "IPv4".to_owned(),
+            ports: Some(vec![port]),
+            endpoints: Vec::new(),
+        };
+        let (mut out, at) = match encoding {
+            Encoding::Json => {
+                endpoints.pop();
+                let text = serde_json::to_string(&slice).expect("an EndpointSlice");
+                let at = text.find(EMPTY).expect("a list") + EMPTY.len();
+                (text.into_bytes(), at)
+            }
+            Encoding::Protobuf => {
+                let message = encode(&slice);
+                let mut fields = Fields::of(&message);
+                fields.next();
+                let at = message.len() - fields.rest().len();
+                (message, at)
+            }
+        };
+        out.splice(at..at, endpoints);
         out
     }
 }
 
-/// Adds the time at which everything was created.
-pub(crate) fn push_created(out: &mut Vec<u8>, field: u32) {
-    out.message(field, |out| out.number(1, CREATED_SECONDS));
-}
-
 #[cfg(test)]
 mod tests {
-    use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
-    use causeway_wire::Object;
+    use causeway_wire::{Object, RawSlice};
 
     use super::*;
 
@@ -386,31 +340,19 @@ mod tests {
             slice: 3,
         };
         let spec = ServiceSpec::new(1, [2]).slices(4, 100);
-        for draft in [source(id, &spec, 1, 77), copy(id, &spec, 2, 77, 78)] {
-            let [json, message] = [Encoding::Json, Encoding::Protobuf].map(|one| draft.encode(one));
-            let json = str::from_utf8(&json).unwrap();
-            let objects = [Object::Json(json), Object::Protobuf(&message)];
+        let labels = [labels::SERVICE_NAME, labels::SOURCE, labels::HUB];
+        let drafts = || [source(id, &spec, 1, 77), copy(id, &spec, 2, 77, 78)];
+        let [json, protobuf] =
+            [Encoding::Json, Encoding::Protobuf].map(|one| drafts().map(|draft| draft.encode(one)));
+        for (json, message) in json.iter().zip(&protobuf) {
+            let json = str::from_utf8(json).unwrap();
+            let objects = [Object::Json(json), Object::Protobuf(message)];
             let [json, message] = objects.map(|object| {
-                let decoded = SliceDecoder::default().decode(object).unwrap();
-                format!("{:?}", ObservedSlice::from(decoded))
+                let slice = RawSlice::decode(object).unwrap();
+                let values = labels.map(|name| slice.label(name).or(slice.annotation(name)));
+                slice.content_hash(values.into_iter()).unwrap()
             });
             assert_eq!(json, message);
         }
-    }
-
-    #[test]
-    fn version_moves_one_address() {
-        let (id, spec) = (SliceId::first(7), ServiceSpec::new(0, [1]));
-        let [before, after] = [0, 1].map(|version| {
-            let json = source(id, &spec, version, 5).encode(Encoding::Json);
-            serde_json::from_slice::<EndpointSlice>(&json).unwrap()
-        });
-        let pairs = before.endpoints.iter().zip(&after.endpoints);
-        let moved = pairs.filter(|(one, other)| one.addresses != other.addresses);
-        assert_eq!(moved.count(), 1);
-        assert_eq!(SliceId::of_name(&id.name()), Some(id));
-        assert_eq!(SliceId::of_uid(&id.uid()), Some(id));
-        assert_eq!(SliceId::of_name(&id.copy_name("member-000")), None);
-        assert_eq!(SliceId::of_uid(&id.copy_uid(1)), None);
     }
 }

@@ -50,18 +50,10 @@ pub(crate) struct Place {
     pub(crate) is_status: bool,
 }
 
-/// Part of a list.
-pub(crate) struct Page {
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) version: u64,
-    /// Key after which the list goes on.
-    pub(crate) last: Option<String>,
-}
-
 /// Objects of one API server.
 pub(crate) struct Store {
     /// 0 for the hub, then the members.
-    pub(crate) number: usize,
+    pub(crate) number: u32,
     services: Arc<[ServiceSpec]>,
     state: Mutex<State>,
     hangs: watch::Sender<bool>,
@@ -131,7 +123,7 @@ impl Place {
 }
 
 impl Store {
-    pub(crate) fn new(number: usize, services: Arc<[ServiceSpec]>) -> Self {
+    pub(crate) fn new(number: u32, services: Arc<[ServiceSpec]>) -> Self {
         let paths = [
             path::<Namespace>(),
             path::<Secret>(),
@@ -220,24 +212,24 @@ impl Store {
         object.identity().uid.unwrap_or_default()
     }
 
-    pub(crate) fn list(&self, place: &Place, after: Option<&str>, limit: usize) -> Page {
+    /// Returns objects, their version, and the key after which the list goes on.
+    pub(crate) fn list(
+        &self,
+        place: &Place,
+        after: Option<&str>,
+        limit: usize,
+    ) -> (Vec<Entry>, u64, Option<String>) {
         let state = self.state();
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let collection = state.collections.get(&place.path).into_iter();
         let mut listed = collection
             .flat_map(|all| all.objects.range::<str, _>((start, Bound::Unbounded)))
             .filter(|(key, _)| place.contains(key));
-        let (mut entries, mut last) = (Vec::new(), None);
-        for (key, entry) in listed.by_ref().take(limit) {
-            entries.push(entry.clone());
-            last = Some(key);
-        }
-        let last = last.filter(|_| listed.next().is_some());
-        Page {
-            last: last.map(|key| key.to_string()),
-            entries,
-            version: state.version,
-        }
+        let page: Vec<_> = listed.by_ref().take(limit).collect();
+        let last = page.last().filter(|_| listed.next().is_some());
+        let last = last.map(|(key, _)| key.to_string());
+        let entries = page.into_iter().map(|(_, entry)| entry.clone());
+        (entries.collect(), state.version, last)
     }
 
     /// Returns the events since that version, and those that follow. Nothing is ever deleted, so no

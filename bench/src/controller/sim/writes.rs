@@ -9,10 +9,8 @@ use kube::core::Status;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::slices::{CREATED, Encoding, UidOf, push_created, uid};
+use super::slices::{CREATED, Encoding, UidOf, uid};
 use super::store::{Body, Change, Place, Store, key};
-
-const MODIFIED: &str = "the object has been modified";
 
 /// Rejection of a request.
 pub(crate) type Refusal = Box<Status>;
@@ -50,16 +48,16 @@ impl Sent {
         Ok(Self::Json(metadata, rest))
     }
 
-    /// Returns name, UID and resourceVersion; empty where they are missing.
-    fn identity(&self) -> [String; 3] {
+    /// Returns name and resourceVersion; empty where they are missing.
+    fn identity(&self) -> [String; 2] {
         match self {
-            Self::Json(metadata, _) => ["name", "uid", "resourceVersion"].map(|field| {
+            Self::Json(metadata, _) => ["name", "resourceVersion"].map(|field| {
                 let text = metadata.get(field).and_then(Value::as_str);
                 text.unwrap_or_default().to_owned()
             }),
             Self::Protobuf(message) => {
                 let meta = Object::Protobuf(message).identity();
-                [meta.name, meta.uid, meta.resource_version].map(Option::unwrap_or_default)
+                [meta.name, meta.resource_version].map(Option::unwrap_or_default)
             }
         }
     }
@@ -104,7 +102,6 @@ fn stored(slice: &[u8], uid: &str, version: &str) -> Option<Vec<u8>> {
         out.extend_from_slice(metadata.bytes());
         out.bytes(5, uid.as_bytes());
         out.bytes(6, version.as_bytes());
-        push_created(out, 8);
     });
     out.extend_from_slice(fields.rest());
     Some(out)
@@ -113,13 +110,8 @@ fn stored(slice: &[u8], uid: &str, version: &str) -> Option<Vec<u8>> {
 /// Creates an object.
 pub(crate) fn create(store: &Store, place: &Place, mut sent: Sent) -> Result<Bytes, Refusal> {
     let namespace = place.namespace.as_deref();
-    let [mut name, ..] = sent.identity();
+    let [name, _] = sent.identity();
     if let Sent::Json(metadata, _) = &mut sent {
-        if name.is_empty() {
-            let prefix = metadata.get("generateName").and_then(Value::as_str);
-            name = format!("{}{}", prefix.unwrap_or_default(), store.version());
-        }
-        metadata.insert("name".to_owned(), name.as_str().into());
         metadata.insert("generation".to_owned(), 1.into());
         metadata.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace.into())));
     }
@@ -129,16 +121,15 @@ pub(crate) fn create(store: &Store, place: &Place, mut sent: Sent) -> Result<Byt
         let message = format!("{key:?} already exists");
         return Err(refusal(409, "AlreadyExists", &message));
     }
-    let [number, cluster] = [change.next_version(), store.number as u64]
-        .map(|number| u32::try_from(number).unwrap_or_default());
-    sent.put(change, &uid(UidOf::Other, cluster, number))
+    let number = u32::try_from(change.next_version()).unwrap_or_default();
+    sent.put(change, &uid(UidOf::Other, store.number, number))
 }
 
 /// Replaces an object. Without a resourceVersion any version is replaced.
 pub(crate) fn replace(store: &Store, path: &str, key: &str, sent: Sent) -> Result<Bytes, Refusal> {
     let change = store.change(path, key);
-    let [_, uid, version] = sent.identity();
-    let uid = check(store, &change, &uid, &version)?;
+    let [_, version] = sent.identity();
+    let uid = check(store, &change, &version)?;
     sent.put(change, &uid)
 }
 
@@ -152,7 +143,7 @@ pub(crate) fn merge(
     let mut patch: Value = serde_json::from_slice(patch).map_err(malformed)?;
     let change = store.change(&place.path, key);
     let wanted = patch["metadata"]["resourceVersion"].take();
-    check(store, &change, "", wanted.as_str().unwrap_or_default())?;
+    check(store, &change, wanted.as_str().unwrap_or_default())?;
     let before = change.text().unwrap_or_default();
     let before: Value = serde_json::from_slice(&before).map_err(malformed)?;
     patch["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
@@ -174,15 +165,12 @@ pub(crate) fn merge(
     Ok(text)
 }
 
-/// Checks that the object exists, with these preconditions if they are not empty. Returns its UID.
-fn check(store: &Store, change: &Change<'_>, uid: &str, version: &str) -> Result<String, Refusal> {
+/// Checks that the object exists, in that version if it is not empty. Returns its UID.
+fn check(store: &Store, change: &Change<'_>, version: &str) -> Result<String, Refusal> {
     let entry = change.entry();
     let entry = entry.ok_or_else(|| not_found(change.key))?;
-    let known = store.uid(entry);
-    let is_uid = uid.is_empty() || uid == known;
-    let is_version = version.is_empty() || version == entry.version.to_string();
-    if is_uid && is_version {
-        return Ok(known);
+    match version.is_empty() || version == entry.version.to_string() {
+        true => Ok(store.uid(entry)),
+        false => Err(refusal(409, "Conflict", "the object has been modified")),
     }
-    Err(refusal(409, "Conflict", MODIFIED))
 }
