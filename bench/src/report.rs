@@ -48,7 +48,7 @@ impl Row {
     }
 
     /// Adds a goal of the ratio or of the value, which must hold at both ends of its interval.
-    fn judged(mut self, goal: String, of_ratio: bool, holds: impl Fn(f64) -> bool) -> Self {
+    fn with_goal(mut self, goal: String, of_ratio: bool, holds: impl Fn(f64) -> bool) -> Self {
         let only = [Some(self.value), self.ratio][usize::from(of_ratio)];
         let interval = self.interval.filter(|_| of_ratio == self.ratio.is_some());
         let ends = interval.or(only.map(|only| (only, only)));
@@ -61,17 +61,17 @@ impl Row {
     /// Adds the goal that the value is at most this.
     pub(crate) fn at_most(self, most: f64) -> Self {
         let goal = format!("<= {most} {}", self.unit);
-        self.judged(goal, false, |value| value <= most)
+        self.with_goal(goal, false, |value| value <= most)
     }
 
     /// Adds the goal that the ratio is at least this.
     pub(crate) fn ratio_at_least(self, least: f64) -> Self {
-        self.judged(format!("ratio >= {least}"), true, |ratio| ratio >= least)
+        self.with_goal(format!("ratio >= {least}"), true, |ratio| ratio >= least)
     }
 
     /// Adds the goal that the ratio is at most this.
     pub(crate) fn ratio_at_most(self, most: f64) -> Self {
-        self.judged(format!("ratio <= {most}"), true, |ratio| ratio <= most)
+        self.with_goal(format!("ratio <= {most}"), true, |ratio| ratio <= most)
     }
 
     fn cells(&self) -> [String; 7] {

@@ -18,7 +18,7 @@ pub(crate) struct Load {
     pub(crate) seconds: f64,
 }
 
-/// Fate of changes.
+/// Result of changes.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) arrived: Vec<Change>,
