@@ -113,3 +113,51 @@ async fn compare(
     let after = preview(lists, members.clone(), &settings, key, snapshot::now());
     Report::new(&wanted.key, admitted, &members, &after)
 }
+
+#[cfg(test)]
+mod tests {
+    use causeway::api::MultiClusterService;
+    use serde_json::json;
+
+    use super::admission::Admitted;
+    use super::*;
+    use crate::golden;
+    use crate::snapshot::Snapshot;
+    use crate::status::fixtures::{cross, service};
+
+    /// Compares the state with what it would be with this object.
+    fn applied(snapshot: &Snapshot, object: MultiClusterService) -> (String, Report) {
+        let stored = snapshot.mcs.clone();
+        let snapshot = Snapshot {
+            mcs: Some(object.clone()),
+            ..snapshot.clone()
+        };
+        let (lists, members) = snapshot.lists();
+        let settings = Settings::reported(&lists, &members, &snapshot.key);
+        let now = snapshot::now();
+        let after = preview(lists, members.clone(), &settings, &snapshot.key, now);
+        let warnings = vec!["it is deprecated".to_owned()];
+        let admitted = Admitted {
+            stored,
+            object,
+            warnings,
+        };
+        let report = Report::new(&snapshot.key, admitted, &members, &after).expect("a report");
+        let unread = report.is_incomplete();
+        (
+            text::render(&report) + &format!("incomplete: {unread}"),
+            report,
+        )
+    }
+
+    #[test]
+    fn golden_outputs_of_diff_are_kept() {
+        golden::check_states("diff", |snapshot| {
+            // The text where something is stored, else and of the opposite direction the JSON.
+            let stored = snapshot.mcs.clone();
+            let stored = stored.map(|stored| applied(snapshot, stored).0);
+            let turned = service("foo", cross(&["b"], &["a"]), json!([]));
+            golden::both(&stored.unwrap_or_default(), &applied(snapshot, turned).1)
+        });
+    }
+}

@@ -201,7 +201,7 @@ pub(crate) async fn exposed(
     Ok(exposed_by(&snapshot))
 }
 
-fn exposed_by(snapshot: &Snapshot) -> Exposed {
+pub(crate) fn exposed_by(snapshot: &Snapshot) -> Exposed {
     let exposures = explained(snapshot).exposures;
     let endpoints = exposures.iter();
     let endpoints = endpoints.flat_map(|exposure| endpoints_of(snapshot, exposure));

@@ -19,6 +19,8 @@ mod dns;
 mod drain;
 mod exit;
 mod explain;
+#[cfg(test)]
+mod golden;
 mod hand_over;
 mod helm;
 mod hub;

@@ -26,7 +26,7 @@ use crate::karmada::binding::Unapplied;
 use crate::karmada::{self, Work};
 
 /// What all clusters hold of a service.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     /// The service that is requested.
     pub key: ServiceKey,

@@ -493,6 +493,13 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             "(a) may update every Lease of the hub",
         ),
     ];
+    let golden = rows.iter().map(|(what, change, ..)| {
+        let mut installation = whole();
+        change(&mut installation);
+        let report = Report::new(diagnose(&installation));
+        (*what, crate::golden::both(&report.render(), &report))
+    });
+    crate::golden::check("check", golden);
     for (what, change, name, state, said) in rows {
         let mut installation = whole();
         change(&mut installation);

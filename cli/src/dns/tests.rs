@@ -290,6 +290,13 @@ fn what_cannot_be_changed_safely_is_refused_with_what_to_do_instead() {
             "the EKS add-on",
         ),
     ];
+    let golden = cases.iter().map(|(what, change, _)| {
+        let mut member = member(NEW, COREFILE);
+        change(&mut member);
+        let report = crate::check::Report::new(diagnose(&member, FIX, None));
+        (*what, crate::golden::both(&report.render(), &report))
+    });
+    crate::golden::check("dns", golden);
     for (what, change, part) in cases {
         let mut member = member(NEW, COREFILE);
         change(&mut member);

@@ -164,3 +164,15 @@ fn ready_endpoints_are_counted_in_each_consumer() {
     snapshot.members.insert("b".to_owned(), Err(why));
     assert_eq!(ready(&snapshot), [("b".to_owned(), None)]);
 }
+
+#[test]
+fn golden_outputs_of_explain_are_kept() {
+    crate::golden::check_states("explain", |snapshot| {
+        let explanation = explained(snapshot);
+        let mut text = text::render(&explanation, false);
+        text.push_str(&text::render(&explanation, true));
+        let wrong_only_where_unread = explanation.is_wrong_only_where_unread();
+        text.push_str(&format!("unread only: {wrong_only_where_unread}\n"));
+        crate::golden::both(&text, &explanation)
+    });
+}

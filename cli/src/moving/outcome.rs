@@ -193,6 +193,28 @@ impl Report {
     }
 }
 
+/// Renders plans as a dry run does.
+#[cfg(test)]
+pub(crate) fn golden(
+    snapshot: &crate::snapshot::Snapshot,
+    plans: &[Plan],
+    obstacle: fn(&crate::snapshot::Snapshot) -> Option<String>,
+) -> String {
+    let outcomes = plans.iter().map(|plan| Outcome {
+        commands: plan.steps.iter().map(Written::from).collect(),
+        left: plan.left.clone(),
+        ..Outcome::new(
+            &snapshot.key,
+            State::Planned,
+            format!("{:?}", obstacle(snapshot)),
+        )
+    });
+    let outcomes: Vec<_> = outcomes.collect();
+    let lines = outcomes.iter().flat_map(Outcome::lines);
+    let lines: Vec<_> = lines.collect();
+    crate::golden::both(&lines.join("\n"), &Report::new(true, outcomes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

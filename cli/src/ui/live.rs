@@ -497,3 +497,36 @@ fn native_row(snapshot: &Snapshot, explanation: &Explanation) -> Option<ServiceR
     let report = services.into_iter().next()?;
     Some(ServiceRow::native(report, explanation))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden;
+
+    #[test]
+    fn golden_rows_of_the_page_are_kept() {
+        golden::check_states("ui", |snapshot| {
+            let mut explanation = explained(snapshot);
+            let native = native_row(snapshot, &explanation);
+            let exported = clusterset::exported(&snapshot.readings())
+                .into_iter()
+                .next();
+            let exported = exported.map(|report| ServiceRow::exported(report, &explanation));
+            let clusters: Vec<_> = snapshot.clusters.iter().collect();
+            let clusters: Vec<_> = clusters
+                .into_iter()
+                .filter_map(|cluster| {
+                    let report = Report::new(Scope::All, Some(std::slice::from_ref(cluster)), &[]);
+                    let report = report.members.into_iter().flatten().next()?;
+                    Some(ClusterRow::new(cluster, report, ConnectionRow::default()))
+                })
+                .collect();
+            let problem = Diagnosis::new(Reason::ControllerNotRunning, "nobody holds the Lease");
+            explanation.add(problem.fix(lease::REMEDY));
+            let rows = serde_json::json!({
+                "native": native, "exported": exported, "clusters": clusters, "explain": explanation,
+            });
+            golden::both("", &rows)
+        });
+    }
+}

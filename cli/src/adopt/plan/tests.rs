@@ -410,3 +410,10 @@ fn member_in_pull_mode_without_credentials_is_an_obstacle() {
         "{why}"
     );
 }
+
+#[test]
+fn golden_plans_of_an_adoption_are_kept() {
+    crate::golden::check_states("adopt", |snapshot| {
+        crate::moving::outcome::golden(snapshot, &[plan(snapshot), whole(snapshot)], obstacle)
+    });
+}

@@ -143,3 +143,10 @@ fn what_is_being_deleted_is_not_handed_over() {
     snapshot.mcs = None;
     assert!(obstacle(&snapshot).is_some());
 }
+
+#[test]
+fn golden_plans_of_a_hand_over_are_kept() {
+    crate::golden::check_states("hand_over", |snapshot| {
+        crate::moving::outcome::golden(snapshot, &[plan(snapshot)], obstacle)
+    });
+}

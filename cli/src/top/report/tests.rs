@@ -100,3 +100,39 @@ fn where_the_metrics_are_read_they_say_how_many_writes_a_member_gets() {
     );
     assert_eq!(report.members[0].failed_writes_per_second, None);
 }
+
+#[test]
+fn golden_outputs_of_top_are_kept() {
+    use crate::screen::Screen;
+    use crate::top::text;
+
+    let rates = MemberRates {
+        state: "synced".to_owned(),
+        writes_per_second: 7.0,
+        failed_writes_per_second: 1.0,
+        silent_seconds: Some(3.0),
+    };
+    let controller = ControllerRates {
+        members: [("b".to_owned(), rates)].into(),
+        ..ControllerRates::default()
+    };
+    let note = "c not watched: no answer within 5 s".to_owned();
+    let states = [
+        ("all namespaces", None, None, Vec::new()),
+        ("one namespace", None, Some("shop"), Vec::new()),
+        ("with the controller", Some(controller), None, Vec::new()),
+        ("a member is not watched", None, None, vec![note]),
+    ];
+    let states = states.map(|(name, controller, namespace, notes)| {
+        let mut report = report();
+        report.controller = controller;
+        report.keep(&known(), namespace);
+        report.sort(SortBy::Changes);
+        report.notes = notes;
+        (
+            name,
+            crate::golden::both(&text::render(&report, Screen::PLAIN), &report),
+        )
+    });
+    crate::golden::check("top", states.into_iter());
+}

@@ -133,3 +133,54 @@ fn documents_of_yaml_are_parted() {
         "{text}"
     );
 }
+
+#[test]
+fn golden_outputs_of_status_are_kept() {
+    use crate::golden;
+    use crate::snapshot::fixtures::healthy;
+    use crate::status::karmada::{Observations, Observed, is_karmadas};
+
+    let report = |snapshot: &crate::snapshot::Snapshot, scope, clusters: Option<&[Cluster]>| {
+        let services: Vec<_> = snapshot.mcs.iter().cloned().collect();
+        let mut karmadas = Observations::new();
+        for mcs in services.iter().filter(|mcs| is_karmadas(mcs)) {
+            let health = crate::explain::health(snapshot, &crate::explain::explained(snapshot));
+            let observed = Observed {
+                health: Some(health),
+                unapplied: snapshot.unapplied.clone(),
+            };
+            let meta = mcs.metadata.clone();
+            let name = meta.name.unwrap_or_default();
+            karmadas.insert((meta.namespace.unwrap_or_default(), name), observed);
+        }
+        let exposed = (scope == Scope::One).then(|| crate::explain::exposed_by(snapshot));
+        Report::new(scope, clusters, &services)
+            .with_karmadas(&karmadas)
+            .with(&snapshot.readings())
+            .with_exposed(exposed.as_ref())
+    };
+    golden::check_states("status", |snapshot| {
+        let all = report(snapshot, Scope::All, Some(&snapshot.clusters));
+        let one = report(snapshot, Scope::One, Some(&snapshot.clusters));
+        let forbidden = report(snapshot, Scope::All, None);
+        let mut text = golden::both(&text::overview(&all, golden::now(), Screen::PLAIN), &all);
+        for one in [&one, &forbidden] {
+            let details = text::all_details(one, golden::now(), Screen::PLAIN);
+            text.push_str(&golden::both(&details, one));
+            text.push_str(&format!(
+                "{:?}: {}\n",
+                one.exit_state(),
+                crate::status::problems(one)
+            ));
+        }
+        let before = healthy();
+        let before = report(&before, Scope::All, Some(&before.clusters));
+        for format in [None, Some(Format::Json)] {
+            let mut printer = Printer::new(format, Screen::PLAIN);
+            for report in [&before, &all] {
+                text.push_str(&printer.next(report, golden::now()).expect("a text"));
+            }
+        }
+        text
+    });
+}

@@ -1,0 +1,188 @@
+//! Committed outputs of views: one table of states that all views render, compared byte for byte.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p kubectl-mcs --bins golden` writes the files again.
+
+use std::path::Path;
+
+use causeway::api::labels;
+use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::connectivity::ConnectError;
+use crate::karmada::binding::Unapplied;
+use crate::karmada::tests::{dispatched_slice, work};
+use crate::snapshot::Snapshot;
+use crate::snapshot::fixtures::{BOTH, copy, core_service, from, healthy, source};
+use crate::status::fixtures as status;
+use crate::status::fixtures::{condition, cross, exported, ready, service};
+
+/// Name of a state, and the change that leads to it from a service in which all is well.
+type State = (&'static str, fn(&mut Snapshot));
+
+const STATES: [State; 21] = [
+    ("all is well", |_| ()),
+    ("a consumer has no copies", |s| {
+        s.without_copies();
+    }),
+    ("a copy is stale", |s| {
+        s.member("b").slices = vec![copy("6", &BOTH[..1])];
+    }),
+    ("an endpoint is not ready", |s| {
+        let endpoints = [("10.1.0.1", true), ("10.1.0.2", false)];
+        s.member("a").slices = vec![source(&endpoints)];
+        s.member("b").slices = vec![copy("7", &endpoints)];
+    }),
+    ("the consumer does not answer", |s| lose(s, "b")),
+    ("the provider does not answer", |s| lose(s, "a")),
+    ("the provider's Secret may not be read", |s| {
+        let why = ConnectError::SecretForbidden("causeway-members".to_owned());
+        s.members.insert("a".to_owned(), Err(why));
+    }),
+    ("the provider is drained", |s| {
+        s.without_copies().annotate("a", labels::WITHDRAW, "true");
+    }),
+    ("deletions are suspended", |s| {
+        let suspended = condition(
+            "DeletionsSuspended",
+            "True",
+            "MassDisappearance",
+            "3 of 3 gone",
+        );
+        let conditions = json!([ready("True", "Synced", "watched"), suspended]);
+        s.clusters_mut()[0].status = status::cluster("a", conditions).status;
+    }),
+    ("the provider is unreachable for the controller", |s| {
+        let conditions = json!([ready("False", "Unreachable", "connection refused")]);
+        s.clusters_mut()[0].status = status::cluster("a", conditions).status;
+    }),
+    ("providers have tiers", |s| {
+        let mcs = s.mcs.as_mut().expect("it");
+        let annotations = mcs.metadata.annotations.get_or_insert_default();
+        annotations.insert(
+            "mcs.causeway.dev/prefer".to_owned(),
+            "region, any".to_owned(),
+        );
+    }),
+    ("a foreign Service lacks the port", |s| {
+        s.member("b").services = vec![core_service(false, &[("grpc", 9000)])];
+    }),
+    ("the Service is not on the hub", |s| {
+        s.service = None;
+        let why = ready("False", "ServiceNotFound", "no Service shop/foo");
+        s.mcs = Some(service("foo", cross(&["a"], &["b"]), json!([why])));
+    }),
+    ("networks differ and Nodes may not be read", |s| {
+        s.annotate("b", labels::NETWORK, "edge");
+        s.annotate("a", labels::REACH, "node-ports");
+        let failure = causeway_engine::model::Failure::new(
+            causeway_engine::model::FailureKind::Forbidden,
+            "nodes is forbidden",
+        );
+        s.member("a").nodes = Some(Err(failure));
+    }),
+    ("Works may not be listed", |s| s.works = None),
+    ("the hub's identity is unknown", |s| s.hub_uid = None),
+    ("Karmada manages it", |s| {
+        s.works = Some(vec![
+            work("a", "own"),
+            work("a", "collected"),
+            work("b", "dispatched"),
+        ]);
+        s.member("b").slices = vec![dispatched_slice(&BOTH)];
+        let managed = ready("False", "ManagedByKarmada", "Works exist");
+        let mcs = service("foo", cross(&["a"], &["b"]), json!([managed]));
+        s.mcs = Some(mcs);
+        let mcs = s.mcs.as_mut().expect("it");
+        mcs.metadata.resource_version = Some("3".to_owned());
+        mcs.metadata.finalizers = Some(
+            [
+                "karmada.io/multiclusterservice-controller",
+                labels::FINALIZER,
+            ]
+            .map(str::to_owned)
+            .into(),
+        );
+    }),
+    ("Karmada's slices are beside causeway's copies", |s| {
+        s.works = Some(vec![work("a", "collected"), work("b", "dispatched")]);
+        s.member("b").slices.push(dispatched_slice(&BOTH));
+    }),
+    ("Karmada does not propagate the Service", |s| {
+        let (message, remedy) = ("FullyApplied=False", "the policy first");
+        let (message, remedy) = (message.to_owned(), remedy.to_owned());
+        s.unapplied = Some(Unapplied { message, remedy });
+    }),
+    ("it is exported and imported", |s| export(s, exported())),
+    ("an export is refused and nothing else exposes it", |s| {
+        let why = ready("False", "InvalidService", "no Service shop/foo");
+        export(s, json!([why]));
+        s.mcs = None;
+        s.service = None;
+    }),
+];
+
+fn lose(snapshot: &mut Snapshot, member: &str) {
+    let members = &mut snapshot.members;
+    members.insert(member.to_owned(), Err(ConnectError::Timeout(5)));
+}
+
+/// `a` exports the service with these conditions, and `b` imports it.
+fn export(snapshot: &mut Snapshot, conditions: serde_json::Value) {
+    let mut export = status::export("foo", conditions);
+    export.metadata.uid = Some("uid-of-export".to_owned());
+    export.metadata.resource_version = Some("1".to_owned());
+    snapshot.member("a").exports = vec![export];
+    let mut import = status::import("foo", &["10.96.0.9"], &["a"]);
+    import.metadata.uid = Some("uid-of-import".to_owned());
+    import.metadata.resource_version = Some("1".to_owned());
+    let key = snapshot.key.derived();
+    let derived = from(json!({
+        "metadata": {
+            "name": &*key.name, "namespace": "shop", "uid": "d1", "resourceVersion": "1",
+            "labels": { "multicluster.kubernetes.io/service-name": "foo", "mcs.causeway.dev/hub": "hub" },
+        },
+        "spec": { "clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"], "ports": [{ "name": "http", "port": 80 }] },
+    }));
+    let consumer = snapshot.member("b");
+    consumer.imports = vec![import];
+    consumer.services.push(derived);
+}
+
+/// Time at which ages are counted.
+pub(crate) fn now() -> Timestamp {
+    "2026-11-21T00:00:00Z".parse().expect("a time")
+}
+
+/// Renders a view of every state and compares all of it with the view's file.
+pub(crate) fn check_states(view: &str, render: impl Fn(&Snapshot) -> String) {
+    let states = STATES.iter().map(|(name, change)| {
+        let mut snapshot = healthy();
+        change(&mut snapshot);
+        (*name, render(&snapshot))
+    });
+    check(view, states);
+}
+
+/// Returns the JSON of a report in one line below its text.
+pub(crate) fn both(text: &str, report: &impl Serialize) -> String {
+    let json = serde_json::to_string(report).expect("JSON");
+    format!("{}\n{json}\n", text.trim_end())
+}
+
+/// Compares outputs, each under its name, with a committed file.
+pub(crate) fn check<'a>(view: &str, outputs: impl Iterator<Item = (&'a str, String)>) {
+    let outputs = outputs.map(|(name, output)| format!("=== {name}\n{output}"));
+    let text = outputs.collect::<Vec<_>>().join("\n");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/golden");
+    let file = directory.join(format!("{view}.txt"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&file, &text).expect("it is written");
+    }
+    let committed = std::fs::read_to_string(&file).expect("a committed file");
+    let mut lines = text.lines().zip(committed.lines()).enumerate();
+    if let Some((number, (now, before))) = lines.find(|(_, (now, before))| now != before) {
+        panic!("{view}.txt:{}:\n{before}\nis now\n{now}", number + 1);
+    }
+    assert_eq!(text.len(), committed.len(), "{view}.txt");
+}
