@@ -17,8 +17,9 @@ use crate::exit::ExitState;
 use crate::karmada::{self, GATE_OFF, Work};
 use crate::moving::gate::Gate;
 use crate::moving::{self, Direction, Found, MoveError};
-use crate::snapshot::Snapshot;
-use crate::{connectivity, hub, output};
+use crate::observe::connect;
+use crate::observe::service::Snapshot;
+use crate::{hub, output};
 
 const ADOPTION: Direction = Direction {
     done: "adopted",
@@ -91,7 +92,7 @@ async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<(Vec<ServiceKey>,
     let clusters = hub::clusters(hub).await?;
     let dispatched = karmada::dispatched();
     let parameters = &ListParams::default().labels(&dispatched);
-    let read = connectivity::read_each(
+    let read = connect::read_each(
         hub,
         clusters.iter(),
         args.insecure.allow_insecure_members,

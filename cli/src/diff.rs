@@ -15,9 +15,9 @@ use kube::ResourceExt as _;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DiffArgs, HubArgs};
 use crate::exit::{CommandError, ExitState, UNKNOWN, USAGE};
+use crate::observe::once::{self, GatherError};
+use crate::observe::service;
 use crate::output::{self, OutputError};
-use crate::snapshot;
-use crate::snapshot::gather::{self, GatherError};
 
 use self::file::FileError;
 use self::report::Report;
@@ -97,7 +97,7 @@ async fn compare(
     };
     let admitted = admission::dry_run(hub, wanted, service.as_ref()).await?;
     let object = admitted.object.clone();
-    let snapshot = gather::read_with_object(hub, key, object, args.allow_insecure_members).await?;
+    let snapshot = once::read_with_object(hub, key, object, args.allow_insecure_members).await?;
     if snapshot.works.is_none() {
         output::progress(
             "note: whether Karmada's own controllers manage it is not known, because you may not list Works on the hub",
@@ -110,7 +110,7 @@ async fn compare(
         lists.services.retain(|one| one.name_any() != *key.name);
         lists.services.push(service);
     }
-    let after = preview(lists, members.clone(), &settings, key, snapshot::now());
+    let after = preview(lists, members.clone(), &settings, key, service::now());
     Report::new(&wanted.key, admitted, &members, &after)
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::admission::Admitted;
     use super::*;
     use crate::golden;
-    use crate::snapshot::Snapshot;
+    use crate::observe::service::Snapshot;
     use crate::status::fixtures::{cross, service};
 
     /// Compares the state with what it would be with this object.
@@ -134,7 +134,7 @@ mod tests {
         };
         let (lists, members) = snapshot.lists();
         let settings = Settings::reported(&lists, &members, &snapshot.key);
-        let now = snapshot::now();
+        let now = service::now();
         let after = preview(lists, members.clone(), &settings, &snapshot.key, now);
         let warnings = vec!["it is deprecated".to_owned()];
         let admitted = Admitted {

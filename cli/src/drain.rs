@@ -13,12 +13,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 use self::effect::Effect;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DrainArgs, HubArgs};
-use crate::connectivity::ConnectError;
 use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::hub::{self, HubError, annotate};
+use crate::observe::connect::{self, ConnectError};
+use crate::output;
 use crate::output::OutputError;
 use crate::table::listed;
-use crate::{connectivity, output};
 
 mod effect;
 
@@ -273,7 +273,7 @@ async fn read_left(
     let others = clusters
         .iter()
         .filter(|cluster| cluster.name_any() != name.as_str());
-    let read = connectivity::read_each(
+    let read = connect::read_each(
         hub,
         others,
         args.insecure.allow_insecure_members,

@@ -70,7 +70,7 @@ mod tests {
     use crate::member::MemberError;
     use crate::moving::MoveError;
     use crate::objects::ObjectError;
-    use crate::snapshot::gather::GatherError;
+    use crate::observe::once::GatherError;
     use crate::status::StatusError;
     use crate::top::TopError;
     use crate::ui::{RightsError, UiError};
@@ -189,7 +189,10 @@ mod tests {
 
     #[test]
     fn problems_and_wrong_usage_have_different_exit_codes() {
-        assert_eq!(StatusError::NoApi.exit_code(), PROBLEM);
+        assert_eq!(
+            StatusError::from(GatherError::NoApi("Cluster")).exit_code(),
+            PROBLEM
+        );
         assert_eq!(JoinError::JoinedAs("a".to_owned()).exit_code(), PROBLEM);
         assert_eq!(JoinError::Endpoint("x".to_owned()).exit_code(), USAGE);
         assert_eq!(InstallError::NoCertManager.exit_code(), PROBLEM);

@@ -21,10 +21,10 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::{ExplainArgs, HubArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM};
 use crate::lease::{self, Controller};
+use crate::observe::once::{self, GatherError};
+use crate::observe::service::{self, Snapshot};
 use crate::output;
 use crate::output::OutputError;
-use crate::snapshot::gather::{self, GatherError};
-use crate::snapshot::{self, Snapshot};
 use crate::verification::Verification;
 
 /// A service could not be explained.
@@ -65,7 +65,7 @@ pub(crate) async fn read_health(
     key: &ServiceKey,
     allow_insecure: bool,
 ) -> Result<Health, ExplainError> {
-    let snapshot = gather::read(hub, key, allow_insecure).await?;
+    let snapshot = once::read(hub, key, allow_insecure).await?;
     Ok(health(&snapshot, &explained(&snapshot)))
 }
 
@@ -164,7 +164,7 @@ pub(crate) async fn examine(
     key: &ServiceKey,
     args: &ExplainArgs,
 ) -> Result<Explanation, ExplainError> {
-    let snapshot = gather::read(hub, key, args.insecure.allow_insecure_members).await?;
+    let snapshot = once::read(hub, key, args.insecure.allow_insecure_members).await?;
     let controller = Controller::read(hub, &args.controller.lease).await?;
     let mut explanation = explained(&snapshot);
     if let Some(problem) = controller.problem(Timestamp::now()) {
@@ -197,7 +197,7 @@ pub(crate) async fn exposed(
     key: &ServiceKey,
     allow_insecure: bool,
 ) -> Result<Exposed, ExplainError> {
-    let snapshot = gather::read(hub, key, allow_insecure).await?;
+    let snapshot = once::read(hub, key, allow_insecure).await?;
     Ok(exposed_by(&snapshot))
 }
 
@@ -247,7 +247,7 @@ fn endpoints_of(snapshot: &Snapshot, exposure: &ExposureReport) -> Vec<ConsumerE
 pub(crate) fn explained(snapshot: &Snapshot) -> Explanation {
     let (hub, members) = snapshot.lists();
     let settings = Settings::reported(&hub, &members, &snapshot.key);
-    let mut explanation = explain(&hub, &members, &settings, &snapshot.key, snapshot::now());
+    let mut explanation = explain(&hub, &members, &settings, &snapshot.key, service::now());
     if let Some(unapplied) = &snapshot.unapplied {
         let diagnosis = Diagnosis::new(Reason::NotPropagated, unapplied.message.as_str());
         explanation.add(diagnosis.fix(unapplied.remedy.as_str()));

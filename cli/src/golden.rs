@@ -9,11 +9,11 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::connectivity::ConnectError;
 use crate::karmada::binding::Unapplied;
 use crate::karmada::tests::{dispatched_slice, work};
-use crate::snapshot::Snapshot;
-use crate::snapshot::fixtures::{BOTH, copy, core_service, from, healthy, source};
+use crate::observe::connect::ConnectError;
+use crate::observe::fixtures::{BOTH, copy, core_service, from, healthy, source};
+use crate::observe::service::Snapshot;
 use crate::status::fixtures as status;
 use crate::status::fixtures::{condition, cross, exported, ready, service};
 

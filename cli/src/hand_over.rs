@@ -18,7 +18,7 @@ use crate::exit::ExitState;
 use crate::karmada::GATE_ON;
 use crate::moving::gate::Gate;
 use crate::moving::{self, Direction, Found, MoveError};
-use crate::snapshot::Snapshot;
+use crate::observe::service::Snapshot;
 
 const HAND_OVER: Direction = Direction {
     done: "handed over",

@@ -8,7 +8,7 @@ use kube::Resource;
 use serde::Serialize;
 
 use crate::api_server::{ApiServer, RequestError};
-use crate::selection::Selection;
+use crate::observe::scope::Scope;
 
 /// Karmada's control plane serves these, and propagates exports and imports.
 const OF_KARMADA: &str = "work.karmada.io/v1alpha1";
@@ -34,7 +34,7 @@ pub(crate) struct Misplaced {
 pub(crate) async fn read(
     hub: &ApiServer,
     clusters: &[Cluster],
-    selection: &Selection,
+    selection: &Scope,
 ) -> Result<Vec<Misplaced>, RequestError> {
     let (exports, imports) = tokio::try_join!(
         selection.served::<ServiceExport>(hub),

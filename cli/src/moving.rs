@@ -19,9 +19,9 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::lease::{self, Controller};
+use crate::observe::once::{self, GatherError};
+use crate::observe::service::Snapshot;
 use crate::output::OutputError;
-use crate::snapshot::Snapshot;
-use crate::snapshot::gather::{self, GatherError};
 use crate::{karmada, output};
 
 /// How often hub and members are read while something is waited for.
@@ -165,7 +165,7 @@ impl Mover<'_> {
 
     async fn look(&self, key: &ServiceKey) -> Result<Snapshot, MoveError> {
         let allow_insecure = self.args.insecure.allow_insecure_members;
-        let snapshot = gather::read(self.hub, key, allow_insecure).await?;
+        let snapshot = once::read(self.hub, key, allow_insecure).await?;
         if snapshot.works.is_none() {
             return Err(karmada::WorksForbidden.into());
         }

@@ -5,41 +5,35 @@ pub(crate) mod condition;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub(crate) mod karmada;
-pub(crate) mod members;
-mod mirror;
 pub(crate) mod report;
 pub(crate) mod text;
 mod watch;
 
-use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{Failover, ServiceKey};
-use futures::{Stream, StreamExt as _, pin_mut};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::ListParams;
-use kube::runtime::watcher::Event;
-use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
+use kube::Resource;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
 
 use self::karmada::Observations;
-use self::members::Readings;
-use self::mirror::Mirror;
 use self::report::{Report, Scope};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{Awaited, HubArgs, StatusArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::explain::{self, ExplainError, Exposed};
-use crate::hub::DEFINE;
 use crate::misplaced::{self, Misplaced};
+use crate::observe::follow::follow;
+use crate::observe::hub::Hub;
+use crate::observe::once::{self, GatherError};
+use crate::observe::scope::{self, Breadth};
+use crate::observe::service::Readings;
 use crate::output;
 use crate::output::OutputError;
 use crate::screen::{Screen, printable};
-use crate::selection::Selection;
-use crate::watches;
 
 /// The status could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -48,8 +42,8 @@ pub(crate) enum StatusError {
     Request(#[from] RequestError),
     #[error(transparent)]
     Output(#[from] OutputError),
-    #[error("the hub serves no MultiClusterService; install the CRD: {DEFINE}")]
-    NoApi,
+    #[error(transparent)]
+    Gather(#[from] GatherError),
     #[error(
         "{name:?} not found {place}: neither a MultiClusterService on the hub nor a ServiceExport or ServiceImport in a \
          member{unread}; kubectl mcs status -A shows all namespaces"
@@ -69,10 +63,18 @@ impl CommandError for StatusError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Request(error) => error.exit_code(),
+            Self::Gather(error) => error.exit_code(),
             Self::NotKnown { .. } => UNKNOWN,
             Self::NotFound { unread, .. } if !unread.is_empty() => UNKNOWN,
             _ => PROBLEM,
         }
+    }
+}
+
+impl StatusError {
+    /// The hub serves no MultiClusterService.
+    fn no_api() -> Self {
+        GatherError::NoApi("MultiClusterService").into()
     }
 }
 
@@ -128,10 +130,11 @@ pub(crate) async fn read(hub: ApiServer, args: &StatusArgs) -> Result<Report, St
 }
 
 /// The objects that a status rests on.
+#[derive(Default)]
 struct Snapshot {
-    services: Mirror<MultiClusterService>,
+    services: Vec<MultiClusterService>,
     /// `None` where the person may not see them.
-    clusters: Option<Mirror<Cluster>>,
+    clusters: Option<Arc<Vec<Cluster>>>,
     /// What the members hold of exported services.
     readings: Readings,
     /// What is known of services that Karmada has a part in.
@@ -145,14 +148,6 @@ struct Snapshot {
 }
 
 impl Query<'_> {
-    fn services(&self) -> Api<MultiClusterService> {
-        self.hub.api(self.selection().namespace.as_deref())
-    }
-
-    fn clusters(&self) -> Api<Cluster> {
-        Api::all(self.hub.client.clone())
-    }
-
     fn place(&self) -> String {
         if self.args.all_namespaces {
             return "in any namespace".to_owned();
@@ -160,13 +155,14 @@ impl Query<'_> {
         format!("in namespace {:?}", self.hub.config.default_namespace)
     }
 
-    /// What is read of members.
-    fn selection(&self) -> Selection {
+    /// What is observed.
+    fn scope(&self) -> scope::Scope {
         let namespace = self.hub.config.default_namespace.clone();
-        Selection {
+        scope::Scope {
             namespace: (!self.args.all_namespaces).then_some(namespace),
             name: self.args.name.clone(),
             allow_insecure: self.args.insecure.allow_insecure_members,
+            breadth: Breadth::Clusterset,
         }
     }
 
@@ -183,26 +179,11 @@ impl Query<'_> {
     }
 
     async fn look(&self) -> Result<Snapshot, StatusError> {
-        let parameters = ListParams {
-            field_selector: self.selection().by_name(),
-            ..ListParams::default()
+        let mut snapshot = Snapshot {
+            services: once::multi_cluster_services(&self.hub, &self.scope()).await?,
+            clusters: once::clusters_if_allowed(&self.hub).await?.map(Arc::new),
+            ..Snapshot::default()
         };
-        let services = match self.hub.request(self.services().list(&parameters)).await {
-            Ok(list) => Mirror::of(list.items),
-            Err(RequestError::NotFound { .. }) => return Err(StatusError::NoApi),
-            Err(error) => return Err(error.into()),
-        };
-        let clusters = match self
-            .hub
-            .request(self.clusters().list(&ListParams::default()))
-            .await
-        {
-            Ok(list) => Some(Mirror::of(list.items)),
-            Err(RequestError::NotFound { .. }) => Some(Mirror::of(Vec::new())),
-            Err(RequestError::NotAllowed { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let mut snapshot = Snapshot::new(services, clusters);
         self.read_members(&mut snapshot).await;
         Ok(snapshot)
     }
@@ -211,19 +192,19 @@ impl Query<'_> {
         let Some(clusters) = &snapshot.clusters else {
             return;
         };
-        let selection = self.selection();
-        let (clusters, services) = (clusters.objects(), snapshot.services.objects());
-        let (one, insecure) = (self.args.name.is_some(), selection.allow_insecure);
+        let scope = self.scope();
+        let services = &snapshot.services;
+        let (one, insecure) = (self.args.name.is_some(), scope.allow_insecure);
         let (readings, misplaced, karmadas) = tokio::join!(
-            members::read(&self.hub, &clusters, &selection),
-            misplaced::read(&self.hub, &clusters, &selection),
-            karmada::read(&self.hub, &services, one, insecure)
+            once::clusterset(&self.hub, clusters, &scope),
+            misplaced::read(&self.hub, clusters, &scope),
+            karmada::read(&self.hub, services, one, insecure)
         );
         snapshot.unknown.clear();
         snapshot.exposed = match self.args.name.as_deref() {
             Some(name) => match self.exposed(name).await {
                 Ok(exposed) => Some(exposed),
-                Err(why) if asks_for_tiers(&services, &readings) => snapshot.unknown(TIERS, &why),
+                Err(why) if asks_for_tiers(services, &readings) => snapshot.unknown(TIERS, &why),
                 Err(_) => None,
             },
             None => None,
@@ -246,8 +227,11 @@ impl Query<'_> {
         } else {
             Scope::All
         };
-        let clusters = snapshot.clusters.as_ref().map(Mirror::objects);
-        Report::new(scope, clusters.as_deref(), &snapshot.services.objects())
+        let clusters = snapshot
+            .clusters
+            .as_ref()
+            .map(|clusters| clusters.as_slice());
+        Report::new(scope, clusters, &snapshot.services)
             .with_karmadas(&snapshot.karmadas)
             .with(&snapshot.readings)
             .with_exposed(snapshot.exposed.as_ref())
@@ -259,19 +243,12 @@ impl Query<'_> {
     /// known to be healthy, what was requested is known to be gone, or the deadline. Returns at once
     /// where Clusters may not be listed and all that may be seen is healthy.
     async fn wait(&self, snapshot: &mut Snapshot, deadline: Instant) -> Result<(), StatusError> {
-        let services = changes(
-            &self.hub,
-            self.services(),
-            self.selection().by_name(),
-            Change::Service,
-        );
-        let clusters = changes(&self.hub, self.clusters(), None, Change::Cluster);
         let may_see_clusters = snapshot.clusters.is_some();
-        let changes = futures::stream::select(
-            services,
-            clusters.filter(move |_| std::future::ready(may_see_clusters)),
-        );
-        pin_mut!(changes);
+        let scope = scope::Scope {
+            breadth: Breadth::Hub,
+            ..self.scope()
+        };
+        let (mut follow, mut changes) = follow(self.hub.clone(), scope);
         let mut members = interval_at(Instant::now() + MEMBERS_EVERY, MEMBERS_EVERY);
         members.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = String::new();
@@ -292,15 +269,17 @@ impl Query<'_> {
                 last = problems;
             }
             tokio::select! {
-                change = changes.next() => match change {
-                    Some(Change::WatchFailed(error)) => {
+                Some(change) = changes.recv() => {
+                    follow.apply(change);
+                    let hub = &mut follow.fleet.hub;
+                    if let Some(why) = hub.ended.take() {
                         output::progress(format_args!(
-                            "waiting: a watch failed, trying again: {error}"
+                            "waiting: a watch failed, trying again: {why}"
                         ))?;
+                    } else if hub.link.row().connected {
+                        snapshot.take_hub(hub);
                     }
-                    Some(change) => snapshot.take(change),
-                    None => return Ok(()),
-                },
+                }
                 _ = members.tick() => {
                     if timeout_at(deadline, self.read_members(snapshot)).await.is_err() {
                         return Ok(());
@@ -358,25 +337,11 @@ impl Query<'_> {
     }
 }
 
-enum Change {
-    Service(Event<MultiClusterService>),
-    Cluster(Event<Cluster>),
-    /// A watch failed.
-    WatchFailed(String),
-}
-
 impl Snapshot {
-    /// What the hub shows; the members are still to be read.
-    fn new(services: Mirror<MultiClusterService>, clusters: Option<Mirror<Cluster>>) -> Self {
-        Self {
-            services,
-            clusters,
-            readings: Readings::new(),
-            karmadas: Observations::new(),
-            exposed: None,
-            misplaced: Vec::new(),
-            unknown: Vec::new(),
-        }
+    /// Takes over what a followed hub shows.
+    fn take_hub(&mut self, hub: &Hub) {
+        self.services = hub.mcs.all().cloned().collect();
+        self.clusters = hub.may_list_clusters.then(|| hub.all_clusters.clone());
     }
 
     /// Records that something could not be read, and returns an empty value for it.
@@ -384,35 +349,6 @@ impl Snapshot {
         self.unknown.push(format!("{what} are not shown: {why}"));
         T::default()
     }
-
-    fn take(&mut self, change: Change) {
-        match change {
-            Change::WatchFailed(_) => {}
-            Change::Service(event) => self.services.take(event),
-            Change::Cluster(event) => {
-                if let Some(clusters) = &mut self.clusters {
-                    clusters.take(event);
-                }
-            }
-        }
-    }
-}
-
-/// The changes of some objects; a watch that breaks is taken up again.
-fn changes<K>(
-    hub: &ApiServer,
-    api: Api<K>,
-    fields: Option<String>,
-    change: fn(Event<K>) -> Change,
-) -> impl Stream<Item = Change> + use<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let events = watches::events(hub, api, watches::selected(fields));
-    events.map(move |event| match event {
-        Ok(event) => change(event),
-        Err(broken) => Change::WatchFailed(broken.why.to_string()),
-    })
 }
 
 /// Whether an annotation asks for other than that all providers are used alike.

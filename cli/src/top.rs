@@ -24,10 +24,10 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, TopArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM};
 use crate::hub::DEFINE;
+use crate::observe::once;
+use crate::observe::scope::Scope;
 use crate::output::{self, OutputError};
 use crate::screen::Screen;
-use crate::selection::Selection;
-use crate::status::members;
 
 /// Nothing could be measured.
 #[derive(Debug, thiserror::Error)]
@@ -130,14 +130,13 @@ async fn known(
 ) -> (BTreeSet<ServiceKey>, Option<RequestError>) {
     let services: Api<MultiClusterService> = Api::all(hub.client.clone());
     let all = ListParams::default();
-    let selection = Selection {
-        namespace: None,
-        name: None,
+    let scope = Scope {
         allow_insecure: insecure,
+        ..Scope::default()
     };
     let (services, readings) = tokio::join!(
         hub.request(services.list_metadata(&all)),
-        members::read(hub, clusters, &selection)
+        once::clusterset(hub, clusters, &scope)
     );
     let (services, why) = match services {
         Ok(list) => (list.items, None),

@@ -1,53 +1,42 @@
 //! `kubectl mcs ui`: a page on 127.0.0.1 that shows clusters and services, and follows them.
 //!
-//! The watches of the hub and of the members (`hub_watches.rs`, `member_watches.rs`) tell one loop (`live.rs`) what happens. It keeps
-//! what they show (`state.rs`), reports on the services that change as `status` and `explain` do, and hands that to the streams of the
-//! page (`feed.rs`, `server.rs`).
+//! One loop (`live.rs`) follows the hub and the members, reports on the services that change as `status` and `explain` do, and sends
+//! that to the streams of the page (`feed.rs`, `server.rs`).
 
-mod applied;
 mod assets;
 mod browser;
-mod cache;
-mod change;
-mod connection;
-mod engagement;
+mod controller;
 mod feed;
 mod guard;
-mod hub_watches;
 mod live;
-mod member_watches;
 mod queue;
 mod rights;
 mod row;
 mod server;
-mod state;
-mod watches;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::feed::Feed;
 use self::guard::{Guard, NoRandom, ONCE, Token};
-use self::hub_watches::Hub;
 use self::live::Live;
-use self::member_watches::MemberSettings;
 pub(crate) use self::rights::RightsError;
 use self::row::ServerRow;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, UiArgs};
 use crate::exit::{CommandError, PROBLEM};
 use crate::kubeconfig;
+use crate::observe::follow::follow;
+use crate::observe::scope::{Breadth, Scope};
 use crate::output;
 use crate::output::OutputError;
 
-/// Changes of the watches that wait until they are applied; more wait at their API servers.
-const CHANGES: usize = 1024;
-/// Members that connect at one time.
-const CONNECTING: usize = 16;
+/// Notes of the controller and of Karmada that wait.
+const NOTES: usize = 64;
 
 /// The page could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -115,27 +104,20 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
         ..ServerRow::default()
     };
     greet(ui, &url, &opened)?;
-    let (changes, applied) = mpsc::channel(CHANGES);
-    let settings = MemberSettings {
-        hub: hub.clone(),
-        allow_insecure: ui.insecure.allow_insecure_members,
-        namespace: namespace.clone(),
-        changes: changes.clone(),
-        connecting: Arc::new(Semaphore::new(CONNECTING)),
-    };
-    let live = Live::new(row, settings, feed);
-    let watches = Hub {
-        server: hub.clone(),
+    let scope = Scope {
         namespace,
-        changes: changes.clone(),
+        name: None,
+        allow_insecure: ui.insecure.allow_insecure_members,
+        breadth: Breadth::Everything,
     };
-    let lease = ui.controller.lease.clone();
-    // They end when this is dropped.
+    let (follow, changes) = follow(hub.clone(), scope);
+    let (sender, notes) = mpsc::channel(NOTES);
+    let live = Live::new(row, follow, feed, sender.clone());
+    // It ends when this is dropped.
     let mut tasks = JoinSet::new();
-    tasks.spawn(watches.run());
-    tasks.spawn(hub_watches::follow_controller(hub, lease, changes));
+    tasks.spawn(controller::follow(hub, ui.controller.lease.clone(), sender));
     tokio::select! {
-        ended = live.run(applied, requests) => Ok(ended?),
+        ended = live.run(changes, notes, requests) => Ok(ended?),
         ended = axum::serve(listener, router) => ended.map_err(UiError::Serve),
         Some(ended) = tasks.join_next() => Ok(ended?),
         ended = interrupted() => ended.map_err(UiError::Signal),

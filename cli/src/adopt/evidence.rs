@@ -7,10 +7,10 @@ use causeway::domain::{self, ClusterName, ExposureType, FieldErrors};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
-use crate::connectivity::ConnectError;
 use crate::karmada;
 use crate::networking::network;
-use crate::snapshot::{Held, Snapshot, has, is_ready};
+use crate::observe::connect::ConnectError;
+use crate::observe::service::{Held, Snapshot, has, is_ready};
 use crate::status::condition::deletions_suspended;
 
 /// Why a slice of Karmada's is left where it is.

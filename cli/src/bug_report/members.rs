@@ -10,7 +10,7 @@ use super::archive::Archive;
 use super::hub::Found;
 use super::listing::{CLUSTERSET, Listed, Listing, note_more};
 use crate::api_server::{ApiServer, RequestError};
-use crate::connectivity::{self, ConnectError};
+use crate::observe::connect::{self, ConnectError};
 use crate::progress::Progress;
 
 /// How many members are read at once.
@@ -68,7 +68,7 @@ async fn read(
     cluster: &Cluster,
 ) -> Result<Member, ConnectError> {
     let insecure = request.args.insecure.allow_insecure_members;
-    let member = connectivity::connect(&request.hub, cluster, insecure).await?;
+    let member = connect::connect(&request.hub, cluster, insecure).await?;
     // One that does not answer at all is not asked for each kind.
     let version = version(&member).await;
     if let Err(RequestError::Unreachable { why, .. }) = version {

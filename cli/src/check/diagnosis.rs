@@ -18,12 +18,12 @@ use super::creation::Creation;
 use super::gather::{Installation, Readable, Webhook};
 use super::rights::MissingRight;
 use super::{Check, State};
-use crate::connectivity::ConnectError;
 use crate::hub::DEFINE;
 use crate::install::ready::rollout;
 use crate::lease::{self, Controller};
 use crate::misplaced::Misplaced;
-use crate::snapshot::is_ready;
+use crate::observe::connect::ConnectError;
+use crate::observe::service::is_ready;
 use crate::table::listed;
 use crate::{bundle, credentials};
 

@@ -22,13 +22,13 @@ use super::rights::{self, MissingRight, Needs};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::CheckArgs;
 use crate::bundle::DEPLOYMENTS;
-use crate::connectivity::{self, ConnectError};
 use crate::credentials;
 use crate::karmada;
 use crate::lease::Controller;
 use crate::member::Validity;
 use crate::misplaced::{self, Misplaced};
-use crate::selection::Selection;
+use crate::observe::connect::{self, ConnectError};
+use crate::observe::scope::Scope;
 
 /// The name of causeway's webhook configurations.
 const REGISTRATION: &str = "causeway";
@@ -90,12 +90,7 @@ async fn misplaced_on(
         Ok(clusters) => clusters,
         Err(why) => return Ok(Err(why.clone())),
     };
-    let everywhere = Selection {
-        namespace: None,
-        name: None,
-        allow_insecure: false,
-    };
-    allowed(misplaced::read(hub, clusters, &everywhere).await)
+    allowed(misplaced::read(hub, clusters, &Scope::default()).await)
 }
 
 pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installation, RequestError> {
@@ -170,7 +165,7 @@ async fn ask_members(
     clusters: &[Cluster],
 ) -> BTreeMap<String, Result<(), ConnectError>> {
     let named = clusters.iter().filter(|cluster| !is_reported(cluster));
-    let answers = connectivity::read_each(hub, named, false, |member| async move {
+    let answers = connect::read_each(hub, named, false, |member| async move {
         member.uid().await.map(drop)
     });
     answers.await

@@ -11,10 +11,10 @@ use super::diagnosis::diagnose;
 use super::gather::{Forbidden, Installation, Webhook};
 use super::rights::MissingRight;
 use super::*;
-use crate::connectivity::ConnectError;
 use crate::lease::Controller;
 use crate::member::Validity;
 use crate::misplaced::Misplaced;
+use crate::observe::connect::ConnectError;
 use crate::status::fixtures::{cluster, condition, ready, synced};
 
 fn from<K: DeserializeOwned>(value: Value) -> K {

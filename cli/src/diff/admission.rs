@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::DiffError;
 use super::file::Wanted;
 use crate::api_server::{ApiServer, RequestError};
-use crate::snapshot::gather;
+use crate::observe::once;
 
 /// What kubectl apply remembers of the file that was applied last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -43,7 +43,7 @@ pub(crate) async fn dry_run(
     wanted: &Wanted,
     service: Option<&Service>,
 ) -> Result<Admitted, DiffError> {
-    let stored = gather::multi_cluster_service(hub, &wanted.key).await?;
+    let stored = once::multi_cluster_service(hub, &wanted.key).await?;
     let (object, mut warnings) = stored_as(hub, wanted, stored.as_ref()).await?;
     // The Service of the given files may settle these.
     let is_settled = service.is_some_and(|service| has_ports(service, &object));

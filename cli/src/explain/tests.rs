@@ -2,10 +2,10 @@ use causeway_engine::reasons::Reason;
 use serde_json::json;
 
 use super::*;
-use crate::connectivity::ConnectError;
 use crate::karmada::binding::Unapplied;
 use crate::karmada::tests::{dispatched_slice, work};
-use crate::snapshot::fixtures::{BOTH, healthy};
+use crate::observe::connect::ConnectError;
+use crate::observe::fixtures::{BOTH, healthy};
 use crate::status::fixtures::ready;
 
 fn reasons(explanation: &Explanation) -> Vec<Reason> {

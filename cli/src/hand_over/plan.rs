@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::karmada::binding;
 use crate::moving::outcome::{Left, Plan};
 use crate::moving::step::{Step, Target};
-use crate::snapshot::{Held, Snapshot};
+use crate::observe::service::{Held, Snapshot};
 
 /// What is to be waited for; where that is nothing, causeway's finalizer is to go.
 pub(super) fn plan(snapshot: &Snapshot) -> Plan {
@@ -77,7 +77,8 @@ fn unprovided(snapshot: &Snapshot) -> Vec<Left> {
 fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
     let mut left = Vec::new();
     let copies = held.slices_of(&snapshot.key.name);
-    let copies = copies.filter(|slice| snapshot.is_ours(*slice) && crate::snapshot::is_copy(slice));
+    let copies =
+        copies.filter(|slice| snapshot.is_ours(*slice) && crate::observe::service::is_copy(slice));
     for copy in copies {
         let provider = ownership::source_member(copy.meta()).unwrap_or("its provider");
         let karmadas = snapshot.dispatched(held, provider).next();
@@ -144,7 +145,7 @@ fn copied_labels(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
     let slices = held.slices_of(&snapshot.key.name);
     let copied = slices.filter(|slice| {
         let is_kept = held.service(&snapshot.key.name).is_some();
-        is_kept && bears_label(snapshot, *slice) && !crate::snapshot::is_copy(slice)
+        is_kept && bears_label(snapshot, *slice) && !crate::observe::service::is_copy(slice)
     });
     let why = "the EndpointSlice that Kubernetes made for the Service still has causeway's label";
     copied

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::snapshot::fixtures::from;
+use crate::observe::fixtures::from;
 
 /// A Work of shop/foo in the namespace of a member: `own` as Karmada makes the one with the MultiClusterService, `collected` and
 /// `dispatched` as it makes those with slices.

@@ -196,9 +196,9 @@ impl Report {
 /// Renders plans as a dry run does.
 #[cfg(test)]
 pub(crate) fn golden(
-    snapshot: &crate::snapshot::Snapshot,
+    snapshot: &crate::observe::service::Snapshot,
     plans: &[Plan],
-    obstacle: fn(&crate::snapshot::Snapshot) -> Option<String>,
+    obstacle: fn(&crate::observe::service::Snapshot) -> Option<String>,
 ) -> String {
     let outcomes = plans.iter().map(|plan| Outcome {
         commands: plan.steps.iter().map(Written::from).collect(),

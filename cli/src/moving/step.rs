@@ -12,10 +12,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api_server::{ApiServer, RequestError};
-use crate::connectivity;
-use crate::connectivity::ConnectError;
 use crate::karmada::{Work, work_kind};
 use crate::objects::FIELD_MANAGER;
+use crate::observe::connect::{self, ConnectError};
 
 /// An object as it was read: what is written to it holds of that version alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,7 +215,7 @@ impl<'a> Members<'a> {
         }
         let cluster = self.clusters.iter().find(|one| one.name_any() == name);
         let unjoined = || StepError::Member(format!("{name} is not joined"));
-        let server = connectivity::connect(hub, cluster.ok_or_else(unjoined)?, self.allow_insecure)
+        let server = connect::connect(hub, cluster.ok_or_else(unjoined)?, self.allow_insecure)
             .await
             .map_err(|why| StepError::member(name, why))?;
         self.known.insert(name.to_owned(), server.clone());

@@ -12,7 +12,7 @@ use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
 
 use super::condition::{ConditionReport, readiness};
-use super::members::{Holdings, Readings};
+use crate::observe::service::{Held, Readings};
 
 /// A service that members export or import (multicluster.x-k8s.io).
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -143,7 +143,7 @@ type Ids<'a> = BTreeMap<&'a str, &'a str>;
 
 /// Returns the ids that copies bear beside the name of their Cluster. An exporter without slices is
 /// reported by its id.
-fn ids<'a>(read: &BTreeMap<&str, &'a Holdings>) -> Ids<'a> {
+fn ids<'a>(read: &BTreeMap<&str, &'a Held>) -> Ids<'a> {
     let slices = read.values().flat_map(|held| &held.slices);
     let ids = slices.filter_map(|slice| {
         let id = slice.labels().get(labels::SOURCE_CLUSTER)?;
@@ -213,14 +213,14 @@ fn conflict(export: &ExportReport) -> Option<ConflictReport> {
     })
 }
 
-fn cluster(name: &str, held: &Holdings, wanted: &Key, ids: &Ids<'_>) -> Option<ClusterReport> {
+fn cluster(name: &str, held: &Held, wanted: &Key, ids: &Ids<'_>) -> Option<ClusterReport> {
     let export = held.exports.iter().find(|export| key(*export) == *wanted);
     let import = held.imports.iter().find(|import| key(*import) == *wanted);
     if export.is_none() && import.is_none() {
         return None;
     }
     let (namespace, service) = wanted;
-    let derived = held.derived.iter().find(|one| {
+    let derived = held.services.iter().find(|one| {
         one.namespace().as_ref() == Some(namespace)
             && one.labels().get(labels::MULTICLUSTER_SERVICE_NAME) == Some(service)
     });

@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
-use super::members::{Holdings, Readings};
-use crate::connectivity::ConnectError;
+use crate::observe::connect::ConnectError;
+use crate::observe::service::{Held, Readings};
 
 pub(crate) fn ready(status: &str, reason: &str, message: &str) -> Value {
     json!({
@@ -152,7 +152,7 @@ pub(crate) fn copy(name: &str, source: &str, endpoints: usize) -> EndpointSlice 
 }
 
 /// What these members hold.
-pub(crate) fn readings<const N: usize>(members: [(&str, Result<Holdings, &str>); N]) -> Readings {
+pub(crate) fn readings<const N: usize>(members: [(&str, Result<Held, &str>); N]) -> Readings {
     let members = members.into_iter();
     members
         .map(|(name, held)| {
@@ -165,19 +165,20 @@ pub(crate) fn readings<const N: usize>(members: [(&str, Result<Holdings, &str>);
 }
 
 /// A member that exports and imports `shop/foo`, as it is when all is well.
-pub(crate) fn exporting(address: &str, clusters: &[&str]) -> Holdings {
-    Holdings {
+pub(crate) fn exporting(address: &str, clusters: &[&str]) -> Held {
+    Held {
         exports: vec![export("foo", exported())],
         ..importing(address, clusters)
     }
 }
 
 /// A member that imports `shop/foo` from these clusters, two endpoints of each.
-pub(crate) fn importing(address: &str, clusters: &[&str]) -> Holdings {
-    Holdings {
+pub(crate) fn importing(address: &str, clusters: &[&str]) -> Held {
+    Held {
         exports: Vec::new(),
         imports: vec![import("foo", &[address], clusters)],
-        derived: vec![derived("foo", &[address])],
+        services: vec![derived("foo", &[address])],
         slices: clusters.iter().map(|name| copy("foo", name, 2)).collect(),
+        ..Held::default()
     }
 }

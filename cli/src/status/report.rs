@@ -14,13 +14,13 @@ use serde::Serialize;
 use super::clusterset::{self, ExportedReport};
 use super::condition::{ConditionReport, Readiness, deletions_suspended, readiness};
 use super::karmada::Observations;
-use super::members::Readings;
 use crate::exit::ExitState;
 use crate::explain::{ConsumerEndpoints, Exposed, Serving};
 use crate::karmada;
 use crate::karmada::binding::Unapplied;
 use crate::misplaced::Misplaced;
 use crate::networking::NetworkReport;
+use crate::observe::service::Readings;
 
 /// Where the user may not list Clusters.
 const NO_CLUSTERS: &str = "Members, and what they export, are not shown: you may not list clusters.cluster.karmada.io on the hub.";

@@ -8,7 +8,7 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 
-use crate::snapshot::{is_copy, is_source};
+use crate::observe::service::{is_copy, is_source};
 
 /// What happened to the slices of one service in one member, or to several of these together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

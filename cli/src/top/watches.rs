@@ -11,9 +11,9 @@ use tokio::time::{Instant, interval_at, sleep_until};
 
 use super::activity::Activity;
 use crate::api_server::{ApiServer, RequestError};
-use crate::connectivity::{self, ConnectError};
+use crate::observe::connect::{self, ConnectError};
+use crate::observe::pace;
 use crate::progress::Progress;
-use crate::watches;
 
 type Events = BoxStream<'static, Result<EndpointSlice, RequestError>>;
 
@@ -23,12 +23,12 @@ pub(super) struct Watches(BTreeMap<String, Result<Events, ConnectError>>);
 
 /// Begins to watch all members at once, from now on: nothing is listed but one slice, for its list's version.
 pub(super) async fn start(hub: &ApiServer, clusters: &[Cluster], insecure: bool) -> Watches {
-    Watches(connectivity::read_each(hub, clusters.iter(), insecure, watch).await)
+    Watches(connect::read_each(hub, clusters.iter(), insecure, watch).await)
 }
 
 async fn watch(member: ApiServer) -> Result<Events, RequestError> {
     let slices: Api<EndpointSlice> = Api::all(member.client.clone());
-    Ok(watches::from_now(&member, slices).await?.boxed())
+    Ok(pace::from_now(&member, slices).await?.boxed())
 }
 
 impl Watches {

@@ -11,23 +11,20 @@ use causeway::domain::ServiceKey;
 use causeway_engine::explain::{Diagnosis, Explanation};
 use causeway_engine::model::slice::Exposure;
 use causeway_engine::reasons::Reason;
-use k8s_openapi::jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::applied::{apply, is_done};
-use super::change::{Change, HubChange, MemberChange};
-use super::connection::Kind;
-use super::engagement::{Engagements, Facts};
 use super::feed::{self, Feed, Update};
-use super::member_watches::MemberSettings;
 use super::queue::Queue;
-use super::row::{ClusterRow, ConnectionRow, ServerRow, ServiceRow, row_key};
-use super::state::{MemberView, State, works};
+use super::row::{ClusterRow, ServerRow, ServiceRow, row_key};
 use crate::explain::{explained, health};
 use crate::karmada::binding::{self, Unapplied};
 use crate::lease;
-use crate::snapshot::Snapshot;
+use crate::observe::fleet::Touched;
+use crate::observe::follow::Follow;
+use crate::observe::link::ConnectionRow;
+use crate::observe::reader::Change;
+use crate::observe::service::Snapshot;
 use crate::status::clusterset;
 use crate::status::karmada::{Observations, Observed, is_karmadas};
 use crate::status::report::{Report, Scope};
@@ -47,12 +44,11 @@ const PROPAGATION_EVERY: Duration = Duration::from_secs(5);
 
 /// All that is known, and what of it is still to be shown.
 pub(super) struct Live {
-    state: State,
+    follow: Follow,
     queue: Queue,
     stale: Stale,
     feed: Arc<Feed>,
-    settings: MemberSettings,
-    engagements: Engagements,
+    notes: mpsc::Sender<Note>,
     server: ServerRow,
     /// The clusters whose rows may have changed.
     clusters: BTreeSet<String>,
@@ -64,6 +60,15 @@ pub(super) struct Live {
     due: Option<Instant>,
 }
 
+/// What is known beside the watches.
+#[derive(Debug)]
+pub(super) enum Note {
+    /// Why the controller seems not to run, if it seems so.
+    Controller(Option<String>),
+    /// What Karmada says of its own propagation of a Service, where that fails.
+    Propagation(ServiceKey, Option<Unapplied>),
+}
+
 /// What happened to clusters with which services may have changed.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Stale {
@@ -73,15 +78,19 @@ struct Stale {
 }
 
 impl Live {
-    pub(super) fn new(server: ServerRow, settings: MemberSettings, feed: Arc<Feed>) -> Self {
+    pub(super) fn new(
+        server: ServerRow,
+        follow: Follow,
+        feed: Arc<Feed>,
+        notes: mpsc::Sender<Note>,
+    ) -> Self {
         let now = Instant::now();
         Self {
-            state: State::new(),
+            follow,
             queue: Queue::default(),
             stale: Stale::default(),
             feed,
-            settings,
-            engagements: Engagements::default(),
+            notes,
             server,
             clusters: BTreeSet::new(),
             propagation: HashMap::new(),
@@ -98,6 +107,7 @@ impl Live {
     pub(super) async fn run(
         mut self,
         mut changes: mpsc::Receiver<Change>,
+        mut notes: mpsc::Receiver<Note>,
         mut requests: mpsc::Receiver<ServiceKey>,
     ) -> Result<(), serde_json::Error> {
         loop {
@@ -115,6 +125,7 @@ impl Live {
                     self.show()?;
                 }
                 Some(change) = changes.recv() => self.apply(change),
+                Some(note) = notes.recv() => self.note(note),
                 Some(key) = requests.recv() => self.explain(key),
                 else => return Ok(()),
             }
@@ -135,15 +146,9 @@ impl Live {
         self.due.get_or_insert(next);
     }
 
-    fn apply(&mut self, change: Change) {
-        match change {
-            Change::Hub(change) => self.apply_hub(change),
-            Change::Member {
-                name,
-                engagement,
-                change,
-            } => self.apply_member(&name, engagement, change),
-            Change::Controller(problem) => {
+    fn note(&mut self, note: Note) {
+        match note {
+            Note::Controller(problem) => {
                 let remedy = problem.as_ref().map(|_| lease::REMEDY.to_owned());
                 (self.server.problem, self.server.remedy) = (problem, remedy);
                 for key in self.feed.explained() {
@@ -151,7 +156,7 @@ impl Live {
                 }
                 self.schedule();
             }
-            Change::Propagation(key, unapplied) => {
+            Note::Propagation(key, unapplied) => {
                 let now = Instant::now();
                 let last = self
                     .propagation
@@ -164,153 +169,45 @@ impl Live {
         }
     }
 
-    fn apply_hub(&mut self, change: HubChange) {
-        match change {
-            HubChange::Identified { uid, karmada } => self.hub_identified(uid, karmada),
-            HubChange::MultiClusterServices(event) => {
-                let done = is_done(&event);
-                let keys = self.state.apply_mcs(event);
-                self.services_changed(keys);
-                self.hub_listed(done, Kind::MultiClusterService);
-            }
-            HubChange::Services(event) => {
-                let done = is_done(&event);
-                let keys = self.state.services.apply(event);
-                self.services_changed(keys);
-                self.hub_listed(done, Kind::Service);
-            }
-            HubChange::Clusters(event) => {
-                let done = is_done(&event);
-                for name in self.state.apply_clusters(event) {
-                    self.cluster_changed(name);
-                }
-                self.hub_listed(done, Kind::Cluster);
-            }
-            HubChange::ImportsServed(version) => {
-                if version.is_none() {
-                    let keys = self.state.imports.replace(Vec::new());
-                    self.services_changed(keys);
-                    self.hub_listed(true, Kind::ServiceImport);
-                }
-            }
-            HubChange::Imports(event) => {
-                let done = is_done(&event);
-                let keys = self.state.imports.apply(event);
-                self.services_changed(keys);
-                self.hub_listed(done, Kind::ServiceImport);
-            }
-            HubChange::WorksForbidden => {
-                if self.state.works.take().is_some() {
-                    self.all_later();
-                }
-                self.hub_listed(true, Kind::Work);
-            }
-            HubChange::Works(event) => {
-                let done = is_done(&event);
-                let works = self.state.works.get_or_insert_with(works);
-                let keys = works.apply(event);
-                self.services_changed(keys);
-                self.hub_listed(done, Kind::Work);
-            }
-            HubChange::Disconnected(why) => {
-                self.state.connection.end(why, Timestamp::now());
-                self.schedule();
-            }
-        }
-    }
-
-    fn hub_identified(&mut self, uid: Option<String>, karmada: bool) {
-        self.state.connection.begin([
-            Kind::MultiClusterService,
-            Kind::Service,
-            Kind::Cluster,
-            Kind::ServiceImport,
-            Kind::Work,
-        ]);
-        let is_same = self.state.hub_uid == uid && self.state.karmada == karmada;
-        (self.state.hub_uid, self.state.karmada) = (uid, karmada);
-        self.state.works.get_or_insert_with(works);
-        if !is_same {
-            self.all_later();
-        }
-    }
-
-    fn hub_listed(&mut self, done: bool, kind: Kind) {
-        if done && self.state.connection.listed(kind) {
-            self.read.get_or_insert_with(Instant::now);
+    fn apply(&mut self, change: Change) {
+        let touched = self.follow.apply(change);
+        let is_seen = touched.link
+            || touched.nodes
+            || touched.all
+            || !touched.clusters.is_empty()
+            || !touched.namespaces.is_empty();
+        if is_seen {
             self.schedule();
         }
-    }
-
-    /// A Cluster was made, changed or deleted: its member is watched as it says now.
-    fn cluster_changed(&mut self, name: String) {
-        let cluster = self.state.clusters.of(&name).next();
-        let facts = cluster.map(Facts::of);
-        if self.engagements.note(&name, facts) {
-            self.all_later();
-        }
-        match self
-            .state
-            .clusters
-            .of(&name)
-            .next()
-            .filter(|one| one.spec.takes_part())
-        {
-            Some(cluster) => {
-                if let Some(engagement) = self.engagements.engage(&self.settings, cluster) {
-                    let view = MemberView::new(engagement);
-                    self.state.members.insert(name.clone(), view);
+        let Touched {
+            services,
+            namespaces,
+            clusters,
+            all,
+            link,
+            nodes,
+            member,
+            ..
+        } = touched;
+        self.stale.all |= all;
+        self.stale.namespaces.extend(namespaces);
+        self.clusters.extend(clusters);
+        match member {
+            Some(name) => {
+                if link {
+                    self.clusters.insert(name.clone());
+                }
+                if link || nodes {
+                    self.stale.members.insert(name);
                 }
             }
             None => {
-                self.engagements.disengage(&name);
-                self.state.members.remove(&name);
+                if link && self.follow.fleet.hub.link.row().connected {
+                    self.read.get_or_insert_with(Instant::now);
+                }
             }
         }
-        self.clusters.insert(name);
-        self.schedule();
-    }
-
-    fn apply_member(&mut self, name: &str, engagement: u64, change: MemberChange) {
-        let Some(member) = self.state.members.get_mut(name) else {
-            return;
-        };
-        if member.engagement != engagement {
-            return;
-        }
-        let applied = apply(member, change);
-        if applied.stands_otherwise {
-            self.clusters.insert(name.to_owned());
-            self.stale.members.insert(name.to_owned());
-            self.schedule();
-        }
-        self.state.node_needs_changed |= applied.node_needs;
-        if applied.nodes {
-            self.stale.members.insert(name.to_owned());
-            self.schedule();
-        }
-        if !applied.namespaces.is_empty() {
-            self.stale.namespaces.extend(applied.namespaces);
-            self.schedule();
-        }
-        self.services_changed(applied.services);
-    }
-
-    /// Watches the Nodes of the members whose Nodes are needed, and of no others.
-    fn watch_nodes(&mut self) {
-        if !std::mem::take(&mut self.state.node_needs_changed) {
-            return;
-        }
-        let names: Vec<_> = self.state.members.keys().cloned().collect();
-        for name in names {
-            let needed = self.state.needs_nodes(&name);
-            if self.engagements.watch_nodes(&name, needed)
-                && !needed
-                && let Some(member) = self.state.members.get_mut(&name)
-            {
-                member.forget_nodes();
-            }
-        }
+        self.services_changed(services);
     }
 
     /// Something of these Services, or of these names, has changed.
@@ -320,7 +217,7 @@ impl Live {
         }
         let is_bulk = services.len() > BULK;
         for service in services {
-            for key in self.state.concerned(service) {
+            for key in self.follow.fleet.concerned(service) {
                 match is_bulk {
                     true => self.queue.later(key),
                     false => self.queue.soon(key),
@@ -330,22 +227,16 @@ impl Live {
         self.schedule();
     }
 
-    /// Any service may have changed.
-    fn all_later(&mut self) {
-        self.stale.all = true;
-        self.schedule();
-    }
-
     /// Queues the services that may have changed with clusters, at one time for all that happened to these.
     fn queue_stale(&mut self) {
         let stale = std::mem::take(&mut self.stale);
         if stale == Stale::default() {
             return;
         }
-        for key in self.state.exposed() {
+        for key in self.follow.fleet.exposed() {
             if stale.all
                 || stale.namespaces.contains(&*key.namespace)
-                || self.state.takes_part(&key, &stale.members)
+                || self.follow.fleet.takes_part(&key, &stale.members)
             {
                 self.queue.later(key);
             }
@@ -356,11 +247,11 @@ impl Live {
     fn is_open(&self) -> bool {
         let read = self.read.map(|read| read.elapsed());
         let is_late = read.is_some_and(|since| since > MEMBERS_WITHIN);
-        let mut members = self.state.members.values();
+        let mut members = self.follow.fleet.members.values();
         self.server.synced
-            || self.state.connection.is_tried()
-                && self.state.connection.row().connected
-                && (is_late || members.all(|member| member.connection.is_tried()))
+            || self.follow.fleet.hub.link.is_tried()
+                && self.follow.fleet.hub.link.row().connected
+                && (is_late || members.all(|member| member.link.is_tried()))
     }
 
     /// Sends what has changed, as far as it is found within the budget.
@@ -368,7 +259,7 @@ impl Live {
         let begun = Instant::now();
         (self.due, self.shown) = (None, begun);
         let mut update = Update::default();
-        self.watch_nodes();
+        self.follow.follow_needed_nodes();
         for name in std::mem::take(&mut self.clusters) {
             let row = self.cluster_row(&name);
             let row = row.as_ref().map(feed::json).transpose()?;
@@ -386,7 +277,7 @@ impl Live {
         }
         // The budget may have ended with the last service, after which nothing may change.
         self.server.synced |= is_open && self.queue.is_empty();
-        self.server.connection = self.state.connection.row().clone();
+        self.server.connection = self.follow.fleet.hub.link.row().clone();
         update.server = Some(feed::json(&self.server)?);
         self.feed.publish(update)?;
         if !is_open {
@@ -398,11 +289,11 @@ impl Live {
     }
 
     fn cluster_row(&self, name: &String) -> Option<ClusterRow> {
-        let cluster = self.state.clusters.of(name).next()?;
+        let cluster = self.follow.fleet.hub.clusters.of(name).next()?;
         let report = Report::new(Scope::All, Some(std::slice::from_ref(cluster)), &[]);
         let report = report.members.into_iter().flatten().next()?;
-        let connection = match self.state.members.get(name) {
-            Some(member) => member.connection.row().clone(),
+        let connection = match self.follow.fleet.members.get(name) {
+            Some(member) => member.link.row().clone(),
             // Those in Pull mode without credentials are not watched.
             None => ConnectionRow {
                 connected: true,
@@ -417,7 +308,7 @@ impl Live {
         let rows = [Exposure::Native, Exposure::Clusterset]
             .map(|path| row_key(path, &key.namespace, &key.name));
         let [native, exported] = rows;
-        if !self.state.exposes(key) {
+        if !self.follow.fleet.exposes(key) {
             update.services.extend([(native, None), (exported, None)]);
             self.feed.show(key, feed::event("gone", "{}"));
             return Ok(());
@@ -446,15 +337,15 @@ impl Live {
         let propagation = self.propagation.get(key);
         Snapshot {
             unapplied: propagation.and_then(|(_, unapplied)| unapplied.clone()),
-            ..self.state.snapshot(key)
+            ..self.follow.fleet.snapshot(key)
         }
     }
 
     fn exported_row(&self, key: &ServiceKey, explanation: &Explanation) -> Option<ServiceRow> {
-        if !self.state.is_exported(key) {
+        if !self.follow.fleet.is_exported(key) {
             return None;
         }
-        let exported = clusterset::exported(&self.state.readings(key));
+        let exported = clusterset::exported(&self.follow.fleet.readings(key));
         let report = exported.into_iter().next()?;
         Some(ServiceRow::exported(report, explanation))
     }
@@ -463,18 +354,17 @@ impl Live {
     fn ask_propagation(&mut self, key: &ServiceKey) {
         let last = self.propagation.get(key);
         let is_recent = last.is_some_and(|(at, _)| at.elapsed() < PROPAGATION_EVERY);
-        if !self.state.karmada || is_recent {
+        if !self.follow.fleet.hub.karmada || is_recent {
             return;
         }
         let known = last.and_then(|(_, known)| known.clone());
         self.propagation
             .insert(key.clone(), (Instant::now(), known));
-        let (hub, changes) = (self.settings.hub.clone(), self.settings.changes.clone());
+        let (hub, notes) = (self.follow.server().clone(), self.notes.clone());
         let key = key.clone();
         tokio::spawn(async move {
             if let Ok(unapplied) = binding::unapplied(&hub, &key).await {
-                let change = Change::Propagation(key, unapplied);
-                changes.send(change).await.ok();
+                notes.send(Note::Propagation(key, unapplied)).await.ok();
             }
         });
     }
@@ -508,9 +398,7 @@ mod tests {
         golden::check_states("ui", |snapshot| {
             let mut explanation = explained(snapshot);
             let native = native_row(snapshot, &explanation);
-            let exported = clusterset::exported(&snapshot.readings())
-                .into_iter()
-                .next();
+            let exported = clusterset::exported(&snapshot.members).into_iter().next();
             let exported = exported.map(|report| ServiceRow::exported(report, &explanation));
             let clusters: Vec<_> = snapshot.clusters.iter().collect();
             let clusters: Vec<_> = clusters

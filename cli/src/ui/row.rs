@@ -15,22 +15,10 @@ use serde::Serialize;
 
 use crate::explain::text::tiers_text;
 use crate::networking::NetworkReport;
+use crate::observe::link::ConnectionRow;
 use crate::status::clusterset::ExportedReport;
 use crate::status::condition::ConditionReport;
 use crate::status::report::{MemberReport, ServiceReport};
-
-/// Whether this program's own watches of a cluster stand.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ConnectionRow {
-    pub connected: bool,
-    /// Since when they do not; absent while they were never tried.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disconnected_since: Option<Timestamp>,
-    /// Why they do not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disconnected_why: Option<String>,
-}
 
 /// The hub, and what is read of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -344,8 +332,8 @@ mod tests {
 
     use super::*;
     use crate::explain::explained;
-    use crate::snapshot::Snapshot;
-    use crate::snapshot::fixtures::healthy;
+    use crate::observe::fixtures::healthy;
+    use crate::observe::service::Snapshot;
     use crate::status::report::{Report, Scope};
 
     fn row(snapshot: &Snapshot) -> serde_json::Value {

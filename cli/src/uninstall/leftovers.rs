@@ -9,8 +9,9 @@ use kube::{Api, ResourceExt as _};
 
 use super::UninstallError;
 use crate::api_server::{ApiServer, RequestError};
-use crate::selection::Selection;
-use crate::{connectivity, hub, output};
+use crate::observe::connect;
+use crate::observe::scope::Scope;
+use crate::{hub, output};
 
 /// Says in which of these members something of this hub's causeway is left, and which could not be looked at.
 pub(super) async fn report(
@@ -19,7 +20,7 @@ pub(super) async fn report(
 ) -> Result<(), UninstallError> {
     let uid = hub.uid().await?;
     let own = &format!("{}={uid}", labels::HUB);
-    let read = connectivity::read_each(hub, clusters, false, |member| has_any(member, own));
+    let read = connect::read_each(hub, clusters, false, |member| has_any(member, own));
     let (mut left, mut unread) = (Vec::new(), Vec::new());
     for (member, answer) in read.await {
         match answer {
@@ -49,10 +50,11 @@ async fn has_any(member: ApiServer, own: &str) -> Result<bool, RequestError> {
     let one = &ListParams::default().labels(own).limit(1);
     let services: Api<Service> = Api::all(member.client.clone());
     let slices: Api<EndpointSlice> = Api::all(member.client.clone());
-    let everywhere = Selection {
+    let everywhere = Scope {
         namespace: None,
         name: None,
         allow_insecure: false,
+        ..Scope::default()
     };
     let (services, slices) = tokio::try_join!(
         member.request(services.list_metadata(one)),

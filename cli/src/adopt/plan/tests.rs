@@ -2,9 +2,9 @@ use causeway::api::{SecretReference, SyncMode, condition};
 use serde_json::json;
 
 use super::*;
-use crate::connectivity::ConnectError;
 use crate::karmada::tests::{dispatched_slice, work};
-use crate::snapshot::fixtures::{BOTH, copy, core_service, from, healthy, source};
+use crate::observe::connect::ConnectError;
+use crate::observe::fixtures::{BOTH, copy, core_service, from, healthy, source};
 use crate::status::fixtures::{cluster, condition as reported, cross, ready, service};
 
 /// shop/foo as Karmada left it: causeway's copy stands beside Karmada's slice, Works and finalizer are there.

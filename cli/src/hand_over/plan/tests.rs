@@ -1,9 +1,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::connectivity::ConnectError;
 use crate::karmada::tests::{dispatched_slice, work};
-use crate::snapshot::fixtures::{BOTH, healthy};
+use crate::observe::connect::ConnectError;
+use crate::observe::fixtures::{BOTH, healthy};
 
 /// shop/foo as Karmada manages it, and nothing of causeway's is left but its finalizer.
 fn managed_by_karmada() -> Snapshot {

@@ -15,10 +15,10 @@ fn one(readings: &Readings) -> ExportedReport {
     all.remove(0)
 }
 
-fn only_export(conditions: Value) -> Holdings {
-    Holdings {
+fn only_export(conditions: Value) -> Held {
+    Held {
         exports: vec![export("foo", conditions)],
-        ..Holdings::default()
+        ..Held::default()
     }
 }
 
@@ -29,7 +29,7 @@ fn an_exported_service_is_reported_of_once_with_the_part_of_each_member() {
         ("a", Ok(exporting("10.9.0.1", &both))),
         ("b", Ok(exporting("10.9.0.2", &both))),
         ("c", Ok(importing("10.9.0.3", &both))),
-        ("d", Ok(Holdings::default())),
+        ("d", Ok(Held::default())),
     ]);
     let service = one(&readings);
     assert!(service.ready, "{service:?}");
@@ -76,7 +76,7 @@ fn what_was_imported_is_counted_for_each_source_and_for_this_service_alone() {
         copy("foo", "b", 0),
         copy("other", "a", 7),
     ];
-    held.derived.insert(0, derived("other", &["10.9.9.9"]));
+    held.services.insert(0, derived("other", &["10.9.9.9"]));
     let service = one(&readings([("a", Ok(held))]));
     let counts: Vec<_> = service.clusters[0]
         .sources
@@ -90,10 +90,10 @@ fn what_was_imported_is_counted_for_each_source_and_for_this_service_alone() {
 
 #[test]
 fn a_headless_import_has_a_service_without_addresses() {
-    let held = Holdings {
+    let held = Held {
         imports: vec![import("foo", &[], &["a"])],
-        derived: vec![derived("foo", &["None"])],
-        ..Holdings::default()
+        services: vec![derived("foo", &["None"])],
+        ..Held::default()
     };
     let service = one(&readings([("a", Ok(held))]));
     let derived = service.clusters[0].derived.as_ref().expect("it is there");
@@ -183,9 +183,9 @@ fn an_import_that_nobody_exports_is_unhealthy_only_where_every_member_was_read()
     let by_person = || {
         let mut import = import("foo", &[], &[]);
         import.metadata.labels = None;
-        Holdings {
+        Held {
             imports: vec![import],
-            ..Holdings::default()
+            ..Held::default()
         }
     };
     let reported = one(&readings([("a", Ok(by_person()))]));
@@ -219,7 +219,7 @@ fn what_an_import_records_counts_only_of_clusters_that_were_not_read_and_only_wh
         ),
         ("nor of a cluster that was not read", of_person(&["gone"])),
     ] {
-        let reported = one(&readings([("a", Ok(Holdings::default())), ("b", Ok(held))]));
+        let reported = one(&readings([("a", Ok(Held::default())), ("b", Ok(held))]));
         assert_eq!(
             (reported.ready, reported.reason.as_str()),
             (false, "NoExport"),

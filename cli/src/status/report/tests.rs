@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::connectivity::ConnectError;
 use crate::explain::Health;
+use crate::observe::connect::ConnectError;
 use crate::status::fixtures::{applied, cluster, condition, cross, ready, service, synced};
 use crate::status::karmada::Observed;
 

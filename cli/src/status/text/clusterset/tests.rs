@@ -1,10 +1,10 @@
 use serde_json::json;
 
+use crate::observe::service::{Held, Readings};
 use crate::screen::Screen;
 use crate::status::fixtures::{
     condition, export, exporting, import, importing, readings, ready, synced,
 };
-use crate::status::members::{Holdings, Readings};
 use crate::status::report::{Report, Scope};
 use crate::status::text;
 
@@ -90,9 +90,9 @@ fn a_foreign_import_and_one_that_does_not_fit_say_so() {
     let mut unfit = import("foo", &[], &["m2"]);
     let status = json!({"conditions": [ready("False", "IPFamilyNotSupported", "it has IPv6")]});
     unfit.status = Some(serde_json::from_value(status).expect("a status"));
-    let unfit = Holdings {
+    let unfit = Held {
         imports: vec![unfit],
-        ..Holdings::default()
+        ..Held::default()
     };
     let readings = readings([("a", Ok(by_person)), ("b", Ok(unfit))]);
     let text = text::all_details(
@@ -114,7 +114,7 @@ fn a_foreign_import_and_one_that_does_not_fit_say_so() {
 #[test]
 fn a_published_export_is_reported_from_a_persons() {
     let mut held = exporting("10.9.0.1", &["a"]);
-    let shown = |held: &Holdings| {
+    let shown = |held: &Held| {
         let readings = readings([("a", Ok(held.clone()))]);
         text::all_details(
             &Report::new(Scope::One, Some(&[]), &[]).with(&readings),

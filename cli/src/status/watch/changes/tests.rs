@@ -137,28 +137,29 @@ fn documents_of_yaml_are_parted() {
 #[test]
 fn golden_outputs_of_status_are_kept() {
     use crate::golden;
-    use crate::snapshot::fixtures::healthy;
+    use crate::observe::fixtures::healthy;
     use crate::status::karmada::{Observations, Observed, is_karmadas};
 
-    let report = |snapshot: &crate::snapshot::Snapshot, scope, clusters: Option<&[Cluster]>| {
-        let services: Vec<_> = snapshot.mcs.iter().cloned().collect();
-        let mut karmadas = Observations::new();
-        for mcs in services.iter().filter(|mcs| is_karmadas(mcs)) {
-            let health = crate::explain::health(snapshot, &crate::explain::explained(snapshot));
-            let observed = Observed {
-                health: Some(health),
-                unapplied: snapshot.unapplied.clone(),
-            };
-            let meta = mcs.metadata.clone();
-            let name = meta.name.unwrap_or_default();
-            karmadas.insert((meta.namespace.unwrap_or_default(), name), observed);
-        }
-        let exposed = (scope == Scope::One).then(|| crate::explain::exposed_by(snapshot));
-        Report::new(scope, clusters, &services)
-            .with_karmadas(&karmadas)
-            .with(&snapshot.readings())
-            .with_exposed(exposed.as_ref())
-    };
+    let report =
+        |snapshot: &crate::observe::service::Snapshot, scope, clusters: Option<&[Cluster]>| {
+            let services: Vec<_> = snapshot.mcs.iter().cloned().collect();
+            let mut karmadas = Observations::new();
+            for mcs in services.iter().filter(|mcs| is_karmadas(mcs)) {
+                let health = crate::explain::health(snapshot, &crate::explain::explained(snapshot));
+                let observed = Observed {
+                    health: Some(health),
+                    unapplied: snapshot.unapplied.clone(),
+                };
+                let meta = mcs.metadata.clone();
+                let name = meta.name.unwrap_or_default();
+                karmadas.insert((meta.namespace.unwrap_or_default(), name), observed);
+            }
+            let exposed = (scope == Scope::One).then(|| crate::explain::exposed_by(snapshot));
+            Report::new(scope, clusters, &services)
+                .with_karmadas(&karmadas)
+                .with(&snapshot.members)
+                .with_exposed(exposed.as_ref())
+        };
     golden::check_states("status", |snapshot| {
         let all = report(snapshot, Scope::All, Some(&snapshot.clusters));
         let one = report(snapshot, Scope::One, Some(&snapshot.clusters));

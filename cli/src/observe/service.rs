@@ -2,8 +2,6 @@
 //!
 //! What explains, previews and moves services reads this; the engine takes it as complete lists ([`Snapshot::lists`]).
 
-pub(crate) mod gather;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +9,7 @@ use std::time::Instant;
 use causeway::api::condition;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
-use causeway::domain::{ClusterName, ServiceKey, imported_by};
+use causeway::domain::{ClusterName, KubernetesVersion, ServiceKey, imported_by};
 use causeway_engine::lists::{HubLists, MemberLists, Members};
 use causeway_engine::model::served::Served;
 use causeway_engine::model::{Failure, FailureKind, Identity, ServiceWork, TimePoint};
@@ -21,7 +19,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
 
-use crate::connectivity::ConnectError;
+use super::connect::ConnectError;
 use crate::karmada::binding::Unapplied;
 use crate::karmada::{self, Work};
 
@@ -47,6 +45,9 @@ pub(crate) struct Snapshot {
     /// What each member holds of the service, or why that is not known.
     pub members: BTreeMap<String, Result<Held, ConnectError>>,
 }
+
+/// What members hold of the clusterset, or why that is not known, by name.
+pub(crate) type Readings = BTreeMap<String, Result<Held, ConnectError>>;
 
 /// What a member holds.
 #[derive(Clone, Debug)]
@@ -178,6 +179,31 @@ fn of_work(work: &Work) -> ServiceWork {
     }
 }
 
+/// Returns the identity of a member that is not identified.
+pub(super) fn no_identity() -> Identity {
+    Identity {
+        uid: String::new(),
+        version: String::new(),
+        release: KubernetesVersion::default(),
+    }
+}
+
+impl Default for Held {
+    /// Nothing, of a member that is not identified.
+    fn default() -> Self {
+        Self {
+            identity: no_identity(),
+            served: Served::default(),
+            namespace: None,
+            services: Vec::new(),
+            slices: Vec::new(),
+            exports: Vec::new(),
+            imports: Vec::new(),
+            nodes: None,
+        }
+    }
+}
+
 impl Held {
     fn lists(&self) -> MemberLists {
         MemberLists {
@@ -249,6 +275,3 @@ pub(crate) fn is_copy(slice: &EndpointSlice) -> bool {
     let manager = slice.labels().get(labels::SLICE_MANAGED_BY);
     manager.is_some_and(|manager| manager == labels::SLICE_DISPATCHER)
 }
-
-#[cfg(test)]
-pub(crate) mod fixtures;

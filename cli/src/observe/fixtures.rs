@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use causeway::api::Cluster;
 use causeway::api::multicluster::Version;
-use causeway::api::{Cluster, labels};
 use causeway::domain::ServiceKey;
 use causeway_engine::model::Identity;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
@@ -11,9 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Held, Snapshot};
+use super::service::{Held, Snapshot};
 use crate::status::fixtures::{cross, ready, service, synced};
-use crate::status::members::{Holdings, Readings};
 
 pub(crate) fn from<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).expect("an object")
@@ -175,27 +174,5 @@ impl Snapshot {
             .get_or_insert_default()
             .insert(key.to_owned(), value.to_owned());
         self
-    }
-
-    /// What `status` reads of the clusterset in the same members.
-    pub(crate) fn readings(&self) -> Readings {
-        let readings = self.members.iter().map(|(name, held)| {
-            let holdings = held.as_ref().map(|held| {
-                let of_import = |meta: &ObjectMeta| {
-                    let all = meta.labels.as_ref();
-                    all.is_some_and(|all| all.contains_key(labels::MULTICLUSTER_SERVICE_NAME))
-                };
-                let derived = held.services.iter().filter(|one| of_import(&one.metadata));
-                let slices = held.slices.iter().filter(|one| of_import(&one.metadata));
-                Holdings {
-                    exports: held.exports.clone(),
-                    imports: held.imports.clone(),
-                    derived: derived.cloned().collect(),
-                    slices: slices.cloned().collect(),
-                }
-            });
-            (name.clone(), holdings.map_err(Clone::clone))
-        });
-        readings.collect()
     }
 }

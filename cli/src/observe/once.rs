@@ -12,14 +12,14 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 
-use super::{Held, Snapshot};
+use super::connect::{self, ConnectError};
+use super::scope::Scope;
+use super::service::{self, Held, Readings, Snapshot};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
-use crate::connectivity::{self, ConnectError};
 use crate::exit::{CommandError, PROBLEM};
 use crate::hub::DEFINE;
 use crate::karmada::{self, binding};
-use crate::selection::Selection;
 
 /// A service could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +79,7 @@ async fn read_with(
     )?;
     // Without the hub's identity what another hub wrote cannot be distinguished, and no more.
     let hub_uid = hub.uid().await.ok();
-    let members = connectivity::read_each(hub, clusters.iter(), allow_insecure, |member| {
+    let members = connect::read_each(hub, clusters.iter(), allow_insecure, |member| {
         held(member, key)
     });
     let members = members.await;
@@ -102,14 +102,14 @@ async fn read_with(
 /// Reads the Nodes of the members whose Nodes are needed.
 async fn read_nodes(snapshot: &mut Snapshot, hub: &ApiServer, allow_insecure: bool) {
     let (lists, members) = snapshot.lists();
-    let needed = need_nodes(&lists, &members, super::now());
+    let needed = need_nodes(&lists, &members, service::now());
     let clusters = snapshot.clusters.clone();
     let is_needed = |cluster: &&Cluster| {
         let name = cluster.name_any();
         needed.iter().any(|one| one.as_str() == name)
     };
     let clusters = clusters.iter().filter(is_needed);
-    let read = connectivity::read_each(hub, clusters, allow_insecure, async |member| {
+    let read = connect::read_each(hub, clusters, allow_insecure, async |member| {
         let nodes: Api<Node> = Api::all(member.client.clone());
         let nodes = member.request(nodes.list(&ListParams::default())).await;
         Ok(nodes.map(|list| list.items).map_err(|why| match why {
@@ -135,12 +135,49 @@ async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, R
 }
 
 /// What is read of the Multi-Cluster Services API.
-fn of(key: &ServiceKey) -> Selection {
-    Selection {
+fn of(key: &ServiceKey) -> Scope {
+    Scope {
         namespace: Some(key.namespace.to_string()),
         name: Some(key.name.to_string()),
-        allow_insecure: false,
+        ..Scope::default()
     }
+}
+
+/// Reads what the members hold of the clusterset, all at once, each within 5 seconds.
+pub(crate) async fn clusterset(hub: &ApiServer, clusters: &[Cluster], scope: &Scope) -> Readings {
+    let parts = clusters.iter().filter(|cluster| scope.takes_part(cluster));
+    let read = connect::read_each(hub, parts, scope.allow_insecure, |member| {
+        exported_by(scope, member)
+    });
+    read.await
+}
+
+/// Reads the exports and imports of a member, and of one service its derived Services and slices.
+async fn exported_by(scope: &Scope, member: ApiServer) -> Result<Held, RequestError> {
+    let member = &member;
+    let (exports, imports) = tokio::try_join!(scope.served(member), scope.served(member))?;
+    let mut held = Held {
+        exports,
+        imports,
+        ..Held::default()
+    };
+    if let Some(name) = &scope.name
+        && !held.imports.is_empty()
+    {
+        let labelled = format!("{}={name}", labels::MULTICLUSTER_SERVICE_NAME);
+        let parameters = ListParams::default().labels(&labelled);
+        let namespace = scope.namespace.as_deref();
+        let services: Api<Service> = member.api(namespace);
+        let slices: Api<EndpointSlice> = member.api(namespace);
+        let both = tokio::try_join!(
+            member.request(services.list(&parameters)),
+            member.request(slices.list(&parameters))
+        );
+        let (services, slices) = both?;
+        held.services = services.items;
+        held.slices = slices.items;
+    }
+    Ok(held)
 }
 
 /// The MultiClusterService of the service, if there is one.
@@ -148,11 +185,36 @@ pub(crate) async fn multi_cluster_service(
     hub: &ApiServer,
     key: &ServiceKey,
 ) -> Result<Option<MultiClusterService>, GatherError> {
-    let api: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), &key.namespace);
-    match hub.request(api.list(&named(&key.name))).await {
-        Ok(list) => Ok(list.items.into_iter().next()),
+    let found = multi_cluster_services(hub, &of(key)).await?;
+    Ok(found.into_iter().next())
+}
+
+/// The MultiClusterServices of a scope.
+pub(crate) async fn multi_cluster_services(
+    hub: &ApiServer,
+    scope: &Scope,
+) -> Result<Vec<MultiClusterService>, GatherError> {
+    let api: Api<MultiClusterService> = hub.api(scope.namespace.as_deref());
+    let parameters = ListParams {
+        field_selector: scope.by_name(),
+        ..ListParams::default()
+    };
+    match hub.request(api.list(&parameters)).await {
+        Ok(list) => Ok(list.items),
         Err(RequestError::NotFound { .. }) => Err(GatherError::NoApi("MultiClusterService")),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Every Cluster of a hub, none where it serves none; `None` where the person may not list them.
+pub(crate) async fn clusters_if_allowed(
+    hub: &ApiServer,
+) -> Result<Option<Vec<Cluster>>, RequestError> {
+    match clusters(hub).await {
+        Ok(clusters) => Ok(Some(clusters)),
+        Err(GatherError::NoApi(_)) => Ok(Some(Vec::new())),
+        Err(GatherError::Request(RequestError::NotAllowed { .. })) => Ok(None),
+        Err(GatherError::Request(error)) => Err(error),
     }
 }
 

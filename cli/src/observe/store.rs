@@ -3,15 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
+use causeway::api::labels;
+use causeway::domain::ServiceKey;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt as _};
+
+use crate::networking::is_by_node_ports;
 
 /// Namespace and name of an object.
 type Id = (String, String);
 
 /// Objects of one kind, by the key of what they belong to.
 #[derive(Debug)]
-pub(super) struct Cache<Key, K> {
+pub(crate) struct Store<Key, K> {
     key: fn(&K) -> Option<Key>,
     /// By key, and there by their names.
     objects: HashMap<Key, BTreeMap<String, K>>,
@@ -21,13 +26,13 @@ pub(super) struct Cache<Key, K> {
     next: Option<Vec<K>>,
 }
 
-impl<Key, K> Cache<Key, K>
+impl<Key, K> Store<Key, K>
 where
     Key: Clone + Eq + Hash + Ord,
     K: Resource,
 {
     /// An empty one; what has no `key` is not kept.
-    pub(super) fn new(key: fn(&K) -> Option<Key>) -> Self {
+    pub(crate) fn new(key: fn(&K) -> Option<Key>) -> Self {
         Self {
             key,
             objects: HashMap::new(),
@@ -37,28 +42,28 @@ where
     }
 
     /// The objects of a key.
-    pub(super) fn of(&self, key: &Key) -> impl Iterator<Item = &K> {
+    pub(crate) fn of(&self, key: &Key) -> impl Iterator<Item = &K> {
         self.objects.get(key).into_iter().flat_map(BTreeMap::values)
     }
 
     /// Whether there is an object of a key.
-    pub(super) fn has(&self, key: &Key) -> bool {
+    pub(crate) fn has(&self, key: &Key) -> bool {
         self.objects.contains_key(key)
     }
 
     /// All keys of which there are objects.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.objects.keys()
     }
 
     /// All objects, in the order of their keys.
-    pub(super) fn all(&self) -> impl Iterator<Item = &K> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &K> {
         let sorted: BTreeMap<_, _> = self.objects.iter().collect();
         sorted.into_values().flat_map(BTreeMap::values)
     }
 
     /// Applies one event; the keys of which objects have changed since.
-    pub(super) fn apply(&mut self, event: Event<K>) -> BTreeSet<Key> {
+    pub(crate) fn apply(&mut self, event: Event<K>) -> BTreeSet<Key> {
         match event {
             Event::Init => {
                 self.next = Some(Vec::new());
@@ -78,7 +83,7 @@ where
     }
 
     /// There are these objects, and no others.
-    pub(super) fn replace(&mut self, objects: Vec<K>) -> BTreeSet<Key> {
+    pub(crate) fn replace(&mut self, objects: Vec<K>) -> BTreeSet<Key> {
         let mut gone: Vec<Id> = self.keys.keys().cloned().collect();
         if !gone.is_empty() {
             let listed: BTreeSet<_> = objects.iter().map(id).collect();
@@ -128,6 +133,44 @@ where
     }
 }
 
+/// Returns the key of the service of an object's name.
+pub(super) fn key_of<K: Resource>(object: &K) -> Option<ServiceKey> {
+    let meta = object.meta();
+    let (namespace, name) = (meta.namespace.as_deref()?, meta.name.as_deref()?);
+    Some(ServiceKey::new(namespace, name))
+}
+
+/// Returns the name of an object.
+pub(super) fn name_of<K: Resource>(object: &K) -> Option<String> {
+    object.meta().name.clone()
+}
+
+/// Returns the key of the Service that a slice backs.
+pub(super) fn service_of(slice: &EndpointSlice) -> Option<ServiceKey> {
+    let service = slice.labels().get(labels::SERVICE_NAME)?;
+    let namespace = slice.metadata.namespace.as_deref()?;
+    Some(ServiceKey::new(namespace, service.as_str()))
+}
+
+/// Notes which of the changed objects name ports of nodes as the way to providers; whether one does, or did.
+pub(super) fn note_reach<K: Resource>(
+    by_node_ports: &mut BTreeSet<ServiceKey>,
+    objects: &Store<ServiceKey, K>,
+    changed: &BTreeSet<ServiceKey>,
+) -> bool {
+    let mut concerned = false;
+    for key in changed {
+        concerned |= match objects.of(key).any(is_by_node_ports) {
+            true => {
+                by_node_ports.insert(key.clone());
+                true
+            }
+            false => by_node_ports.remove(key),
+        };
+    }
+    concerned
+}
+
 fn id<K: Resource>(object: &K) -> Id {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
@@ -150,12 +193,12 @@ mod tests {
         .expect("a Service")
     }
 
-    fn cache() -> Cache<String, Service> {
-        Cache::new(|service| service.labels().get("of").cloned())
+    fn store() -> Store<String, Service> {
+        Store::new(|service| service.labels().get("of").cloned())
     }
 
-    fn names(cache: &Cache<String, Service>, key: &str) -> Vec<String> {
-        cache.of(&key.to_owned()).map(Service::name_any).collect()
+    fn names(store: &Store<String, Service>, key: &str) -> Vec<String> {
+        store.of(&key.to_owned()).map(Service::name_any).collect()
     }
 
     fn changed<const N: usize>(keys: [&str; N]) -> BTreeSet<String> {
@@ -164,43 +207,43 @@ mod tests {
 
     #[test]
     fn an_object_that_belongs_elsewhere_now_changes_both() {
-        let mut cache = cache();
+        let mut store = store();
         assert_eq!(
-            cache.apply(Event::Apply(service("x", "a", "1"))),
+            store.apply(Event::Apply(service("x", "a", "1"))),
             changed(["a"])
         );
         assert_eq!(
-            cache.apply(Event::Apply(service("x", "a", "1"))),
+            store.apply(Event::Apply(service("x", "a", "1"))),
             changed([])
         );
         assert_eq!(
-            cache.apply(Event::Apply(service("x", "b", "2"))),
+            store.apply(Event::Apply(service("x", "b", "2"))),
             changed(["a", "b"])
         );
         assert_eq!(
-            (names(&cache, "a"), names(&cache, "b")),
+            (names(&store, "a"), names(&store, "b")),
             (vec![], vec!["x".to_owned()])
         );
         assert_eq!(
-            cache.apply(Event::Apply(service("x", "", "3"))),
+            store.apply(Event::Apply(service("x", "", "3"))),
             changed(["b"])
         );
-        assert_eq!(cache.keys().count(), 0);
+        assert_eq!(store.keys().count(), 0);
     }
 
     #[test]
     fn a_list_changes_only_what_differs_from_it() {
-        let mut cache = cache();
+        let mut store = store();
         for name in ["x", "y", "z"] {
-            cache.apply(Event::Apply(service(name, name, "1")));
+            store.apply(Event::Apply(service(name, name, "1")));
         }
-        cache.apply(Event::Init);
-        cache.apply(Event::InitApply(service("x", "x", "1")));
-        cache.apply(Event::InitApply(service("y", "y", "2")));
-        assert_eq!(names(&cache, "z"), ["z"], "the list is not complete");
-        assert_eq!(cache.apply(Event::InitDone), changed(["y", "z"]));
-        assert_eq!(cache.all().count(), 2);
+        store.apply(Event::Init);
+        store.apply(Event::InitApply(service("x", "x", "1")));
+        store.apply(Event::InitApply(service("y", "y", "2")));
+        assert_eq!(names(&store, "z"), ["z"], "the list is not complete");
+        assert_eq!(store.apply(Event::InitDone), changed(["y", "z"]));
+        assert_eq!(store.all().count(), 2);
         let gone = service("x", "x", "9");
-        assert_eq!(cache.apply(Event::Delete(gone)), changed(["x"]));
+        assert_eq!(store.apply(Event::Delete(gone)), changed(["x"]));
     }
 }

@@ -1,4 +1,4 @@
-//! Watches of an API server: what they tell, and why they tell nothing for a while.
+//! Lists and watches of an API server, and the times between attempts.
 
 use std::fmt::Debug;
 use std::future::ready;
@@ -12,8 +12,20 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Error, Event, watcher};
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::api_server::{ApiServer, RequestError, root_cause};
+
+/// Time after which a kind that is not served, or forbidden, is looked for again.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// Age of a connection after which the next one begins at once.
+const LASTED: Duration = Duration::from_secs(10);
+/// Time between two probes.
+const PROBE_EVERY: Duration = Duration::from_secs(2);
+/// Maximum time of a probe.
+const PROBE_WITHIN: Duration = Duration::from_secs(3);
+/// First and longest pause before a lost API server is tried again.
+const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
 
 /// A kind of the Multi-Cluster Services API: ServiceExport, or ServiceImport.
 pub(crate) trait ClustersetKind:
@@ -33,16 +45,13 @@ impl ClustersetKind for ServiceImport {}
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub why: RequestError,
-    /// Whether a list failed: what is there is not known. Else the watch continues from where it was.
+    /// Whether a list failed.
     pub unlisted: bool,
 }
 
 impl Broken {
     fn new(server: &ApiServer, error: Error) -> Self {
-        let unlisted = matches!(
-            error,
-            Error::InitialListFailed(_) | Error::NoResourceVersion
-        );
+        let unlisted = matches!(error, Error::InitialListFailed(_));
         let why = match error {
             Error::InitialListFailed(error)
             | Error::WatchStartFailed(error)
@@ -52,15 +61,10 @@ impl Broken {
         };
         Self { why, unlisted }
     }
-
-    /// Whether the person, or the credentials, may not list or not watch this.
-    pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self.why, RequestError::NotAllowed { .. })
-    }
 }
 
 /// Growing pauses between attempts.
-pub(crate) struct Pauses {
+struct Pauses {
     first: Duration,
     longest: Duration,
     next: Duration,
@@ -68,7 +72,7 @@ pub(crate) struct Pauses {
 
 impl Pauses {
     /// From the first to the longest, each twice the one before.
-    pub(crate) fn new(first: Duration, longest: Duration) -> Self {
+    fn new(first: Duration, longest: Duration) -> Self {
         Self {
             first,
             longest,
@@ -77,15 +81,88 @@ impl Pauses {
     }
 
     /// An attempt has succeeded.
-    pub(crate) fn reset(&mut self) {
+    fn reset(&mut self) {
         self.next = self.first;
     }
 
     /// The next one.
-    pub(crate) fn next(&mut self) -> Duration {
+    fn next(&mut self) -> Duration {
         let pause = self.next;
         self.next = (pause * 2).min(self.longest);
         pause
+    }
+}
+
+/// Pace of the connections to one API server. A connection that lasted is renewed once before its
+/// end is reported, unless its API server does not answer.
+pub(super) struct Pace {
+    pauses: Pauses,
+    begun: Instant,
+    is_renewed: bool,
+}
+
+impl Pace {
+    /// The pace before the first connection.
+    pub(super) fn new() -> Self {
+        let [first, longest] = PAUSES;
+        Self {
+            pauses: Pauses::new(first, longest),
+            begun: Instant::now(),
+            is_renewed: false,
+        }
+    }
+
+    /// A connection begins.
+    pub(super) fn begin(&mut self) {
+        self.begun = Instant::now();
+    }
+
+    /// A connection has ended. Returns the reason if it is to be reported.
+    pub(super) fn end<E>(&mut self, ended: Ended<E>) -> Option<E> {
+        let has_lasted = self.begun.elapsed() > LASTED;
+        if has_lasted {
+            self.pauses.reset();
+        }
+        let is_renewed = std::mem::take(&mut self.is_renewed);
+        match ended {
+            Ended::Broken(_) if has_lasted && !is_renewed => {
+                self.is_renewed = true;
+                None
+            }
+            Ended::Broken(why) | Ended::Silent(why) => Some(why),
+        }
+    }
+
+    /// Waits for the next attempt.
+    pub(super) async fn pause(&mut self) {
+        tokio::time::sleep(self.pauses.next()).await;
+    }
+}
+
+/// The end of a connection.
+pub(super) enum Ended<E> {
+    /// It could not be made, or a watch of it broke.
+    Broken(E),
+    /// A probe failed.
+    Silent(E),
+}
+
+/// Probes the API server every other second until it does not answer: a watch alone does not show
+/// one that hangs.
+pub(super) async fn probe<F>(server: &ApiServer, probe: impl Fn() -> F) -> RequestError
+where
+    F: Future<Output = Result<(), RequestError>>,
+{
+    loop {
+        tokio::time::sleep(PROBE_EVERY).await;
+        match tokio::time::timeout(PROBE_WITHIN, probe()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return error,
+            Err(_) => {
+                let why = format!("no answer within {} s", PROBE_WITHIN.as_secs());
+                return server.unreachable(why);
+            }
+        }
     }
 }
 

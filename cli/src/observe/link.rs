@@ -1,14 +1,26 @@
-//! Whether the watches of one cluster stand.
+//! State of the watches of one cluster.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
 
-use super::row::ConnectionRow;
+/// Whether the watches of a cluster last; also the form that the page reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConnectionRow {
+    pub connected: bool,
+    /// Time since which they do not; absent while they were never tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disconnected_since: Option<Timestamp>,
+    /// Reason why they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disconnected_why: Option<String>,
+}
 
 /// A kind of objects that is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     MultiClusterService,
     Service,
     Cluster,
@@ -17,25 +29,26 @@ pub(super) enum Kind {
     EndpointSlice,
     ServiceExport,
     ServiceImport,
+    Node,
 }
 
 /// The watches of one cluster: connected once each has shown a complete list.
 #[derive(Debug, Default)]
-pub(super) struct Connection {
+pub(crate) struct Link {
     /// The kinds that are still being listed; `None` while nobody is connected.
     listed: Option<BTreeSet<Kind>>,
     row: ConnectionRow,
     tried: bool,
 }
 
-impl Connection {
+impl Link {
     /// A connection begins, which is to list these.
-    pub(super) fn begin<const N: usize>(&mut self, kinds: [Kind; N]) {
-        self.listed = Some(kinds.into());
+    pub(crate) fn begin(&mut self, kinds: &[Kind]) {
+        self.listed = Some(kinds.iter().copied().collect());
     }
 
     /// One kind is listed, or is not to be listed; whether that was the last.
-    pub(super) fn listed(&mut self, kind: Kind) -> bool {
+    pub(crate) fn listed(&mut self, kind: Kind) -> bool {
         let Some(awaited) = &mut self.listed else {
             return false;
         };
@@ -52,7 +65,7 @@ impl Connection {
     }
 
     /// The connection has ended, or could not be made; whether that is news.
-    pub(super) fn end(&mut self, why: String, now: Timestamp) -> bool {
+    pub(crate) fn end(&mut self, why: String, now: Timestamp) -> bool {
         self.listed = None;
         self.tried = true;
         let row = ConnectionRow {
@@ -65,12 +78,12 @@ impl Connection {
         is_news
     }
 
-    pub(super) fn row(&self) -> &ConnectionRow {
+    pub(crate) fn row(&self) -> &ConnectionRow {
         &self.row
     }
 
     /// Whether it is known if the cluster can be read: it was, or it failed.
-    pub(super) fn is_tried(&self) -> bool {
+    pub(crate) fn is_tried(&self) -> bool {
         self.tried
     }
 }
@@ -83,9 +96,9 @@ mod tests {
     fn a_cluster_is_connected_once_all_is_listed_and_disconnected_since_the_first_failure() {
         let times = ["2026-11-23T00:00:00Z", "2026-11-23T00:00:05Z"];
         let [first, second] = times.map(|time| time.parse().expect("a time"));
-        let mut connection = Connection::default();
+        let mut connection = Link::default();
         assert!(!connection.is_tried());
-        connection.begin([Kind::Service, Kind::EndpointSlice]);
+        connection.begin(&[Kind::Service, Kind::EndpointSlice]);
         assert!(!connection.listed(Kind::Service));
         assert!(connection.listed(Kind::EndpointSlice));
         assert!(!connection.listed(Kind::EndpointSlice), "listed again");
@@ -93,7 +106,7 @@ mod tests {
         assert!(!connection.end("refused".to_owned(), second));
         assert!(connection.end("no answer".to_owned(), second));
         assert_eq!(connection.row().disconnected_since, Some(first));
-        connection.begin([Kind::Service]);
+        connection.begin(&[Kind::Service]);
         assert!(!connection.row().connected, "nothing is listed yet");
         assert!(connection.listed(Kind::Service));
         assert_eq!(connection.row().disconnected_since, None);

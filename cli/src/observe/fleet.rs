@@ -1,0 +1,315 @@
+//! The objects that the hub and the members hold, as their watches show them, and the part of them
+//! that belongs to one service.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::bounds::LABEL;
+use causeway::domain::{self, ClusterName, ServiceKey};
+
+use super::connect::ConnectError;
+use super::hub::Hub;
+use super::member::Member;
+use super::service::{Held, Readings, Snapshot};
+use crate::karmada::Work;
+use crate::networking::is_by_node_ports;
+
+/// The observed state of the hub and of all members.
+#[derive(Default)]
+pub(crate) struct Fleet {
+    pub hub: Hub,
+    pub members: BTreeMap<String, Member>,
+    /// Whether the members whose Nodes are needed may have changed since the last look.
+    pub node_needs_changed: bool,
+}
+
+/// The effect of a change: objects whose views may be others now.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    /// Services of which an object changed, on the hub or in a member.
+    pub services: BTreeSet<ServiceKey>,
+    /// Namespaces of a member that changed.
+    pub namespaces: BTreeSet<String>,
+    /// Clusters that changed on the hub.
+    pub clusters: BTreeSet<String>,
+    /// Whether any service may have changed.
+    pub all: bool,
+    /// Whether the API server can be read now and could not before, or the other way round, or
+    /// serves other kinds.
+    pub link: bool,
+    /// Whether Nodes of the member changed.
+    pub nodes: bool,
+    /// Whether the members whose Nodes are needed may have changed.
+    pub node_needs: bool,
+    /// The member in which it happened; the hub if `None`.
+    pub member: Option<String>,
+}
+
+impl Touched {
+    /// Returns the effect of a change of these services.
+    pub(super) fn services(services: BTreeSet<ServiceKey>) -> Self {
+        Self {
+            services,
+            ..Self::default()
+        }
+    }
+
+    /// Adds the effect of the next change of the same API server.
+    pub(super) fn add(&mut self, next: Self) {
+        self.services.extend(next.services);
+        self.namespaces.extend(next.namespaces);
+        self.clusters.extend(next.clusters);
+        self.all |= next.all;
+        self.link |= next.link;
+        self.nodes |= next.nodes;
+        self.node_needs |= next.node_needs;
+    }
+}
+
+impl Fleet {
+    /// Whether the Nodes of a member are to be read: its Cluster, a MultiClusterService that it provides, or one of its exports names
+    /// ports of nodes as the way to it.
+    pub(crate) fn needs_nodes(&self, name: &str) -> bool {
+        let provides = |key: &ServiceKey| {
+            let desired = self.hub.desired.get(key);
+            let name = ClusterName::try_from(name).ok();
+            desired
+                .zip(name)
+                .is_some_and(|(desired, name)| desired.providers.includes(&name))
+        };
+        let key = name.to_owned();
+        self.hub.clusters.of(&key).any(is_by_node_ports)
+            || self.hub.by_node_ports.iter().any(provides)
+            || self
+                .members
+                .get(name)
+                .is_some_and(|member| !member.by_node_ports.is_empty())
+    }
+
+    /// Whether something exposes the service: a MultiClusterService, or what a member exports or imports.
+    pub(crate) fn exposes(&self, key: &ServiceKey) -> bool {
+        self.hub.mcs.has(key) || self.is_exported(key)
+    }
+
+    /// Whether a member exports or imports the service.
+    pub(crate) fn is_exported(&self, key: &ServiceKey) -> bool {
+        let mut members = self.members.values();
+        members.any(|member| member.exports.has(key) || member.imports.has(key))
+    }
+
+    /// Every service that something exposes.
+    pub(crate) fn exposed(&self) -> BTreeSet<ServiceKey> {
+        let members = self.members.values();
+        let exported =
+            members.flat_map(|member| member.exports.keys().chain(member.imports.keys()));
+        self.hub.mcs.keys().chain(exported).cloned().collect()
+    }
+
+    /// The services whose report may change with the Service of that name: its own, the imported one
+    /// that it stands for, and the one that it is the companion of.
+    pub(crate) fn concerned(&self, service: ServiceKey) -> Vec<ServiceKey> {
+        let derived_from = match service.is_cut() {
+            true => {
+                let mut exposed = self.exposed().into_iter();
+                exposed.find(|key| key.derived() == service)
+            }
+            false => service.underived(),
+        };
+        let entered = match service.name.len() == LABEL {
+            true => {
+                let mut exposed = self.exposed().into_iter();
+                exposed.find(|key| key.companion() == service)
+            }
+            false => service.entered(),
+        };
+        let all = derived_from.into_iter().chain(entered).chain([service]);
+        all.collect()
+    }
+
+    /// What the clusters that take part in a service hold of it.
+    pub(crate) fn snapshot(&self, key: &ServiceKey) -> Snapshot {
+        let works = self.hub.works.as_ref().map(|works| {
+            let works = works.of(key).map(|work| Work(work.metadata.clone()));
+            works.collect()
+        });
+        let part = self.part_in(key);
+        let members = self
+            .read()
+            .filter(|(name, _)| part.is_of(name, &self.members))
+            .map(|(name, member)| (name.clone(), member.map(|member| member.held(key))));
+        Snapshot {
+            key: key.clone(),
+            hub_uid: self.hub.uid.clone(),
+            mcs: self.hub.mcs.of(key).next().cloned(),
+            service: self.hub.services.of(key).next().cloned(),
+            derived: self.hub.services.of(&key.derived()).next().cloned(),
+            imports: self.hub.imports.of(key).map(|_| key.clone()).collect(),
+            clusters: self.hub.all_clusters.clone(),
+            works,
+            unapplied: None,
+            members: members.collect(),
+        }
+    }
+
+    /// Whether one of these members takes part in a service.
+    pub(crate) fn takes_part(&self, key: &ServiceKey, members: &BTreeSet<String>) -> bool {
+        let part = self.part_in(key);
+        let mut members = members.iter();
+        members.any(|name| part.is_of(name, &self.members))
+    }
+
+    /// Who takes part in a service: of what is exported, every member.
+    fn part_in(&self, key: &ServiceKey) -> Part<'_> {
+        let desired = self.hub.desired.get(key);
+        Part {
+            services: [key.clone(), key.derived(), key.companion()],
+            desired: desired.filter(|_| !self.is_exported(key)),
+        }
+    }
+
+    /// What the members export and import of one service.
+    pub(crate) fn readings(&self, key: &ServiceKey) -> Readings {
+        let readings = self.read().map(|(name, member)| {
+            let held = member.map(|member| Held {
+                exports: member.exports.of(key).cloned().collect(),
+                imports: member.imports.of(key).cloned().collect(),
+                ..Held::default()
+            });
+            (name.clone(), held)
+        });
+        readings.collect()
+    }
+
+    /// The members that the hub reaches; one that cannot be read with the reason.
+    fn read(&self) -> impl Iterator<Item = (&String, Result<&Member, ConnectError>)> {
+        self.members.iter().map(|(name, member)| {
+            let is_read = member.link.row().connected;
+            let member = match is_read {
+                true => Ok(member),
+                false => Err(member.failure.clone()),
+            };
+            (name, member)
+        })
+    }
+}
+
+/// Who takes part in a service.
+struct Part<'a> {
+    /// The Service of its name, the one that stands for the imported one, and the companion.
+    services: [ServiceKey; 3],
+    /// What names its providers and consumers; every member takes part without it.
+    desired: Option<&'a domain::MultiClusterService>,
+}
+
+impl Part<'_> {
+    /// Whether that member does: it is named, or holds something of the service.
+    fn is_of(&self, name: &str, members: &BTreeMap<String, Member>) -> bool {
+        let Some(desired) = self.desired else {
+            return true;
+        };
+        let named = ClusterName::try_from(name).is_ok_and(|name| {
+            desired.providers.includes(&name) || desired.consumers.includes(&name)
+        });
+        named
+            || members
+                .get(name)
+                .is_some_and(|member| member.holds(&self.services))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway::api::{Cluster, MultiClusterService, labels};
+    use k8s_openapi::api::discovery::v1::EndpointSlice;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+
+    use super::*;
+    use crate::observe::hub;
+    use crate::observe::member;
+    use crate::status::fixtures::{cross, export, service, synced};
+
+    fn apply_cluster(fleet: &mut Fleet, cluster: Cluster) {
+        let touched = hub::clusters(&mut fleet.hub, Event::Apply(cluster));
+        fleet.node_needs_changed |= touched.node_needs;
+    }
+
+    fn apply_mcs(fleet: &mut Fleet, event: Event<MultiClusterService>) {
+        let touched = hub::multi_cluster_services(&mut fleet.hub, event);
+        fleet.node_needs_changed |= touched.node_needs;
+    }
+
+    fn slice_of(service: &str) -> EndpointSlice {
+        let labels = json!({ "kubernetes.io/service-name": service });
+        let metadata = json!({ "name": "foo-1", "namespace": "shop", "labels": labels });
+        serde_json::from_value(json!({
+            "metadata": metadata, "addressType": "IPv4", "endpoints": [],
+        }))
+        .expect("an EndpointSlice")
+    }
+
+    #[test]
+    fn nodes_are_needed_where_a_cluster_a_service_or_an_export_says_so() {
+        let reach = |reach: &str| Some([(labels::REACH.to_owned(), reach.to_owned())].into());
+        let needs = |state: &mut Fleet| {
+            let changed = std::mem::take(&mut state.node_needs_changed);
+            let names = ["a", "b", "c", "d"].into_iter();
+            let names: Vec<_> = names.filter(|name| state.needs_nodes(name)).collect();
+            changed.then(|| names.join(" "))
+        };
+        let mut state = Fleet::default();
+        for name in ["a", "b", "c", "d"] {
+            state.members.insert(name.to_owned(), Member::new(1));
+            apply_cluster(&mut state, synced(name));
+        }
+        assert_eq!(needs(&mut state).as_deref(), Some(""));
+        let mut cluster = synced("a");
+        cluster.metadata.resource_version = Some("2".to_owned());
+        cluster.metadata.annotations = reach("node-ports=external");
+        apply_cluster(&mut state, cluster);
+        let mut foo = service("foo", cross(&["b"], &["d"]), json!([]));
+        apply_mcs(&mut state, Event::Apply(foo.clone()));
+        assert_eq!(needs(&mut state).as_deref(), Some("a"));
+        foo.metadata.resource_version = Some("2".to_owned());
+        foo.metadata.annotations = reach("node-ports");
+        apply_mcs(&mut state, Event::Apply(foo.clone()));
+        assert_eq!(needs(&mut state).as_deref(), Some("a b"));
+        let mut export = export("bar", json!([]));
+        export.metadata.annotations = reach("node-ports");
+        let member = state.members.get_mut("c").expect("a member");
+        let touched = member::exports(member, Event::Apply(export));
+        assert!(touched.node_needs && state.needs_nodes("c"));
+        apply_mcs(&mut state, Event::Delete(foo));
+        assert_eq!(needs(&mut state).as_deref(), Some("a c"));
+        let foo = service("foo", cross(&["b"], &["d"]), json!([]));
+        apply_mcs(&mut state, Event::Apply(foo));
+        assert_eq!(needs(&mut state), None);
+    }
+
+    #[test]
+    fn who_is_named_or_holds_something_of_a_service_takes_part_and_in_an_exported_one_everybody() {
+        let mut state = Fleet::default();
+        for name in ["a", "b", "c", "d"] {
+            state.members.insert(name.to_owned(), Member::new(1));
+        }
+        let foo = service("foo", cross(&["a"], &["b"]), json!([]));
+        apply_mcs(&mut state, Event::Apply(foo));
+        let key = ServiceKey::new("shop", "foo");
+        let parts = |state: &Fleet| {
+            let names = ["a", "b", "c", "d"].into_iter();
+            let takes_part = |name: &&str| state.takes_part(&key, &[(*name).to_owned()].into());
+            names.filter(takes_part).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(parts(&state), "a b");
+        let held = |state: &mut Fleet, slice| {
+            let member = state.members.get_mut("c").expect("a member");
+            member.slices.apply(slice);
+        };
+        held(&mut state, Event::Apply(slice_of("bar")));
+        assert_eq!(parts(&state), "a b");
+        held(&mut state, Event::Apply(slice_of("foo")));
+        assert_eq!(parts(&state), "a b c");
+        let d = state.members.get_mut("d").expect("a member");
+        d.exports.apply(Event::Apply(export("foo", json!([]))));
+        assert_eq!(parts(&state), "a b c d");
+    }
+}

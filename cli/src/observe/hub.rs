@@ -1,0 +1,344 @@
+//! The hub: its objects, and their watches with the rights of the person.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
+use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::{self, ServiceKey};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::{self, Event};
+use tokio::sync::mpsc;
+
+use super::fleet::{Fleet, Touched};
+use super::link::{Kind, Link};
+use super::pace::{self, Broken, Ended, Pace};
+use super::reader::{Change, Reader, View};
+use super::scope::{Breadth, Scope};
+use super::store::{Store, key_of, name_of, note_reach};
+use crate::api_server::{ApiServer, RequestError};
+use crate::karmada::{self, Work};
+use crate::misplaced::is_karmadas;
+
+/// The metadata of Karmada's Work.
+pub(crate) type WorkMeta = PartialObjectMeta<DynamicObject>;
+
+/// Objects of the hub.
+pub(crate) struct Hub {
+    pub link: Link,
+    /// Reason why its last connection ended.
+    pub ended: Option<RequestError>,
+    /// UID of its kube-system namespace, if the person may see it.
+    pub uid: Option<String>,
+    /// Whether Karmada runs there.
+    pub karmada: bool,
+    pub mcs: Store<ServiceKey, MultiClusterService>,
+    /// The valid ones among them.
+    pub desired: HashMap<ServiceKey, domain::MultiClusterService>,
+    /// Those whose providers clusters of other networks reach by ports of nodes.
+    pub by_node_ports: BTreeSet<ServiceKey>,
+    pub services: Store<ServiceKey, Service>,
+    pub clusters: Store<String, Cluster>,
+    /// Whether the person may list Clusters.
+    pub may_list_clusters: bool,
+    /// The Clusters as a list, which all snapshots share.
+    pub all_clusters: Arc<Vec<Cluster>>,
+    pub exports: Store<ServiceKey, ServiceExport>,
+    pub imports: Store<ServiceKey, ServiceImport>,
+    /// `None` if the person may not list them.
+    pub works: Option<Store<ServiceKey, WorkMeta>>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self {
+            link: Link::default(),
+            ended: None,
+            uid: None,
+            karmada: false,
+            mcs: Store::new(key_of),
+            desired: HashMap::new(),
+            by_node_ports: BTreeSet::new(),
+            services: Store::new(key_of),
+            clusters: Store::new(name_of),
+            may_list_clusters: true,
+            all_clusters: Arc::default(),
+            exports: Store::new(key_of),
+            imports: Store::new(key_of),
+            works: Some(works()),
+        }
+    }
+}
+
+impl View for Hub {
+    type Id = ();
+
+    fn of<'a>(fleet: &'a mut Fleet, (): &()) -> Option<&'a mut Self> {
+        Some(&mut fleet.hub)
+    }
+
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+
+    fn mark((): &(), _: &mut Touched) {}
+}
+
+/// Returns an empty store of Works by their service. Works outside Karmada's execution namespaces
+/// are not kept.
+fn works() -> Store<ServiceKey, WorkMeta> {
+    Store::new(|work| {
+        let work = Work(work.metadata.clone());
+        work.service().filter(|_| karmada::is_executed(&work))
+    })
+}
+
+/// Applies an event of MultiClusterServices.
+pub(super) fn multi_cluster_services(hub: &mut Hub, event: Event<MultiClusterService>) -> Touched {
+    let changed = hub.mcs.apply(event);
+    for key in &changed {
+        let mcs = hub.mcs.of(key).next();
+        match mcs.and_then(|mcs| domain::MultiClusterService::try_from(mcs).ok()) {
+            Some(desired) => hub.desired.insert(key.clone(), desired),
+            None => hub.desired.remove(key),
+        };
+    }
+    Touched {
+        node_needs: note_reach(&mut hub.by_node_ports, &hub.mcs, &changed),
+        ..Touched::services(changed)
+    }
+}
+
+/// Applies an event of Clusters.
+pub(super) fn clusters(hub: &mut Hub, event: Event<Cluster>) -> Touched {
+    let clusters = hub.clusters.apply(event);
+    if !clusters.is_empty() {
+        hub.all_clusters = Arc::new(hub.clusters.all().cloned().collect());
+    }
+    Touched {
+        node_needs: !clusters.is_empty(),
+        clusters,
+        ..Touched::default()
+    }
+}
+
+fn services(hub: &mut Hub, event: Event<Service>) -> Touched {
+    Touched::services(hub.services.apply(event))
+}
+
+fn imports(hub: &mut Hub, event: Event<ServiceImport>) -> Touched {
+    Touched::services(hub.imports.apply(event))
+}
+
+fn imports_served(hub: &mut Hub, version: Option<Version>, _: Option<RequestError>) -> Touched {
+    match version {
+        Some(_) => Touched::default(),
+        None => Touched::services(hub.imports.replace(Vec::new())),
+    }
+}
+
+fn exports(hub: &mut Hub, event: Event<ServiceExport>) -> Touched {
+    Touched::services(hub.exports.apply(event))
+}
+
+fn exports_served(hub: &mut Hub, version: Option<Version>, _: Option<RequestError>) -> Touched {
+    match version {
+        Some(_) => Touched::default(),
+        None => Touched::services(hub.exports.replace(Vec::new())),
+    }
+}
+
+fn works_changed(hub: &mut Hub, event: Event<WorkMeta>) -> Touched {
+    let works = hub.works.get_or_insert_with(works);
+    Touched::services(works.apply(event))
+}
+
+/// Follows the hub, and connects again when that ends.
+pub(super) async fn run(server: ApiServer, scope: Scope, changes: mpsc::Sender<Change>) {
+    let reader = Reader::<Hub> {
+        server: &server,
+        scope: &scope,
+        changes: &changes,
+        id: (),
+    };
+    let mut pace = Pace::new();
+    loop {
+        pace.begin();
+        let ended = connection(&reader).await;
+        let Some(why) = pace.end(ended) else {
+            continue;
+        };
+        let end = move |hub: &mut Hub| {
+            hub.link.end(why.to_string(), Timestamp::now());
+            hub.ended = Some(why);
+            Touched {
+                link: true,
+                ..Touched::default()
+            }
+        };
+        reader.send(end).await;
+        pace.pause().await;
+    }
+}
+
+async fn connection(reader: &Reader<'_, Hub>) -> Ended<RequestError> {
+    let followed = match reader.scope.breadth {
+        Breadth::Everything => everything(reader).await,
+        Breadth::Clusterset | Breadth::Hub => Ok(clusterset(reader).await),
+    };
+    followed.unwrap_or_else(Ended::Broken)
+}
+
+async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, RequestError> {
+    let server = reader.server;
+    let karmada = match is_karmadas(server).await {
+        Err(RequestError::NotAllowed { .. }) => false,
+        answer => answer?,
+    };
+    let serves_works = match karmada {
+        true => works_served(server).await?,
+        false => Works::NotServed,
+    };
+    // Without the hub's identity what another hub wrote cannot be distinguished, and no more.
+    let uid = server.uid().await.ok();
+    let begin = move |hub: &mut Hub| {
+        hub.link.begin(&[
+            Kind::MultiClusterService,
+            Kind::Service,
+            Kind::Cluster,
+            Kind::ServiceImport,
+            Kind::Work,
+        ]);
+        let is_same = hub.uid == uid && hub.karmada == karmada;
+        (hub.uid, hub.karmada) = (uid, karmada);
+        hub.works.get_or_insert_with(works);
+        Touched {
+            all: !is_same,
+            ..Touched::default()
+        }
+    };
+    reader.send(begin).await;
+    let namespace = reader.scope.namespace.as_deref();
+    let all = watcher::Config::default;
+    Ok(tokio::select! {
+        broken = follow_clusters(reader) => Ended::Broken(broken.why),
+        why = follow_mcs(reader) => Ended::Broken(why),
+        broken = reader.follow(Kind::Service, server.api(namespace), all(), services) => Ended::Broken(broken.why),
+        why = reader.follow_served(Kind::ServiceImport, imports_served, imports) => Ended::Broken(why),
+        why = follow_works(reader, serves_works) => Ended::Broken(why),
+        why = pace::probe(server, || answers(server)) => Ended::Silent(why),
+    })
+}
+
+/// Follows MultiClusterServices and Clusters, and what somebody exports or imports on the hub if it
+/// is in the scope.
+async fn clusterset(reader: &Reader<'_, Hub>) -> Ended<RequestError> {
+    let server = reader.server;
+    let exports_too = reader.scope.breadth == Breadth::Clusterset;
+    let begin = move |hub: &mut Hub| {
+        let exports = [Kind::ServiceExport, Kind::ServiceImport];
+        let exports = exports.into_iter().filter(|_| exports_too);
+        let kinds = [Kind::MultiClusterService, Kind::Cluster].into_iter();
+        hub.link.begin(&kinds.chain(exports).collect::<Vec<_>>());
+        Touched::default()
+    };
+    reader.send(begin).await;
+    tokio::select! {
+        why = follow_readable_clusters(reader) => Ended::Broken(why),
+        why = follow_mcs(reader) => Ended::Broken(why),
+        why = reader.follow_served(Kind::ServiceExport, exports_served, exports), if exports_too => Ended::Broken(why),
+        why = reader.follow_served(Kind::ServiceImport, imports_served, imports), if exports_too => Ended::Broken(why),
+        why = pace::probe(server, || answers(server)) => Ended::Silent(why),
+    }
+}
+
+async fn follow_clusters(reader: &Reader<'_, Hub>) -> Broken {
+    let api: Api<Cluster> = Api::all(reader.server.client.clone());
+    let all = watcher::Config::default();
+    reader.follow(Kind::Cluster, api, all, clusters).await
+}
+
+/// Follows Clusters. A hub that serves none has none. A person who may not list them observes the
+/// rest without them.
+async fn follow_readable_clusters(reader: &Reader<'_, Hub>) -> RequestError {
+    let broken = follow_clusters(reader).await;
+    let may_list = match broken.why {
+        RequestError::NotFound { .. } => true,
+        RequestError::NotAllowed { .. } if broken.unlisted => false,
+        why => return why,
+    };
+    let none = move |hub: &mut Hub| {
+        let event = [Event::Init, Event::InitDone];
+        let mut touched = Touched::default();
+        event
+            .into_iter()
+            .for_each(|event| touched.add(clusters(hub, event)));
+        hub.may_list_clusters = may_list;
+        touched.link = hub.link.listed(Kind::Cluster);
+        touched
+    };
+    reader.send(none).await;
+    std::future::pending().await
+}
+
+async fn follow_mcs(reader: &Reader<'_, Hub>) -> RequestError {
+    let api = reader.server.api(reader.scope.namespace.as_deref());
+    let named = pace::selected(reader.scope.by_name());
+    let kind = Kind::MultiClusterService;
+    let mcs = reader.follow(kind, api, named, multi_cluster_services);
+    mcs.await.why
+}
+
+async fn answers(server: &ApiServer) -> Result<(), RequestError> {
+    let version = server.client.apiserver_version();
+    server.request(version).await.map(drop)
+}
+
+/// Whether Karmada's Works are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Works {
+    Followed,
+    Forbidden,
+    NotServed,
+}
+
+fn works_api(server: &ApiServer) -> Api<WorkMeta> {
+    Api::all_with(server.client.clone(), &karmada::work_kind())
+}
+
+async fn works_served(server: &ApiServer) -> Result<Works, RequestError> {
+    let one = ListParams::default().limit(1);
+    match server.request(works_api(server).list(&one)).await {
+        Ok(_) => Ok(Works::Followed),
+        Err(RequestError::NotFound { .. }) => Ok(Works::NotServed),
+        Err(RequestError::NotAllowed { .. }) => Ok(Works::Forbidden),
+        Err(error) => Err(error),
+    }
+}
+
+async fn follow_works(reader: &Reader<'_, Hub>, works: Works) -> RequestError {
+    if works == Works::Followed {
+        let config = watcher::Config::default().labels(&karmada::selector(None));
+        let api = works_api(reader.server);
+        return reader
+            .follow(Kind::Work, api, config, works_changed)
+            .await
+            .why;
+    }
+    let none = move |hub: &mut Hub| {
+        let mut touched = Touched::default();
+        if works == Works::Forbidden {
+            touched.all = hub.works.take().is_some();
+        } else {
+            touched = works_changed(hub, Event::InitDone);
+        }
+        touched.link = hub.link.listed(Kind::Work);
+        touched
+    };
+    reader.send(none).await;
+    std::future::pending().await
+}

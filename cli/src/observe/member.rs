@@ -1,0 +1,450 @@
+//! One member: its objects, and their watches with the credentials that the hub stores.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use causeway::api::Cluster;
+use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
+use causeway::domain::ServiceKey;
+use causeway_engine::model::served::{ImportFields, Served, ServedImports};
+use causeway_engine::model::{Failure, FailureKind, Identity};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::jiff::Timestamp;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, ResourceExt as _};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::AbortHandle;
+
+use super::connect::{self, ConnectError};
+use super::fleet::{Fleet, Touched};
+use super::link::{Kind, Link};
+use super::once::release;
+use super::pace::{self, Ended, LOOK_AGAIN, Pace};
+use super::reader::{Change, Reader, View};
+use super::scope::{Breadth, Scope};
+use super::service::{Held, no_identity};
+use super::store::{Store, key_of, name_of, note_reach, service_of};
+use crate::api_server::{ApiServer, RequestError};
+
+/// Objects of a member.
+pub(crate) struct Member {
+    engagement: u64,
+    pub link: Link,
+    /// Reason why it cannot be read, while it cannot.
+    pub failure: ConnectError,
+    /// Kinds of the clusterset that may not be read, with the reasons.
+    refused: BTreeMap<Kind, ConnectError>,
+    identity: Identity,
+    exports_served: Option<Version>,
+    imports_served: Option<Version>,
+    namespaces: Store<String, Namespace>,
+    pub services: Store<ServiceKey, Service>,
+    /// By the Service that they are labelled with.
+    pub slices: Store<ServiceKey, EndpointSlice>,
+    pub exports: Store<ServiceKey, ServiceExport>,
+    /// Exports by which clusters of other networks reach it by ports of nodes.
+    pub by_node_ports: BTreeSet<ServiceKey>,
+    pub imports: Store<ServiceKey, ServiceImport>,
+    nodes: Store<String, Node>,
+    /// Whether the Nodes were read, or the reason why they cannot be; `None` if they are not needed.
+    nodes_read: Option<Result<(), Failure>>,
+}
+
+impl View for Member {
+    /// Its name, and the number of the connection's Cluster.
+    type Id = (Arc<str>, u64);
+
+    fn of<'a>(fleet: &'a mut Fleet, (name, engagement): &Self::Id) -> Option<&'a mut Self> {
+        let member = fleet.members.get_mut(&**name)?;
+        (member.engagement == *engagement).then_some(member)
+    }
+
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+
+    fn mark((name, _): &Self::Id, touched: &mut Touched) {
+        touched.member = Some(name.to_string());
+    }
+}
+
+impl Member {
+    /// A member of which nothing is known.
+    pub(super) fn new(engagement: u64) -> Self {
+        Self {
+            engagement,
+            link: Link::default(),
+            failure: ConnectError::Failed("it is being read for the first time".to_owned()),
+            refused: BTreeMap::new(),
+            identity: no_identity(),
+            exports_served: None,
+            imports_served: None,
+            namespaces: Store::new(name_of),
+            services: Store::new(key_of),
+            slices: Store::new(service_of),
+            exports: Store::new(key_of),
+            by_node_ports: BTreeSet::new(),
+            imports: Store::new(key_of),
+            nodes: Store::new(name_of),
+            nodes_read: None,
+        }
+    }
+
+    /// Drops its Nodes, which are not needed any more.
+    pub(super) fn drop_nodes(&mut self) {
+        self.nodes.replace(Vec::new());
+        self.nodes_read = None;
+    }
+
+    /// Whether it has one of these Services, or slices of one.
+    pub(super) fn holds(&self, services: &[ServiceKey]) -> bool {
+        let mut services = services.iter();
+        services.any(|key| self.services.has(key) || self.slices.has(key))
+    }
+
+    /// Returns its objects of one service.
+    pub(super) fn held(&self, key: &ServiceKey) -> Held {
+        let derived = key.derived();
+        let companion = key.companion();
+        let services = self.services.of(key).chain(self.services.of(&derived));
+        let services = services.chain(self.services.of(&companion));
+        let nodes = self.nodes_read.clone();
+        let slices = self.slices.of(key).chain(self.slices.of(&derived));
+        let namespace = String::from(&*key.namespace);
+        Held {
+            identity: self.identity.clone(),
+            served: Served {
+                exports: self.exports_served,
+                export_clusters: false,
+                imports: self.imports_served.map(|version| ServedImports {
+                    version,
+                    fields: ImportFields::ALL,
+                }),
+            },
+            namespace: self.namespaces.of(&namespace).next().cloned(),
+            services: services.cloned().collect(),
+            slices: slices.cloned().collect(),
+            exports: self.exports.of(key).cloned().collect(),
+            imports: self.imports.of(key).cloned().collect(),
+            nodes: nodes.map(|read| read.map(|()| self.nodes.all().cloned().collect())),
+        }
+    }
+
+    /// Records whether a kind may be read.
+    fn refuse(&mut self, kind: Kind, refused: Option<RequestError>) {
+        match refused {
+            Some(why) => self.refused.insert(kind, why.into()),
+            None => self.refused.remove(&kind),
+        };
+    }
+
+    /// Returns all that it exports and imports, or the reason why that is unknown; `None` while it is
+    /// listed for the first time.
+    pub(crate) fn clusterset(&self) -> Option<Result<Held, ConnectError>> {
+        if !self.link.is_tried() {
+            return None;
+        }
+        if !self.link.row().connected {
+            return Some(Err(self.failure.clone()));
+        }
+        Some(match self.refused.values().next() {
+            Some(why) => Err(why.clone()),
+            None => Ok(Held {
+                exports: self.exports.all().cloned().collect(),
+                imports: self.imports.all().cloned().collect(),
+                ..Held::default()
+            }),
+        })
+    }
+}
+
+fn namespaces(member: &mut Member, event: Event<Namespace>) -> Touched {
+    Touched {
+        namespaces: member.namespaces.apply(event),
+        ..Touched::default()
+    }
+}
+
+fn services(member: &mut Member, event: Event<Service>) -> Touched {
+    Touched::services(member.services.apply(event))
+}
+
+fn slices(member: &mut Member, event: Event<EndpointSlice>) -> Touched {
+    Touched::services(member.slices.apply(event))
+}
+
+fn exports_served(
+    member: &mut Member,
+    version: Option<Version>,
+    refused: Option<RequestError>,
+) -> Touched {
+    let mut touched = Touched::default();
+    if version.is_none() {
+        touched = exports_changed(member, |exports| exports.replace(Vec::new()));
+    }
+    touched.link = std::mem::replace(&mut member.exports_served, version) != version;
+    member.refuse(Kind::ServiceExport, refused);
+    touched
+}
+
+/// Applies an event of ServiceExports.
+pub(super) fn exports(member: &mut Member, event: Event<ServiceExport>) -> Touched {
+    exports_changed(member, |exports| exports.apply(event))
+}
+
+fn exports_changed(
+    member: &mut Member,
+    change: impl FnOnce(&mut Store<ServiceKey, ServiceExport>) -> BTreeSet<ServiceKey>,
+) -> Touched {
+    let changed = change(&mut member.exports);
+    Touched {
+        node_needs: note_reach(&mut member.by_node_ports, &member.exports, &changed),
+        ..Touched::services(changed)
+    }
+}
+
+fn imports_served(
+    member: &mut Member,
+    version: Option<Version>,
+    refused: Option<RequestError>,
+) -> Touched {
+    let mut touched = Touched::default();
+    if version.is_none() {
+        touched = Touched::services(member.imports.replace(Vec::new()));
+    }
+    touched.link = std::mem::replace(&mut member.imports_served, version) != version;
+    member.refuse(Kind::ServiceImport, refused);
+    touched
+}
+
+fn imports(member: &mut Member, event: Event<ServiceImport>) -> Touched {
+    Touched::services(member.imports.apply(event))
+}
+
+fn nodes(member: &mut Member, event: Event<Node>) -> Touched {
+    let is_first = matches!(event, Event::InitDone) && !matches!(member.nodes_read, Some(Ok(())));
+    if is_first {
+        member.nodes_read = Some(Ok(()));
+    }
+    let changed = !member.nodes.apply(event).is_empty();
+    Touched {
+        nodes: is_first || changed && member.nodes_read.is_some(),
+        ..Touched::default()
+    }
+}
+
+/// Settings of all connections to members.
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub hub: ApiServer,
+    pub scope: Scope,
+    pub changes: mpsc::Sender<Change>,
+    /// Limits the members that connect at a time.
+    pub connecting: Arc<Semaphore>,
+}
+
+/// A followed member. Its watches end when this is dropped.
+#[derive(Debug)]
+pub(super) struct Engaged {
+    task: AbortHandle,
+    needs_nodes: watch::Sender<bool>,
+}
+
+impl Drop for Engaged {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Engaged {
+    /// Follows the member of a Cluster.
+    pub(super) fn new(settings: &Settings, cluster: &Cluster, engagement: u64) -> Self {
+        let (needs_nodes, nodes_needed) = watch::channel(false);
+        let task = run(settings.clone(), cluster.clone(), engagement, nodes_needed);
+        Self {
+            task: tokio::spawn(task).abort_handle(),
+            needs_nodes,
+        }
+    }
+
+    /// Begins or ends the watch of its Nodes. Returns whether that is a change.
+    pub(super) fn follow_nodes(&self, needed: bool) -> bool {
+        let needs = &self.needs_nodes;
+        needs.send_if_modified(|needs| std::mem::replace(needs, needed) != needed)
+    }
+}
+
+/// Connects, follows, and connects again when that ends. Reads the Secret each time: its token may
+/// be another.
+async fn run(
+    settings: Settings,
+    cluster: Cluster,
+    engagement: u64,
+    needs_nodes: watch::Receiver<bool>,
+) {
+    let id = (Arc::from(cluster.name_any()), engagement);
+    let mut pace = Pace::new();
+    loop {
+        pace.begin();
+        let ended = connection(&settings, &cluster, &id, &needs_nodes).await;
+        let Some(why) = pace.end(ended) else {
+            continue;
+        };
+        let end = move |member: &mut Member| {
+            let link = member.link.end(why.to_string(), Timestamp::now());
+            member.failure = why;
+            Touched {
+                link,
+                ..Touched::default()
+            }
+        };
+        // The reader sends alone; it requests nothing of the hub.
+        reader(&settings.hub, &settings, &id).send(end).await;
+        pace.pause().await;
+    }
+}
+
+async fn connection(
+    settings: &Settings,
+    cluster: &Cluster,
+    id: &(Arc<str>, u64),
+    needs_nodes: &watch::Receiver<bool>,
+) -> Ended<ConnectError> {
+    let (server, identity) = match connect(settings, cluster).await {
+        Ok(connected) => connected,
+        Err(why) => return Ended::Broken(why),
+    };
+    let reader = reader(&server, settings, id);
+    match follow(&reader, identity, needs_nodes).await {
+        Ended::Broken(why) => Ended::Broken(why.into()),
+        Ended::Silent(why) => Ended::Silent(why.into()),
+    }
+}
+
+fn reader<'a>(
+    server: &'a ApiServer,
+    settings: &'a Settings,
+    id: &(Arc<str>, u64),
+) -> Reader<'a, Member> {
+    Reader {
+        server,
+        scope: &settings.scope,
+        changes: &settings.changes,
+        id: id.clone(),
+    }
+}
+
+async fn connect(
+    settings: &Settings,
+    cluster: &Cluster,
+) -> Result<(ApiServer, Identity), ConnectError> {
+    // Its time begins when it has its turn.
+    let _turn = settings.connecting.acquire().await.ok();
+    let connected = async {
+        let insecure = settings.scope.allow_insecure;
+        let server = connect::connect(&settings.hub, cluster, insecure).await?;
+        let identity = identify(&server).await?;
+        Ok((server, identity))
+    };
+    connect::in_time(connected).await
+}
+
+async fn identify(server: &ApiServer) -> Result<Identity, RequestError> {
+    let version = server.request(server.client.apiserver_version());
+    let (uid, version) = tokio::try_join!(server.uid(), version)?;
+    Ok(Identity {
+        uid,
+        release: release(&version)?,
+        version: version.git_version,
+    })
+}
+
+/// Checks that the same cluster still answers.
+async fn is_still(server: &ApiServer, uid: &str) -> Result<(), RequestError> {
+    match server.uid().await? {
+        same if same == uid => Ok(()),
+        _ => Err(server.unreachable("another cluster answers at its address".to_owned())),
+    }
+}
+
+/// Follows the objects until a watch breaks, the member does not answer, or another cluster does.
+async fn follow(
+    reader: &Reader<'_, Member>,
+    identity: Identity,
+    needs_nodes: &watch::Receiver<bool>,
+) -> Ended<RequestError> {
+    let (server, uid) = (reader.server, identity.uid.clone());
+    let is_all = reader.scope.breadth == Breadth::Everything;
+    let begin = move |member: &mut Member| {
+        let clusterset = [Kind::ServiceExport, Kind::ServiceImport];
+        let rest = [Kind::Namespace, Kind::Service, Kind::EndpointSlice];
+        let rest = rest.into_iter().filter(|_| is_all);
+        let kinds: Vec<_> = clusterset.into_iter().chain(rest).collect();
+        member.link.begin(&kinds);
+        member.identity = identity;
+        Touched::default()
+    };
+    reader.send(begin).await;
+    tokio::select! {
+        why = reader.follow_served(Kind::ServiceExport, exports_served, exports) => Ended::Broken(why),
+        why = reader.follow_served(Kind::ServiceImport, imports_served, imports) => Ended::Broken(why),
+        why = follow_rest(reader, needs_nodes), if is_all => Ended::Broken(why),
+        why = pace::probe(server, || is_still(server, &uid)) => Ended::Silent(why),
+    }
+}
+
+/// Follows what is not of the Multi-Cluster Services API.
+async fn follow_rest(
+    reader: &Reader<'_, Member>,
+    needs_nodes: &watch::Receiver<bool>,
+) -> RequestError {
+    let server = reader.server;
+    let all_namespaces: Api<Namespace> = Api::all(server.client.clone());
+    let namespace = reader.scope.namespace.as_deref();
+    let named = namespace.map(|namespace| format!("metadata.name={namespace}"));
+    let all = watcher::Config::default;
+    tokio::select! {
+        broken = reader.follow(Kind::Namespace, all_namespaces, pace::selected(named), namespaces) => broken.why,
+        broken = reader.follow(Kind::Service, server.api(namespace), all(), services) => broken.why,
+        broken = reader.follow(Kind::EndpointSlice, server.api(namespace), all(), slices) => broken.why,
+        why = follow_needed_nodes(reader, needs_nodes.clone()) => why,
+    }
+}
+
+/// Follows its Nodes while they are needed.
+async fn follow_needed_nodes(
+    reader: &Reader<'_, Member>,
+    mut needs: watch::Receiver<bool>,
+) -> RequestError {
+    while needs.wait_for(|needs| *needs).await.is_ok() {
+        tokio::select! {
+            why = follow_nodes(reader) => return why,
+            _ = needs.wait_for(|needs| !needs) => {}
+        }
+    }
+    std::future::pending().await
+}
+
+/// Follows its Nodes. Only they are unknown if they may not be read.
+async fn follow_nodes(reader: &Reader<'_, Member>) -> RequestError {
+    loop {
+        let all_nodes: Api<Node> = Api::all(reader.server.client.clone());
+        let all = watcher::Config::default();
+        let why = match reader.follow(Kind::Node, all_nodes, all, nodes).await.why {
+            why @ RequestError::NotAllowed { .. } => why,
+            why => return why,
+        };
+        let unread = move |member: &mut Member| {
+            let unread = Err(Failure::new(FailureKind::Forbidden, why.to_string()));
+            let nodes = member.nodes_read.as_ref() != Some(&unread);
+            member.nodes_read = Some(unread);
+            Touched {
+                nodes,
+                ..Touched::default()
+            }
+        };
+        reader.send(unread).await;
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}

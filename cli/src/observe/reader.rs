@@ -1,0 +1,151 @@
+//! The watches of one API server, for as long as all of them last.
+
+use std::fmt::Debug;
+
+use causeway::api::multicluster::Version;
+use futures::{Stream, StreamExt as _, pin_mut};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use super::fleet::{Fleet, Touched};
+use super::link::{Kind, Link};
+use super::pace::{self, Broken, ClustersetKind, LOOK_AGAIN};
+use super::scope::Scope;
+use crate::api_server::{ApiServer, RequestError};
+
+/// A change of the observed state, applied by its owner.
+pub(crate) struct Change(Box<dyn FnOnce(&mut Fleet) -> Touched + Send>);
+
+impl Change {
+    /// Applies it. Returns what it affects.
+    pub(super) fn apply(self, fleet: &mut Fleet) -> Touched {
+        (self.0)(fleet)
+    }
+}
+
+/// The part of the observed state that one API server fills.
+pub(super) trait View: Sized + 'static {
+    /// Identifies the part.
+    type Id: Clone + Send + Sync + 'static;
+
+    /// Returns the part of that id; `None` after a newer connection replaced it.
+    fn of<'a>(fleet: &'a mut Fleet, id: &Self::Id) -> Option<&'a mut Self>;
+
+    /// Returns the state of its watches.
+    fn link(&mut self) -> &mut Link;
+
+    /// Records the source of an effect.
+    fn mark(id: &Self::Id, touched: &mut Touched);
+}
+
+/// Change of a part.
+type Apply<V> = Box<dyn FnOnce(&mut V) -> Touched + Send>;
+
+/// Watches of one API server.
+pub(super) struct Reader<'a, V: View> {
+    pub server: &'a ApiServer,
+    pub scope: &'a Scope,
+    pub changes: &'a mpsc::Sender<Change>,
+    pub id: V::Id,
+}
+
+impl<V: View> Reader<'_, V> {
+    /// Sends a change. The receiver is gone only when the command ends.
+    pub(super) async fn send(&self, apply: impl FnOnce(&mut V) -> Touched + Send + 'static) {
+        let id = self.id.clone();
+        let change = Change(Box::new(move |fleet| {
+            let Some(view) = V::of(fleet, &id) else {
+                return Touched::default();
+            };
+            let mut touched = apply(view);
+            V::mark(&id, &mut touched);
+            touched
+        }));
+        self.changes.send(change).await.ok();
+    }
+
+    /// Follows the objects of one kind until its watch breaks.
+    pub(super) async fn follow<K>(
+        &self,
+        kind: Kind,
+        api: Api<K>,
+        config: watcher::Config,
+        apply: fn(&mut V, Event<K>) -> Touched,
+    ) -> Broken
+    where
+        K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    {
+        let events = pace::events(self.server, api, config);
+        self.follow_events(kind, events, || None, apply).await
+    }
+
+    /// Applies events until one is an error. `begin` is applied before the end of each list.
+    async fn follow_events<K: Send + 'static>(
+        &self,
+        kind: Kind,
+        events: impl Stream<Item = Result<Event<K>, Broken>>,
+        begin: impl Fn() -> Option<Apply<V>>,
+        apply: fn(&mut V, Event<K>) -> Touched,
+    ) -> Broken {
+        pin_mut!(events);
+        while let Some(event) = events.next().await {
+            let event = match event {
+                Ok(event) => event,
+                Err(broken) => return broken,
+            };
+            let is_done = matches!(event, Event::InitDone);
+            let begin = begin().filter(|_| is_done);
+            self.send(move |view| {
+                let mut touched = begin.map(|begin| begin(view)).unwrap_or_default();
+                let is_listed = is_done && view.link().listed(kind);
+                touched.add(apply(view, event));
+                touched.link |= is_listed;
+                touched
+            })
+            .await;
+        }
+        Broken {
+            why: self.server.unreachable("the watch has ended".to_owned()),
+            unlisted: false,
+        }
+    }
+
+    /// Follows a kind of the Multi-Cluster Services API in the newest version that is served. If none
+    /// is, or it may not be listed, `served` gets `None` with the refusal, and the kind is looked for
+    /// again every 10 seconds.
+    pub(super) async fn follow_served<K>(
+        &self,
+        kind: Kind,
+        served: fn(&mut V, Option<Version>, Option<RequestError>) -> Touched,
+        apply: fn(&mut V, Event<K>) -> Touched,
+    ) -> RequestError
+    where
+        K: ClustersetKind,
+    {
+        loop {
+            let refused = match pace::served::<K>(self.server).await {
+                Ok(Some(version)) => {
+                    let events = self.scope.events::<K>(self.server, version);
+                    let begin = || -> Option<Apply<V>> {
+                        Some(Box::new(move |view| served(view, Some(version), None)))
+                    };
+                    match self.follow_events(kind, events, begin, apply).await.why {
+                        why @ RequestError::NotAllowed { .. } => Some(why),
+                        why => return why,
+                    }
+                }
+                Ok(None) => None,
+                Err(error) => return error,
+            };
+            self.send(move |view| {
+                let mut touched = served(view, None, refused);
+                touched.link |= view.link().listed(kind);
+                touched
+            })
+            .await;
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+}

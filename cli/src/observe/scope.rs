@@ -1,0 +1,142 @@
+//! The objects that a command observes in each cluster.
+
+use causeway::api::multicluster::Version;
+use causeway::api::{Cluster, condition};
+use causeway_engine::reasons::Reason;
+use futures::Stream;
+use kube::api::ListParams;
+use kube::runtime::watcher::Event;
+
+use super::pace::{self, Broken, ClustersetKind};
+use crate::api_server::{ApiServer, RequestError};
+
+/// Services of which a command observes objects.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    /// Their namespace; all namespaces if `None`.
+    pub namespace: Option<String>,
+    /// Their name; all names if `None`.
+    pub name: Option<String>,
+    /// Whether members may be read without verifying their certificates.
+    pub allow_insecure: bool,
+    /// Kinds that are followed.
+    pub breadth: Breadth,
+}
+
+/// Kinds that are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Breadth {
+    /// MultiClusterServices and Clusters of the hub. No member is followed.
+    Hub,
+    /// These, and the kinds of the Multi-Cluster Services API everywhere.
+    #[default]
+    Clusterset,
+    /// These, and all others that a service depends on.
+    Everything,
+}
+
+impl Scope {
+    /// Returns the objects of one kind in the newest version that the cluster serves.
+    pub(crate) async fn served<K>(&self, server: &ApiServer) -> Result<Vec<K>, RequestError>
+    where
+        K: ClustersetKind,
+    {
+        let served = self.served_in(server).await?;
+        Ok(served.map(|(_, objects)| objects).unwrap_or_default())
+    }
+
+    /// Returns these objects and that version; `None` if the cluster serves none.
+    pub(crate) async fn served_in<K>(
+        &self,
+        server: &ApiServer,
+    ) -> Result<Option<(Version, Vec<K>)>, RequestError>
+    where
+        K: ClustersetKind,
+    {
+        let parameters = ListParams {
+            field_selector: self.by_name(),
+            ..ListParams::default()
+        };
+        for version in Version::ALL {
+            let api = server.api_in::<K>(version, self.namespace.as_deref());
+            match server.request(api.list(&parameters)).await {
+                Ok(list) => return Ok(Some((version, list.items))),
+                Err(RequestError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lists and watches these objects.
+    pub(crate) fn events<K>(
+        &self,
+        server: &ApiServer,
+        version: Version,
+    ) -> impl Stream<Item = Result<Event<K>, Broken>> + Send + use<K>
+    where
+        K: ClustersetKind,
+    {
+        let api = server.api_in(version, self.namespace.as_deref());
+        pace::events(server, api, pace::selected(self.by_name()))
+    }
+
+    /// Whether the member of a Cluster is observed: the hub connects to it, and, if only the clusterset
+    /// is of interest, it is not known to serve neither of its kinds.
+    pub(crate) fn takes_part(&self, cluster: &Cluster) -> bool {
+        cluster.spec.takes_part()
+            && match self.breadth {
+                Breadth::Hub => false,
+                Breadth::Clusterset => !serves_neither(cluster),
+                Breadth::Everything => true,
+            }
+    }
+
+    /// Returns the field selector of the name.
+    pub(crate) fn by_name(&self) -> Option<String> {
+        let name = self.name.as_ref();
+        name.map(|name| format!("metadata.name={name}"))
+    }
+}
+
+/// Whether the controller reports that a member serves neither ServiceExport nor ServiceImport.
+fn serves_neither(cluster: &Cluster) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| &status.conditions);
+    let served = conditions.and_then(|all| condition::find(all, condition::CLUSTERSET_API));
+    served.is_some_and(|served| {
+        let mut kinds = ["ServiceExport", "ServiceImport"].iter();
+        served.reason == Reason::NotServed && kinds.all(|kind| served.message.contains(kind))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::status::fixtures::{cluster, condition, synced};
+
+    #[test]
+    fn only_members_that_are_known_to_serve_neither_kind_are_not_asked() {
+        let reported = |reason: &str, message: &str| {
+            let reported = condition("ClustersetAPI", "False", reason, message);
+            Scope::default().takes_part(&cluster("a", json!([reported])))
+        };
+        assert!(
+            Scope::default().takes_part(&synced("a")),
+            "the hub does not tell"
+        );
+        assert!(!reported(
+            "NotServed",
+            "ServiceExport and ServiceImport are not installed there"
+        ));
+        assert!(reported(
+            "NotServed",
+            "ServiceImport is not installed there"
+        ));
+        assert!(reported("Refused", "ServiceExports and ServiceImports"));
+        let mut pull = synced("a");
+        pull.spec.sync_mode = Some(causeway::api::SyncMode::Pull);
+        assert!(!Scope::default().takes_part(&pull));
+    }
+}
