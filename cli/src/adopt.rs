@@ -5,7 +5,7 @@ mod plan;
 
 use std::collections::BTreeSet;
 
-use causeway::api::{MultiClusterService, labels};
+use causeway::api::labels;
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
@@ -17,9 +17,10 @@ use crate::exit::ExitState;
 use crate::karmada::{self, GATE_OFF, Work};
 use crate::moving::gate::Gate;
 use crate::moving::{self, Direction, Found, MoveError};
-use crate::observe::connect;
+use crate::observe::scope::Scope;
 use crate::observe::service::Snapshot;
-use crate::{hub, output};
+use crate::observe::{connect, once};
+use crate::output;
 
 const ADOPTION: Direction = Direction {
     done: "adopted",
@@ -64,11 +65,7 @@ async fn of_karmada(
         .await?
         .ok_or(karmada::WorksForbidden)?;
     let mut keys: BTreeSet<_> = works.iter().filter_map(Work::service).collect();
-    let services: Api<MultiClusterService> = Api::all(hub.client.clone());
-    let services = hub
-        .request(services.list(&ListParams::default()))
-        .await?
-        .items;
+    let services = once::multi_cluster_services(hub, &Scope::default()).await?;
     let held = services.iter().filter(|one| {
         !karmada::finalizers(one).is_empty() || one.annotations().contains_key(labels::PROBE)
     });
@@ -89,7 +86,7 @@ async fn of_karmada(
 
 /// Services of the slices that Karmada dispatched, and whether every member could be read.
 async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<(Vec<ServiceKey>, bool), MoveError> {
-    let clusters = hub::clusters(hub).await?;
+    let clusters = once::clusters(hub).await?.unwrap_or_default();
     let dispatched = karmada::dispatched();
     let parameters = &ListParams::default().labels(&dispatched);
     let read = connect::read_each(

@@ -228,6 +228,30 @@ impl ApiServer {
         }
     }
 
+    /// Sends one request; `None` where there is no such object, or no such API.
+    pub(crate) async fn found<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<Option<T>, RequestError> {
+        match self.request(request).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(RequestError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether it serves a kind, of that plural, in that version of its API.
+    pub(crate) async fn serves(
+        &self,
+        api_version: &str,
+        plural: &str,
+    ) -> Result<bool, RequestError> {
+        let resources = self.client.list_api_group_resources(api_version);
+        let served = self.found(resources).await?;
+        let mut served = served.iter().flat_map(|list| &list.resources);
+        Ok(served.any(|one| one.name == plural))
+    }
+
     /// No answer came in time.
     pub(crate) fn late(&self) -> RequestError {
         self.unreachable(format!(
@@ -322,6 +346,15 @@ pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
         innermost = source;
     }
     printable(&format!("{proxy}{innermost}")).into_owned()
+}
+
+/// Returns `None` where the person, or the credentials, may not do what was requested.
+pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(RequestError::NotAllowed { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

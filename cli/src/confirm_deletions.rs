@@ -98,12 +98,9 @@ pub(crate) async fn run(
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    let found = hub.request(clusters.get_opt(name.as_str())).await;
-    let cluster = match found {
-        Ok(found) => found.ok_or_else(|| ConfirmDeletionsError::NotJoined(name.clone()))?,
-        Err(RequestError::NotFound { .. }) => return Err(HubError::NoClusterApi.into()),
-        Err(error) => return Err(error.into()),
-    };
+    let found = hub.found(clusters.get_opt(name.as_str())).await?;
+    let found = found.ok_or(HubError::NoClusterApi)?;
+    let cluster = found.ok_or_else(|| ConfirmDeletionsError::NotJoined(name.clone()))?;
     match Deletions::of(&cluster) {
         Deletions::NoneSuspended => {
             output::result(format_args!("no deletions of {name} are suspended"))?;

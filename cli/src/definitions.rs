@@ -197,13 +197,8 @@ impl Kind {
     async fn served(&self, server: &ApiServer) -> Result<Option<&'static str>, RequestError> {
         for version in self.versions {
             let group_version = format!("{}/{version}", self.group);
-            let resources = server.client.list_api_group_resources(&group_version);
-            match server.request(resources).await {
-                Ok(list) if list.resources.iter().any(|one| one.name == self.plural) => {
-                    return Ok(Some(version));
-                }
-                Ok(_) | Err(RequestError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
+            if server.serves(&group_version, self.plural).await? {
+                return Ok(Some(version));
             }
         }
         Ok(None)

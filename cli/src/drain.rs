@@ -11,11 +11,12 @@ use kube::{Api, ResourceExt as _};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use self::effect::Effect;
-use crate::api_server::{ApiServer, RequestError};
+use crate::api_server::{ApiServer, RequestError, allowed};
 use crate::args::{DrainArgs, HubArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::hub::{self, HubError, annotate};
 use crate::observe::connect::{self, ConnectError};
+use crate::observe::once;
 use crate::output;
 use crate::output::OutputError;
 use crate::table::listed;
@@ -102,23 +103,15 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Dr
 }
 
 async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, DrainError> {
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    match hub.request(clusters.list(&ListParams::default())).await {
-        Ok(list) => Ok(list.items),
-        Err(RequestError::NotFound { .. }) => Err(HubError::NoClusterApi.into()),
-        Err(error) => Err(error.into()),
-    }
+    let clusters = once::clusters(hub).await?;
+    Ok(clusters.ok_or(HubError::NoClusterApi)?)
 }
 
 /// Every MultiClusterService; `None` where the person may not see them.
 async fn services(hub: &ApiServer) -> Result<Option<Vec<MultiClusterService>>, RequestError> {
-    let services: Api<MultiClusterService> = Api::all(hub.client.clone());
-    match hub.request(services.list(&ListParams::default())).await {
-        Ok(list) => Ok(Some(list.items)),
-        Err(RequestError::NotFound { .. }) => Ok(Some(Vec::new())),
-        Err(RequestError::NotAllowed { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
+    let all = Api::all(hub.client.clone());
+    let services = once::list(hub, all, &ListParams::default()).await;
+    Ok(allowed(services)?.map(Option::unwrap_or_default))
 }
 
 /// Sets or removes the annotation.

@@ -7,10 +7,8 @@ mod plan;
 
 use std::collections::BTreeSet;
 
-use causeway::api::MultiClusterService;
 use causeway::domain::{self, ExposureType, ServiceKey};
-use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 
 use crate::api_server::ApiServer;
 use crate::args::{HubArgs, MoveArgs};
@@ -18,6 +16,8 @@ use crate::exit::ExitState;
 use crate::karmada::GATE_ON;
 use crate::moving::gate::Gate;
 use crate::moving::{self, Direction, Found, MoveError};
+use crate::observe::once;
+use crate::observe::scope::Scope;
 use crate::observe::service::Snapshot;
 
 const HAND_OVER: Direction = Direction {
@@ -50,14 +50,11 @@ fn halt(snapshot: &Snapshot, _: &BTreeSet<String>) -> Option<String> {
 
 /// Every MultiClusterService by which endpoints cross clusters.
 async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Found, MoveError> {
-    let services: Api<MultiClusterService> = match namespace {
-        Some(namespace) => Api::namespaced(hub.client.clone(), namespace),
-        None => Api::all(hub.client.clone()),
+    let scope = Scope {
+        namespace: namespace.map(ToOwned::to_owned),
+        ..Scope::default()
     };
-    let services = hub
-        .request(services.list(&ListParams::default()))
-        .await?
-        .items;
+    let services = once::multi_cluster_services(hub, &scope).await?;
     let crossing = services.iter().filter(|one| {
         let desired = domain::MultiClusterService::try_from(*one);
         desired.is_ok_and(|desired| desired.exposure == ExposureType::CrossCluster)

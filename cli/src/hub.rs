@@ -19,6 +19,7 @@ use crate::exit::{CommandError, PROBLEM, USAGE};
 use crate::location::Location;
 use crate::networking::Networking;
 use crate::objects::{self, FIELD_MANAGER, ObjectError};
+use crate::observe::once;
 
 /// How a hub gets the definitions.
 pub(crate) const DEFINE: &str =
@@ -85,20 +86,8 @@ pub(crate) async fn annotate(
 
 /// Checks that the hub serves Cluster, from a definition of its own: other Clusters are Karmada's to make and to delete.
 pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
-    match hub
-        .request(
-            hub.client
-                .list_api_group_resources(Cluster::api_version(&()).as_ref()),
-        )
-        .await
-    {
-        Ok(list)
-            if list
-                .resources
-                .iter()
-                .any(|resource| resource.name == "clusters") => {}
-        Ok(_) | Err(RequestError::NotFound { .. }) => return Err(HubError::NoClusterApi),
-        Err(error) => return Err(error.into()),
+    if !hub.serves(&Cluster::api_version(&()), "clusters").await? {
+        return Err(HubError::NoClusterApi);
     }
     let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
     match hub.request(definitions.get_metadata_opt(CLUSTERS)).await {
@@ -140,27 +129,14 @@ pub(crate) fn recorded_id(cluster: &DynamicObject) -> Option<&str> {
     cluster.data.pointer("/spec/id")?.as_str()
 }
 
-/// Every Cluster object of the hub; none where it serves none.
-pub(crate) async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, RequestError> {
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    match hub.request(clusters.list(&ListParams::default())).await {
-        Ok(list) => Ok(list.items),
-        Err(RequestError::NotFound { .. }) => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
-}
-
 /// Every Cluster of the hub; none where it serves none.
 pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
     let clusters: Api<DynamicObject> =
         Api::all_with(hub.client.clone(), &ApiResource::erase::<Cluster>(&()));
-    let list = match hub.request(clusters.list(&ListParams::default())).await {
-        Ok(list) => list.items,
-        Err(RequestError::NotFound { .. }) => Vec::new(),
-        Err(error) => return Err(error),
-    };
+    let list = once::list(hub, clusters, &ListParams::default()).await?;
     Ok(list
         .into_iter()
+        .flatten()
         .map(|cluster| Known {
             id: recorded_id(&cluster).map(ToOwned::to_owned),
             location: Location::recorded(&cluster),

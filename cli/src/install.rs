@@ -305,11 +305,8 @@ async fn check_helm(hub: &ApiServer, crds_only: bool) -> Result<(), InstallError
 
 async fn check_cert_manager(hub: &ApiServer) -> Result<(), InstallError> {
     let resources = hub.client.list_api_group_resources("cert-manager.io/v1");
-    match hub.request(resources).await {
-        Ok(_) => Ok(()),
-        Err(RequestError::NotFound { .. }) => Err(InstallError::NoCertManager),
-        Err(error) => Err(error.into()),
-    }
+    let found = hub.found(resources).await?;
+    found.map(drop).ok_or(InstallError::NoCertManager)
 }
 
 async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, InstallError> {

@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 
-use crate::api_server::{ApiServer, RequestError};
+use crate::api_server::{ApiServer, RequestError, allowed};
 
 /// Karmada executes the Works of a member in the namespace of this name and the member's (ExecutionSpacePrefix).
 const EXECUTION_SPACE: &str = "karmada-es-";
@@ -125,17 +125,20 @@ pub(crate) async fn works(
     hub: &ApiServer,
     of: Option<&ServiceKey>,
 ) -> Result<Option<Vec<Work>>, RequestError> {
+    works_selected(hub, &ListParams::default().labels(&selector(of))).await
+}
+
+async fn works_selected(
+    hub: &ApiServer,
+    parameters: &ListParams,
+) -> Result<Option<Vec<Work>>, RequestError> {
     let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &work_kind());
-    let parameters = ListParams::default().labels(&selector(of));
-    match hub.request(api.list_metadata(&parameters)).await {
-        Ok(list) => {
-            let works = list.items.into_iter().map(|one| Work(one.metadata));
-            Ok(Some(works.filter(is_executed).collect()))
-        }
-        Err(RequestError::NotFound { .. }) => Ok(Some(Vec::new())),
-        Err(RequestError::NotAllowed { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
+    let listed = allowed(hub.found(api.list_metadata(parameters)).await)?;
+    Ok(listed.map(|list| {
+        let works = list.into_iter().flat_map(|list| list.items);
+        let works = works.map(|one| Work(one.metadata));
+        works.filter(is_executed).collect()
+    }))
 }
 
 /// Members into which Karmada propagates a namespace of the hub. Its Works are owned by the namespace, so that deleting the
@@ -144,19 +147,14 @@ pub(crate) async fn members_with_namespace(
     hub: &ApiServer,
     namespace: &str,
 ) -> Result<Option<Vec<String>>, RequestError> {
-    let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &work_kind());
-    let works = match hub.request(api.list_metadata(&ListParams::default())).await {
-        Ok(list) => list.items,
-        Err(RequestError::NotFound { .. }) => return Ok(Some(Vec::new())),
-        Err(RequestError::NotAllowed { .. }) => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(works) = works_selected(hub, &ListParams::default()).await? else {
+        return Ok(None);
     };
-    let works = works.into_iter().map(|one| Work(one.metadata));
     let is_owned = |work: &Work| {
         let mut owners = work.0.owner_references.iter().flatten();
         owners.any(|owner| owner.kind == "Namespace" && owner.name == namespace)
     };
-    let owned = works.filter(|work| is_executed(work) && is_owned(work));
+    let owned = works.iter().filter(|work| is_owned(work));
     let members: BTreeSet<_> = owned.map(|work| work.member().to_owned()).collect();
     Ok(Some(members.into_iter().collect()))
 }

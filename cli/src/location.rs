@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 
-use crate::api_server::{ApiServer, RequestError};
+use crate::api_server::{ApiServer, RequestError, allowed};
 
 /// The labels by which nodes say where they are (Kubernetes, "Well-Known Labels, Annotations and Taints").
 const REGION: &str = "topology.kubernetes.io/region";
@@ -98,17 +98,10 @@ impl Located {
             });
         }
         let nodes: Api<Node> = Api::all(member.client.clone());
-        let nodes = match member
-            .request(nodes.list_metadata(&ListParams::default()))
-            .await
-        {
-            Ok(list) => Some(list.items),
-            Err(RequestError::NotFound { .. }) => Some(Vec::new()),
-            Err(RequestError::NotAllowed { .. }) => None,
-            Err(error) => return Err(error),
-        };
+        let all = ListParams::default();
+        let nodes = allowed(member.found(nodes.list_metadata(&all)).await)?;
         let labels = nodes.map(|nodes| {
-            let nodes = nodes.into_iter();
+            let nodes = nodes.into_iter().flat_map(|list| list.items);
             nodes
                 .map(|node| node.metadata.labels.unwrap_or_default())
                 .collect::<Vec<_>>()

@@ -91,14 +91,7 @@ impl Misplaced {
 
 /// Whether the hub is Karmada's control plane.
 pub(crate) async fn is_karmadas(hub: &ApiServer) -> Result<bool, RequestError> {
-    match hub
-        .request(hub.client.list_api_group_resources(OF_KARMADA))
-        .await
-    {
-        Ok(list) => Ok(list.resources.iter().any(|one| one.name == "works")),
-        Err(RequestError::NotFound { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
+    hub.serves(OF_KARMADA, "works").await
 }
 
 /// Whether the hub of that UID is one of the clusters, or may be: one of them does not record its UID.

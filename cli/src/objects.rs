@@ -241,11 +241,8 @@ pub(crate) async fn delete(
         propagation_policy: Some(PropagationPolicy::Background),
         ..DeleteParams::default()
     };
-    match server.request(api.delete(name, &parameters)).await {
-        Ok(_) => Ok(true),
-        Err(RequestError::NotFound { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    let deleted = server.found(api.delete(name, &parameters)).await?;
+    Ok(deleted.is_some())
 }
 
 /// The object as it is on the server; `None` where it is not there, or its kind is not served.
@@ -254,11 +251,7 @@ pub(crate) async fn get(
     object: &DynamicObject,
 ) -> Result<Option<DynamicObject>, ObjectError> {
     let name = object.metadata.name.as_deref().unwrap_or_default();
-    match server.request(api(server, object)?.get(name)).await {
-        Ok(stored) => Ok(Some(stored)),
-        Err(RequestError::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    Ok(server.found(api(server, object)?.get(name)).await?)
 }
 
 fn api(server: &ApiServer, object: &DynamicObject) -> Result<Api<DynamicObject>, ObjectError> {

@@ -21,7 +21,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 
 use self::karmada::Observations;
 use self::report::{Report, Scope};
-use crate::api_server::{ApiServer, RequestError};
+use crate::api_server::{ApiServer, RequestError, allowed};
 use crate::args::{Awaited, HubArgs, StatusArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::explain::{self, ExplainError, Exposed};
@@ -179,9 +179,12 @@ impl Query<'_> {
     }
 
     async fn look(&self) -> Result<Snapshot, StatusError> {
+        let services = once::multi_cluster_services(&self.hub, &self.scope()).await?;
+        // A hub that serves no Cluster has none.
+        let clusters = allowed(once::clusters(&self.hub).await)?;
         let mut snapshot = Snapshot {
-            services: once::multi_cluster_services(&self.hub, &self.scope()).await?,
-            clusters: once::clusters_if_allowed(&self.hub).await?.map(Arc::new),
+            services,
+            clusters: clusters.map(|clusters| Arc::new(clusters.unwrap_or_default())),
             ..Snapshot::default()
         };
         self.read_members(&mut snapshot).await;
@@ -251,7 +254,7 @@ impl Query<'_> {
         let (mut follow, mut changes) = follow(self.hub.clone(), scope);
         let mut members = interval_at(Instant::now() + MEMBERS_EVERY, MEMBERS_EVERY);
         members.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut last = String::new();
+        let (mut last, mut failure) = (String::new(), String::new());
         loop {
             let report = self.report(snapshot);
             let gone = self.args.name.is_some() && report.is_empty();
@@ -272,10 +275,13 @@ impl Query<'_> {
                 Some(change) = changes.recv() => {
                     follow.apply(change);
                     let hub = &mut follow.fleet.hub;
-                    if let Some(why) = hub.ended.take() {
-                        output::progress(format_args!(
-                            "waiting: a watch failed, trying again: {why}"
-                        ))?;
+                    if let Some(why) = hub.ended.take().map(|why| why.to_string()) {
+                        if why != failure {
+                            output::progress(format_args!(
+                                "waiting: a watch failed, trying again: {why}"
+                            ))?;
+                        }
+                        failure = why;
                     } else if hub.link.row().connected {
                         snapshot.take_hub(hub);
                     }

@@ -23,8 +23,7 @@ use self::scrape::Controller;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, TopArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM};
-use crate::hub::DEFINE;
-use crate::observe::once;
+use crate::observe::once::{self, GatherError};
 use crate::observe::scope::Scope;
 use crate::output::{self, OutputError};
 use crate::screen::Screen;
@@ -36,8 +35,8 @@ pub(crate) enum TopError {
     Request(#[from] RequestError),
     #[error(transparent)]
     Output(#[from] OutputError),
-    #[error("the hub serves no Cluster; install the CRD: {DEFINE}")]
-    NoApi,
+    #[error(transparent)]
+    Gather(#[from] GatherError),
     #[error("nothing can be measured: {0}")]
     Nothing(String),
 }
@@ -46,6 +45,7 @@ impl CommandError for TopError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Request(error) => error.exit_code(),
+            Self::Gather(error) => error.exit_code(),
             _ => PROBLEM,
         }
     }
@@ -54,7 +54,8 @@ impl CommandError for TopError {
 /// Measures, and shows what it measured. [`ExitState::Unknown`] if a part could not be measured.
 pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, TopError> {
     let hub = ApiServer::hub(hub).await?;
-    let clusters = clusters(&hub).await?;
+    let clusters = once::clusters(&hub).await?;
+    let clusters = clusters.ok_or(GatherError::NoApi("Cluster"))?;
     let insecure = args.insecure.allow_insecure_members;
     let mut notes = Vec::new();
     let (known, uid, controller) = tokio::join!(
@@ -112,15 +113,6 @@ pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, TopE
     Ok(ExitState::new(true, report.notes.is_empty()))
 }
 
-async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, TopError> {
-    let api: Api<Cluster> = Api::all(hub.client.clone());
-    match hub.request(api.list(&ListParams::default())).await {
-        Ok(list) => Ok(list.items),
-        Err(RequestError::NotFound { .. }) => Err(TopError::NoApi),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Services that have a MultiClusterService or a ServiceExport, and why MultiClusterServices could
 /// not be listed. [`watches::Watches::notes`] names the members that could not be read.
 async fn known(
@@ -135,12 +127,11 @@ async fn known(
         ..Scope::default()
     };
     let (services, readings) = tokio::join!(
-        hub.request(services.list_metadata(&all)),
+        hub.found(services.list_metadata(&all)),
         once::clusterset(hub, clusters, &scope)
     );
     let (services, why) = match services {
-        Ok(list) => (list.items, None),
-        Err(RequestError::NotFound { .. }) => (Vec::new(), None),
+        Ok(list) => (list.map(|list| list.items).unwrap_or_default(), None),
         Err(why) => (Vec::new(), Some(why)),
     };
     let key = |namespace: Option<String>, name: String| {

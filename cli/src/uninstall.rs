@@ -25,6 +25,7 @@ use crate::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
 use crate::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
 use crate::helm::Release;
 use crate::objects::{self, ObjectError};
+use crate::observe::once;
 use crate::output::OutputError;
 use crate::{bundle, helm, hub, karmada, output, unjoin, wait};
 
@@ -366,11 +367,8 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let api: Api<K> = Api::all(hub.client.clone());
-    match hub.request(api.list(&ListParams::default())).await {
-        Ok(list) => Ok(list.items),
-        Err(RequestError::NotFound { .. }) => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
+    let found = once::list(hub, api, &ListParams::default()).await?;
+    Ok(found.unwrap_or_default())
 }
 
 fn confirm(hub: &ApiServer) -> Result<(), UninstallError> {

@@ -11,7 +11,7 @@ use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 use tokio::time::Instant;
 
-use crate::api_server::{ApiServer, RequestError};
+use crate::api_server::{ApiServer, allowed};
 use crate::args::{HubArgs, UnjoinArgs};
 use crate::definitions;
 use crate::exit::{CommandError, PROBLEM};
@@ -20,6 +20,7 @@ use crate::lease::{self, Controller};
 use crate::member;
 use crate::membership::MembershipError;
 use crate::objects;
+use crate::observe::once;
 use crate::output::OutputError;
 use crate::wait::TimedOut;
 use crate::{output, wait};
@@ -106,7 +107,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
         Some(path) => Some(ApiServer::member(path, args.member_context.as_deref()).await?),
         None => None,
     };
-    let clusters = hub::clusters(&hub).await?;
+    let clusters = once::clusters(&hub).await?.unwrap_or_default();
     let stored = clusters.iter().find(|one| one.name_any() == name.as_str());
     let secret = hub::credentials(&hub, &name).await?;
     if let Some(member) = &member {
@@ -295,17 +296,14 @@ pub(crate) fn cleaning(cluster: &Cluster) -> String {
 
 /// Reports the services that still name the cluster.
 async fn report_services(hub: &ApiServer, name: &ClusterName) -> Result<(), UnjoinError> {
-    let services: Api<MultiClusterService> = Api::all(hub.client.clone());
-    let services = match hub.request(services.list(&ListParams::default())).await {
-        Ok(list) => list.items,
-        Err(RequestError::NotFound { .. }) => return Ok(()),
-        Err(RequestError::NotAllowed { .. }) => {
-            return Ok(output::result(format_args!(
-                "note: you may not list MultiClusterServices, so some may still name {name}"
-            ))?);
-        }
-        Err(error) => return Err(error.into()),
+    let all: Api<MultiClusterService> = Api::all(hub.client.clone());
+    let listed = once::list(hub, all, &ListParams::default()).await;
+    let Some(services) = allowed(listed)? else {
+        return Ok(output::result(format_args!(
+            "note: you may not list MultiClusterServices, so some may still name {name}"
+        ))?);
     };
+    let services = services.unwrap_or_default();
     for service in services.iter().filter(|service| names(service, name)) {
         let (namespace, service) = (service.namespace().unwrap_or_default(), service.name_any());
         output::result(format_args!(

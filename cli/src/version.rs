@@ -45,17 +45,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &VersionArgs) -> Result<(), Version
         hub.url()
     ))?;
     let version = MultiClusterService::api_version(&());
-    let served = match hub
-        .request(hub.client.list_api_group_resources(&version))
-        .await
-    {
-        Ok(list) => list
-            .resources
-            .iter()
-            .any(|resource| resource.name == MultiClusterService::plural(&())),
-        Err(RequestError::NotFound { .. }) => false,
-        Err(error) => return Err(error.into()),
-    };
+    let served = hub
+        .serves(&version, &MultiClusterService::plural(&()))
+        .await?;
     let served = if served {
         version.into_owned()
     } else {

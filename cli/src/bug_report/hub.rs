@@ -13,8 +13,9 @@ use super::Request;
 use super::archive::Archive;
 use super::listing::{CLUSTERSET, Listed, Listing, note_more};
 use crate::api_server::RequestError;
+use crate::credentials;
+use crate::observe::once;
 use crate::verification::LABEL;
-use crate::{credentials, hub};
 
 /// Keys of Secrets whose values everybody may see, or that are words.
 const PUBLIC: [&str; 7] = [
@@ -39,8 +40,12 @@ pub(super) struct Found {
 pub(super) async fn know_secrets(request: &Request<'_>, archive: &mut Archive) -> Vec<Value> {
     let mut namespaces =
         BTreeSet::from([request.own_namespace.clone(), MEMBERS_NAMESPACE.to_owned()]);
-    let clusters = hub::clusters(&request.hub).await.unwrap_or_default();
-    let references = clusters.into_iter().filter_map(|one| one.spec.secret_ref);
+    // That Clusters cannot be listed is noted with their objects.
+    let clusters = once::clusters(&request.hub).await.ok().flatten();
+    let references = clusters
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one.spec.secret_ref);
     namespaces.extend(references.map(|reference| reference.namespace));
     let mut outlines = Vec::new();
     for namespace in namespaces {
@@ -145,7 +150,7 @@ pub(super) async fn gather(request: &Request<'_>, archive: &mut Archive) -> Foun
     services(request, archive).await;
     definitions(request, archive).await;
     events(request, archive).await;
-    let clusters = hub::clusters(hub).await;
+    let clusters = once::clusters(hub).await.ok().flatten();
     Found {
         clusters: clusters.unwrap_or_default(),
         uid: hub.uid().await.ok(),

@@ -106,15 +106,14 @@ impl Listing {
 
     /// The first thousand; none where the kind is not served.
     pub(super) async fn read(&self, server: &ApiServer) -> Result<Listed, RequestError> {
-        let list = match server
-            .request(self.api(server).list(&self.parameters()))
-            .await
-        {
-            Ok(list) => list,
-            Err(RequestError::NotFound { .. }) => {
-                let Some(version) = self.older else {
-                    return Ok(Listed::default());
-                };
+        let parameters = self.parameters();
+        let list = match (
+            server.found(self.api(server).list(&parameters)).await?,
+            self.older,
+        ) {
+            (Some(list), _) => list,
+            (None, None) => return Ok(Listed::default()),
+            (None, Some(version)) => {
                 let older = Self {
                     version,
                     older: None,
@@ -122,7 +121,6 @@ impl Listing {
                 };
                 return Box::pin(older.read(server)).await;
             }
-            Err(error) => return Err(error),
         };
         let more = list
             .metadata

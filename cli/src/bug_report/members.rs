@@ -1,8 +1,8 @@
 //! What each member holds of causeway's, read with the credentials on the hub.
 
-use causeway::api::{Cluster, labels};
-use futures::StreamExt as _;
-use kube::ResourceExt as _;
+use std::time::Duration;
+
+use causeway::api::labels;
 use serde_json::Value;
 
 use super::Request;
@@ -10,11 +10,12 @@ use super::archive::Archive;
 use super::hub::Found;
 use super::listing::{CLUSTERSET, Listed, Listing, note_more};
 use crate::api_server::{ApiServer, RequestError};
-use crate::observe::connect::{self, ConnectError};
-use crate::progress::Progress;
+use crate::observe::connect::{self, ConnectError, Reading};
 
 /// How many members are read at once.
 const AT_ONCE: usize = 8;
+/// Maximum time of one member; each of its lists has a shorter one.
+const WITHIN: Duration = Duration::from_secs(120);
 
 /// What was read of a member: its version, and objects by file.
 struct Member {
@@ -24,17 +25,17 @@ struct Member {
 
 /// Gathers the exports and imports of each member, and what causeway wrote there.
 pub(super) async fn gather(request: &Request<'_>, found: &Found, archive: &mut Archive) {
+    let reading = Reading {
+        allow_insecure: request.args.insecure.allow_insecure_members,
+        within: WITHIN,
+        at_once: AT_ONCE,
+    };
     let clusters = found.clusters.iter();
-    let pushed = clusters.filter(|cluster| cluster.spec.takes_part());
-    let reads: Vec<_> = pushed
-        .map(|cluster| async move { (cluster.name_any(), read(request, found, cluster).await) })
-        .collect();
-    let mut progress = Progress::new("reading members", reads.len());
-    let reads = futures::stream::iter(reads).buffer_unordered(AT_ONCE);
-    futures::pin_mut!(reads);
+    let read = connect::read_each_as(reading, &request.hub, clusters, |member| {
+        read(request, found, member)
+    });
     let mut versions = Vec::new();
-    while let Some((name, member)) = reads.next().await {
-        progress.step();
+    for (name, member) in read.await {
         match member {
             Ok(member) => add(archive, &name, member, &mut versions),
             Err(error) => archive.missing(format!("member {name}"), error),
@@ -65,15 +66,13 @@ fn add(archive: &mut Archive, name: &str, member: Member, versions: &mut Vec<Str
 async fn read(
     request: &Request<'_>,
     found: &Found,
-    cluster: &Cluster,
-) -> Result<Member, ConnectError> {
-    let insecure = request.args.insecure.allow_insecure_members;
-    let member = connect::connect(&request.hub, cluster, insecure).await?;
+    member: ApiServer,
+) -> Result<Member, RequestError> {
     // One that does not answer at all is not asked for each kind.
-    let version = version(&member).await;
-    if let Err(RequestError::Unreachable { why, .. }) = version {
-        return Err(ConnectError::Failed(why));
-    }
+    let version = match version(&member).await {
+        Err(silent @ RequestError::Unreachable { .. }) => return Err(silent),
+        version => version,
+    };
     let mut lists = Vec::new();
     for listing in listings(request.namespace.as_deref(), found.uid.as_deref()) {
         let listed = listing.read(&member).await;

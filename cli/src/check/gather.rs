@@ -14,7 +14,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ApiResource, ListParams};
+use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt as _};
 
 use super::creation::{self, Creation};
@@ -23,7 +23,6 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::CheckArgs;
 use crate::bundle::DEPLOYMENTS;
 use crate::credentials;
-use crate::karmada;
 use crate::lease::Controller;
 use crate::member::Validity;
 use crate::misplaced::{self, Misplaced};
@@ -123,7 +122,7 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
     let needs = Needs {
         clusters: clusters.as_deref().unwrap_or_default(),
         manages_certificates: deployments.iter().flatten().any(manages_certificates),
-        serves_works: is_served(hub, &karmada::work_kind()).await?,
+        serves_works: misplaced::is_karmadas(hub).await?,
         profile_namespaces: profile_namespaces(&deployments, &clusters),
     };
     let missing_rights = missing_rights(hub, &needs).await?;
@@ -275,14 +274,5 @@ pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Readable<T>,
 }
 
 async fn served<K: Resource<DynamicType = ()>>(hub: &ApiServer) -> Result<bool, RequestError> {
-    is_served(hub, &ApiResource::erase::<K>(&())).await
-}
-
-async fn is_served(hub: &ApiServer, kind: &ApiResource) -> Result<bool, RequestError> {
-    let resources = hub.client.list_api_group_resources(&kind.api_version);
-    match hub.request(resources).await {
-        Ok(list) => Ok(list.resources.iter().any(|one| one.name == kind.plural)),
-        Err(RequestError::NotFound { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
+    hub.serves(&K::api_version(&()), &K::plural(&())).await
 }

@@ -117,20 +117,9 @@ pub(super) async fn missing_rights(
 async fn imports(member: &ApiServer) -> Result<Vec<Version>, RequestError> {
     let mut served = Vec::new();
     for version in Version::ALL {
-        let group_version = version.api_version();
-        let resources = member.client.list_api_group_resources(&group_version);
-        match member.request(resources).await {
-            Ok(list) => {
-                let plural = ServiceImport::plural(&version);
-                served.extend(
-                    list.resources
-                        .iter()
-                        .any(|one| one.name == plural)
-                        .then_some(version),
-                );
-            }
-            Err(RequestError::NotFound { .. }) => {}
-            Err(error) => return Err(error),
+        let plural = ServiceImport::plural(&version);
+        if member.serves(&version.api_version(), &plural).await? {
+            served.push(version);
         }
     }
     Ok(served)

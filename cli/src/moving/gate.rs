@@ -130,13 +130,8 @@ pub(crate) async fn probe(
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    match hub
-        .request(services.patch_metadata(&key.name, &parameters, &patch))
-        .await
-    {
-        Ok(_) | Err(RequestError::NotFound { .. }) => Ok(()),
-        Err(error) => Err(error),
-    }
+    let probed = hub.found(services.patch_metadata(&key.name, &parameters, &patch));
+    probed.await.map(drop)
 }
 
 /// The command by which a person would have set the probe.

@@ -17,6 +17,7 @@ use crate::progress::Progress;
 
 /// How long one member may take, all its answers together.
 pub(crate) const READ_WITHIN: Duration = Duration::from_secs(5);
+/// Members that are read at a time.
 const AT_ONCE: usize = 32;
 
 /// Why a member cannot be read or written with the credentials on the hub, in words that do not speak of a kubeconfig.
@@ -62,18 +63,46 @@ pub(crate) async fn read_each<'a, T, F>(
 where
     F: Future<Output = Result<T, RequestError>>,
 {
+    let reading = Reading {
+        allow_insecure,
+        within: READ_WITHIN,
+        at_once: AT_ONCE,
+    };
+    read_each_as(reading, hub, clusters, read).await
+}
+
+/// Way in which members are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub allow_insecure: bool,
+    /// Maximum time of one member, all its answers together.
+    pub within: Duration,
+    /// Members that are read at a time.
+    pub at_once: usize,
+}
+
+/// Reads as [`read_each`] does, in another way.
+pub(crate) async fn read_each_as<'a, T, F>(
+    reading: Reading,
+    hub: &ApiServer,
+    clusters: impl Iterator<Item = &'a Cluster>,
+    read: impl Fn(ApiServer) -> F,
+) -> BTreeMap<String, Result<T, ConnectError>>
+where
+    F: Future<Output = Result<T, RequestError>>,
+{
     let read = &read;
     let pushed = clusters.filter(|cluster| cluster.spec.takes_part());
     let answers = pushed.map(|cluster| async move {
         let answer = async {
-            let member = connect(hub, cluster, allow_insecure).await?;
+            let member = connect(hub, cluster, reading.allow_insecure).await?;
             Ok(read(member).await?)
         };
-        (cluster.name_any(), in_time(answer).await)
+        (cluster.name_any(), answered(reading.within, answer).await)
     });
     let answers: Vec<_> = answers.collect();
     let mut progress = Progress::new("reading members", answers.len());
-    let answers = futures::stream::iter(answers).buffer_unordered(AT_ONCE);
+    let answers = futures::stream::iter(answers).buffer_unordered(reading.at_once);
     pin_mut!(answers);
     let mut all = BTreeMap::new();
     let late = sleep_until(progress.due());
@@ -100,8 +129,15 @@ where
 pub(crate) async fn in_time<T>(
     answer: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
-    let answer = tokio::time::timeout(READ_WITHIN, answer).await;
-    answer.unwrap_or_else(|_| Err(late()))
+    answered(READ_WITHIN, answer).await
+}
+
+async fn answered<T>(
+    within: Duration,
+    answer: impl Future<Output = Result<T, ConnectError>>,
+) -> Result<T, ConnectError> {
+    let answer = tokio::time::timeout(within, answer).await;
+    answer.unwrap_or_else(|_| Err(ConnectError::Timeout(within.as_secs())))
 }
 
 /// It did not answer in time.

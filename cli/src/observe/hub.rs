@@ -20,7 +20,7 @@ use super::pace::{self, Broken, Ended, Pace};
 use super::reader::{Change, Reader, View};
 use super::scope::{Breadth, Scope};
 use super::store::{Store, key_of, name_of, note_reach};
-use crate::api_server::{ApiServer, RequestError};
+use crate::api_server::{ApiServer, RequestError, allowed};
 use crate::karmada::{self, Work};
 use crate::misplaced::is_karmadas;
 
@@ -312,12 +312,12 @@ fn works_api(server: &ApiServer) -> Api<WorkMeta> {
 
 async fn works_served(server: &ApiServer) -> Result<Works, RequestError> {
     let one = ListParams::default().limit(1);
-    match server.request(works_api(server).list(&one)).await {
-        Ok(_) => Ok(Works::Followed),
-        Err(RequestError::NotFound { .. }) => Ok(Works::NotServed),
-        Err(RequestError::NotAllowed { .. }) => Ok(Works::Forbidden),
-        Err(error) => Err(error),
-    }
+    let listed = allowed(server.found(works_api(server).list(&one)).await)?;
+    Ok(match listed {
+        Some(Some(_)) => Works::Followed,
+        Some(None) => Works::NotServed,
+        None => Works::Forbidden,
+    })
 }
 
 async fn follow_works(reader: &Reader<'_, Hub>, works: Works) -> RequestError {

@@ -1,5 +1,7 @@
 //! Reads what the hub and the members hold of one service.
 
+use std::fmt::Debug;
+
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{KubernetesVersion, ServiceKey};
@@ -11,11 +13,12 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
+use serde::de::DeserializeOwned;
 
 use super::connect::{self, ConnectError};
 use super::scope::Scope;
 use super::service::{self, Held, Readings, Snapshot};
-use crate::api_server::{ApiServer, RequestError};
+use crate::api_server::{ApiServer, RequestError, allowed};
 use crate::args::Side;
 use crate::exit::{CommandError, PROBLEM};
 use crate::hub::DEFINE;
@@ -70,7 +73,7 @@ async fn read_with(
     let derived = key.derived();
     let (mcs, clusters, service, derived, imports, works, unapplied) = tokio::try_join!(
         object,
-        clusters(hub),
+        async { clusters(hub).await?.ok_or(GatherError::NoApi("Cluster")) },
         async { Ok(hub.request(services.get_opt(&key.name)).await?) },
         async { Ok(hub.request(services.get_opt(&derived.name)).await?) },
         async { Ok(imports(hub, key).await?) },
@@ -130,7 +133,7 @@ async fn read_nodes(snapshot: &mut Snapshot, hub: &ApiServer, allow_insecure: bo
 /// The ServiceImports of that name on the hub itself.
 async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, RequestError> {
     let served = of(key).served_in::<ServiceImport>(hub).await;
-    let (_, imports) = allowed(served)?.unwrap_or_default();
+    let (_, imports) = allowed(served)?.flatten().unwrap_or_default();
     Ok(imports.iter().map(|_| key.clone()).collect())
 }
 
@@ -189,43 +192,37 @@ pub(crate) async fn multi_cluster_service(
     Ok(found.into_iter().next())
 }
 
-/// The MultiClusterServices of a scope.
+/// Lists objects; `None` where the API server does not serve their kind.
+pub(crate) async fn list<K>(
+    server: &ApiServer,
+    api: Api<K>,
+    parameters: &ListParams,
+) -> Result<Option<Vec<K>>, RequestError>
+where
+    K: Clone + Debug + DeserializeOwned,
+{
+    let list = server.found(api.list(parameters)).await?;
+    Ok(list.map(|list| list.items))
+}
+
+/// Lists the MultiClusterServices of a scope.
 pub(crate) async fn multi_cluster_services(
     hub: &ApiServer,
     scope: &Scope,
 ) -> Result<Vec<MultiClusterService>, GatherError> {
-    let api: Api<MultiClusterService> = hub.api(scope.namespace.as_deref());
+    let api = hub.api(scope.namespace.as_deref());
     let parameters = ListParams {
         field_selector: scope.by_name(),
         ..ListParams::default()
     };
-    match hub.request(api.list(&parameters)).await {
-        Ok(list) => Ok(list.items),
-        Err(RequestError::NotFound { .. }) => Err(GatherError::NoApi("MultiClusterService")),
-        Err(error) => Err(error.into()),
-    }
+    let found = list(hub, api, &parameters).await?;
+    found.ok_or(GatherError::NoApi("MultiClusterService"))
 }
 
-/// Every Cluster of a hub, none where it serves none; `None` where the person may not list them.
-pub(crate) async fn clusters_if_allowed(
-    hub: &ApiServer,
-) -> Result<Option<Vec<Cluster>>, RequestError> {
-    match clusters(hub).await {
-        Ok(clusters) => Ok(Some(clusters)),
-        Err(GatherError::NoApi(_)) => Ok(Some(Vec::new())),
-        Err(GatherError::Request(RequestError::NotAllowed { .. })) => Ok(None),
-        Err(GatherError::Request(error)) => Err(error),
-    }
-}
-
-/// Every Cluster of the hub.
-pub(crate) async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, GatherError> {
-    let api: Api<Cluster> = Api::all(hub.client.clone());
-    match hub.request(api.list(&ListParams::default())).await {
-        Ok(list) => Ok(list.items),
-        Err(RequestError::NotFound { .. }) => Err(GatherError::NoApi("Cluster")),
-        Err(error) => Err(error.into()),
-    }
+/// Lists the Clusters of the hub; `None` where it serves none.
+pub(crate) async fn clusters(hub: &ApiServer) -> Result<Option<Vec<Cluster>>, RequestError> {
+    let api = Api::all(hub.client.clone());
+    list(hub, api, &ListParams::default()).await
 }
 
 /// What a member holds, with no other rights than the controller has there.
@@ -256,6 +253,8 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         async { allowed(selection.served_in::<ServiceExport>(&member).await) },
         async { allowed(selection.served_in::<ServiceImport>(&member).await) },
     )?;
+    // A member that was joined without the rights on the clusterset's kinds takes no part in it.
+    let (exports, imports) = (exports.flatten(), imports.flatten());
     let served = Served {
         exports: exports.as_ref().map(|(version, _)| *version),
         export_clusters: false,
@@ -286,14 +285,6 @@ pub(crate) fn release(version: &Info) -> Result<KubernetesVersion, RequestError>
         side: Side::Member,
         message: "its /version names no release".to_owned(),
     })
-}
-
-/// A member that was joined without the rights on the clusterset's kinds takes no part in it.
-fn allowed<K>(answer: Result<Option<K>, RequestError>) -> Result<Option<K>, RequestError> {
-    match answer {
-        Err(RequestError::NotAllowed { .. }) => Ok(None),
-        other => other,
-    }
 }
 
 fn named(name: &str) -> ListParams {

@@ -234,17 +234,9 @@ pub(crate) async fn served<K: ClustersetKind>(
     server: &ApiServer,
 ) -> Result<Option<Version>, RequestError> {
     for version in Version::ALL {
-        let api_version = version.api_version();
-        let resources = server.client.list_api_group_resources(&api_version);
-        match server.request(resources).await {
-            Ok(list) => {
-                let plural = K::plural(&version);
-                if list.resources.iter().any(|one| one.name == plural) {
-                    return Ok(Some(version));
-                }
-            }
-            Err(RequestError::NotFound { .. }) => {}
-            Err(error) => return Err(error),
+        let plural = K::plural(&version);
+        if server.serves(&version.api_version(), &plural).await? {
+            return Ok(Some(version));
         }
     }
     Ok(None)

@@ -59,10 +59,8 @@ impl Scope {
         };
         for version in Version::ALL {
             let api = server.api_in::<K>(version, self.namespace.as_deref());
-            match server.request(api.list(&parameters)).await {
-                Ok(list) => return Ok(Some((version, list.items))),
-                Err(RequestError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
+            if let Some(list) = server.found(api.list(&parameters)).await? {
+                return Ok(Some((version, list.items)));
             }
         }
         Ok(None)
