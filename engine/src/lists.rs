@@ -39,7 +39,7 @@ pub struct HubLists {
 }
 
 /// Objects in a member, of the services in question.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct MemberLists {
     /// Identity of the member.
     pub identity: Identity,

@@ -10,7 +10,7 @@ use kube::ResourceExt as _;
 use crate::karmada;
 use crate::networking::network;
 use crate::observe::connect::ConnectError;
-use crate::observe::service::{Held, Snapshot, has, is_ready};
+use crate::observe::service::{Held, OfService as _, Snapshot, has, is_ready};
 use crate::status::condition::deletions_suspended;
 
 /// Why a slice of Karmada's is left where it is.

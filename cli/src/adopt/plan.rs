@@ -11,7 +11,7 @@ use super::evidence;
 use crate::karmada::{self, Work};
 use crate::moving::outcome::{Left, Plan};
 use crate::moving::step::{Step, Target};
-use crate::observe::service::{Held, Snapshot};
+use crate::observe::service::{Held, OfService as _, Snapshot};
 
 /// The writes that may be made now. One kind at a time, each only once nothing of the one before is left: finalizers off every Work of the
 /// service, so that Karmada's execution controller, which deletes from the member whatever a Work in deletion holds, sees none; the Works;

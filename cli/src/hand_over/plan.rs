@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::karmada::binding;
 use crate::moving::outcome::{Left, Plan};
 use crate::moving::step::{Step, Target};
-use crate::observe::service::{Held, Snapshot};
+use crate::observe::service::{Held, OfService as _, Snapshot};
 
 /// What is to be waited for; where that is nothing, causeway's finalizer is to go.
 pub(super) fn plan(snapshot: &Snapshot) -> Plan {

@@ -1,4 +1,4 @@
-//! Members, reached with the credentials that the hub keeps for each.
+//! Connections to members, with the credentials that the hub stores for each.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,12 +15,13 @@ use crate::api_server::{ApiServer, RequestError, root_cause};
 use crate::credentials;
 use crate::progress::Progress;
 
-/// How long one member may take, all its answers together.
+/// Maximum time of one member, all its answers together.
 pub(crate) const READ_WITHIN: Duration = Duration::from_secs(5);
 /// Members that are read at a time.
 const AT_ONCE: usize = 32;
 
-/// Why a member cannot be read or written with the credentials on the hub, in words that do not speak of a kubeconfig.
+/// Reason why a member cannot be read or written with the credentials on the hub. Its words do not
+/// mention a kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error("no answer within {0} s")]
@@ -47,13 +48,13 @@ pub(crate) enum ConnectError {
     Target(#[from] TargetError),
     #[error("forbidden for the credentials on the hub: {0}; {JOIN_AGAIN}")]
     NotAllowed(String),
-    /// What hub or member said, or a client of it.
+    /// Message of the hub, the member or a client.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Asks all these members at once, each within 5 seconds. Returns the answer of each by its name, or
-/// why there is none. Those in Pull mode without credentials are left out.
+/// Reads all these members at once, each within 5 seconds. Returns the answer of each by its name, or
+/// the reason why it has none. Leaves out those in Pull mode without credentials.
 pub(crate) async fn read_each<'a, T, F>(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &'a Cluster>,
@@ -125,7 +126,7 @@ where
     }
 }
 
-/// What a member answers within 5 seconds.
+/// Returns the answer of a member, or an error after 5 seconds.
 pub(crate) async fn in_time<T>(
     answer: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
@@ -140,15 +141,15 @@ async fn answered<T>(
     answer.unwrap_or_else(|_| Err(ConnectError::Timeout(within.as_secs())))
 }
 
-/// It did not answer in time.
+/// Returns the error of a member that does not answer in time.
 pub(crate) fn late() -> ConnectError {
     ConnectError::Timeout(READ_WITHIN.as_secs())
 }
 
-/// A member, by the credentials that the hub keeps for it.
+/// Connects to a member with the credentials that the hub stores for it.
 ///
 /// # Errors
-/// [`ConnectError`] where it cannot be reached so.
+/// [`ConnectError`] if it cannot be reached with them.
 pub(crate) async fn connect(
     hub: &ApiServer,
     cluster: &Cluster,
@@ -185,7 +186,7 @@ async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ConnectErr
     })
 }
 
-/// Of a member that the person did not name.
+/// For a member that the person did not name.
 impl From<RequestError> for ConnectError {
     fn from(error: RequestError) -> Self {
         match error {

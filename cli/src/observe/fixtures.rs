@@ -99,7 +99,7 @@ fn held(
                 fields: ImportFields::ALL,
             }),
         },
-        namespace: Some(from(json!({ "metadata": { "name": "shop" } }))),
+        namespaces: vec![from(json!({ "metadata": { "name": "shop" } }))],
         services: vec![service],
         slices: vec![slice],
         exports: Vec::new(),

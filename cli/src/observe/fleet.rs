@@ -66,8 +66,8 @@ impl Touched {
 }
 
 impl Fleet {
-    /// Whether the Nodes of a member are to be read: its Cluster, a MultiClusterService that it provides, or one of its exports names
-    /// ports of nodes as the way to it.
+    /// Whether the Nodes of a member are to be read: its Cluster, a MultiClusterService that it
+    /// provides, or one of its exports names ports of nodes as the way to it.
     pub(crate) fn needs_nodes(&self, name: &str) -> bool {
         let provides = |key: &ServiceKey| {
             let desired = self.hub.desired.get(key);
@@ -85,7 +85,7 @@ impl Fleet {
                 .is_some_and(|member| !member.by_node_ports.is_empty())
     }
 
-    /// Whether something exposes the service: a MultiClusterService, or what a member exports or imports.
+    /// Whether the service has an exposure: a MultiClusterService, an export or an import.
     pub(crate) fn exposes(&self, key: &ServiceKey) -> bool {
         self.hub.mcs.has(key) || self.is_exported(key)
     }
@@ -96,7 +96,7 @@ impl Fleet {
         members.any(|member| member.exports.has(key) || member.imports.has(key))
     }
 
-    /// Every service that something exposes.
+    /// Returns every service that has an exposure.
     pub(crate) fn exposed(&self) -> BTreeSet<ServiceKey> {
         let members = self.members.values();
         let exported =
@@ -104,8 +104,8 @@ impl Fleet {
         self.hub.mcs.keys().chain(exported).cloned().collect()
     }
 
-    /// The services whose report may change with the Service of that name: its own, the imported one
-    /// that it stands for, and the one that it is the companion of.
+    /// Returns the services whose report may change with the Service of that name: its own, the
+    /// imported one that it is derived from, and the one that it is the companion of.
     pub(crate) fn concerned(&self, service: ServiceKey) -> Vec<ServiceKey> {
         let derived_from = match service.is_cut() {
             true => {
@@ -125,7 +125,7 @@ impl Fleet {
         all.collect()
     }
 
-    /// What the clusters that take part in a service hold of it.
+    /// Returns the objects of a service in the clusters that take part in it.
     pub(crate) fn snapshot(&self, key: &ServiceKey) -> Snapshot {
         let works = self.hub.works.as_ref().map(|works| {
             let works = works.of(key).map(|work| Work(work.metadata.clone()));
@@ -157,7 +157,7 @@ impl Fleet {
         members.any(|name| part.is_of(name, &self.members))
     }
 
-    /// Who takes part in a service: of what is exported, every member.
+    /// Returns the rule of who takes part in a service. Every member takes part in an exported one.
     fn part_in(&self, key: &ServiceKey) -> Part<'_> {
         let desired = self.hub.desired.get(key);
         Part {
@@ -166,7 +166,7 @@ impl Fleet {
         }
     }
 
-    /// What the members export and import of one service.
+    /// Returns the exports and imports of one service in each member.
     pub(crate) fn readings(&self, key: &ServiceKey) -> Readings {
         let readings = self.read().map(|(name, member)| {
             let held = member.map(|member| Held {
@@ -179,7 +179,7 @@ impl Fleet {
         readings.collect()
     }
 
-    /// The members that the hub reaches; one that cannot be read with the reason.
+    /// Returns the members, or the reason why one cannot be read.
     fn read(&self) -> impl Iterator<Item = (&String, Result<&Member, ConnectError>)> {
         self.members.iter().map(|(name, member)| {
             let is_read = member.link.row().connected;
@@ -192,16 +192,16 @@ impl Fleet {
     }
 }
 
-/// Who takes part in a service.
+/// Rule of who takes part in a service.
 struct Part<'a> {
-    /// The Service of its name, the one that stands for the imported one, and the companion.
+    /// Its Service, the derived Service and the companion.
     services: [ServiceKey; 3],
-    /// What names its providers and consumers; every member takes part without it.
+    /// Its valid MultiClusterService. Every member takes part without it.
     desired: Option<&'a domain::MultiClusterService>,
 }
 
 impl Part<'_> {
-    /// Whether that member does: it is named, or holds something of the service.
+    /// Whether a member takes part: it is named, or holds an object of the service.
     fn is_of(&self, name: &str, members: &BTreeMap<String, Member>) -> bool {
         let Some(desired) = self.desired else {
             return true;

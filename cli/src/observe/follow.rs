@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use causeway::api::{Cluster, ClusterSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use causeway::api::Cluster;
 use kube::ResourceExt as _;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
@@ -25,7 +24,12 @@ const CONNECTING: usize = 16;
 pub(crate) struct Follow {
     pub fleet: Fleet,
     settings: Settings,
-    engagements: Engagements,
+    /// Facts of all Clusters.
+    known: BTreeMap<String, Cluster>,
+    /// Followed members, with the facts of the Clusters by which they are reached.
+    engaged: BTreeMap<String, (Cluster, Engaged)>,
+    /// Number of the last engagement.
+    last: u64,
     hub: AbortHandle,
 }
 
@@ -49,7 +53,9 @@ pub(crate) fn follow(hub: ApiServer, scope: Scope) -> (Follow, mpsc::Receiver<Ch
     let follow = Follow {
         fleet: Fleet::default(),
         settings,
-        engagements: Engagements::default(),
+        known: BTreeMap::new(),
+        engaged: BTreeMap::new(),
+        last: 0,
         hub: watches.abort_handle(),
     };
     (follow, received)
@@ -73,22 +79,37 @@ impl Follow {
 
     /// Follows the member of a Cluster that came, changed or went. Returns whether services may have
     /// changed with it.
-    fn cluster_changed(&mut self, name: &String) -> bool {
-        let cluster = self.fleet.hub.clusters.of(name).next();
-        let changed = self.engagements.note(name, cluster.map(Facts::of));
-        match cluster.filter(|one| self.settings.scope.takes_part(one)) {
+    fn cluster_changed(&mut self, name: &str) -> bool {
+        let cluster = self
+            .fleet
+            .hub
+            .clusters
+            .of(&name.to_owned())
+            .next()
+            .map(facts);
+        let part = cluster.as_ref();
+        match part.filter(|one| self.settings.scope.takes_part(one)) {
             Some(cluster) => {
-                if let Some(engagement) = self.engagements.engage(&self.settings, cluster) {
-                    let member = Member::new(engagement);
-                    self.fleet.members.insert(name.clone(), member);
+                let engaged = self.engaged.get(name);
+                if !engaged.is_some_and(|(known, _)| leads_to_the_same(known, cluster)) {
+                    self.last += 1;
+                    let engaged = Engaged::new(&self.settings, cluster, self.last);
+                    self.engaged
+                        .insert(name.to_owned(), (cluster.clone(), engaged));
+                    let members = &mut self.fleet.members;
+                    members.insert(name.to_owned(), Member::new(self.last));
                 }
             }
             None => {
-                self.engagements.engaged.remove(name);
+                self.engaged.remove(name);
                 self.fleet.members.remove(name);
             }
         }
-        changed
+        let known = match &cluster {
+            Some(cluster) => self.known.insert(name.to_owned(), cluster.clone()),
+            None => self.known.remove(name),
+        };
+        known != cluster
     }
 
     /// Follows the Nodes of the members whose Nodes are needed, and of no others.
@@ -99,7 +120,7 @@ impl Follow {
         let names: Vec<_> = self.fleet.members.keys().cloned().collect();
         for name in names {
             let needed = self.fleet.needs_nodes(&name);
-            let engaged = self.engagements.engaged.get(&name);
+            let engaged = self.engaged.get(&name);
             if engaged.is_some_and(|(_, engaged)| engaged.follow_nodes(needed))
                 && !needed
                 && let Some(member) = self.fleet.members.get_mut(&name)
@@ -110,71 +131,22 @@ impl Follow {
     }
 }
 
-/// The part of a Cluster that services depend on. Others write the rest all the time.
-#[derive(Clone, Debug, PartialEq)]
-struct Facts {
-    uid: Option<String>,
-    spec: ClusterSpec,
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
-    is_terminating: bool,
-    conditions: Vec<Condition>,
-}
-
-impl Facts {
-    fn of(cluster: &Cluster) -> Self {
-        let status = cluster.status.as_ref();
-        Self {
-            uid: cluster.uid(),
-            spec: cluster.spec.clone(),
-            labels: cluster.labels().clone(),
-            annotations: cluster.annotations().clone(),
-            is_terminating: cluster.metadata.deletion_timestamp.is_some(),
-            conditions: status.map(|one| one.conditions.clone()).unwrap_or_default(),
-        }
+/// Returns the part of a Cluster that services depend on. Others write the rest all the time.
+fn facts(cluster: &Cluster) -> Cluster {
+    let mut facts = cluster.clone();
+    (facts.metadata.resource_version, facts.metadata.generation) = (None, None);
+    if let Some(status) = &mut facts.status {
+        status.kubernetes_version = None;
     }
-}
-
-/// The followed members.
-#[derive(Debug, Default)]
-struct Engagements {
-    facts: BTreeMap<String, Facts>,
-    engaged: BTreeMap<String, (Facts, Engaged)>,
-    last: u64,
-}
-
-impl Engagements {
-    /// Records the facts of a Cluster, `None` of one that is gone. Returns whether services may
-    /// change with it.
-    fn note(&mut self, name: &str, facts: Option<Facts>) -> bool {
-        let last = match &facts {
-            Some(facts) => self.facts.insert(name.to_owned(), facts.clone()),
-            None => self.facts.remove(name),
-        };
-        last != facts
-    }
-
-    /// Follows the member of a Cluster. Returns the number of the engagement if it is a new one.
-    fn engage(&mut self, settings: &Settings, cluster: &Cluster) -> Option<u64> {
-        let (name, facts) = (cluster.name_any(), Facts::of(cluster));
-        if let Some((known, _)) = self.engaged.get(&name)
-            && leads_to_the_same(known, &facts)
-        {
-            return None;
-        }
-        self.last += 1;
-        let engaged = Engaged::new(settings, cluster, self.last);
-        self.engaged.insert(name, (facts, engaged));
-        Some(self.last)
-    }
+    facts
 }
 
 /// Whether both lead to the same member in the same way.
-fn leads_to_the_same(known: &Facts, now: &Facts) -> bool {
-    let of = |facts: &Facts| {
-        let spec = &facts.spec;
+fn leads_to_the_same(known: &Cluster, now: &Cluster) -> bool {
+    let of = |cluster: &Cluster| {
+        let spec = &cluster.spec;
         (
-            facts.uid.clone(),
+            cluster.uid(),
             spec.api_endpoint.clone(),
             spec.secret_ref.clone(),
             spec.insecure_skip_tls_verification,
@@ -192,19 +164,16 @@ mod tests {
     use crate::status::fixtures::{cluster, condition, synced};
 
     #[test]
-    fn services_depend_on_what_a_cluster_says_and_not_on_when_it_was_written() {
-        let mut engagements = Engagements::default();
+    fn services_depend_on_facts_and_not_on_versions_of_clusters() {
         let mut one = synced("a");
-        assert!(engagements.note("a", Some(Facts::of(&one))));
+        let first = facts(&one);
         one.metadata.resource_version = Some("2".to_owned());
-        assert!(!engagements.note("a", Some(Facts::of(&one))));
+        assert_eq!(facts(&one), first);
         let refused = condition("Ready", "False", "Unreachable", "refused");
         let lost = cluster("a", json!([refused]));
-        assert!(engagements.note("a", Some(Facts::of(&lost))));
-        assert!(leads_to_the_same(&Facts::of(&one), &Facts::of(&lost)));
+        assert_ne!(facts(&lost), first);
+        assert!(leads_to_the_same(&one, &lost));
         one.spec.api_endpoint = Some("https://elsewhere".to_owned());
-        assert!(!leads_to_the_same(&Facts::of(&one), &Facts::of(&lost)));
-        assert!(engagements.note("a", None));
-        assert!(!engagements.note("a", None));
+        assert!(!leads_to_the_same(&one, &lost));
     }
 }

@@ -188,7 +188,7 @@ pub(super) async fn run(server: ApiServer, scope: Scope, changes: mpsc::Sender<C
 async fn connection(reader: &Reader<'_, Hub>) -> Ended<RequestError> {
     let followed = match reader.scope.breadth {
         Breadth::Everything => everything(reader).await,
-        Breadth::Clusterset | Breadth::Hub => Ok(clusterset(reader).await),
+        Breadth::Clusterset | Breadth::Hub => Ok(Ended::Broken(clusterset(reader).await)),
     };
     followed.unwrap_or_else(Ended::Broken)
 }
@@ -236,8 +236,7 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
 
 /// Follows MultiClusterServices and Clusters, and what somebody exports or imports on the hub if it
 /// is in the scope.
-async fn clusterset(reader: &Reader<'_, Hub>) -> Ended<RequestError> {
-    let server = reader.server;
+async fn clusterset(reader: &Reader<'_, Hub>) -> RequestError {
     let exports_too = reader.scope.breadth == Breadth::Clusterset;
     let begin = move |hub: &mut Hub| {
         let exports = [Kind::ServiceExport, Kind::ServiceImport];
@@ -248,11 +247,10 @@ async fn clusterset(reader: &Reader<'_, Hub>) -> Ended<RequestError> {
     };
     reader.send(begin).await;
     tokio::select! {
-        why = follow_readable_clusters(reader) => Ended::Broken(why),
-        why = follow_mcs(reader) => Ended::Broken(why),
-        why = reader.follow_served(Kind::ServiceExport, exports_served, exports), if exports_too => Ended::Broken(why),
-        why = reader.follow_served(Kind::ServiceImport, imports_served, imports), if exports_too => Ended::Broken(why),
-        why = pace::probe(server, || answers(server)) => Ended::Silent(why),
+        why = follow_readable_clusters(reader) => why,
+        why = follow_mcs(reader) => why,
+        why = reader.follow_served(Kind::ServiceExport, exports_served, exports), if exports_too => why,
+        why = reader.follow_served(Kind::ServiceImport, imports_served, imports), if exports_too => why,
     }
 }
 

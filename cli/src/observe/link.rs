@@ -32,22 +32,23 @@ pub(crate) enum Kind {
     Node,
 }
 
-/// The watches of one cluster: connected once each has shown a complete list.
+/// State of the watches of one cluster: connected once each has shown a complete list.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
-    /// The kinds that are still being listed; `None` while nobody is connected.
+    /// Kinds that are still being listed; `None` without a connection.
     listed: Option<BTreeSet<Kind>>,
     row: ConnectionRow,
     tried: bool,
 }
 
 impl Link {
-    /// A connection begins, which is to list these.
+    /// Begins a connection that is to list these kinds.
     pub(crate) fn begin(&mut self, kinds: &[Kind]) {
         self.listed = Some(kinds.iter().copied().collect());
     }
 
-    /// One kind is listed, or is not to be listed; whether that was the last.
+    /// Records that a kind is listed, or is not to be listed. Returns true if the cluster is connected
+    /// with it.
     pub(crate) fn listed(&mut self, kind: Kind) -> bool {
         let Some(awaited) = &mut self.listed else {
             return false;
@@ -64,7 +65,7 @@ impl Link {
         self.row.connected && !was_connected
     }
 
-    /// The connection has ended, or could not be made; whether that is news.
+    /// Records the end of a connection, or of the attempt. Returns true if that changed.
     pub(crate) fn end(&mut self, why: String, now: Timestamp) -> bool {
         self.listed = None;
         self.tried = true;
@@ -82,7 +83,7 @@ impl Link {
         &self.row
     }
 
-    /// Whether it is known if the cluster can be read: it was, or it failed.
+    /// Whether a connection was complete or failed: before, nothing is known of the cluster.
     pub(crate) fn is_tried(&self) -> bool {
         self.tried
     }

@@ -23,7 +23,7 @@ use super::once::release;
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
 use super::reader::{Change, Reader, View};
 use super::scope::{Breadth, Scope};
-use super::service::{Held, no_identity};
+use super::service::Held;
 use super::store::{Store, key_of, name_of, note_reach, service_of};
 use crate::api_server::{ApiServer, RequestError};
 
@@ -77,7 +77,7 @@ impl Member {
             link: Link::default(),
             failure: ConnectError::Failed("it is being read for the first time".to_owned()),
             refused: BTreeMap::new(),
-            identity: no_identity(),
+            identity: Identity::default(),
             exports_served: None,
             imports_served: None,
             namespaces: Store::new(name_of),
@@ -122,7 +122,7 @@ impl Member {
                     fields: ImportFields::ALL,
                 }),
             },
-            namespace: self.namespaces.of(&namespace).next().cloned(),
+            namespaces: self.namespaces.of(&namespace).cloned().collect(),
             services: services.cloned().collect(),
             slices: slices.cloned().collect(),
             exports: self.exports.of(key).cloned().collect(),

@@ -1,4 +1,4 @@
-//! Reads what the hub and the members hold of one service.
+//! Lists objects once: of one service on the hub and in the members, or of the clusterset.
 
 use std::fmt::Debug;
 
@@ -42,8 +42,8 @@ impl CommandError for GatherError {
     }
 }
 
-/// Reads all at once; a member that cannot be read is noted. `allow_insecure` is whether members may be reached without verifying who
-/// answers.
+/// Reads the hub and all members at once. The reason replaces the objects of a member that cannot be
+/// read. With `allow_insecure` certificates of members are not verified.
 pub(crate) async fn read(
     hub: &ApiServer,
     key: &ServiceKey,
@@ -53,7 +53,7 @@ pub(crate) async fn read(
     read_with(hub, key, stored, allow_insecure).await
 }
 
-/// Reads what [`read`] does and what else the service needs with this MultiClusterService, which takes the place of the stored one.
+/// Reads as [`read`] does, with this MultiClusterService in place of the stored one.
 pub(crate) async fn read_with_object(
     hub: &ApiServer,
     key: &ServiceKey,
@@ -130,14 +130,14 @@ async fn read_nodes(snapshot: &mut Snapshot, hub: &ApiServer, allow_insecure: bo
     }
 }
 
-/// The ServiceImports of that name on the hub itself.
+/// Lists the ServiceImports of that name on the hub itself.
 async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, RequestError> {
     let served = of(key).served_in::<ServiceImport>(hub).await;
     let (_, imports) = allowed(served)?.flatten().unwrap_or_default();
     Ok(imports.iter().map(|_| key.clone()).collect())
 }
 
-/// What is read of the Multi-Cluster Services API.
+/// Returns the scope of one service.
 fn of(key: &ServiceKey) -> Scope {
     Scope {
         namespace: Some(key.namespace.to_string()),
@@ -146,7 +146,7 @@ fn of(key: &ServiceKey) -> Scope {
     }
 }
 
-/// Reads what the members hold of the clusterset, all at once, each within 5 seconds.
+/// Reads the exports and imports of all members at once, each within 5 seconds.
 pub(crate) async fn clusterset(hub: &ApiServer, clusters: &[Cluster], scope: &Scope) -> Readings {
     let parts = clusters.iter().filter(|cluster| scope.takes_part(cluster));
     let read = connect::read_each(hub, parts, scope.allow_insecure, |member| {
@@ -183,7 +183,7 @@ async fn exported_by(scope: &Scope, member: ApiServer) -> Result<Held, RequestEr
     Ok(held)
 }
 
-/// The MultiClusterService of the service, if there is one.
+/// Returns the MultiClusterService of the service, if there is one.
 pub(crate) async fn multi_cluster_service(
     hub: &ApiServer,
     key: &ServiceKey,
@@ -225,7 +225,7 @@ pub(crate) async fn clusters(hub: &ApiServer) -> Result<Option<Vec<Cluster>>, Re
     list(hub, api, &ListParams::default()).await
 }
 
-/// What a member holds, with no other rights than the controller has there.
+/// Reads the objects of a service in a member, with no other rights than the controller has there.
 pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, RequestError> {
     let derived = key.derived();
     let namespaces: Api<Namespace> = Api::all(member.client.clone());
@@ -270,7 +270,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
             version: version.git_version,
         },
         served,
-        namespace,
+        namespaces: namespace.into_iter().collect(),
         services: [own.items, derived.items, companion.items].concat(),
         slices: slices.items,
         exports: exports.map(|(_, all)| all).unwrap_or_default(),

@@ -41,7 +41,7 @@ pub(crate) trait ClustersetKind:
 impl ClustersetKind for ServiceExport {}
 impl ClustersetKind for ServiceImport {}
 
-/// A watch broke.
+/// Error of a watch.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub why: RequestError,
@@ -71,7 +71,7 @@ struct Pauses {
 }
 
 impl Pauses {
-    /// From the first to the longest, each twice the one before.
+    /// Pauses from the first to the longest, each twice the one before.
     fn new(first: Duration, longest: Duration) -> Self {
         Self {
             first,
@@ -80,12 +80,12 @@ impl Pauses {
         }
     }
 
-    /// An attempt has succeeded.
+    /// Begins again with the first pause, after a success.
     fn reset(&mut self) {
         self.next = self.first;
     }
 
-    /// The next one.
+    /// Returns the next pause.
     fn next(&mut self) -> Duration {
         let pause = self.next;
         self.next = (pause * 2).min(self.longest);
@@ -102,7 +102,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The pace before the first connection.
+    /// Returns the pace before the first connection.
     pub(super) fn new() -> Self {
         let [first, longest] = PAUSES;
         Self {
@@ -112,12 +112,12 @@ impl Pace {
         }
     }
 
-    /// A connection begins.
+    /// Records the begin of a connection.
     pub(super) fn begin(&mut self) {
         self.begun = Instant::now();
     }
 
-    /// A connection has ended. Returns the reason if it is to be reported.
+    /// Records the end of a connection. Returns the reason if it is to be reported.
     pub(super) fn end<E>(&mut self, ended: Ended<E>) -> Option<E> {
         let has_lasted = self.begun.elapsed() > LASTED;
         if has_lasted {
@@ -166,8 +166,8 @@ where
     }
 }
 
-/// The objects of one kind: first all, then what happens to them. Where a watch broke it begins again, each time later, for as long as
-/// somebody reads on.
+/// Lists and watches the objects of one kind. A watch that broke begins again after a growing pause, if
+/// the caller reads on.
 pub(crate) fn events<K>(
     server: &ApiServer,
     api: Api<K>,
@@ -190,7 +190,7 @@ where
     })
 }
 
-/// What is watched where this field selector is given.
+/// Returns the watch of the objects that a field selector finds; of all without one.
 pub(crate) fn selected(fields: Option<String>) -> watcher::Config {
     watcher::Config {
         field_selector: fields,
@@ -198,10 +198,11 @@ pub(crate) fn selected(fields: Option<String>) -> watcher::Config {
     }
 }
 
-/// The objects of one kind that come, change or go from now on: nothing is listed but one, for its list's version. It ends with the watch.
+/// Watches the objects of one kind from now on. Lists one object, for the version of its list. Ends
+/// with the watch.
 ///
 /// # Errors
-/// Where the API server does not let it begin.
+/// [`RequestError`] if the watch cannot begin.
 pub(crate) async fn from_now<K>(
     server: &ApiServer,
     api: Api<K>,
@@ -226,10 +227,11 @@ where
     }))
 }
 
-/// The newest version of the Multi-Cluster Services API in which the API server serves that kind; `None` where it serves none.
+/// Returns the newest version of the Multi-Cluster Services API in which the API server serves that
+/// kind; `None` if it serves none.
 ///
 /// # Errors
-/// Where it does not say.
+/// [`RequestError`] if it does not answer.
 pub(crate) async fn served<K: ClustersetKind>(
     server: &ApiServer,
 ) -> Result<Option<Version>, RequestError> {

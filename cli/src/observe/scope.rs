@@ -79,8 +79,8 @@ impl Scope {
         pace::events(server, api, pace::selected(self.by_name()))
     }
 
-    /// Whether the member of a Cluster is observed: the hub connects to it, and, if only the clusterset
-    /// is of interest, it is not known to serve neither of its kinds.
+    /// Whether the member of a Cluster is observed. In the clusterset's breadth, a member that serves
+    /// neither of its kinds is not.
     pub(crate) fn takes_part(&self, cluster: &Cluster) -> bool {
         cluster.spec.takes_part()
             && match self.breadth {

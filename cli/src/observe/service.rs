@@ -1,20 +1,19 @@
-//! What the hub and the members hold of one service: objects as they are stored, read with the rights of whoever asks.
+//! The objects of one service on the hub and in the members, as they are stored.
 //!
-//! What explains, previews and moves services reads this; the engine takes it as complete lists ([`Snapshot::lists`]).
+//! Explanations, previews and moves read them. The engine takes them as complete lists
+//! ([`Snapshot::lists`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use causeway::api::condition;
-use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
-use causeway::domain::{ClusterName, KubernetesVersion, ServiceKey, imported_by};
+use causeway::domain::{ClusterName, ServiceKey, imported_by};
 use causeway_engine::lists::{HubLists, MemberLists, Members};
-use causeway_engine::model::served::Served;
-use causeway_engine::model::{Failure, FailureKind, Identity, ServiceWork, TimePoint};
+use causeway_engine::model::{Failure, FailureKind, ServiceWork, TimePoint};
 use causeway_engine::reasons::Reason;
-use k8s_openapi::api::core::v1::{Namespace, Node, Service};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
@@ -23,7 +22,7 @@ use super::connect::ConnectError;
 use crate::karmada::binding::Unapplied;
 use crate::karmada::{self, Work};
 
-/// What all clusters hold of a service.
+/// Objects of a service in all clusters.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     /// The service that is requested.
@@ -40,48 +39,36 @@ pub(crate) struct Snapshot {
     pub clusters: Arc<Vec<Cluster>>,
     /// Karmada's Works of the service; `None` where the person may not see them.
     pub works: Option<Vec<Work>>,
-    /// What Karmada says of its own propagation of the Service, where that fails.
+    /// Problem of Karmada's own propagation of the Service, if it has one.
     pub unapplied: Option<Unapplied>,
-    /// What each member holds of the service, or why that is not known.
+    /// Objects of the service in each member, or the reason why they are unknown.
     pub members: BTreeMap<String, Result<Held, ConnectError>>,
 }
 
-/// What members hold of the clusterset, or why that is not known, by name.
+/// Objects of the clusterset in the members, or the reason why they are unknown, by name.
 pub(crate) type Readings = BTreeMap<String, Result<Held, ConnectError>>;
 
-/// What a member holds.
-#[derive(Clone, Debug)]
-pub(crate) struct Held {
-    pub identity: Identity,
-    /// What of the Multi-Cluster Services API it serves, as far as the credentials on the hub may see it.
-    pub served: Served,
-    pub namespace: Option<Namespace>,
-    /// The Service of the service's name, the derived one, and the companion.
-    pub services: Vec<Service>,
-    /// The slices of the first two.
-    pub slices: Vec<EndpointSlice>,
-    pub exports: Vec<ServiceExport>,
-    pub imports: Vec<ServiceImport>,
-    /// The Nodes, or why they cannot be read; `None` where they are not needed.
-    pub nodes: Option<Result<Vec<Node>, Failure>>,
-}
+/// Objects in a member, as the engine takes them: of the service its Service, the derived one and the
+/// companion, and the slices of the first two.
+pub(crate) type Held = MemberLists;
 
 impl Snapshot {
-    /// The Cluster of that name.
+    /// Returns the Cluster of that name.
     pub(crate) fn cluster(&self, name: &str) -> Option<&Cluster> {
         let mut clusters = self.clusters.iter();
         clusters.find(|cluster| cluster.name_any() == name)
     }
 
-    /// What the controller says of the MultiClusterService: `Reason (message)`.
+    /// Returns the controller's report on the MultiClusterService: `Reason (message)`.
     pub(crate) fn reported(&self) -> Option<String> {
         let conditions = self.mcs.as_ref()?.status.as_ref()?.conditions.as_ref()?;
         let ready = condition::find(conditions, condition::READY)?;
         Some(format!("{} ({})", ready.reason, ready.message))
     }
 
-    /// As complete lists, by which the engine decides. Where the hub's identity may not be seen, what the members hold of
-    /// causeway's shows it; where Karmada's Works may not be seen, the conditions of the controller do.
+    /// Returns complete lists, by which the engine decides. Objects of causeway in the members show the
+    /// identity of a hub that may not be seen. The controller's conditions show Works that may not be
+    /// seen.
     pub(crate) fn lists(&self) -> (HubLists, Members) {
         let works = match &self.works {
             Some(works) => works.iter().map(of_work).collect(),
@@ -101,14 +88,14 @@ impl Snapshot {
         };
         let members = self.members.iter().filter_map(|(name, held)| {
             let name = ClusterName::try_from(name.as_str()).ok()?;
-            let lists = held.as_ref().map(Held::lists);
+            let lists = held.clone();
             let lists = lists.map_err(|why| Failure::new(FailureKind::Other, why.to_string()));
             Some((name, lists))
         });
         (hub, members.collect())
     }
 
-    /// A Work that may not be seen, where the controller reports that there is one.
+    /// Returns a Work that may not be seen if the controller reports that there is one.
     fn reported_work(&self) -> Option<ServiceWork> {
         let reported = self.reported()?;
         reported
@@ -119,7 +106,7 @@ impl Snapshot {
             })
     }
 
-    /// A hub for which causeway wrote into a member.
+    /// Returns a hub for which causeway wrote into a member.
     fn any_hub(&self) -> Option<String> {
         let read = self.members.values().flatten();
         let services = read.flat_map(|held| &held.services);
@@ -127,7 +114,7 @@ impl Snapshot {
         hubs.next().map(ToOwned::to_owned)
     }
 
-    /// What a person types to have causeway manage the service.
+    /// Returns the command by which causeway takes the service over.
     pub(crate) fn adopt(&self) -> String {
         format!(
             "kubectl mcs adopt {} -n {}",
@@ -135,7 +122,7 @@ impl Snapshot {
         )
     }
 
-    /// The slices of a provider that Karmada dispatched into a member.
+    /// Returns the slices of a provider that Karmada dispatched into a member.
     pub(crate) fn dispatched<'a>(
         &'a self,
         held: &'a Held,
@@ -157,7 +144,7 @@ impl Snapshot {
         hub.is_some_and(|hub| self.hub_uid.as_ref().is_none_or(|own| own == hub))
     }
 
-    /// The copies that a member holds for that Service, from that cluster.
+    /// Returns the copies of that Service from that cluster in a member.
     pub(crate) fn copies<'a>(
         &'a self,
         held: &'a Held,
@@ -179,70 +166,33 @@ fn of_work(work: &Work) -> ServiceWork {
     }
 }
 
-/// Returns the identity of a member that is not identified.
-pub(super) fn no_identity() -> Identity {
-    Identity {
-        uid: String::new(),
-        version: String::new(),
-        release: KubernetesVersion::default(),
-    }
-}
+/// The objects of a Service among those in a member.
+pub(crate) trait OfService {
+    /// Returns the Service of that name.
+    fn service(&self, name: &str) -> Option<&Service>;
 
-impl Default for Held {
-    /// Nothing, of a member that is not identified.
-    fn default() -> Self {
-        Self {
-            identity: no_identity(),
-            served: Served::default(),
-            namespace: None,
-            services: Vec::new(),
-            slices: Vec::new(),
-            exports: Vec::new(),
-            imports: Vec::new(),
-            nodes: None,
-        }
-    }
-}
+    /// Returns the slices of the Service of that name.
+    fn slices_of<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a EndpointSlice>;
 
-impl Held {
-    fn lists(&self) -> MemberLists {
-        MemberLists {
-            identity: self.identity.clone(),
-            served: self.served.clone(),
-            namespaces: self.namespace.iter().cloned().collect(),
-            services: self.services.clone(),
-            slices: self.slices.clone(),
-            exports: self.exports.clone(),
-            imports: self.imports.clone(),
-            nodes: self.nodes.clone(),
-        }
-    }
-
-    /// The Service of that name.
-    pub(crate) fn service(&self, name: &str) -> Option<&Service> {
-        self.services.iter().find(|one| one.name_any() == name)
-    }
-
-    /// The slices of the Service of that name.
-    pub(crate) fn slices_of<'a>(
-        &'a self,
-        service: &'a str,
-    ) -> impl Iterator<Item = &'a EndpointSlice> {
-        self.slices.iter().filter(move |slice| {
-            slice.labels().get(labels::SERVICE_NAME).map(String::as_str) == Some(service)
-        })
-    }
-
-    /// The slices that back the Service of that name with this cluster's own endpoints.
-    pub(crate) fn sources<'a>(
-        &'a self,
-        service: &'a str,
-    ) -> impl Iterator<Item = &'a EndpointSlice> {
+    /// Returns the slices that back the Service of that name with this cluster's own endpoints.
+    fn sources<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a EndpointSlice> {
         self.slices_of(service).filter(|slice| is_source(slice))
     }
 }
 
-/// The time, by both clocks.
+impl OfService for MemberLists {
+    fn service(&self, name: &str) -> Option<&Service> {
+        self.services.iter().find(|one| one.name_any() == name)
+    }
+
+    fn slices_of<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a EndpointSlice> {
+        self.slices.iter().filter(move |slice| {
+            slice.labels().get(labels::SERVICE_NAME).map(String::as_str) == Some(service)
+        })
+    }
+}
+
+/// Returns the time by both clocks.
 pub(crate) fn now() -> TimePoint {
     TimePoint {
         instant: Instant::now(),
@@ -250,7 +200,7 @@ pub(crate) fn now() -> TimePoint {
     }
 }
 
-/// Whether an endpoint is ready; where nobody says so, it is.
+/// Whether an endpoint is ready. One without the condition is.
 pub(crate) fn is_ready(endpoint: &Endpoint) -> bool {
     let conditions = endpoint.conditions.as_ref();
     conditions.and_then(|all| all.ready).unwrap_or(true)

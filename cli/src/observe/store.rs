@@ -1,4 +1,4 @@
-//! Objects of one kind in one cluster, as a watch shows them, by what they belong to.
+//! Objects of one kind in one cluster, as a watch shows them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -14,15 +14,15 @@ use crate::networking::is_by_node_ports;
 /// Namespace and name of an object.
 type Id = (String, String);
 
-/// Objects of one kind, by the key of what they belong to.
+/// Objects of one kind by key, such as their service.
 #[derive(Debug)]
 pub(crate) struct Store<Key, K> {
     key: fn(&K) -> Option<Key>,
     /// By key, and there by their names.
     objects: HashMap<Key, BTreeMap<String, K>>,
-    /// Under which key each object is.
+    /// Key of each object.
     keys: HashMap<Id, Key>,
-    /// A list that is being received: it replaces the objects only once it is complete.
+    /// List that is being received. It replaces the objects once it is complete.
     next: Option<Vec<K>>,
 }
 
@@ -31,7 +31,7 @@ where
     Key: Clone + Eq + Hash + Ord,
     K: Resource,
 {
-    /// An empty one; what has no `key` is not kept.
+    /// Returns an empty store. Objects without a `key` are not kept.
     pub(crate) fn new(key: fn(&K) -> Option<Key>) -> Self {
         Self {
             key,
@@ -41,7 +41,7 @@ where
         }
     }
 
-    /// The objects of a key.
+    /// Returns the objects of a key.
     pub(crate) fn of(&self, key: &Key) -> impl Iterator<Item = &K> {
         self.objects.get(key).into_iter().flat_map(BTreeMap::values)
     }
@@ -51,18 +51,18 @@ where
         self.objects.contains_key(key)
     }
 
-    /// All keys of which there are objects.
+    /// Returns all keys of which there are objects.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.objects.keys()
     }
 
-    /// All objects, in the order of their keys.
+    /// Returns all objects in the order of their keys.
     pub(crate) fn all(&self) -> impl Iterator<Item = &K> {
         let sorted: BTreeMap<_, _> = self.objects.iter().collect();
         sorted.into_values().flat_map(BTreeMap::values)
     }
 
-    /// Applies one event; the keys of which objects have changed since.
+    /// Applies one event. Returns the keys whose objects changed.
     pub(crate) fn apply(&mut self, event: Event<K>) -> BTreeSet<Key> {
         match event {
             Event::Init => {
@@ -82,7 +82,7 @@ where
         }
     }
 
-    /// There are these objects, and no others.
+    /// Replaces all objects. Returns the keys whose objects changed.
     pub(crate) fn replace(&mut self, objects: Vec<K>) -> BTreeSet<Key> {
         let mut gone: Vec<Id> = self.keys.keys().cloned().collect();
         if !gone.is_empty() {
@@ -152,7 +152,8 @@ pub(super) fn service_of(slice: &EndpointSlice) -> Option<ServiceKey> {
     Some(ServiceKey::new(namespace, service.as_str()))
 }
 
-/// Notes which of the changed objects name ports of nodes as the way to providers; whether one does, or did.
+/// Records which of the changed objects name ports of nodes as the way to providers. Returns true if
+/// one does or did.
 pub(super) fn note_reach<K: Resource>(
     by_node_ports: &mut BTreeSet<ServiceKey>,
     objects: &Store<ServiceKey, K>,

@@ -1,7 +1,7 @@
 //! `kubectl mcs status -w`: first all, then what changes, as `kubectl get -w` does it.
 //!
-//! Hub and members are followed; each kind is listed once. What no watch shows, how the members hold a service that Karmada manages, is
-//! read when an object of the hub changes.
+//! Hub and members are followed; each kind is listed once. The health of a service that Karmada manages
+//! is read when an object of the hub changes.
 
 mod changes;
 
@@ -74,7 +74,7 @@ struct Live<'a> {
 }
 
 impl Live<'_> {
-    /// Lists all for the first time: the hub, then the members, as far as they answer within 5 seconds.
+    /// Waits for the first lists: of the hub, then of the members that answer within 5 seconds.
     async fn read(&mut self, received: &mut mpsc::Receiver<Change>) -> Result<(), StatusError> {
         let by = Instant::now() + self.query.hub.answer_within;
         while !self.follow.fleet.hub.link.row().connected {
@@ -150,7 +150,8 @@ impl Live<'_> {
             read.unwrap_or_else(|why| self.snapshot.unknown(super::MISPLACED, &why));
     }
 
-    /// A hub that refuses, or was never listed, ends the command. Another failure is reported, and the watches begin again.
+    /// Ends the command if the hub refuses or was never listed. Reports another failure; the watches
+    /// begin again.
     fn hub_ended(&mut self, why: RequestError) -> Result<(), StatusError> {
         match why {
             RequestError::NotFound { .. } => return Err(StatusError::no_api()),

@@ -119,7 +119,7 @@ pub enum MemberEvent {
 }
 
 /// Identity of a member.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// UID of its kube-system namespace.
     pub uid: String,
