@@ -56,20 +56,7 @@ pub(crate) struct Health {
     pub message: String,
 }
 
-/// The health of a service that Karmada manages, by what the members hold.
-///
-/// # Errors
-/// Where the hub cannot be asked.
-pub(crate) async fn read_health(
-    hub: &ApiServer,
-    key: &ServiceKey,
-    allow_insecure: bool,
-) -> Result<Health, ExplainError> {
-    let snapshot = once::read(hub, key, allow_insecure).await?;
-    Ok(health(&snapshot, &explained(&snapshot)))
-}
-
-/// The same of what was read and explained already.
+/// Returns the health of a service that Karmada manages, by the objects in the members.
 pub(crate) fn health(snapshot: &Snapshot, explanation: &Explanation) -> Health {
     let state = match explanation.unhealthy().as_slice() {
         [] => ", and every ready endpoint is in every consumer".to_owned(),
@@ -191,17 +178,8 @@ pub(crate) struct Exposed {
     pub endpoints: Vec<ConsumerEndpoints>,
 }
 
-/// Reads the endpoints that the consumers of a service have, and which providers they use first.
-pub(crate) async fn exposed(
-    hub: &ApiServer,
-    key: &ServiceKey,
-    allow_insecure: bool,
-) -> Result<Exposed, ExplainError> {
-    let snapshot = once::read(hub, key, allow_insecure).await?;
-    Ok(exposed_by(&snapshot))
-}
-
-pub(crate) fn exposed_by(snapshot: &Snapshot) -> Exposed {
+/// Returns the endpoints that the consumers of a service have, and the providers that they use first.
+pub(crate) fn exposed(snapshot: &Snapshot) -> Exposed {
     let exposures = explained(snapshot).exposures;
     let endpoints = exposures.iter();
     let endpoints = endpoints.flat_map(|exposure| endpoints_of(snapshot, exposure));

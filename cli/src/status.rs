@@ -24,13 +24,14 @@ use self::report::{Report, Scope};
 use crate::api_server::{ApiServer, RequestError, allowed};
 use crate::args::{Awaited, HubArgs, StatusArgs};
 use crate::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
-use crate::explain::{self, ExplainError, Exposed};
+use crate::explain::{self, Exposed};
+use crate::karmada::binding;
 use crate::misplaced::{self, Misplaced};
 use crate::observe::follow::follow;
 use crate::observe::hub::Hub;
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::{self, Breadth};
-use crate::observe::service::Readings;
+use crate::observe::service::{self, Readings};
 use crate::output;
 use crate::output::OutputError;
 use crate::screen::{Screen, printable};
@@ -196,32 +197,53 @@ impl Query<'_> {
             return;
         };
         let scope = self.scope();
-        let services = &snapshot.services;
-        let (one, insecure) = (self.args.name.is_some(), scope.allow_insecure);
-        let (readings, misplaced, karmadas) = tokio::join!(
+        let (services, insecure) = (&snapshot.services, scope.allow_insecure);
+        // One service is read with all that belongs to it.
+        let several = match self.args.name {
+            Some(_) => &[],
+            None => services.as_slice(),
+        };
+        let (readings, misplaced, mut karmadas, one) = tokio::join!(
             once::clusterset(&self.hub, clusters, &scope),
             misplaced::read(&self.hub, clusters, &scope),
-            karmada::read(&self.hub, services, one, insecure)
+            karmada::read(&self.hub, several, insecure),
+            self.one()
         );
         snapshot.unknown.clear();
-        snapshot.exposed = match self.args.name.as_deref() {
-            Some(name) => match self.exposed(name).await {
-                Ok(exposed) => Some(exposed),
+        snapshot.exposed = None;
+        if let (Some(key), Some(one)) = (self.key(), one) {
+            let observed = match &one {
+                Ok(one) => karmada::observed(one),
+                Err(_) => karmada::Observed {
+                    health: None,
+                    unapplied: binding::unapplied(&self.hub, &key)
+                        .await
+                        .unwrap_or_default(),
+                },
+            };
+            karmadas.insert((key.namespace.to_string(), key.name.to_string()), observed);
+            snapshot.exposed = match one {
+                Ok(one) => Some(explain::exposed(&one)),
                 Err(why) if asks_for_tiers(services, &readings) => snapshot.unknown(TIERS, &why),
                 Err(_) => None,
-            },
-            None => None,
-        };
+            };
+        }
         snapshot.karmadas = karmadas;
         snapshot.readings = readings;
         snapshot.misplaced = misplaced.unwrap_or_else(|why| snapshot.unknown(MISPLACED, &why));
     }
 
-    async fn exposed(&self, name: &str) -> Result<Exposed, ExplainError> {
+    /// Returns the key of the service that is requested by its name.
+    fn key(&self) -> Option<ServiceKey> {
+        let name = self.args.name.as_deref()?;
         let namespace = self.hub.config.default_namespace.as_str();
-        let key = ServiceKey::new(namespace, name);
+        Some(ServiceKey::new(namespace, name))
+    }
+
+    /// Reads the service that is requested by its name.
+    async fn one(&self) -> Option<Result<service::Snapshot, GatherError>> {
         let insecure = self.args.insecure.allow_insecure_members;
-        explain::exposed(&self.hub, &key, insecure).await
+        Some(once::read(&self.hub, &self.key()?, insecure).await)
     }
 
     fn report(&self, snapshot: &Snapshot) -> Report {

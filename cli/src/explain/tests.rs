@@ -151,7 +151,7 @@ fn a_message_with_control_characters_stays_one_printable_line() {
 #[test]
 fn ready_endpoints_are_counted_in_each_consumer() {
     let ready = |snapshot: &Snapshot| {
-        let endpoints = exposed_by(snapshot).endpoints.into_iter();
+        let endpoints = exposed(snapshot).endpoints.into_iter();
         endpoints
             .map(|one| (one.consumer, one.ready))
             .collect::<Vec<_>>()

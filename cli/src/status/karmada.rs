@@ -11,7 +11,9 @@ use kube::ResourceExt as _;
 
 use crate::api_server::ApiServer;
 use crate::explain::{self, Health};
-use crate::karmada::binding::{self, Unapplied};
+use crate::karmada::binding::Unapplied;
+use crate::observe::once;
+use crate::observe::service::Snapshot;
 
 /// How many services are evaluated at once: each reads every member.
 const AT_ONCE: usize = 4;
@@ -28,32 +30,40 @@ pub(crate) struct Observed {
 /// By namespace and name.
 pub(crate) type Observations = BTreeMap<(String, String), Observed>;
 
-/// Reads what is known beside; what cannot be read is left to the conditions.
+/// Reads the health of the services that Karmada manages. The conditions remain of a service that
+/// cannot be read.
 pub(crate) async fn read(
     hub: &ApiServer,
     services: &[MultiClusterService],
-    one: bool,
     allow_insecure: bool,
 ) -> Observations {
-    let requested = services
-        .iter()
-        .filter(|service| one || is_karmadas(service));
-    let known = requested.map(|service| async move {
+    let managed = services.iter().filter(|service| is_karmadas(service));
+    let known = managed.map(|service| async move {
         let (namespace, name) = (service.namespace().unwrap_or_default(), service.name_any());
         let key = ServiceKey::new(namespace.as_str(), name.as_str());
-        let mut known = Observed::default();
-        if is_karmadas(service) {
-            known.health = explain::read_health(hub, &key, allow_insecure).await.ok();
-        }
-        if one {
-            known.unapplied = binding::unapplied(hub, &key).await.unwrap_or_default();
-        }
+        let snapshot = once::read(hub, &key, allow_insecure).await.ok();
+        let health = snapshot
+            .as_ref()
+            .and_then(|snapshot| observed(snapshot).health);
+        let known = Observed {
+            health,
+            unapplied: None,
+        };
         ((namespace, name), known)
     });
     futures::stream::iter(known)
         .buffer_unordered(AT_ONCE)
         .collect()
         .await
+}
+
+/// Returns what the objects of a service show beside the conditions of its MultiClusterService.
+pub(crate) fn observed(snapshot: &Snapshot) -> Observed {
+    let managed = snapshot.mcs.as_ref().filter(|mcs| is_karmadas(mcs));
+    Observed {
+        health: managed.map(|_| explain::health(snapshot, &explain::explained(snapshot))),
+        unapplied: snapshot.unapplied.clone(),
+    }
 }
 
 /// Whether the controller says that Karmada manages it.

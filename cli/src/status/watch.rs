@@ -138,7 +138,7 @@ impl Live<'_> {
         self.snapshot.take_hub(&fleet.hub);
         let hub = &self.query.hub;
         let insecure = self.query.args.insecure.allow_insecure_members;
-        self.snapshot.karmadas = karmada::read(hub, &self.snapshot.services, false, insecure).await;
+        self.snapshot.karmadas = karmada::read(hub, &self.snapshot.services, insecure).await;
         let Some(clusters) = &self.snapshot.clusters else {
             return;
         };

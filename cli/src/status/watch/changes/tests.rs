@@ -154,7 +154,7 @@ fn golden_outputs_of_status_are_kept() {
                 let name = meta.name.unwrap_or_default();
                 karmadas.insert((meta.namespace.unwrap_or_default(), name), observed);
             }
-            let exposed = (scope == Scope::One).then(|| crate::explain::exposed_by(snapshot));
+            let exposed = (scope == Scope::One).then(|| crate::explain::exposed(snapshot));
             Report::new(scope, clusters, &services)
                 .with_karmadas(&karmadas)
                 .with(&snapshot.members)
