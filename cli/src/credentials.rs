@@ -11,7 +11,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 
 use crate::api_server::{ApiServer, RequestError};
-use crate::misplaced::is_karmadas;
+use crate::karmada;
 
 /// Flag of the controller, and its environment variable.
 const FLAG: &str = "--secret-namespace=";
@@ -50,7 +50,7 @@ async fn allowed(hub: &ApiServer) -> Result<BTreeSet<String>, RequestError> {
     if let Some(given) = found.as_ref().and_then(given) {
         return Ok(given);
     }
-    let of_karmada = is_karmadas(hub).await?.then_some(KARMADA_NAMESPACE);
+    let of_karmada = karmada::is_served(hub).await?.then_some(KARMADA_NAMESPACE);
     let allowed = of_karmada.into_iter().chain([MEMBERS_NAMESPACE]);
     Ok(allowed.map(ToOwned::to_owned).collect())
 }

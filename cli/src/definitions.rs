@@ -17,6 +17,10 @@ use crate::output::OutputError;
 use crate::wait::TimedOut;
 use crate::{output, wait};
 
+/// How a hub gets the definitions.
+pub(crate) const DEFINE: &str =
+    "kubectl mcs install --crds-only, or kubectl apply -f manifests/crds/hub/";
+
 const EXPORTS: Kind = Kind {
     name: "ServiceExport",
     plural: "serviceexports",

@@ -15,15 +15,12 @@ use kube::{Api, Resource as _, ResourceExt};
 use serde_json::json;
 
 use crate::api_server::{ApiServer, RequestError};
+use crate::definitions::DEFINE;
 use crate::exit::{CommandError, PROBLEM, USAGE};
 use crate::location::Location;
 use crate::networking::Networking;
 use crate::objects::{self, FIELD_MANAGER, ObjectError};
 use crate::observe::once;
-
-/// How a hub gets the definitions.
-pub(crate) const DEFINE: &str =
-    "kubectl mcs install --crds-only, or kubectl apply -f manifests/crds/hub/";
 
 const CLUSTERS: &str = "clusters.cluster.karmada.io";
 

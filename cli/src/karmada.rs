@@ -111,6 +111,12 @@ pub(crate) fn work_kind() -> ApiResource {
     }
 }
 
+/// Whether the hub is Karmada's control plane, which serves Works and propagates exports and imports.
+pub(crate) async fn is_served(hub: &ApiServer) -> Result<bool, RequestError> {
+    let works = work_kind();
+    hub.serves(&works.api_version, &works.plural).await
+}
+
 /// Which Works belong to a MultiClusterService: to that one, or to any.
 pub(crate) fn selector(of: Option<&ServiceKey>) -> String {
     let (namespace, name) = (labels::WORK_SERVICE_NAMESPACE, labels::WORK_SERVICE_NAME);

@@ -8,10 +8,8 @@ use kube::Resource;
 use serde::Serialize;
 
 use crate::api_server::{ApiServer, RequestError};
+use crate::karmada;
 use crate::observe::scope::Scope;
-
-/// Karmada's control plane serves these, and propagates exports and imports.
-const OF_KARMADA: &str = "work.karmada.io/v1alpha1";
 
 /// Such an object; also the form that programs read, so names of fields stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -58,7 +56,8 @@ pub(crate) async fn among(
         .chain(imports.iter().filter_map(of_import))
         .collect();
     found.sort();
-    if found.is_empty() || is_karmadas(hub).await? || is_member(&hub.uid().await?, clusters) {
+    if found.is_empty() || karmada::is_served(hub).await? || is_member(&hub.uid().await?, clusters)
+    {
         return Ok(Vec::new());
     }
     Ok(found)
@@ -87,11 +86,6 @@ impl Misplaced {
             remedy,
         })
     }
-}
-
-/// Whether the hub is Karmada's control plane.
-pub(crate) async fn is_karmadas(hub: &ApiServer) -> Result<bool, RequestError> {
-    hub.serves(OF_KARMADA, "works").await
 }
 
 /// Whether the hub of that UID is one of the clusters, or may be: one of them does not record its UID.

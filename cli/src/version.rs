@@ -5,8 +5,8 @@ use kube::Resource as _;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, VersionArgs};
+use crate::definitions::DEFINE;
 use crate::exit::{CommandError, PROBLEM};
-use crate::hub::DEFINE;
 use crate::output;
 use crate::output::OutputError;
 

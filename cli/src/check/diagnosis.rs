@@ -18,7 +18,7 @@ use super::creation::Creation;
 use super::gather::{Installation, Readable, Webhook};
 use super::rights::MissingRight;
 use super::{Check, State};
-use crate::hub::DEFINE;
+use crate::definitions::DEFINE;
 use crate::install::ready::rollout;
 use crate::lease::{self, Controller};
 use crate::misplaced::Misplaced;

@@ -23,6 +23,7 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::CheckArgs;
 use crate::bundle::DEPLOYMENTS;
 use crate::credentials;
+use crate::karmada;
 use crate::lease::Controller;
 use crate::member::Validity;
 use crate::misplaced::{self, Misplaced};
@@ -122,7 +123,7 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
     let needs = Needs {
         clusters: clusters.as_deref().unwrap_or_default(),
         manages_certificates: deployments.iter().flatten().any(manages_certificates),
-        serves_works: misplaced::is_karmadas(hub).await?,
+        serves_works: karmada::is_served(hub).await?,
         profile_namespaces: profile_namespaces(&deployments, &clusters),
     };
     let missing_rights = missing_rights(hub, &needs).await?;

@@ -8,8 +8,10 @@ use causeway::domain::{self, ClusterName, ServiceKey};
 
 use super::connect::ConnectError;
 use super::hub::Hub;
-use super::member::Member;
+use super::member::{Id, Member};
+use super::reader::Apply;
 use super::service::{Held, Readings, Snapshot};
+use super::touched::Touched;
 use crate::karmada::Work;
 use crate::networking::is_by_node_ports;
 
@@ -22,50 +24,30 @@ pub(crate) struct Fleet {
     pub node_needs_changed: bool,
 }
 
-/// The effect of a change: objects whose views may be others now.
-#[derive(Debug, Default)]
-pub(crate) struct Touched {
-    /// Services of which an object changed, on the hub or in a member.
-    pub services: BTreeSet<ServiceKey>,
-    /// Namespaces of a member that changed.
-    pub namespaces: BTreeSet<String>,
-    /// Clusters that changed on the hub.
-    pub clusters: BTreeSet<String>,
-    /// Whether any service may have changed.
-    pub all: bool,
-    /// Whether the API server can be read now and could not before, or the other way round, or
-    /// serves other kinds.
-    pub link: bool,
-    /// Whether Nodes of the member changed.
-    pub nodes: bool,
-    /// Whether the members whose Nodes are needed may have changed.
-    pub node_needs: bool,
-    /// The member in which it happened; the hub if `None`.
-    pub member: Option<String>,
-}
-
-impl Touched {
-    /// Returns the effect of a change of these services.
-    pub(super) fn services(services: BTreeSet<ServiceKey>) -> Self {
-        Self {
-            services,
-            ..Self::default()
-        }
-    }
-
-    /// Adds the effect of the next change of the same API server.
-    pub(super) fn add(&mut self, next: Self) {
-        self.services.extend(next.services);
-        self.namespaces.extend(next.namespaces);
-        self.clusters.extend(next.clusters);
-        self.all |= next.all;
-        self.link |= next.link;
-        self.nodes |= next.nodes;
-        self.node_needs |= next.node_needs;
-    }
+/// A change of the observed state, applied by its owner.
+pub(crate) enum Change {
+    Hub(Apply<Hub>),
+    /// Of a member, by its name and the number of its engagement.
+    Member(Id, Apply<Member>),
 }
 
 impl Fleet {
+    /// Applies a change. Passes over that of a member whose connection was replaced.
+    pub(super) fn apply(&mut self, change: Change) -> Touched {
+        let (name, engagement, apply) = match change {
+            Change::Hub(apply) => return apply(&mut self.hub),
+            Change::Member((name, engagement), apply) => (name, engagement, apply),
+        };
+        let member = self.members.get_mut(&*name);
+        match member.filter(|member| member.engagement == engagement) {
+            Some(member) => Touched {
+                member: Some(name.to_string()),
+                ..apply(member)
+            },
+            None => Touched::default(),
+        }
+    }
+
     /// Whether the Nodes of a member are to be read: its Cluster, a MultiClusterService that it
     /// provides, or one of its exports names ports of nodes as the way to it.
     pub(crate) fn needs_nodes(&self, name: &str) -> bool {

@@ -8,11 +8,12 @@ use kube::ResourceExt as _;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
-use super::fleet::{Fleet, Touched};
-use super::hub;
+use super::fleet::{Change, Fleet};
+use super::hub::{self, Hub};
 use super::member::{Engaged, Member, Settings};
-use super::reader::Change;
+use super::reader::Sent;
 use super::scope::Scope;
+use super::touched::Touched;
 use crate::api_server::ApiServer;
 
 /// Changes that wait until they are applied; more wait at their API servers.
@@ -39,11 +40,42 @@ impl Drop for Follow {
     }
 }
 
+/// Changes of the observed state, as they are received.
+pub(crate) struct Changes {
+    hub: mpsc::Receiver<Sent<Hub>>,
+    members: mpsc::Receiver<Sent<Member>>,
+}
+
+impl Changes {
+    /// Receives the next change; `None` once the watches have ended.
+    pub(crate) async fn recv(&mut self) -> Option<Change> {
+        tokio::select! {
+            Some(((), apply)) = self.hub.recv() => Some(Change::Hub(apply)),
+            Some((id, apply)) = self.members.recv() => Some(Change::Member(id, apply)),
+            else => None,
+        }
+    }
+
+    /// Returns a change that has been received already.
+    pub(crate) fn received(&mut self) -> Option<Change> {
+        if let Ok(((), apply)) = self.hub.try_recv() {
+            return Some(Change::Hub(apply));
+        }
+        let (id, apply) = self.members.try_recv().ok()?;
+        Some(Change::Member(id, apply))
+    }
+}
+
 /// Follows the objects of a scope on the hub and in every member. Returns the changes, which the
 /// caller applies.
-pub(crate) fn follow(hub: ApiServer, scope: Scope) -> (Follow, mpsc::Receiver<Change>) {
-    let (changes, received) = mpsc::channel(CHANGES);
-    let watches = tokio::spawn(hub::run(hub.clone(), scope.clone(), changes.clone()));
+pub(crate) fn follow(hub: ApiServer, scope: Scope) -> (Follow, Changes) {
+    let (sender, of_hub) = mpsc::channel(CHANGES);
+    let (changes, of_members) = mpsc::channel(CHANGES);
+    let received = Changes {
+        hub: of_hub,
+        members: of_members,
+    };
+    let watches = tokio::spawn(hub::run(hub.clone(), scope.clone(), sender));
     let settings = Settings {
         hub,
         scope,
@@ -69,7 +101,7 @@ impl Follow {
 
     /// Applies a change, and follows the members as their Clusters are now.
     pub(crate) fn apply(&mut self, change: Change) -> Touched {
-        let mut touched = change.apply(&mut self.fleet);
+        let mut touched = self.fleet.apply(change);
         self.fleet.node_needs_changed |= touched.node_needs;
         for name in &touched.clusters {
             touched.all |= self.cluster_changed(name);

@@ -14,15 +14,14 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
 
-use super::fleet::{Fleet, Touched};
 use super::link::{Kind, Link};
 use super::pace::{self, Broken, Ended, Pace};
-use super::reader::{Change, Reader, View};
+use super::reader::{Reader, Sent, View};
 use super::scope::{Breadth, Scope};
 use super::store::{Store, key_of, name_of, note_reach};
+use super::touched::Touched;
 use crate::api_server::{ApiServer, RequestError, allowed};
 use crate::karmada::{self, Work};
-use crate::misplaced::is_karmadas;
 
 /// The metadata of Karmada's Work.
 pub(crate) type WorkMeta = PartialObjectMeta<DynamicObject>;
@@ -77,15 +76,9 @@ impl Default for Hub {
 impl View for Hub {
     type Id = ();
 
-    fn of<'a>(fleet: &'a mut Fleet, (): &()) -> Option<&'a mut Self> {
-        Some(&mut fleet.hub)
-    }
-
     fn link(&mut self) -> &mut Link {
         &mut self.link
     }
-
-    fn mark((): &(), _: &mut Touched) {}
 }
 
 /// Returns an empty store of Works by their service. Works outside Karmada's execution namespaces
@@ -158,7 +151,7 @@ fn works_changed(hub: &mut Hub, event: Event<WorkMeta>) -> Touched {
 }
 
 /// Follows the hub, and connects again when that ends.
-pub(super) async fn run(server: ApiServer, scope: Scope, changes: mpsc::Sender<Change>) {
+pub(super) async fn run(server: ApiServer, scope: Scope, changes: mpsc::Sender<Sent<Hub>>) {
     let reader = Reader::<Hub> {
         server: &server,
         scope: &scope,
@@ -195,7 +188,7 @@ async fn connection(reader: &Reader<'_, Hub>) -> Ended<RequestError> {
 
 async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, RequestError> {
     let server = reader.server;
-    let karmada = match is_karmadas(server).await {
+    let karmada = match karmada::is_served(server).await {
         Err(RequestError::NotAllowed { .. }) => false,
         answer => answer?,
     };

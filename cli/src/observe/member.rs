@@ -17,19 +17,20 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
 use super::connect::{self, ConnectError};
-use super::fleet::{Fleet, Touched};
 use super::link::{Kind, Link};
 use super::once::release;
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
-use super::reader::{Change, Reader, View};
+use super::reader::{Reader, Sent, View};
 use super::scope::{Breadth, Scope};
 use super::service::Held;
 use super::store::{Store, key_of, name_of, note_reach, service_of};
+use super::touched::Touched;
 use crate::api_server::{ApiServer, RequestError};
 
 /// Objects of a member.
 pub(crate) struct Member {
-    engagement: u64,
+    /// Number of the engagement by which it is followed.
+    pub engagement: u64,
     pub link: Link,
     /// Reason why it cannot be read, while it cannot.
     pub failure: ConnectError,
@@ -52,22 +53,15 @@ pub(crate) struct Member {
 }
 
 impl View for Member {
-    /// Its name, and the number of the connection's Cluster.
-    type Id = (Arc<str>, u64);
-
-    fn of<'a>(fleet: &'a mut Fleet, (name, engagement): &Self::Id) -> Option<&'a mut Self> {
-        let member = fleet.members.get_mut(&**name)?;
-        (member.engagement == *engagement).then_some(member)
-    }
+    type Id = Id;
 
     fn link(&mut self) -> &mut Link {
         &mut self.link
     }
-
-    fn mark((name, _): &Self::Id, touched: &mut Touched) {
-        touched.member = Some(name.to_string());
-    }
 }
+
+/// Name of a member, and number of its engagement.
+pub(super) type Id = (Arc<str>, u64);
 
 impl Member {
     /// A member of which nothing is known.
@@ -239,7 +233,7 @@ fn nodes(member: &mut Member, event: Event<Node>) -> Touched {
 pub(super) struct Settings {
     pub hub: ApiServer,
     pub scope: Scope,
-    pub changes: mpsc::Sender<Change>,
+    pub changes: mpsc::Sender<Sent<Member>>,
     /// Limits the members that connect at a time.
     pub connecting: Arc<Semaphore>,
 }
@@ -308,7 +302,7 @@ async fn run(
 async fn connection(
     settings: &Settings,
     cluster: &Cluster,
-    id: &(Arc<str>, u64),
+    id: &Id,
     needs_nodes: &watch::Receiver<bool>,
 ) -> Ended<ConnectError> {
     let (server, identity) = match connect(settings, cluster).await {
@@ -322,11 +316,7 @@ async fn connection(
     }
 }
 
-fn reader<'a>(
-    server: &'a ApiServer,
-    settings: &'a Settings,
-    id: &(Arc<str>, u64),
-) -> Reader<'a, Member> {
+fn reader<'a>(server: &'a ApiServer, settings: &'a Settings, id: &Id) -> Reader<'a, Member> {
     Reader {
         server,
         scope: &settings.scope,

@@ -20,8 +20,8 @@ use super::scope::Scope;
 use super::service::{self, Held, Readings, Snapshot};
 use crate::api_server::{ApiServer, RequestError, allowed};
 use crate::args::Side;
+use crate::definitions::DEFINE;
 use crate::exit::{CommandError, PROBLEM};
-use crate::hub::DEFINE;
 use crate::karmada::{self, binding};
 
 /// A service could not be read.

@@ -9,60 +9,39 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use super::fleet::{Fleet, Touched};
 use super::link::{Kind, Link};
 use super::pace::{self, Broken, ClustersetKind, LOOK_AGAIN};
 use super::scope::Scope;
+use super::touched::Touched;
 use crate::api_server::{ApiServer, RequestError};
 
-/// A change of the observed state, applied by its owner.
-pub(crate) struct Change(Box<dyn FnOnce(&mut Fleet) -> Touched + Send>);
-
-impl Change {
-    /// Applies it. Returns what it affects.
-    pub(super) fn apply(self, fleet: &mut Fleet) -> Touched {
-        (self.0)(fleet)
-    }
-}
-
-/// The part of the observed state that one API server fills.
+/// A part of the observed state, which one API server fills.
 pub(super) trait View: Sized + 'static {
-    /// Identifies the part.
+    /// Identifies the part and its connection.
     type Id: Clone + Send + Sync + 'static;
-
-    /// Returns the part of that id; `None` after a newer connection replaced it.
-    fn of<'a>(fleet: &'a mut Fleet, id: &Self::Id) -> Option<&'a mut Self>;
 
     /// Returns the state of its watches.
     fn link(&mut self) -> &mut Link;
-
-    /// Records the source of an effect.
-    fn mark(id: &Self::Id, touched: &mut Touched);
 }
 
-/// Change of a part.
-type Apply<V> = Box<dyn FnOnce(&mut V) -> Touched + Send>;
+/// Change of a part, applied by its owner.
+pub(crate) type Apply<V> = Box<dyn FnOnce(&mut V) -> Touched + Send>;
+
+/// Change of the part of that id.
+pub(super) type Sent<V> = (<V as View>::Id, Apply<V>);
 
 /// Watches of one API server.
 pub(super) struct Reader<'a, V: View> {
     pub server: &'a ApiServer,
     pub scope: &'a Scope,
-    pub changes: &'a mpsc::Sender<Change>,
+    pub changes: &'a mpsc::Sender<Sent<V>>,
     pub id: V::Id,
 }
 
 impl<V: View> Reader<'_, V> {
     /// Sends a change. The receiver is gone only when the command ends.
     pub(super) async fn send(&self, apply: impl FnOnce(&mut V) -> Touched + Send + 'static) {
-        let id = self.id.clone();
-        let change = Change(Box::new(move |fleet| {
-            let Some(view) = V::of(fleet, &id) else {
-                return Touched::default();
-            };
-            let mut touched = apply(view);
-            V::mark(&id, &mut touched);
-            touched
-        }));
+        let change = (self.id.clone(), Box::new(apply) as Apply<V>);
         self.changes.send(change).await.ok();
     }
 

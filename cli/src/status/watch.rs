@@ -8,7 +8,6 @@ mod changes;
 use std::collections::BTreeSet;
 
 use k8s_openapi::jiff::Timestamp;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 use self::changes::Printer;
@@ -16,8 +15,8 @@ use super::{Query, Snapshot, StatusError, karmada, misplaced};
 use crate::api_server::RequestError;
 use crate::exit::ExitState;
 use crate::observe::connect::{self, READ_WITHIN};
-use crate::observe::follow::{Follow, follow};
-use crate::observe::reader::Change;
+use crate::observe::fleet::Change;
+use crate::observe::follow::{Changes, Follow, follow};
 use crate::output::{self, Reader};
 use crate::screen::Screen;
 
@@ -46,7 +45,7 @@ pub(super) async fn run(query: &Query<'_>) -> Result<ExitState, StatusError> {
             break;
         };
         live.apply(change)?;
-        while let Ok(change) = received.try_recv() {
+        while let Some(change) = received.received() {
             live.apply(change)?;
         }
         live.settle().await;
@@ -75,7 +74,7 @@ struct Live<'a> {
 
 impl Live<'_> {
     /// Waits for the first lists: of the hub, then of the members that answer within 5 seconds.
-    async fn read(&mut self, received: &mut mpsc::Receiver<Change>) -> Result<(), StatusError> {
+    async fn read(&mut self, received: &mut Changes) -> Result<(), StatusError> {
         let by = Instant::now() + self.query.hub.answer_within;
         while !self.follow.fleet.hub.link.row().connected {
             match timeout_at(by, received.recv()).await {

@@ -20,11 +20,11 @@ use super::row::{ClusterRow, ServerRow, ServiceRow, row_key};
 use crate::explain::{explained, health};
 use crate::karmada::binding::{self, Unapplied};
 use crate::lease;
-use crate::observe::fleet::Touched;
-use crate::observe::follow::Follow;
+use crate::observe::fleet::Change;
+use crate::observe::follow::{Changes, Follow};
 use crate::observe::link::ConnectionRow;
-use crate::observe::reader::Change;
 use crate::observe::service::Snapshot;
+use crate::observe::touched::Touched;
 use crate::status::clusterset;
 use crate::status::karmada::{Observations, Observed, is_karmadas};
 use crate::status::report::{Report, Scope};
@@ -106,7 +106,7 @@ impl Live {
     /// What cannot be written as JSON; nothing of what is shown is of that kind.
     pub(super) async fn run(
         mut self,
-        mut changes: mpsc::Receiver<Change>,
+        mut changes: Changes,
         mut notes: mpsc::Receiver<Note>,
         mut requests: mpsc::Receiver<ServiceKey>,
     ) -> Result<(), serde_json::Error> {
@@ -116,7 +116,7 @@ impl Live {
                 biased;
                 () = sleep_until(due), if self.due.is_some() => {
                     // What waits already is shown with it.
-                    while let Ok(change) = changes.try_recv() {
+                    while let Some(change) = changes.received() {
                         self.apply(change);
                     }
                     while let Ok(key) = requests.try_recv() {

@@ -9,8 +9,8 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::api_server::{ApiServer, RequestError};
+use crate::definitions::DEFINE;
 use crate::exit::{CommandError, PROBLEM, UNKNOWN};
-use crate::hub::DEFINE;
 
 /// The page would show nothing.
 #[derive(Debug, thiserror::Error)]
