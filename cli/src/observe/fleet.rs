@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_needed_where_a_cluster_a_service_or_an_export_says_so() {
+    fn nodes_are_needed_where_an_object_names_node_ports() {
         let reach = |reach: &str| Some([(labels::REACH.to_owned(), reach.to_owned())].into());
         let needs = |state: &mut Fleet| {
             let changed = std::mem::take(&mut state.node_needs_changed);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_named_or_holds_something_of_a_service_takes_part_and_in_an_exported_one_everybody() {
+    fn named_and_holding_members_take_part_and_all_in_an_export() {
         let mut state = Fleet::default();
         for name in ["a", "b", "c", "d"] {
             state.members.insert(name.to_owned(), Member::new(1));
@@ -293,5 +293,23 @@ mod tests {
         let d = state.members.get_mut("d").expect("a member");
         d.exports.apply(Event::Apply(export("foo", json!([]))));
         assert_eq!(parts(&state), "a b c d");
+    }
+
+    #[test]
+    fn change_of_a_replaced_connection_is_passed_over() {
+        let mut fleet = Fleet::default();
+        fleet.members.insert("a".to_owned(), Member::new(2));
+        let exported = |engagement| {
+            let apply = |member: &mut Member| {
+                member::exports(member, Event::Apply(export("foo", json!([]))))
+            };
+            Change::Member(("a".into(), engagement), Box::new(apply))
+        };
+        assert_eq!(fleet.apply(exported(1)).member, None);
+        let key = ServiceKey::new("shop", "foo");
+        assert!(!fleet.exposes(&key));
+        let touched = fleet.apply(exported(2));
+        assert_eq!(touched.member.as_deref(), Some("a"));
+        assert!(touched.services.contains(&key) && fleet.exposes(&key));
     }
 }

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cluster_is_connected_once_all_is_listed_and_disconnected_since_the_first_failure() {
+    fn cluster_is_connected_once_all_kinds_are_listed() {
         let times = ["2026-11-23T00:00:00Z", "2026-11-23T00:00:05Z"];
         let [first, second] = times.map(|time| time.parse().expect("a time"));
         let mut connection = Link::default();

@@ -438,3 +438,43 @@ async fn follow_nodes(reader: &Reader<'_, Member>) -> RequestError {
         tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Side;
+    use crate::status::fixtures::export;
+    use serde_json::json;
+
+    fn forbidden() -> RequestError {
+        RequestError::NotAllowed {
+            side: Side::Member,
+            message: "serviceexports is forbidden".to_owned(),
+        }
+    }
+
+    #[test]
+    fn kind_that_may_not_be_read_makes_the_clusterset_unknown() {
+        let mut member = Member::new(1);
+        assert!(member.clusterset().is_none(), "it is not listed");
+        let kinds = [Kind::ServiceExport, Kind::ServiceImport];
+        member.link.begin(&kinds);
+        exports(&mut member, Event::Apply(export("foo", json!([]))));
+        exports_served(&mut member, Some(Version::V1beta1), None);
+        imports_served(&mut member, None, None);
+        for kind in kinds {
+            member.link.listed(kind);
+        }
+        let held = member.clusterset().expect("listed").expect("it is read");
+        assert_eq!((held.exports.len(), held.imports.len()), (1, 0));
+        exports_served(&mut member, None, Some(forbidden()));
+        imports_served(&mut member, None, None);
+        let unknown = member.clusterset().expect("listed");
+        assert!(unknown.is_err_and(|why| why.to_string().contains("serviceexports")));
+        exports_served(&mut member, None, None);
+        let held = member.clusterset().expect("listed");
+        assert!(held.is_ok_and(|held| held.exports.is_empty()));
+        member.link.end("refused".to_owned(), Timestamp::now());
+        assert!(member.clusterset().is_some_and(|held| held.is_err()));
+    }
+}

@@ -256,4 +256,20 @@ mod tests {
         pauses.reset();
         assert_eq!(pauses.next().as_millis(), 250);
     }
+
+    #[test]
+    fn lasting_connection_is_renewed_once_before_its_end_counts() {
+        let mut pace = Pace::new();
+        assert_eq!(pace.end(Ended::Broken("young")), Some("young"));
+        let lasted = |pace: &mut Pace| {
+            let long_ago = Instant::now().checked_sub(LASTED * 2);
+            pace.begun = long_ago.expect("a machine that runs for a while");
+        };
+        lasted(&mut pace);
+        assert_eq!(pace.end(Ended::Broken("renewed")), None);
+        lasted(&mut pace);
+        assert_eq!(pace.end(Ended::Broken("again")), Some("again"));
+        lasted(&mut pace);
+        assert_eq!(pace.end(Ended::Silent("silent")), Some("silent"));
+    }
 }

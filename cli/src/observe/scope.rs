@@ -115,7 +115,7 @@ mod tests {
     use crate::status::fixtures::{cluster, condition, synced};
 
     #[test]
-    fn only_members_that_are_known_to_serve_neither_kind_are_not_asked() {
+    fn only_members_known_to_serve_neither_kind_are_left_out() {
         let reported = |reason: &str, message: &str| {
             let reported = condition("ClustersetAPI", "False", reason, message);
             Scope::default().takes_part(&cluster("a", json!([reported])))
