@@ -12,18 +12,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path as FilePath;
 
 use causeway::api::multicluster::ServiceImport;
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{self, ClusterName, Network, ServiceKey};
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{Node, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::time::Instant;
 
-use self::paths::{Held, Paths};
+use self::paths::Paths;
 use self::pods::{PodError, Pods, Role, Run};
 use self::probe::{PORT, Path};
 use self::report::{ConsumerReport, Report, ServiceReport};
@@ -31,12 +30,12 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, VerifyArgs};
 use crate::bundle;
 use crate::exit::{CommandError, ExitState, PROBLEM, USAGE};
-use crate::hub;
 use crate::networking;
 use crate::objects::{self, ObjectError};
+use crate::observe::once::{self, GatherError};
+use crate::observe::scope::Scope;
 use crate::output::{self, OutputError};
 use crate::screen::Screen;
-use crate::selection::Selection;
 
 /// Maximum number of services that one run verifies.
 const MAX_SERVICES: usize = 200;
@@ -90,7 +89,7 @@ impl CommandError for VerifyError {
 type Member = Result<ApiServer, String>;
 
 /// Services and clusters of a run.
-struct Scope {
+struct Targets {
     clusters: Vec<Cluster>,
     members: BTreeMap<String, Member>,
     services: Vec<ServiceKey>,
@@ -113,7 +112,7 @@ pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState
         return Err(VerifyError::OneMember);
     }
     let hub = ApiServer::hub(args).await?;
-    let scope = Scope::read(&hub, args, verify).await?;
+    let targets = Targets::read(&hub, args, verify).await?;
     let run = Run {
         id: random_id()?,
         namespace: verify.probe_namespace.clone(),
@@ -123,13 +122,13 @@ pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState
         },
         timeout: verify.timeout,
     };
-    let (diallers, untried) = scope.diallers(verify).await;
+    let (diallers, untried) = targets.diallers(verify).await;
     if verify.print_job || verify.dry_run {
-        let objects = scope.objects(&run, &diallers, verify.print_job)?;
+        let objects = targets.objects(&run, &diallers, verify.print_job)?;
         output::raw(format!("{}\n", output::manifest(&objects)?).as_bytes())?;
         return Ok(ExitState::new(true, untried.is_empty()));
     }
-    let report = scope.verify(&run, diallers, untried).await?;
+    let report = targets.verify(&run, diallers, untried).await?;
     for service in &report.services {
         store(&hub, service).await?;
     }
@@ -181,13 +180,13 @@ async fn image(hub: &ApiServer) -> Result<String, VerifyError> {
     ))
 }
 
-impl Scope {
+impl Targets {
     async fn read(
         hub: &ApiServer,
         args: &HubArgs,
         verify: &VerifyArgs,
     ) -> Result<Self, VerifyError> {
-        let mut clusters = hub::clusters(hub).await?;
+        let mut clusters = once::clusters(hub).await?.unwrap_or_default();
         clusters.retain(|cluster| cluster.spec.takes_part());
         let names: BTreeSet<_> = clusters.iter().map(|one| one.name_any()).collect();
         let given = verify.members.iter().map(|(member, _)| member);
@@ -209,14 +208,14 @@ impl Scope {
             (name.clone(), member.map_err(|why| format!("{name}: {why}")))
         });
         let members = join_all(members).await.into_iter().collect();
-        let mut scope = Self {
+        let mut targets = Self {
             clusters,
             members,
             services: Vec::new(),
             consumers: BTreeMap::new(),
         };
-        scope.find_services(hub, verify).await?;
-        Ok(scope)
+        targets.find_services(hub, verify).await?;
+        Ok(targets)
     }
 
     /// Finds the services that the arguments name.
@@ -229,20 +228,15 @@ impl Scope {
             true => None,
             false => Some(hub.config.default_namespace.clone()),
         };
-        let selection = Selection {
+        let scope = Scope {
             namespace: namespace.clone(),
             name: verify.name.clone(),
-            allow_insecure: false,
+            ..Scope::default()
         };
-        let of_name = ListParams {
-            field_selector: selection.by_name(),
-            ..ListParams::default()
-        };
-        let objects: Api<MultiClusterService> = hub.api(namespace.as_deref());
-        let objects = match hub.request(objects.list(&of_name)).await {
-            Ok(list) => list.items,
-            Err(RequestError::NotFound { .. }) => Vec::new(),
-            Err(error) => return Err(error.into()),
+        let objects = match once::multi_cluster_services(hub, &scope).await {
+            Ok(objects) => objects,
+            Err(GatherError::NoApi(_)) => Vec::new(),
+            Err(GatherError::Request(error)) => return Err(error.into()),
         };
         let mut services = BTreeSet::new();
         for object in objects {
@@ -251,9 +245,9 @@ impl Scope {
             self.consumers.insert(key.clone(), consumers);
             services.insert(key);
         }
-        let selection = &selection;
+        let scope = &scope;
         let read = self.members.values().flatten();
-        let imports = read.map(|member| selection.served::<ServiceImport>(member));
+        let imports = read.map(|member| scope.served::<ServiceImport>(member));
         // A member that cannot be read has no consumers that could dial.
         let imports = join_all(imports).await.into_iter().flatten().flatten();
         services.extend(imports.map(|import| key_of(&import)));
@@ -312,14 +306,14 @@ impl Scope {
     ) -> Result<Vec<Dialler>, RequestError> {
         let (mut services, mut paths, mut untried) = (Vec::new(), Vec::new(), Vec::new());
         for key in &self.services {
-            let held = held(member, key).await?;
+            let held = once::held(member.clone(), key).await?;
             let named = self.consumers.get(key);
             let is_named = named.is_some_and(|named| named.contains(name));
             // A Service of the same name in a cluster that consumes nothing is its own matter.
-            if !is_named && held.import.is_none() {
+            if !is_named && held.imports.is_empty() {
                 continue;
             }
-            let found: Paths = held.paths(key, name);
+            let found = Paths::of(&held, key, name);
             services.push(key.clone());
             paths.push(found.paths);
             untried.push(found.untried);
@@ -611,36 +605,6 @@ async fn connect(
             cluster.name_any()
         )),
     }
-}
-
-/// Reads what a member holds of a service.
-async fn held(member: &ApiServer, key: &ServiceKey) -> Result<Held, RequestError> {
-    let services: Api<Service> = member.api(Some(&key.namespace));
-    let slices: Api<EndpointSlice> = member.api(Some(&key.namespace));
-    let derived = key.derived();
-    let of_both = ListParams::default().labels(&format!(
-        "{} in ({},{})",
-        labels::SERVICE_NAME,
-        key.name,
-        derived.name
-    ));
-    let import = Selection {
-        namespace: Some(key.namespace.to_string()),
-        name: Some(key.name.to_string()),
-        allow_insecure: false,
-    };
-    let (service, derived, slices, imports) = tokio::try_join!(
-        member.request(services.get_opt(&key.name)),
-        member.request(services.get_opt(&derived.name)),
-        member.request(slices.list(&of_both)),
-        import.served::<ServiceImport>(member),
-    )?;
-    Ok(Held {
-        service,
-        derived,
-        import: imports.into_iter().next(),
-        slices: slices.items,
-    })
 }
 
 /// Returns the names of the nodes on which pods can run.

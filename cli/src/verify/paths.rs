@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use causeway::api::multicluster::ServiceImport;
-use causeway::api::{labels, ownership};
+use causeway::api::ownership;
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
-use kube::ResourceExt as _;
 
 use super::probe::{CLUSTER_DOMAIN, Path};
+use crate::observe::service::{Held, OfService as _};
 
 /// Maximum number of endpoints of a provider that are dialled.
 const MAX_ENDPOINTS: usize = 5;
@@ -18,18 +17,6 @@ const MAX_ENDPOINTS: usize = 5;
 const MAX_PORTS: usize = 4;
 /// Maximum number of addresses to which a name is compared.
 const MAX_ADDRESSES: usize = 500;
-
-/// Objects of a consumer that belong to one service.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Held {
-    /// Service of the service's own name.
-    pub service: Option<Service>,
-    /// Derived Service of the import.
-    pub derived: Option<Service>,
-    pub import: Option<ServiceImport>,
-    /// Slices of both Services.
-    pub slices: Vec<EndpointSlice>,
-}
 
 /// Paths of one service from one consumer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,23 +26,17 @@ pub(super) struct Paths {
     pub untried: Vec<String>,
 }
 
-impl Held {
-    /// Returns the paths of the service. `consumer` is the cluster that holds these objects.
-    pub(super) fn paths(&self, key: &ServiceKey, consumer: &str) -> Paths {
-        let mut all = Paths::default();
+impl Paths {
+    /// Returns the paths of a service from a consumer, by the objects that it holds.
+    pub(super) fn of(held: &Held, key: &ServiceKey, consumer: &str) -> Self {
+        let mut all = Self::default();
         let derived = key.derived();
-        let names = [
-            (key.name.to_string(), &self.service),
-            (derived.name.to_string(), &self.derived),
-        ];
         let mut endpoints: BTreeMap<String, Vec<(IpAddr, Vec<u16>)>> = BTreeMap::new();
-        for (name, service) in &names {
-            let Some(service) = service else { continue };
-            let slices = self.slices.iter().filter(|slice| {
-                let of = slice.labels().get(labels::SERVICE_NAME);
-                of.is_some_and(|of| of == name)
-            });
-            for slice in slices {
+        for name in [&key.name, &derived.name] {
+            let Some(service) = held.service(name) else {
+                continue;
+            };
+            for slice in held.slices_of(name) {
                 let provider = ownership::source_member(&slice.metadata);
                 let provider = provider.unwrap_or(consumer).to_owned();
                 let found = endpoints.entry(provider).or_default();
@@ -68,10 +49,11 @@ impl Held {
         for (provider, found) in endpoints {
             all.paths.extend(sample(&provider, found));
         }
-        all.paths.extend(self.names(key, &addresses));
+        all.paths.extend(names(held, key, &addresses));
         if all.paths.is_empty() {
             let why = format!(
-                "{consumer} has neither Service nor ServiceImport {key}; run kubectl mcs explain {} -n {}",
+                "{consumer} has neither Service nor ServiceImport {key}; run kubectl mcs explain {} \
+                 -n {}",
                 key.name, key.namespace
             );
             all.untried.push(why);
@@ -80,35 +62,34 @@ impl Held {
         all.untried.dedup();
         all
     }
+}
 
-    /// Returns the names of the service. Those of a headless Service have the addresses of its
-    /// endpoints.
-    fn names(&self, key: &ServiceKey, endpoints: &[IpAddr]) -> Vec<Path> {
-        let ServiceKey { namespace, name } = key;
-        let mut paths = Vec::new();
-        if let Some(service) = &self.service {
-            let expected = own_addresses(service).unwrap_or_else(|| endpoints.to_vec());
-            for name in [
-                format!("{name}.{namespace}"),
-                format!("{name}.{namespace}.svc.{CLUSTER_DOMAIN}"),
-            ] {
-                let expected = expected.clone();
-                paths.push(Path::Name { name, expected });
-            }
-        }
-        if let Some(import) = &self.import {
-            let ips = import.spec.ips.iter();
-            let ips: Vec<_> = ips.filter_map(|ip| ip.parse().ok()).collect();
-            let expected = if ips.is_empty() {
-                endpoints.to_vec()
-            } else {
-                ips
-            };
-            let name = format!("{name}.{namespace}.svc.clusterset.local");
+/// Returns the names of a service. Those of a headless Service have the addresses of its endpoints.
+fn names(held: &Held, key: &ServiceKey, endpoints: &[IpAddr]) -> Vec<Path> {
+    let ServiceKey { namespace, name } = key;
+    let mut paths = Vec::new();
+    if let Some(service) = held.service(name) {
+        let expected = own_addresses(service).unwrap_or_else(|| endpoints.to_vec());
+        for name in [
+            format!("{name}.{namespace}"),
+            format!("{name}.{namespace}.svc.{CLUSTER_DOMAIN}"),
+        ] {
+            let expected = expected.clone();
             paths.push(Path::Name { name, expected });
         }
-        paths
     }
+    if let Some(import) = held.imports.first() {
+        let ips = import.spec.ips.iter();
+        let ips: Vec<_> = ips.filter_map(|ip| ip.parse().ok()).collect();
+        let expected = if ips.is_empty() {
+            endpoints.to_vec()
+        } else {
+            ips
+        };
+        let name = format!("{name}.{namespace}.svc.clusterset.local");
+        paths.push(Path::Name { name, expected });
+    }
+    paths
 }
 
 /// Returns the addresses of a Service; `None` if it is headless.
@@ -185,6 +166,7 @@ fn is_tcp(protocol: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use causeway::api::labels;
     use serde_json::json;
 
     use super::*;
@@ -213,13 +195,14 @@ mod tests {
         serde_json::from_value(slice).expect("a slice")
     }
 
-    fn service(ip: &str) -> Service {
+    fn service(name: &str, ip: &str) -> Vec<Service> {
         let spec = json!({"clusterIP": ip, "clusterIPs": [ip], "ports": [{"port": 80}]});
-        serde_json::from_value(json!({"spec": spec})).expect("a Service")
+        let service = json!({"metadata": {"name": name}, "spec": spec});
+        vec![serde_json::from_value(service).expect("a Service")]
     }
 
     fn shown(held: &Held) -> Vec<String> {
-        let paths = held.paths(&key(), "member2");
+        let paths = Paths::of(held, &key(), "member2");
         let paths = paths.paths.iter().map(|path| match path {
             Path::Endpoint { provider, .. } => format!("{provider} {path}"),
             Path::Name { expected, .. } => format!("{path} {expected:?}"),
@@ -231,7 +214,7 @@ mod tests {
     #[test]
     fn paths_lead_to_each_provider_the_service_and_its_names() {
         let held = Held {
-            service: Some(service("10.66.0.7")),
+            services: service("foo", "10.66.0.7"),
             slices: vec![
                 slice("foo", None, &["10.2.0.1"], "TCP"),
                 slice("foo", Some("member1"), &["10.1.0.1"], "TCP"),
@@ -253,7 +236,7 @@ mod tests {
     #[test]
     fn names_of_a_headless_service_have_the_addresses_of_endpoints() {
         let held = Held {
-            service: Some(service("None")),
+            services: service("foo", "None"),
             slices: vec![slice(
                 "foo",
                 Some("member1"),
@@ -277,8 +260,8 @@ mod tests {
         });
         let derived = key().derived().name.to_string();
         let held = Held {
-            derived: Some(service("10.66.0.9")),
-            import: Some(serde_json::from_value(import).expect("an import")),
+            services: service(&derived, "10.66.0.9"),
+            imports: vec![serde_json::from_value(import).expect("an import")],
             slices: vec![slice(&derived, Some("member1"), &["10.1.0.1"], "TCP")],
             ..Held::default()
         };
@@ -297,7 +280,7 @@ mod tests {
         let all: Vec<_> = (0..100).map(|n| format!("10.1.0.{n}")).collect();
         let all: Vec<_> = all.iter().map(String::as_str).collect();
         let held = Held {
-            service: Some(service("None")),
+            services: service("foo", "None"),
             slices: vec![slice("foo", Some("member1"), &all, "TCP")],
             ..Held::default()
         };
@@ -319,13 +302,13 @@ mod tests {
     #[test]
     fn ports_of_udp_and_absent_services_are_untried() {
         let held = Held {
-            service: Some(service("None")),
+            services: service("foo", "None"),
             slices: vec![slice("foo", Some("member1"), &["10.1.0.1"], "UDP")],
             ..Held::default()
         };
-        let paths = held.paths(&key(), "member2");
+        let paths = Paths::of(&held, &key(), "member2");
         assert_eq!(paths.untried, ["port 8080 is of UDP, which is not dialled"]);
-        let nothing = Held::default().paths(&key(), "member2");
+        let nothing = Paths::of(&Held::default(), &key(), "member2");
         assert_eq!(nothing.paths, []);
         assert_eq!(nothing.untried.len(), 1);
         assert!(nothing.untried[0].contains("kubectl mcs explain foo -n shop"));
