@@ -25,7 +25,7 @@ use crate::observe::once::{self, GatherError};
 use crate::observe::service::{self, Snapshot};
 use crate::output;
 use crate::output::OutputError;
-use crate::verification::Verification;
+use crate::verification::{self, Verification};
 
 /// A service could not be explained.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, 
     let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
     let explanation = examine(&hub, &key, args).await?;
     let verified = Verification::read(&hub, &key).await;
-    let answer = Answer::new(&explanation, verified);
+    let answer = Answer::new(&explanation, &verified);
     output::report(&answer, args.output.format, || {
         answer.render(args.endpoints)
     })?;
@@ -100,42 +100,46 @@ pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, 
 
 /// Explanation with the last result of `verify`. The names of fields are stable.
 #[derive(Serialize)]
-struct Answer<'a> {
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer<'a> {
     #[serde(flatten)]
     explanation: &'a Explanation,
     #[serde(skip_serializing_if = "Option::is_none")]
-    verified: Option<Verification>,
+    verified: Option<Verified<'a>>,
     /// Cause why the last result is unknown.
-    #[serde(rename = "verifiedUnknown", skip_serializing_if = "Option::is_none")]
-    unread: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified_unknown: Option<&'a str>,
+}
+
+/// Last result of `verify` with its summary.
+#[derive(Serialize)]
+struct Verified<'a> {
+    #[serde(flatten)]
+    last: &'a Verification,
+    summary: String,
 }
 
 impl<'a> Answer<'a> {
-    fn new(
-        explanation: &'a Explanation,
-        verified: Result<Option<Verification>, RequestError>,
-    ) -> Self {
-        let (verified, unread) = match verified {
-            Ok(verified) => (verified, None),
-            Err(why) => (None, Some(why.to_string())),
-        };
+    /// Adds the last result, or the cause why it is unknown.
+    pub(crate) fn new(explanation: &'a Explanation, verified: &'a verification::Read) -> Self {
+        let last = verified.as_ref().ok().and_then(Option::as_ref);
         Self {
             explanation,
-            verified,
-            unread,
+            verified: last.map(|last| Verified {
+                last,
+                summary: last.summary(),
+            }),
+            verified_unknown: verified.as_ref().err().map(String::as_str),
         }
     }
 
     fn render(&self, endpoints: bool) -> String {
         let mut text = text::render(self.explanation, endpoints);
-        if let Some(verified) = &self.verified {
-            let (age, sentence) = (
-                age::since(verified.time, Timestamp::now()),
-                verified.sentence(),
-            );
-            text.push_str(&format!("\nverified {age} ago: {sentence}\n"));
+        if let Some(Verified { last, summary }) = &self.verified {
+            let age = age::since(last.time, Timestamp::now());
+            text.push_str(&format!("\nverified {age} ago: {summary}\n"));
         }
-        if let Some(why) = &self.unread {
+        if let Some(why) = self.verified_unknown {
             text.push_str(&format!("\nlast result of verify is unknown: {why}\n"));
         }
         text

@@ -9,7 +9,7 @@ use kube::Api;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::api_server::{ApiServer, RequestError};
+use crate::api_server::ApiServer;
 use crate::objects::{self, ObjectError};
 
 /// Label of every pod and every stored result of `verify`.
@@ -48,6 +48,9 @@ pub(crate) struct Reached {
     pub problem: Option<String>,
 }
 
+/// Last result of a service, or the cause why it is unknown.
+pub(crate) type Read = Result<Option<Verification>, String>;
+
 impl Verification {
     /// Returns a bounded result, problems first; `None` without any.
     pub(crate) fn new(time: Timestamp, mut results: Vec<Reached>) -> Option<Self> {
@@ -77,13 +80,11 @@ impl Verification {
     /// Reads the last result of a service; `None` if there is none.
     ///
     /// # Errors
-    /// The hub does not let the caller read it.
-    pub(crate) async fn read(
-        hub: &ApiServer,
-        key: &ServiceKey,
-    ) -> Result<Option<Self>, RequestError> {
+    /// The cause why the hub gives no answer.
+    pub(crate) async fn read(hub: &ApiServer, key: &ServiceKey) -> Read {
         let maps: Api<ConfigMap> = hub.api(Some(&key.namespace));
-        let map = hub.request(maps.get_opt(&name(key))).await?;
+        let map = hub.request(maps.get_opt(&name(key))).await;
+        let map = map.map_err(|error| error.to_string())?;
         let text = map.and_then(|map| map.data?.remove(KEY));
         let text = text.filter(|text| text.len() <= MAX_BYTES);
         // Another program's ConfigMap is no result.
@@ -91,7 +92,7 @@ impl Verification {
     }
 
     /// Returns the result in one sentence.
-    pub(crate) fn sentence(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let problems = self.results.iter().filter_map(|one| {
             let problem = one.problem.as_ref()?;
             let to = match &one.to {

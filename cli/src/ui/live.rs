@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use super::feed::{self, Feed, Update};
 use super::queue::Queue;
 use super::row::{ClusterRow, ServerRow, ServiceRow, row_key};
-use crate::explain::{explained, health};
+use crate::explain::{Answer, explained, health};
 use crate::karmada::binding::{self, Unapplied};
 use crate::lease;
 use crate::observe::fleet::Change;
@@ -28,6 +28,7 @@ use crate::observe::touched::Touched;
 use crate::status::clusterset;
 use crate::status::karmada::{Observations, Observed, is_karmadas};
 use crate::status::report::{Report, Scope};
+use crate::verification::{self, Verification};
 
 /// How long changes are gathered, at most.
 const GATHER: Duration = Duration::from_millis(100);
@@ -39,8 +40,8 @@ const BUDGET: Duration = Duration::from_millis(40);
 const BULK: usize = 32;
 /// How long members are waited for before services are reported on without them.
 const MEMBERS_WITHIN: Duration = Duration::from_secs(5);
-/// How often Karmada is asked of its propagation of a Service that somebody looks at.
-const PROPAGATION_EVERY: Duration = Duration::from_secs(5);
+/// Minimum time between two readings of facts about a service that somebody looks at.
+const ASK_EVERY: Duration = Duration::from_secs(5);
 
 /// All that is known, and what of it is still to be shown.
 pub(super) struct Live {
@@ -52,8 +53,8 @@ pub(super) struct Live {
     server: ServerRow,
     /// The clusters whose rows may have changed.
     clusters: BTreeSet<String>,
-    /// When Karmada was asked of a service, and what it said.
-    propagation: HashMap<ServiceKey, (Instant, Option<Unapplied>)>,
+    /// Facts about services, and the times at which they were read.
+    asked: HashMap<ServiceKey, (Instant, Asked)>,
     /// When the hub was read for the first time.
     read: Option<Instant>,
     shown: Instant,
@@ -65,8 +66,25 @@ pub(super) struct Live {
 pub(super) enum Note {
     /// Why the controller seems not to run, if it seems so.
     Controller(Option<String>),
-    /// What Karmada says of its own propagation of a Service, where that fails.
-    Propagation(ServiceKey, Option<Unapplied>),
+    /// Facts about a service that the page shows and no watch brings.
+    Asked(ServiceKey, Asked),
+}
+
+/// Facts about a service that somebody looks at, as they were read last.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Asked {
+    /// Failure of Karmada's own propagation of the Service.
+    unapplied: Option<Unapplied>,
+    verified: verification::Read,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            unapplied: None,
+            verified: Ok(None),
+        }
+    }
 }
 
 /// What happened to clusters with which services may have changed.
@@ -93,7 +111,7 @@ impl Live {
             notes,
             server,
             clusters: BTreeSet::new(),
-            propagation: HashMap::new(),
+            asked: HashMap::new(),
             read: None,
             shown: now,
             due: Some(now),
@@ -136,7 +154,7 @@ impl Live {
 
     /// Somebody looks at the explanation of a service.
     fn explain(&mut self, key: ServiceKey) {
-        self.ask_propagation(&key);
+        self.ask(&key);
         self.queue.soon(key);
         self.schedule();
     }
@@ -156,12 +174,10 @@ impl Live {
                 }
                 self.schedule();
             }
-            Note::Propagation(key, unapplied) => {
+            Note::Asked(key, asked) => {
                 let now = Instant::now();
-                let last = self
-                    .propagation
-                    .insert(key.clone(), (now, unapplied.clone()));
-                if last.is_none_or(|(_, last)| last != unapplied) {
+                let last = self.asked.insert(key.clone(), (now, asked.clone()));
+                if last.is_none_or(|(_, last)| last != asked) {
                     self.queue.soon(key);
                     self.schedule();
                 }
@@ -326,17 +342,19 @@ impl Live {
                 let problem = Diagnosis::new(Reason::ControllerNotRunning, problem.as_str());
                 explanation.add(problem.fix(lease::REMEDY));
             }
-            let data = serde_json::to_string(&explanation)?;
+            let asked = self.asked.get(key).map(|(_, asked)| asked.clone());
+            let verified = asked.unwrap_or_default().verified;
+            let data = serde_json::to_string(&Answer::new(&explanation, &verified))?;
             self.feed.show(key, feed::event("explain", &data));
-            self.ask_propagation(key);
+            self.ask(key);
         }
         Ok(())
     }
 
     fn snapshot(&self, key: &ServiceKey) -> Snapshot {
-        let propagation = self.propagation.get(key);
+        let asked = self.asked.get(key);
         Snapshot {
-            unapplied: propagation.and_then(|(_, unapplied)| unapplied.clone()),
+            unapplied: asked.and_then(|(_, asked)| asked.unapplied.clone()),
             ..self.follow.fleet.snapshot(key)
         }
     }
@@ -350,22 +368,30 @@ impl Live {
         Some(ServiceRow::exported(report, explanation))
     }
 
-    /// Asks Karmada how far its propagation of the Service is, where it runs and was not asked lately.
-    fn ask_propagation(&mut self, key: &ServiceKey) {
-        let last = self.propagation.get(key);
-        let is_recent = last.is_some_and(|(at, _)| at.elapsed() < PROPAGATION_EVERY);
-        if !self.follow.fleet.hub.karmada || is_recent {
+    /// Reads the facts about a service that no watch brings, unless they were read lately.
+    fn ask(&mut self, key: &ServiceKey) {
+        let last = self.asked.get(key);
+        if last.is_some_and(|(at, _)| at.elapsed() < ASK_EVERY) {
             return;
         }
-        let known = last.and_then(|(_, known)| known.clone());
-        self.propagation
-            .insert(key.clone(), (Instant::now(), known));
+        let known = last.map(|(_, known)| known.clone()).unwrap_or_default();
+        let is_karmada = self.follow.fleet.hub.karmada;
+        let unapplied = known.unapplied.clone();
+        self.asked.insert(key.clone(), (Instant::now(), known));
         let (hub, notes) = (self.follow.server().clone(), self.notes.clone());
         let key = key.clone();
         tokio::spawn(async move {
-            if let Ok(unapplied) = binding::unapplied(&hub, &key).await {
-                notes.send(Note::Propagation(key, unapplied)).await.ok();
-            }
+            let unapplied = match is_karmada {
+                // A failure changes nothing of what is known.
+                true => binding::unapplied(&hub, &key).await.unwrap_or(unapplied),
+                false => None,
+            };
+            let verified = Verification::read(&hub, &key).await;
+            let asked = Asked {
+                unapplied,
+                verified,
+            };
+            notes.send(Note::Asked(key, asked)).await.ok();
         });
     }
 }

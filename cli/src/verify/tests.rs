@@ -184,7 +184,7 @@ fn stored_result_is_one_sentence_with_the_first_problem() {
             serde_json::from_str::<Verification>(&text).expect("a result"),
             stored
         );
-        assert_eq!(stored.sentence(), sentence);
+        assert_eq!(stored.summary(), sentence);
     }
     assert_eq!(service(vec![]).verification(time), None);
 }

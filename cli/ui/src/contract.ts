@@ -130,6 +130,10 @@ export interface Explanation {
   ready: boolean;
   diagnoses: Problem[];
   exposures: Exposure[];
+  /** Last result of `kubectl mcs verify`. */
+  verified?: { time: string; summary: string; results: { problem?: string }[] };
+  /** Cause why that result is unknown. */
+  verifiedUnknown?: string;
 }
 
 export interface Exposure {

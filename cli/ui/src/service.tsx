@@ -211,6 +211,7 @@ export function ServiceView({ namespace, name }: { namespace: string; name: stri
       <Title rows={rows} namespace={namespace} name={name} />
       {!explanation && <p class="none" role="status">Asking the hub and the members</p>}
       {explanation && <Summary explanation={explanation} count={all.length} />}
+      {explanation && <Verified explanation={explanation} namespace={namespace} name={name} />}
       {all.length > 0 && <Problems all={all} health={(one) => (explanation?.ready ? "ok" : one.remedy ? "bad" : "partial")} />}
       {explanation && explanation.exposures.length > 0 && (
         <section aria-labelledby="endpoints">
@@ -225,6 +226,23 @@ export function ServiceView({ namespace, name }: { namespace: string; name: stri
         </section>
       )}
     </div>
+  );
+}
+
+/** Last result of `kubectl mcs verify`, or the command that brings one. */
+function Verified({ explanation, namespace, name }: { explanation: Explanation; namespace: string; name: string }) {
+  const { verified, verifiedUnknown } = explanation;
+  if (verifiedUnknown) {
+    return <p class="outcome partial"><Mark health="partial" /> The last result of verify is unknown: {verifiedUnknown}</p>;
+  }
+  if (!verified) {
+    return <p class="none">Never verified. <code>kubectl mcs verify {name} -n {namespace}</code> dials it from pods.</p>;
+  }
+  const health = verified.results.some((one) => one.problem) ? "bad" : "ok";
+  return (
+    <p class={`outcome ${health}`}>
+      <Mark health={health} /> Verified <Since time={verified.time} /> ago: {verified.summary}
+    </p>
   );
 }
 
