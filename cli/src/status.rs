@@ -1,4 +1,4 @@
-//! `kubectl mcs status`: the members and the services, and their problems.
+//! `kubectl mcs status`: reports the members, the services and their problems.
 
 pub(crate) mod clusterset;
 pub(crate) mod condition;
@@ -36,7 +36,7 @@ use crate::output;
 use crate::output::OutputError;
 use crate::screen::{Screen, printable};
 
-/// The status could not be read.
+/// Failure to read or to show the status.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StatusError {
     #[error(transparent)]
@@ -73,7 +73,7 @@ impl CommandError for StatusError {
 }
 
 impl StatusError {
-    /// The hub serves no MultiClusterService.
+    /// Returns the error of a hub that does not serve MultiClusterService.
     fn no_api() -> Self {
         GatherError::NoApi("MultiClusterService").into()
     }
@@ -82,10 +82,10 @@ impl StatusError {
 const TIERS: &str = "Tiers of the service";
 const MISPLACED: &str = "ServiceExports and ServiceImports on the hub";
 
-/// How often members are read while something is waited for.
+/// Interval between two reads of the members during `--wait`.
 const MEMBERS_EVERY: Duration = Duration::from_secs(2);
 
-/// What is requested, and from which hub.
+/// Arguments of the command and the hub that it reads.
 struct Query<'a> {
     hub: ApiServer,
     args: &'a StatusArgs,
@@ -104,7 +104,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<ExitState, S
     let mut snapshot = query.look().await?;
     if args.waiting.wait {
         query.wait(&mut snapshot, deadline).await?;
-        // What was awaited in one member may have come after another was read.
+        // The awaited change in one member may have followed the read of another.
         query.read_members(&mut snapshot).await;
     }
     let report = query.report(&snapshot);
@@ -121,30 +121,30 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<ExitState, S
     Ok(report.exit_state())
 }
 
-/// The status as it is now.
+/// Reads the status once.
 ///
 /// # Errors
-/// Where the hub cannot be asked.
+/// The hub cannot be read.
 pub(crate) async fn read(hub: ApiServer, args: &StatusArgs) -> Result<Report, StatusError> {
     let query = Query { hub, args };
     Ok(query.report(&query.look().await?))
 }
 
-/// The objects that a status rests on.
+/// Objects that a status is computed from.
 #[derive(Default)]
 struct Snapshot {
     services: Vec<MultiClusterService>,
-    /// `None` where the person may not see them.
+    /// `None` if the user may not list Clusters.
     clusters: Option<Arc<Vec<Cluster>>>,
-    /// What the members hold of exported services.
+    /// Exports, imports and their objects in each member, or the error of the read.
     readings: Readings,
-    /// What is known of services that Karmada has a part in.
+    /// Observations of services that involve Karmada.
     karmadas: Observations,
-    /// What the consumers of the one service have.
+    /// Tiers and ready endpoints of the consumers. `None` unless one service is named and read.
     exposed: Option<Exposed>,
-    /// ServiceExports and ServiceImports on the hub that do nothing there.
+    /// ServiceExports and ServiceImports on the hub, without any effect there.
     misplaced: Vec<Misplaced>,
-    /// What could not be read beside the members, a sentence each.
+    /// Failed reads other than those of members, a sentence each.
     unknown: Vec<String>,
 }
 
@@ -156,7 +156,7 @@ impl Query<'_> {
         format!("in namespace {:?}", self.hub.config.default_namespace)
     }
 
-    /// What is observed.
+    /// Returns the set of objects that the command observes.
     fn scope(&self) -> scope::Scope {
         let namespace = self.hub.config.default_namespace.clone();
         scope::Scope {
@@ -167,7 +167,10 @@ impl Query<'_> {
         }
     }
 
-    /// Whether there is what was requested by its name.
+    /// Checks that the named service exists.
+    ///
+    /// # Errors
+    /// `NotFound` if a name is given and the report holds no service.
     fn found(&self, report: &Report) -> Result<(), StatusError> {
         match &self.args.name {
             Some(name) if report.is_empty() => Err(StatusError::NotFound {
@@ -181,7 +184,7 @@ impl Query<'_> {
 
     async fn look(&self) -> Result<Snapshot, StatusError> {
         let services = once::multi_cluster_services(&self.hub, &self.scope()).await?;
-        // A hub that serves no Cluster has none.
+        // A hub that does not serve Cluster yields an empty list.
         let clusters = allowed(once::clusters(&self.hub).await)?;
         let mut snapshot = Snapshot {
             services,
@@ -198,7 +201,7 @@ impl Query<'_> {
         };
         let scope = self.scope();
         let (services, insecure) = (&snapshot.services, scope.allow_insecure);
-        // One service is read with all that belongs to it.
+        // `one` reads the named service with Karmada's objects, so `karmada::read` skips it.
         let several = match self.args.name {
             Some(_) => &[],
             None => services.as_slice(),
@@ -233,14 +236,14 @@ impl Query<'_> {
         snapshot.misplaced = misplaced.unwrap_or_else(|why| snapshot.unknown(MISPLACED, &why));
     }
 
-    /// Returns the key of the service that is requested by its name.
+    /// Returns the key of the named service.
     fn key(&self) -> Option<ServiceKey> {
         let name = self.args.name.as_deref()?;
         let namespace = self.hub.config.default_namespace.as_str();
         Some(ServiceKey::new(namespace, name))
     }
 
-    /// Reads the service that is requested by its name.
+    /// Reads the named service.
     async fn one(&self) -> Option<Result<service::Snapshot, GatherError>> {
         let insecure = self.args.insecure.allow_insecure_members;
         Some(once::read(&self.hub, &self.key()?, insecure).await)
@@ -264,9 +267,11 @@ impl Query<'_> {
             .with_unknown(&snapshot.unknown)
     }
 
-    /// Follows the objects of the hub, and reads the members every 2 seconds, until everything is
-    /// known to be healthy, what was requested is known to be gone, or the deadline. Returns at once
-    /// where Clusters may not be listed and all that may be seen is healthy.
+    /// Waits until the awaited state is reached or the deadline passes.
+    ///
+    /// Follows the hub and reads the members every 2 seconds. Also returns if the named service is
+    /// known to be gone. If the user may not list Clusters, `wait` returns once everything visible
+    /// is healthy.
     async fn wait(&self, snapshot: &mut Snapshot, deadline: Instant) -> Result<(), StatusError> {
         let may_see_clusters = snapshot.clusters.is_some();
         let scope = scope::Scope {
@@ -318,7 +323,7 @@ impl Query<'_> {
         }
     }
 
-    /// Exit state of what `--wait` waits for.
+    /// Returns the exit state of the state that `--wait` awaits.
     fn awaited(&self, report: &Report) -> ExitState {
         let has_endpoints = match self.args.awaited {
             Awaited::Ready => Some(true),
@@ -328,7 +333,7 @@ impl Query<'_> {
         ExitState::new(is_good, report.is_complete() && has_endpoints.is_some())
     }
 
-    /// Problems, and what is unknown, in one line.
+    /// Returns problems and unknown values in one line.
     fn problems(&self, report: &Report) -> String {
         let endpoints = match (self.args.awaited, report.has_endpoints()) {
             (Awaited::Endpoints, Some(false)) => "no consumer has a ready endpoint",
@@ -366,20 +371,20 @@ impl Query<'_> {
 }
 
 impl Snapshot {
-    /// Takes over what a followed hub shows.
+    /// Replaces services and Clusters by those of a followed hub.
     fn take_hub(&mut self, hub: &Hub) {
         self.services = hub.mcs.all().cloned().collect();
         self.clusters = hub.may_list_clusters.then(|| hub.all_clusters.clone());
     }
 
-    /// Records that something could not be read, and returns an empty value for it.
+    /// Records that `what` could not be read, and returns an empty value.
     fn unknown<T: Default>(&mut self, what: &str, why: &dyn std::error::Error) -> T {
         self.unknown.push(format!("{what} are not shown: {why}"));
         T::default()
     }
 }
 
-/// Whether an annotation asks for other than that all providers are used alike.
+/// Whether an annotation requests tiers instead of equal use of all providers.
 fn asks_for_tiers(services: &[MultiClusterService], readings: &Readings) -> bool {
     let asks = |meta: &ObjectMeta| {
         let annotations = meta.annotations.as_ref();
@@ -396,7 +401,7 @@ fn asks_for_tiers(services: &[MultiClusterService], readings: &Readings) -> bool
     metas.any(asks)
 }
 
-/// Lists what could not be read, in which the requested service may exist nevertheless.
+/// Returns a suffix that lists unread parts, any of which may hold the named service.
 fn unread(report: &Report) -> String {
     let members = report.unread.iter();
     let members = members.map(|member| format!("{} ({})", member.name, member.message));
@@ -412,7 +417,7 @@ fn unread(report: &Report) -> String {
     }
 }
 
-/// The problems, in one line.
+/// Returns the problems in one line.
 fn problems(report: &Report) -> String {
     let services = report
         .services

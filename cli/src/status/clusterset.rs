@@ -1,4 +1,5 @@
-//! The current state of the services that members export and import; also the form that programs read, so names of fields stay as they are.
+//! State of the services that members export and import. Programs parse the serialized form: field
+//! names are stable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,43 +15,44 @@ use serde::Serialize;
 use super::condition::{ConditionReport, readiness};
 use crate::observe::service::{Held, Readings};
 
-/// A service that members export or import (multicluster.x-k8s.io).
+/// Service that members export or import (multicluster.x-k8s.io).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExportedReport {
     pub namespace: String,
     pub name: String,
-    /// Whether every export is valid and carried out. Exports that disagree do not make it unready: they are served.
+    /// True if every export is valid and exported. False with reason NoExport if no member exports
+    /// the service. Exports in conflict are served and count as ready.
     pub ready: bool,
-    /// Exported; else the reason of the first export that is not, or NoExport.
+    /// Exported, NoExport, or the reason of the first export that is not ready.
     pub reason: String,
-    /// Empty where it is healthy.
+    /// Empty if the service is ready.
     pub message: String,
-    /// ClusterSetIP or Headless; empty where no member imports it.
+    /// ClusterSetIP or Headless. Empty if no member imports the service.
     #[serde(rename = "type")]
     pub type_: String,
-    /// `name port/protocol` of each imported port.
+    /// Imported ports, each as `name port/protocol`.
     pub ports: Vec<String>,
-    /// The members with a ServiceExport.
+    /// Members with a ServiceExport.
     pub exporters: Vec<String>,
-    /// The members with a ServiceImport.
+    /// Members with a ServiceImport.
     pub importers: Vec<String>,
-    /// What the exports disagree on.
+    /// Disagreement of the exports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflict: Option<ConflictReport>,
-    /// The members that export or import it.
+    /// Members that export or import the service.
     pub clusters: Vec<ClusterReport>,
 }
 
-/// What exports disagree on, and which of them wins.
+/// Disagreement of exports. The message names the export that wins.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ConflictReport {
-    /// Such as PortConflict; several are joined by commas.
+    /// Reason such as PortConflict. Commas join several reasons.
     pub reason: String,
     pub message: String,
 }
 
-/// The part of a member in an exported service.
+/// Export and import of a service in one member.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ClusterReport {
@@ -59,15 +61,15 @@ pub(crate) struct ClusterReport {
     pub export: Option<ExportReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub import: Option<ImportReport>,
-    /// The Service that stands for the import; reported where one service is requested.
+    /// Service derived from the import. Reported for one named service only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub derived: Option<DerivedReport>,
-    /// The imported EndpointSlices by the cluster that they come from; reported where one service is requested.
+    /// Imported EndpointSlices by source cluster. Reported for one named service only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceReport>,
 }
 
-/// A ServiceExport.
+/// State of a ServiceExport.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExportReport {
@@ -76,12 +78,12 @@ pub(crate) struct ExportReport {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
-    /// Whether causeway made it, for a MultiClusterService.
+    /// Whether causeway created the export for a MultiClusterService.
     pub published: bool,
     pub conditions: Vec<ConditionReport>,
 }
 
-/// A ServiceImport.
+/// State of a ServiceImport.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ImportReport {
@@ -89,22 +91,22 @@ pub(crate) struct ImportReport {
     pub type_: String,
     pub ips: Vec<String>,
     pub ports: Vec<String>,
-    /// The clusters that it says it comes from.
+    /// Exporting clusters that the status of the import records.
     pub clusters: Vec<String>,
-    /// Whether it is foreign: it is never written.
+    /// Whether another program or a user owns the import. Causeway never writes such an import.
     pub foreign: bool,
     pub conditions: Vec<ConditionReport>,
 }
 
-/// A derived Service.
+/// Service that is derived from an import.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct DerivedReport {
     pub name: String,
-    /// Its addresses; none where it is headless.
+    /// Cluster IPs. Empty for a headless Service.
     pub addresses: Vec<String>,
 }
 
-/// What a member has imported from one cluster.
+/// Slices and endpoints that a member imports from one cluster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct SourceReport {
     pub cluster: String,
@@ -114,7 +116,7 @@ pub(crate) struct SourceReport {
 
 const NO_EXPORT: &str = "NoExport";
 
-/// What was read of the members, service by service, sorted by namespace and name.
+/// Builds the report of each exported or imported service, sorted by namespace and name.
 pub(crate) fn exported(readings: &Readings) -> Vec<ExportedReport> {
     let read = readings
         .iter()
@@ -141,8 +143,8 @@ type Key = (String, String);
 /// Names of Clusters, by the ids of their members in the clusterset.
 type Ids<'a> = BTreeMap<&'a str, &'a str>;
 
-/// Returns the ids that copies bear beside the name of their Cluster. An exporter without slices is
-/// reported by its id.
+/// Maps the cluster ids in the labels of copied slices to names of Clusters. An exporter without
+/// slices is reported by its id.
 fn ids<'a>(read: &BTreeMap<&str, &'a Held>) -> Ids<'a> {
     let slices = read.values().flat_map(|held| &held.slices);
     let ids = slices.filter_map(|slice| {
@@ -171,8 +173,8 @@ fn report(
         all.filter_map(|cluster| Some((&cluster.name, cluster.import.as_ref()?)))
     };
     let unready = exports().find(|(_, export)| !export.ready);
-    // The exporters that an import records may be another hub's clusters. What was read is known better, and nobody keeps up the
-    // status of a person's import.
+    // Exporters that an import records may be clusters of another hub. A read of a cluster
+    // overrides the record. Causeway does not maintain the status of a foreign import.
     let is_recorded = imports().any(|(_, import)| {
         !import.foreign && import.clusters.iter().any(|cluster| !is_read(cluster))
     });
@@ -237,7 +239,7 @@ fn export_report(export: &ServiceExport) -> ExportReport {
     let conditions = export.status.clone().unwrap_or_default().conditions;
     let deleting = export.metadata.deletion_timestamp.is_some();
     let ready = readiness(&conditions, export.metadata.generation, false);
-    // That the export is not valid says more than that it waits.
+    // Condition Valid=False is the cause of the missing readiness, so it is reported first.
     let invalid = condition::find(&conditions, condition::VALID)
         .filter(|valid| valid.status == condition::FALSE && !ready.ready);
     let (reason, message) = match invalid {
@@ -298,7 +300,7 @@ fn derived_report(service: &Service) -> DerivedReport {
     }
 }
 
-/// How much was imported from each cluster.
+/// Counts imported slices and endpoints by source cluster.
 fn sources(slices: &[EndpointSlice], (namespace, service): &Key) -> Vec<SourceReport> {
     let mut sources: BTreeMap<&str, SourceReport> = BTreeMap::new();
     for slice in slices {

@@ -1,4 +1,4 @@
-//! What conditions say.
+//! Evaluation of the conditions of hub and member objects.
 
 use causeway::api::{Cluster, condition};
 use causeway_engine::reasons::Reason;
@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
-/// A condition.
+/// Serialized form of a condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConditionReport {
@@ -30,7 +30,7 @@ impl From<Condition> for ConditionReport {
     }
 }
 
-/// What the condition Ready says, if it says it of the object as it is.
+/// Readiness according to the condition Ready, provided that it covers the current generation.
 pub(crate) struct Readiness {
     pub ready: bool,
     pub reason: String,
@@ -65,7 +65,7 @@ pub(crate) fn readiness(
     if ready.observed_generation.is_some() && ready.observed_generation < generation {
         return not_yet(Reason::Pending, "the last change is not applied yet");
     }
-    // On its hubs Karmada writes the status of Clusters.
+    // Karmada writes the status of the Clusters of its own hubs.
     let message = match Reason::of(&ready.reason) {
         Some(_) => ready.message.clone(),
         None => format!("another program reports: {}", ready.message),
@@ -78,7 +78,7 @@ pub(crate) fn readiness(
     }
 }
 
-/// What the controller says of the deletions that it suspends in a cluster, if it suspends any.
+/// Returns the message of the condition DeletionsSuspended, if its status is True.
 pub(crate) fn deletions_suspended(cluster: &Cluster) -> Option<&str> {
     let conditions = &cluster.status.as_ref()?.conditions;
     let suspended = condition::find(conditions, condition::DELETIONS_SUSPENDED)?;

@@ -70,7 +70,7 @@ pub(crate) fn condition(type_: &str, status: &str, reason: &str, message: &str) 
     condition
 }
 
-/// The conditions of an export that is carried out.
+/// Returns the conditions of an exported ServiceExport.
 pub(crate) fn exported() -> Value {
     json!([
         condition("Valid", "True", "Valid", "Service shop/foo can be exported"),
@@ -106,7 +106,7 @@ pub(crate) fn export(name: &str, conditions: Value) -> ServiceExport {
         .expect("a ServiceExport")
 }
 
-/// An import that causeway made, from these clusters.
+/// Returns an import that causeway created from `clusters`.
 pub(crate) fn import(name: &str, ips: &[&str], clusters: &[&str]) -> ServiceImport {
     let clusters: Vec<_> = clusters
         .iter()
@@ -131,7 +131,7 @@ pub(crate) fn derived(name: &str, addresses: &[&str]) -> Service {
     .expect("a Service")
 }
 
-/// A copy of a slice with that many endpoints.
+/// Returns a copied slice with `endpoints` endpoints.
 pub(crate) fn copy(name: &str, source: &str, endpoints: usize) -> EndpointSlice {
     let endpoints: Vec<_> = (1..=endpoints)
         .map(|number| json!({ "addresses": [format!("10.1.0.{number}")] }))
@@ -151,7 +151,7 @@ pub(crate) fn copy(name: &str, source: &str, endpoints: usize) -> EndpointSlice 
     .expect("an EndpointSlice")
 }
 
-/// What these members hold.
+/// Returns the readings of `members`.
 pub(crate) fn readings<const N: usize>(members: [(&str, Result<Held, &str>); N]) -> Readings {
     let members = members.into_iter();
     members
@@ -164,7 +164,7 @@ pub(crate) fn readings<const N: usize>(members: [(&str, Result<Held, &str>); N])
         .collect()
 }
 
-/// A member that exports and imports `shop/foo`, as it is when all is well.
+/// Returns a healthy member that exports and imports `shop/foo`.
 pub(crate) fn exporting(address: &str, clusters: &[&str]) -> Held {
     Held {
         exports: vec![export("foo", exported())],
@@ -172,7 +172,7 @@ pub(crate) fn exporting(address: &str, clusters: &[&str]) -> Held {
     }
 }
 
-/// A member that imports `shop/foo` from these clusters, two endpoints of each.
+/// Returns a member that imports `shop/foo` with two endpoints from each of `clusters`.
 pub(crate) fn importing(address: &str, clusters: &[&str]) -> Held {
     Held {
         exports: Vec::new(),

@@ -1,4 +1,5 @@
-//! Services that Karmada's own controllers manage, evaluated from what the members hold, and Services that they propagate.
+//! Health of services that Karmada's own controllers manage, and of Services that Karmada
+//! propagates.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +16,23 @@ use crate::karmada::binding::Unapplied;
 use crate::observe::once;
 use crate::observe::service::Snapshot;
 
-/// How many services are evaluated at once: each reads every member.
+/// Maximum number of services that are evaluated at once. Each evaluation reads every member.
 const AT_ONCE: usize = 4;
 
-/// What is known of a service beside what its conditions say.
+/// Observations of a service that its own conditions do not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Observed {
-    /// Where Karmada manages it.
+    /// Health of a service that Karmada manages.
     pub health: Option<Health>,
-    /// Where one service is requested.
+    /// Failed propagation by Karmada. Read for one named service only.
     pub unapplied: Option<Unapplied>,
 }
 
-/// By namespace and name.
+/// Observations by namespace and name.
 pub(crate) type Observations = BTreeMap<(String, String), Observed>;
 
-/// Reads the health of the services that Karmada manages. The conditions remain of a service that
-/// cannot be read.
+/// Reads the health of the services that Karmada manages. A service that cannot be read has no
+/// health, so its conditions remain in effect.
 pub(crate) async fn read(
     hub: &ApiServer,
     services: &[MultiClusterService],
@@ -57,7 +58,7 @@ pub(crate) async fn read(
         .await
 }
 
-/// Returns what the objects of a service show beside the conditions of its MultiClusterService.
+/// Returns the observations that the objects of a service add to its conditions.
 pub(crate) fn observed(snapshot: &Snapshot) -> Observed {
     let managed = snapshot.mcs.as_ref().filter(|mcs| is_karmadas(mcs));
     Observed {
@@ -66,7 +67,7 @@ pub(crate) fn observed(snapshot: &Snapshot) -> Observed {
     }
 }
 
-/// Whether the controller says that Karmada manages it.
+/// Whether the controller reports that Karmada manages the service. False during deletion.
 pub(crate) fn is_karmadas(service: &MultiClusterService) -> bool {
     let status = service.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref());

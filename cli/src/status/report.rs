@@ -1,4 +1,5 @@
-//! The current state, from what the hub knows; also the form that programs read, so names of fields stay as they are.
+//! State of members and services as the hub reports it. Programs parse the serialized form: field
+//! names are stable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,56 +23,57 @@ use crate::misplaced::Misplaced;
 use crate::networking::NetworkReport;
 use crate::observe::service::Readings;
 
-/// Where the user may not list Clusters.
+/// Text for a user who may not list Clusters.
 const NO_CLUSTERS: &str = "Members, and what they export, are not shown: you may not list clusters.cluster.karmada.io on the hub.";
 
-/// The current state.
+/// Report of `kubectl mcs status`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
     /// Whether everything is healthy.
     pub ready: bool,
-    /// The members; absent where one service was requested, or the person may not see them.
+    /// Members. Absent for one named service and for a user who may not list Clusters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<MemberReport>>,
-    /// The services, by namespace and name.
+    /// Services, sorted by namespace and name.
     pub services: Vec<ServiceReport>,
-    /// The services that members export or import, by namespace and name.
+    /// Services that members export or import, sorted by namespace and name.
     pub exports: Vec<ExportedReport>,
-    /// The members of which it is not known what they export and import.
+    /// Members with unread exports and imports.
     pub unread: Vec<UnreadReport>,
-    /// What else could not be read, a sentence each.
+    /// Other failed reads, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Which providers the consumers of the service use first, where they do not use all alike; read where one service is requested.
+    /// Active providers of each consumer, if a preference exists. Read for one named service only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub serving: Vec<Serving>,
-    /// Ready endpoints in each consumer; read where one service is requested.
+    /// Ready endpoints of each consumer. Read for one named service only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<Vec<ConsumerEndpoints>>,
-    /// ServiceExports and ServiceImports on the hub that do nothing there.
+    /// ServiceExports and ServiceImports on the hub, without any effect there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub misplaced: Vec<Misplaced>,
 }
 
-/// A member that was not read.
+/// Member with unread exports and imports.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct UnreadReport {
     pub name: String,
-    /// Why it was not.
+    /// Error of the read.
     pub message: String,
 }
 
-/// A member.
+/// State of a member.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MemberReport {
     pub name: String,
     pub ready: bool,
-    /// The reason of its condition Ready: Synced, Syncing, Unreachable, Refused; Pending where there is none yet.
+    /// Reason of the condition Ready: Synced, Syncing, Unreachable, Refused and others. Pending
+    /// without the condition, Deleting during deletion.
     pub state: String,
     pub message: String,
-    /// Since when it is so.
+    /// Last transition of the condition Ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     pub kubernetes_version: String,
@@ -82,19 +84,20 @@ pub(crate) struct MemberReport {
     pub zones: Vec<String>,
     #[serde(flatten)]
     pub networking: NetworkReport,
-    /// Whether a person said that nothing it provides is to be used (`kubectl mcs drain`).
+    /// Whether a user drained the member (`kubectl mcs drain`): consumers use none of its
+    /// endpoints.
     pub drained: bool,
-    /// What the controller says of the deletions that it suspends there; absent where it suspends none.
+    /// Message about the deletions that the controller suspends in the member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletions_suspended: Option<String>,
     /// Push or Pull.
     pub sync_mode: String,
-    /// Whether it takes part in the clusterset; absent where the hub does not tell.
+    /// Support for the clusterset API. Absent without the condition ClustersetAPI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clusterset: Option<ClustersetReport>,
 }
 
-/// Whether a member serves ServiceExport and ServiceImport.
+/// Support of a member for ServiceExport and ServiceImport.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ClustersetReport {
     pub ready: bool,
@@ -103,18 +106,18 @@ pub(crate) struct ClustersetReport {
     pub message: String,
 }
 
-/// A MultiClusterService.
+/// State of a MultiClusterService.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ServiceReport {
     pub namespace: String,
     pub name: String,
     pub types: Vec<String>,
-    /// `name port`, `port`; empty: every port of the Service.
+    /// Ports, each as `name port` or `port`. Empty: every port of the Service.
     pub ports: Vec<String>,
-    /// Empty: every member.
+    /// Provider clusters. Empty: every member.
     pub providers: Vec<String>,
-    /// Empty: every member.
+    /// Consumer clusters. Empty: every member.
     pub consumers: Vec<String>,
     pub ready: bool,
     pub reason: String,
@@ -122,33 +125,34 @@ pub(crate) struct ServiceReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
     pub conditions: Vec<ConditionReport>,
-    /// The addresses of load balancers, hostnames or IPs.
+    /// Hostnames or IPs of load balancers.
     pub load_balancers: Vec<String>,
-    /// The members that take part.
+    /// Members that provide or consume the service.
     pub members: Vec<PartReport>,
-    /// What Karmada says of its propagation of the Service, where that fails; read where one service is requested.
+    /// Failed propagation of the Service by Karmada. Read for one named service only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub propagation: Option<Unapplied>,
 }
 
-/// The part of a member in a service.
+/// Role and state of a member in a service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PartReport {
     pub name: String,
     pub provider: bool,
     pub consumer: bool,
-    /// As [`MemberReport::state`]; NotJoined where the hub knows no such cluster, Unknown where the person may not see it.
+    /// State as in [`MemberReport::state`]. NotJoined for a cluster that the hub does not have,
+    /// Unknown for a user who may not list Clusters.
     pub state: String,
-    /// As [`MemberReport::drained`].
+    /// Whether a user drained the member, see [`MemberReport::drained`].
     pub drained: bool,
-    /// Whether there is a [`MemberReport::deletions_suspended`].
+    /// Whether the controller suspends deletions, see [`MemberReport::deletions_suspended`].
     pub deletions_suspended: bool,
-    /// Whether the member has the Service, as far as the hub knows.
+    /// Presence of the Service in the member according to the hub.
     pub service: Presence,
 }
 
-/// Whether something is there.
+/// Presence of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Presence {
@@ -157,17 +161,17 @@ pub(crate) enum Presence {
     Unknown,
 }
 
-/// What was requested.
+/// Selection of the reported services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The members, and every service.
+    /// Members and all services.
     All,
-    /// One service.
+    /// One named service.
     One,
 }
 
 impl Report {
-    /// Reports on these objects; `clusters` is `None` where the person may not see them.
+    /// Builds the report. `clusters` is `None` if the user may not list Clusters.
     pub(crate) fn new(
         scope: Scope,
         clusters: Option<&[Cluster]>,
@@ -206,7 +210,8 @@ impl Report {
         }
     }
 
-    /// Adds what is known of services that Karmada has a part in: one that it manages is as what the members hold.
+    /// Adds the observations about Karmada. Observed health replaces the readiness of a service
+    /// that Karmada manages.
     pub(crate) fn with_karmadas(mut self, known: &Observations) -> Self {
         for service in &mut self.services {
             let key = (service.namespace.clone(), service.name.clone());
@@ -229,23 +234,23 @@ impl Report {
         self
     }
 
-    /// Adds what could not be read beside the members.
+    /// Adds failed reads other than those of members.
     pub(crate) fn with_unknown(mut self, unknown: &[String]) -> Self {
         self.unknown.extend_from_slice(unknown);
         self
     }
 
-    /// Whether everything that the exit state needs could be read.
+    /// Whether every input of the exit state was read.
     pub(crate) fn is_complete(&self) -> bool {
         self.unread.is_empty() && self.unknown.is_empty()
     }
 
-    /// Exit state of the whole.
+    /// Returns the exit state of the command.
     pub(crate) fn exit_state(&self) -> ExitState {
         ExitState::new(self.ready, self.is_complete())
     }
 
-    /// Adds the ready endpoints of each consumer, and the providers that it uses first.
+    /// Adds ready endpoints and active providers of each consumer.
     pub(crate) fn with_exposed(mut self, exposed: Option<&Exposed>) -> Self {
         if let Some(exposed) = exposed {
             self.serving.clone_from(&exposed.serving);
@@ -254,7 +259,7 @@ impl Report {
         self
     }
 
-    /// Whether any consumer has a ready endpoint; `None` where that is unknown.
+    /// Whether any consumer has a ready endpoint. `None` if that is unknown.
     pub(crate) fn has_endpoints(&self) -> Option<bool> {
         let endpoints = self.endpoints.as_deref()?;
         if endpoints
@@ -267,14 +272,14 @@ impl Report {
         is_known.then_some(false)
     }
 
-    /// Adds what is on the hub and does nothing there.
+    /// Adds objects on the hub that have no effect there.
     pub(crate) fn with_misplaced(mut self, misplaced: &[Misplaced]) -> Self {
         self.misplaced = misplaced.to_vec();
         self.ready &= misplaced.is_empty();
         self
     }
 
-    /// Adds what was read of the members.
+    /// Adds the exports and imports of the members.
     pub(crate) fn with(mut self, readings: &Readings) -> Self {
         self.exports = clusterset::exported(readings);
         let unread = readings.iter().filter_map(|(name, reading)| {
@@ -288,21 +293,21 @@ impl Report {
         self
     }
 
-    /// Whether there is no service in it.
+    /// Whether the report holds no service.
     pub(crate) fn is_empty(&self) -> bool {
         self.services.is_empty() && self.exports.is_empty() && self.misplaced.is_empty()
     }
 }
 
 impl MemberReport {
-    /// Whether nothing is wrong with it. A cluster in Pull mode without credentials is left out,
-    /// which is no fault.
+    /// Whether the member is ready without suspended deletions. The controller skips a cluster in
+    /// Pull mode without credentials by design, so such a cluster counts as healthy.
     pub(crate) fn is_healthy(&self) -> bool {
         self.ready && self.deletions_suspended.is_none()
             || self.state == Reason::PullWithoutCredentials.as_str()
     }
 
-    /// What is wrong with it, if something is: why it is not ready, else what is suspended.
+    /// Returns the message of an unready member, or the message about suspended deletions.
     pub(crate) fn problem(&self) -> Option<&str> {
         let message = match self.ready {
             true => self.deletions_suspended.as_deref(),
@@ -327,7 +332,7 @@ fn member(cluster: &Cluster) -> MemberReport {
             cluster.metadata.generation,
             cluster.metadata.deletion_timestamp.is_some(),
         ),
-        // The conditions on a hub of Karmada are karmada-agent's.
+        // Conditions of a Pull cluster come from karmada-agent.
         false => Readiness {
             ready: false,
             reason: Reason::PullWithoutCredentials.into(),
@@ -431,7 +436,7 @@ fn named(selection: &ClusterSelection) -> Vec<String> {
     selection.named().map(ToString::to_string).collect()
 }
 
-/// In the order in which a service becomes ready, what is unknown last.
+/// Sorts conditions by the order in which a service becomes ready, unknown types last.
 fn ordered(mut conditions: Vec<Condition>) -> Vec<ConditionReport> {
     const ORDER: [&str; 4] = [
         condition::SERVICE_APPLIED,
@@ -488,7 +493,8 @@ fn parts(
         .collect()
 }
 
-/// Whether a member has the Service: ServiceApplied names those that have it not, unless they are many.
+/// Returns the presence of the Service in a member. ServiceApplied names the clusters without the
+/// Service, unless they are many.
 fn presence(
     name: &ClusterName,
     member: Option<&MemberReport>,
@@ -514,7 +520,8 @@ fn presence(
     }
 }
 
-/// Whether a message counts the clusters that lack something and names each: `1 of 3 clusters: b is not joined`.
+/// Whether a message names every failed cluster that it counts, as in `1 of 3 clusters: b is not
+/// joined`.
 fn names_all(message: &str) -> bool {
     let counts = message.split_once(" of ").and_then(|(failed, rest)| {
         let (total, _) = rest.split_once(" clusters: ")?;

@@ -1,4 +1,4 @@
-//! The report as a person reads it.
+//! Report as text for a terminal.
 
 pub(crate) mod clusterset;
 
@@ -18,7 +18,7 @@ use crate::table::{Cell, Row, Table, fields};
 
 const NAMES_SHOWN: usize = 3;
 
-/// The members, the services, then the exported services.
+/// Renders members, services and exported services.
 pub(crate) fn overview(report: &Report, now: Timestamp, screen: Screen) -> String {
     let mut blocks = Vec::new();
     match &report.members {
@@ -40,7 +40,7 @@ pub(crate) fn overview(report: &Report, now: Timestamp, screen: Screen) -> Strin
     blocks.join("\n")
 }
 
-/// All that is known of the services of one name.
+/// Renders all details of the services of one name.
 pub(crate) fn all_details(report: &Report, now: Timestamp, screen: Screen) -> String {
     let services = report.services.iter();
     let mut blocks: Vec<_> = services
@@ -58,7 +58,7 @@ pub(crate) fn all_details(report: &Report, now: Timestamp, screen: Screen) -> St
     blocks.join("\n")
 }
 
-/// Blocks below the services: what could not be read, and what is in the wrong place.
+/// Returns the blocks below the services: failed reads and misplaced objects.
 fn asides(report: &Report, screen: Screen) -> impl Iterator<Item = String> {
     let unread: Vec<_> = report.unread.iter().collect();
     let unread = (!unread.is_empty()).then(|| self::unread(&unread, screen));
@@ -72,7 +72,7 @@ fn asides(report: &Report, screen: Screen) -> impl Iterator<Item = String> {
     unread.into_iter().chain(unknown).chain(misplaced)
 }
 
-/// The members of which nothing is shown, a line for each cause.
+/// Renders the unread members, a line for each error.
 pub(crate) fn unread(members: &[&UnreadReport], screen: Screen) -> String {
     let mut causes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for member in members {
@@ -89,7 +89,7 @@ pub(crate) fn unread(members: &[&UnreadReport], screen: Screen) -> String {
     lines.collect()
 }
 
-/// What is on the hub and does nothing there, each with what to type.
+/// Renders the misplaced objects, each with its remedy.
 pub(crate) fn misplaced(all: &[&Misplaced], screen: Screen) -> String {
     let lines = all.iter().map(|one| {
         let message = wrapped(&format!("{}.", one.message), "", screen.width);
@@ -98,7 +98,7 @@ pub(crate) fn misplaced(all: &[&Misplaced], screen: Screen) -> String {
     lines.collect()
 }
 
-/// The members, a row each.
+/// Returns the table of the members.
 pub(crate) fn member_table<'a>(
     members: impl Iterator<Item = &'a MemberReport>,
     now: Timestamp,
@@ -121,7 +121,7 @@ pub(crate) fn member_table<'a>(
     table
 }
 
-/// The row of a member.
+/// Returns the row of a member.
 pub(crate) fn member_row(member: &MemberReport, now: Timestamp) -> Row {
     let clusterset = member.clusterset.as_ref();
     let plain = |text: &str| Cell::new(text, Tone::Plain);
@@ -157,7 +157,7 @@ pub(crate) fn member_row(member: &MemberReport, now: Timestamp) -> Row {
     Row::new(cells, problem.into_iter().chain(refused))
 }
 
-/// The colour of a state, by what it says: what is not decided yet, or what a person asked for, is not bad.
+/// Returns the colour of a state. Pending states and states that a user requested are not bad.
 pub(crate) fn tone(ready: bool, reason: &str) -> Tone {
     match reason {
         _ if ready => Tone::Good,
@@ -166,7 +166,7 @@ pub(crate) fn tone(ready: bool, reason: &str) -> Tone {
     }
 }
 
-/// With what is so beside, as kubectl shows a node that is cordoned.
+/// Appends Drained and DeletionsSuspended, as kubectl prints a cordoned node.
 fn state(state: &str, drained: bool, suspended: bool) -> String {
     let drained = drained.then_some(Reason::Drained.as_str());
     let suspended = suspended.then_some(Reason::DeletionsSuspended.as_str());
@@ -175,7 +175,7 @@ fn state(state: &str, drained: bool, suspended: bool) -> String {
     words.join(",")
 }
 
-/// The services, a row each.
+/// Returns the table of the services.
 pub(crate) fn service_table<'a>(
     services: impl Iterator<Item = &'a ServiceReport>,
     now: Timestamp,
@@ -197,7 +197,7 @@ pub(crate) fn service_table<'a>(
     table
 }
 
-/// The row of a service.
+/// Returns the row of a service.
 pub(crate) fn service_row(service: &ServiceReport, now: Timestamp) -> Row {
     let plain = |text: String| Cell::new(text, Tone::Plain);
     let tone = tone(service.ready, &service.reason);
@@ -214,7 +214,7 @@ pub(crate) fn service_row(service: &ServiceReport, now: Timestamp) -> Row {
     Row::new(cells, note(service.ready, &service.message))
 }
 
-/// All that is known of one service.
+/// Renders all details of one service.
 fn details(service: &ServiceReport, now: Timestamp, screen: Screen) -> String {
     let or_all = |names: &[String], all: &str| {
         if names.is_empty() {
@@ -316,7 +316,7 @@ fn part_table(parts: &[PartReport]) -> Table {
     table
 }
 
-/// Ready endpoints by consumer.
+/// Renders the ready endpoints of each consumer.
 fn endpoints(all: Option<&[ConsumerEndpoints]>, screen: Screen) -> Option<String> {
     let all = all.filter(|all| !all.is_empty())?;
     let mut table = Table::new(["ADDRESS", "CONSUMER", "READY ENDPOINTS"]).names(2);
@@ -348,7 +348,7 @@ fn ago(time: Option<Timestamp>, now: Timestamp) -> String {
     time.map(|time| age::since(time, now)).unwrap_or_default()
 }
 
-/// `all`, the names, or the first few and how many more.
+/// Returns `all`, the names, or the first names and the number of the others.
 fn abridged(names: &[String]) -> String {
     match names.len() {
         0 => "all".to_owned(),

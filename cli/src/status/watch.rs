@@ -1,7 +1,7 @@
-//! `kubectl mcs status -w`: first all, then what changes, as `kubectl get -w` does it.
+//! `kubectl mcs status -w`: prints every item, then each change, as `kubectl get -w` does.
 //!
-//! Hub and members are followed; each kind is listed once. The health of a service that Karmada manages
-//! is read when an object of the hub changes.
+//! The command follows hub and members and lists each kind once. A change on the hub triggers a
+//! read of the health of services that Karmada manages.
 
 mod changes;
 
@@ -20,7 +20,7 @@ use crate::observe::follow::{Changes, Follow, follow};
 use crate::output::{self, Reader};
 use crate::screen::Screen;
 
-/// Shows the status and what changes of it, until nobody reads it any more.
+/// Prints the status and its changes until the reader of standard output is gone.
 pub(super) async fn run(query: &Query<'_>) -> Result<ExitState, StatusError> {
     let screen = Screen::stdout(query.args.color.color);
     let format = query.args.output.format;
@@ -58,22 +58,25 @@ pub(super) async fn run(query: &Query<'_>) -> Result<ExitState, StatusError> {
     Ok(ExitState::Good)
 }
 
-/// The objects that a status rests on, followed.
+/// Followed objects and the status computed from them.
 struct Live<'a> {
     query: &'a Query<'a>,
     follow: Follow,
     snapshot: Snapshot,
-    /// Members in which something changed.
+    /// Members with changes that `settle` has not processed.
     members: BTreeSet<String>,
     hub_changed: bool,
-    /// Whether the hub was listed.
+    /// Whether the initial lists of the hub are complete.
     is_listed: bool,
-    /// Reason why the connection to the hub ended last.
+    /// Error of the last broken connection to the hub.
     failure: String,
 }
 
 impl Live<'_> {
-    /// Waits for the first lists: of the hub, then of the members that answer within 5 seconds.
+    /// Waits for the initial lists of the hub, then at most 5 seconds for those of the members.
+    ///
+    /// # Errors
+    /// The hub refuses or does not answer within its timeout.
     async fn read(&mut self, received: &mut Changes) -> Result<(), StatusError> {
         let by = Instant::now() + self.query.hub.answer_within;
         while !self.follow.fleet.hub.link.row().connected {
@@ -120,7 +123,7 @@ impl Live<'_> {
         }
     }
 
-    /// Brings what rests on several objects up to date.
+    /// Updates the parts of the snapshot that depend on changed objects.
     async fn settle(&mut self) {
         let fleet = &self.follow.fleet;
         let readings = &mut self.snapshot.readings;
@@ -149,8 +152,8 @@ impl Live<'_> {
             read.unwrap_or_else(|why| self.snapshot.unknown(super::MISPLACED, &why));
     }
 
-    /// Ends the command if the hub refuses or was never listed. Reports another failure; the watches
-    /// begin again.
+    /// Ends the command if the hub refuses a request or was never listed. Reports any other failure
+    /// once: the watches restart.
     fn hub_ended(&mut self, why: RequestError) -> Result<(), StatusError> {
         match why {
             RequestError::NotFound { .. } => return Err(StatusError::no_api()),

@@ -1,4 +1,4 @@
-//! Exported services as a person reads them.
+//! Exported services as text for a terminal.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -8,7 +8,7 @@ use crate::status::clusterset::{ClusterReport, ExportReport, ExportedReport, Imp
 use crate::status::condition::ConditionReport;
 use crate::table::{Cell, Row, Table, fields};
 
-/// The exported services, a row each.
+/// Returns the table of the exported services.
 pub(crate) fn table<'a>(exported: impl Iterator<Item = &'a ExportedReport>) -> Table {
     let table = Table::new([
         "NAMESPACE",
@@ -27,7 +27,7 @@ pub(crate) fn table<'a>(exported: impl Iterator<Item = &'a ExportedReport>) -> T
     table
 }
 
-/// The row of an exported service.
+/// Returns the row of an exported service.
 pub(crate) fn row(service: &ExportedReport) -> Row {
     let conflict = service.conflict.as_ref();
     let plain = |text: String| Cell::new(text, Tone::Plain);
@@ -49,7 +49,7 @@ pub(crate) fn row(service: &ExportedReport) -> Row {
     Row::new(cells, problem.into_iter().chain(disagreement))
 }
 
-/// All that is known of one exported service.
+/// Renders all details of one exported service.
 pub(crate) fn details(service: &ExportedReport, now: Timestamp, screen: Screen) -> String {
     let (namespace, name) = (&service.namespace, &service.name);
     let conflict = match &service.conflict {
@@ -107,7 +107,7 @@ fn exports(clusters: &[ClusterReport], now: Timestamp) -> Option<Table> {
     table
 }
 
-/// `True`, or the status and why it is so.
+/// Returns the status, followed by the reason unless the reason is the expected one.
 fn state(condition: &ConditionReport) -> String {
     let expected = ["Valid", "Exported", "NoConflicts"];
     if expected.contains(&condition.reason.as_str()) {
@@ -176,7 +176,7 @@ fn import_notes(cluster: &ClusterReport, import: &ImportReport) -> Vec<String> {
     notes
 }
 
-/// The names, or the first few and how many more.
+/// Returns the names, or the first names and the number of the others.
 fn abridged(names: &[String]) -> String {
     match names.len() {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! What changed between two reports, and how it is shown. Pure.
+//! Differences between two reports and their rendering. Pure.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::table::{Row, Table};
 
 const DELETED: &str = "Deleted";
 
-/// What a status shows; also the form that programs read, so names stay as they are.
+/// Item of a status. Programs parse the serialized form: names are stable.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", content = "object")]
 enum Item {
@@ -36,10 +36,10 @@ enum Kind {
     Misplaced,
 }
 
-/// The kind, the namespace and the name.
+/// Kind, namespace and name.
 type Key = (Kind, String, String);
 
-/// What happened to it, in the words of Kubernetes' watches.
+/// Type of a change, in the words of Kubernetes' watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 enum Happened {
@@ -48,7 +48,7 @@ enum Happened {
     Deleted,
 }
 
-/// An item that came, changed, or went; then it is as it was last.
+/// Changed item. A deleted item has its last state.
 #[derive(Debug, PartialEq, Serialize)]
 struct Change<'a> {
     #[serde(rename = "type")]
@@ -57,12 +57,12 @@ struct Change<'a> {
     item: &'a Item,
 }
 
-/// Shows reports one after the other: of the first all, of the next what changed.
+/// Prints consecutive reports: the first in full, of each later one the changes.
 pub(super) struct Printer {
     format: Option<Format>,
     screen: Screen,
     shown: BTreeMap<Key, Item>,
-    /// Of which kind the last row was.
+    /// Kind of the last printed row.
     last: Option<Kind>,
 }
 
@@ -76,7 +76,8 @@ impl Printer {
         }
     }
 
-    /// What is to be shown of this report, in whole lines; empty where nothing changed that can be seen.
+    /// Returns the visible changes of the next report as whole lines. Empty without visible
+    /// changes.
     pub(super) fn next(&mut self, report: &Report, now: Timestamp) -> Result<String, OutputError> {
         let before = std::mem::replace(&mut self.shown, items(report));
         match self.format {
@@ -132,7 +133,7 @@ impl Printer {
         if !lines.is_empty() {
             let gap = if last.is_some() { "\n" } else { "" };
             text.push_str(&format!("{gap}{lines}"));
-            // A heading stands above what comes next.
+            // The next table prints its heading again.
             last = Some(Kind::Unread);
         }
         self.last = last;
@@ -140,7 +141,7 @@ impl Printer {
     }
 }
 
-/// All rows of a kind, with those that went, and which of them changed.
+/// Returns all rows of a kind with the deleted ones, and the indices of the changed rows.
 fn table(
     kind: Kind,
     shown: &BTreeMap<Key, Item>,
@@ -172,7 +173,7 @@ fn table(
     (table, rows)
 }
 
-/// What is said in lines: the members that cannot be read, or can again, and what is in the wrong place.
+/// Renders changes that have no table: unread members, members read again, misplaced objects.
 fn lines(changes: &[(&Key, Change<'_>)], screen: Screen) -> String {
     let mut unread = Vec::new();
     let mut misplaced = Vec::new();
@@ -239,7 +240,7 @@ fn items(report: &Report) -> BTreeMap<Key, Item> {
 }
 
 impl Item {
-    /// What can be seen of it. At the same `now`, two that look alike are equal.
+    /// Returns the visible row. Items that look alike at the same `now` have equal rows.
     fn row(&self, now: Timestamp) -> Row {
         match self {
             Self::Member(member) => text::member_row(member, now),
@@ -250,7 +251,7 @@ impl Item {
         }
     }
 
-    /// As it is shown when it is gone.
+    /// Returns the item as it is shown after its deletion.
     fn deleted(mut self) -> Self {
         let gone = |ready: &mut bool, reason: &mut String, message: &mut String| {
             *ready = false;

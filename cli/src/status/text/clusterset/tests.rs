@@ -12,7 +12,7 @@ fn now() -> k8s_openapi::jiff::Timestamp {
     "2026-11-21T00:00:00Z".parse().expect("a time")
 }
 
-/// Two exports that disagree on a port, one that waits, and a member that does not answer.
+/// Returns two exports that conflict on a port, a pending export and a member that does not answer.
 fn with_problems() -> Readings {
     let valid = || condition("Valid", "True", "Valid", "");
     let disagrees = || {
