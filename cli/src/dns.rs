@@ -1,4 +1,4 @@
-//! `kubectl mcs dns`: whether a member's CoreDNS serves the zone of the clusterset, and what it takes.
+//! `kubectl mcs dns`: checks and sets up a member's CoreDNS for the zone of the clusterset.
 
 mod corefile;
 mod diagnosis;
@@ -24,7 +24,7 @@ use crate::objects::ObjectError;
 use crate::output;
 use crate::output::OutputError;
 
-/// The DNS of a member could not be checked, or not be set up.
+/// Failure to check or to set up the DNS of a member.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DnsError {
     #[error(transparent)]
@@ -74,7 +74,7 @@ impl CommandError for DnsError {
     }
 }
 
-/// Checks a member's DNS, sets it up where that is requested, and returns the exit state of its checks.
+/// Checks a member's DNS, sets it up with `--fix`, and returns the exit state of the checks.
 pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<ExitState, DnsError> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
@@ -97,7 +97,11 @@ pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<ExitState, DnsE
     Ok(report.exit_state())
 }
 
-/// Nobody's DNS is changed because of a kubeconfig of another cluster.
+/// Checks that the kubeconfig is of the named cluster, by the UID of namespace kube-system.
+///
+/// # Errors
+/// `NotJoined` for an unknown name, `AnotherCluster` for another UID. A cluster without a known UID
+/// passes.
 async fn check_identity(
     hub: &ApiServer,
     name: &ClusterName,

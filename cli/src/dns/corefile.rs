@@ -1,8 +1,9 @@
-//! A Corefile, read as CoreDNS reads it, and what of it answers for the clusterset's zone.
+//! Corefile parser and lookup of the server block that answers for the clusterset's zone.
 //!
-//! The tokens and the blocks are those of the Caddyfile of Caddy 1, of which CoreDNS keeps a copy (coredns/caddy, `caddyfile/lexer.go` and
-//! `caddyfile/parse.go`): a token ends at white space, one in double quotes at the next of them, and `#` begins a comment wherever it
-//! stands. What cannot be followed from here, a file that is imported and not known for one, is an error: nothing is guessed.
+//! Tokens and blocks follow the Caddyfile of Caddy 1, of which CoreDNS maintains a copy
+//! (coredns/caddy, `caddyfile/lexer.go` and `caddyfile/parse.go`). White space ends a token, a
+//! double quote ends a quoted token, and `#` begins a comment at any position. An import of an
+//! unknown file is an error: the parser never guesses.
 
 mod edit;
 #[cfg(test)]
@@ -15,7 +16,7 @@ pub(super) use self::edit::{ZONE, with_block};
 use self::tokens::{Token, Tokens};
 use crate::args::Multicluster;
 
-/// A Corefile cannot be followed.
+/// Corefile that cannot be followed or edited.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CorefileError {
     #[error("line {0}: a quoted text does not end")]
@@ -50,74 +51,76 @@ pub(crate) enum CorefileError {
     Incomplete { zone: &'static str, keys: String },
 }
 
-/// The files that CoreDNS can import, by path.
+/// Files that CoreDNS can import, by path.
 pub(super) type Files = BTreeMap<String, String>;
 
-/// A Corefile with all that it imports.
+/// Corefile with all its imports.
 #[derive(Clone, Debug)]
 pub(super) struct Corefile {
-    /// The server blocks, those of imported files where they are imported.
+    /// Server blocks. Blocks of an imported file take the position of the import.
     pub blocks: Vec<Block>,
-    /// Absolute paths and patterns of the files that are imported beside the server blocks.
+    /// Absolute paths and patterns of the files that the Corefile imports outside of server blocks.
     pub imports: Vec<String>,
 }
 
-/// A server block.
+/// Server block of a Corefile.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    /// What it answers for: zones with scheme and port, as they are written.
+    /// Zones with scheme and port, as written.
     pub keys: Vec<String>,
-    /// Its plugins, in their order.
+    /// Plugins in the order of the text.
     pub plugins: Vec<Plugin>,
-    /// Whether it is in the Corefile itself.
+    /// Whether the Corefile itself contains the block.
     pub is_own: bool,
 }
 
-/// A plugin in a server block.
+/// Plugin in a server block.
 #[derive(Clone, Debug)]
 pub(super) struct Plugin {
-    /// Its name.
     pub name: String,
-    /// What follows on its line.
+    /// Words behind the name on the same line.
     pub args: Vec<String>,
-    /// The lines between its braces.
+    /// Lines between the braces, each split into words.
     pub options: Vec<Vec<String>>,
-    /// Whether an option has braces of its own, of which nothing is read.
+    /// Whether an option has braces of its own. The parser skips their content.
     pub is_nested: bool,
-    /// Where it is, if that is in a server block of the Corefile itself.
+    /// Position in the text. `None` outside of the server blocks of the Corefile itself.
     at: Option<Place>,
 }
 
-/// Where a plugin is in the text, in bytes.
+/// Position of a plugin in the text, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Its first byte.
+    /// Start of the name.
     begins: usize,
-    /// Behind the last word before its braces.
+    /// End of the last word before the braces.
     line_ends: usize,
-    /// The first word between its braces, if it has any.
+    /// Start of the first word between the braces.
     first_option: Option<usize>,
     has_braces: bool,
 }
 
-/// How many files and snippets may be imported within each other.
+/// Maximum depth of nested imports.
 const DEEPEST: usize = 16;
 
-/// What answers for the clusterset's zone.
+/// Result of the lookup of the clusterset's zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ZoneState {
-    /// A server block with multicluster, in this form; its keys.
+    /// Server block with multicluster: the form and the keys of the block.
     Served(Multicluster, String),
-    /// Nothing, or a server block of the root.
+    /// No server block of the zone. A parent zone may have one.
     Nothing,
-    /// The kubernetes plugin of this server block, without the option.
+    /// Server block with the kubernetes plugin for the zone, without the option: its keys.
     WithoutOption(String),
-    /// A server block of the zone without it: its keys and its plugins.
+    /// Server block of the zone with neither: its keys and its plugins.
     Other(String, String),
 }
 
 impl Corefile {
-    /// Reads a Corefile at that path.
+    /// Parses the Corefile at `path`.
+    ///
+    /// # Errors
+    /// [`CorefileError`] for invalid syntax and for imports that cannot be followed.
     pub(super) fn read(text: &str, path: &str, files: &Files) -> Result<Self, CorefileError> {
         let mut reader = Reader {
             files,
@@ -132,7 +135,8 @@ impl Corefile {
         })
     }
 
-    /// What answers a query for a name of the clusterset's zone: of the server blocks the one whose zone is the longest.
+    /// Returns the state of the server block that answers for the clusterset's zone: CoreDNS uses
+    /// the block with the longest matching zone.
     pub(super) fn answer(&self) -> ZoneState {
         let reach = |block: &Block| {
             block
@@ -164,13 +168,13 @@ impl Corefile {
         }
     }
 
-    /// Whether CoreDNS notices by itself that the file has changed.
+    /// Whether CoreDNS reloads a changed Corefile by itself.
     pub(super) fn reloads(&self) -> bool {
         let mut plugins = self.blocks.iter().flat_map(|block| &block.plugins);
         plugins.any(|plugin| plugin.name == "reload")
     }
 
-    /// Whether a server block is of the clusterset's zone, or of one that it is in, but for the root.
+    /// Whether a server block has the clusterset's zone or a parent zone other than the root.
     pub(super) fn has_block_of_zone(&self) -> bool {
         let keys = self.blocks.iter().flat_map(|block| &block.keys);
         let mut reaches = keys.filter_map(|key| Key::read(key).reach());
@@ -179,7 +183,7 @@ impl Corefile {
 }
 
 impl Block {
-    /// How the block serves the clusterset's zone, if it does.
+    /// Returns the form in which the block serves the clusterset's zone.
     fn form(&self) -> Option<Multicluster> {
         let named = |words: &[String]| words.iter().any(|word| Key::read(word).zone == ZONE);
         let of_block = || self.keys.iter().any(|key| Key::read(key).zone == ZONE);
@@ -199,7 +203,7 @@ impl Block {
         })
     }
 
-    /// The kubernetes plugin of the block, if it answers for the clusterset's zone.
+    /// Returns the kubernetes plugin of the block, if the plugin answers for the clusterset's zone.
     fn zone_plugin(&self) -> Option<&Plugin> {
         let mut plugins = self.plugins.iter();
         plugins.find(|plugin| plugin.name == "kubernetes" && plugin.has_zone(&self.keys))
@@ -215,7 +219,8 @@ impl Block {
 }
 
 impl Plugin {
-    /// Whether the kubernetes plugin answers for the clusterset's zone: its own zones say so, else those of its server block.
+    /// Whether the kubernetes plugin answers for the clusterset's zone. A plugin without zones has
+    /// those of its server block.
     fn has_zone(&self, keys: &[String]) -> bool {
         let zones = if self.args.is_empty() {
             keys
@@ -226,14 +231,14 @@ impl Plugin {
     }
 }
 
-/// What a server block answers for, such as `dns://cluster.local:53`.
+/// Key of a server block, such as `dns://cluster.local:53`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {
-    /// Nothing is plain DNS too.
+    /// Scheme in lower case. Plain DNS if absent.
     scheme: Option<String>,
-    /// In lower case, without the last dot; empty is the root.
+    /// Zone in lower case without the final dot. Empty for the root.
     zone: String,
-    /// With its colon, as it is written.
+    /// Port with its colon, as written.
     port: String,
 }
 
@@ -259,7 +264,8 @@ impl Key {
         self.scheme.as_deref().is_none_or(|scheme| scheme == "dns")
     }
 
-    /// How much of the clusterset's zone it covers, in labels; `None` where it is no plain DNS or of another zone.
+    /// Returns the number of labels that the key shares with the clusterset's zone. `None` for an
+    /// unrelated zone and for other than plain DNS.
     fn reach(&self) -> Option<usize> {
         let zone = &*self.zone;
         let covers = zone.is_empty()
@@ -272,7 +278,7 @@ impl Key {
     }
 }
 
-/// Reads server blocks and what they import.
+/// Parser of server blocks and their imports.
 struct Reader<'a> {
     files: &'a Files,
     snippets: BTreeMap<String, Vec<Plugin>>,
@@ -281,7 +287,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The server blocks of a file.
+    /// Reads the server blocks of a file.
     fn servers(&mut self, text: &str, path: &str, depth: usize) -> Result<(), CorefileError> {
         if depth > DEEPEST {
             return Err(CorefileError::Endless);
@@ -328,7 +334,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The plugins up to the brace that ends the server block that began in that line; those of a whole file, where it is none.
+    /// Reads plugins up to the closing brace of the server block that begins at `line`.
     fn plugins(
         &self,
         tokens: &mut Tokens,
@@ -353,7 +359,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The plugins of a snippet, or of files.
+    /// Reads the plugins of a snippet or of the files of a pattern.
     fn imported_plugins(
         &self,
         pattern: &str,
@@ -388,7 +394,8 @@ impl Reader<'_> {
         Ok(plugins)
     }
 
-    /// The files of a pattern, which is relative to the file that imports them.
+    /// Returns the files that match a pattern, by path. A pattern is relative to the importing
+    /// file.
     fn matching(&self, pattern: &str, path: &str) -> Result<Vec<(String, String)>, CorefileError> {
         let absolute = absolute(pattern, path);
         let unknown = || CorefileError::Unknown(pattern.to_owned());
@@ -397,7 +404,7 @@ impl Reader<'_> {
             let content = self.files.get(&absolute).ok_or_else(unknown)?;
             return Ok(vec![(absolute, content.clone())]);
         };
-        // A mounted ConfigMap is a directory, which is there even where it holds nothing.
+        // A mounted ConfigMap is a directory, even without any key.
         if !self.files.contains_key(&format!("{of}/")) || after.contains('*') {
             return Err(unknown());
         }
@@ -420,7 +427,7 @@ impl Reader<'_> {
     }
 }
 
-/// Path of a pattern that the file at `path` imports: relative to its directory.
+/// Returns the absolute path of a pattern in the file at `path`.
 fn absolute(pattern: &str, path: &str) -> String {
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
     match pattern.starts_with('/') {
@@ -429,7 +436,7 @@ fn absolute(pattern: &str, path: &str) -> String {
     }
 }
 
-/// What a server block answers for: words up to its brace, over several lines where one ends with a comma.
+/// Reads the keys of a server block. A key with a final comma continues on the next line.
 fn keys(tokens: &mut Tokens) -> Vec<String> {
     let mut keys = Vec::new();
     let mut goes_on = true;
@@ -447,7 +454,7 @@ fn keys(tokens: &mut Tokens) -> Vec<String> {
     keys
 }
 
-/// What an import names: one word on its line.
+/// Reads the argument of an import: exactly one word on the line.
 fn imported(tokens: &mut Tokens) -> Result<String, CorefileError> {
     let line = tokens.next().map_or(0, |token| token.line);
     let named = tokens.next_if(|token| !token.begins_line);
@@ -460,7 +467,7 @@ fn imported(tokens: &mut Tokens) -> Result<String, CorefileError> {
     }
 }
 
-/// A plugin: a line, and what is between its braces.
+/// Reads a plugin: its line and the content of its braces.
 fn plugin(tokens: &mut Tokens, is_own: bool) -> Result<Option<Plugin>, CorefileError> {
     let Some(first) = tokens.next() else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `diagnose(&MemberDns)`: how each check of a member's DNS is. Pure.
+//! `diagnose(&MemberDns)`: evaluates each check of a member's DNS. Pure.
 
 use causeway::api::multicluster::Version;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -13,7 +13,7 @@ use crate::args::Multicluster;
 use crate::check::gather::Readable;
 use crate::check::{Check, State};
 
-/// Checks what a member's DNS rests on; `given` is what a person says of the image.
+/// Evaluates all checks of a member's DNS. `given` is the form that the user states for the image.
 pub(super) fn diagnose(member: &MemberDns, fix: &str, given: Option<Multicluster>) -> Vec<Check> {
     let mut checks = vec![Check::new("member", State::Healthy, &member.title)];
     checks.push(imports(&member.imports));
@@ -36,7 +36,8 @@ fn unchecked(name: &str, why: impl std::fmt::Display) -> Check {
     Check::new(name, State::Unknown, format!("not checked: {why}"))
 }
 
-/// CoreDNS uses the client of v1alpha1 (coredns/coredns, `plugin/kubernetes/controller.go`).
+/// Checks the served versions: CoreDNS uses the client of v1alpha1 (coredns/coredns,
+/// `plugin/kubernetes/controller.go`).
 fn imports(served: &Readable<Vec<Version>>) -> Check {
     const NAME: &str = "definition of ServiceImport";
     match served {
@@ -104,7 +105,7 @@ fn deployment(server: &Server) -> Check {
     }
 }
 
-/// Whether the image can read the Corefile as it is, or as it is to be.
+/// Checks that the image supports the form of the Corefile, or the form of the planned one.
 fn image(server: &Server, given: Option<Multicluster>, answer: Option<&ZoneState>) -> Check {
     const NAME: &str = "image";
     let (name, image) = (&server.site.image, Image::of(&server.site.image));
@@ -214,7 +215,7 @@ fn zone(answer: &ZoneState, fix: &str) -> Check {
     }
 }
 
-/// Whether the pods read the Corefile as it is now.
+/// Checks that the pods have read the current Corefile, or reload a changed one.
 fn roll_out(server: &Server, maps: &ConfigMaps, corefile: &Corefile) -> Check {
     const NAME: &str = "roll-out";
     if corefile.reloads() {
@@ -252,7 +253,7 @@ fn roll_out(server: &Server, maps: &ConfigMaps, corefile: &Corefile) -> Check {
     }
 }
 
-/// When somebody last wrote a ConfigMap, as its managed fields say.
+/// Returns the time of the last write to a ConfigMap according to its managed fields.
 fn changed_at(map: &ConfigMap) -> Option<Timestamp> {
     let entries = map.metadata.managed_fields.iter().flatten();
     let times = entries.filter_map(|entry| entry.time.as_ref().map(|time| time.0));
@@ -267,7 +268,8 @@ fn started_at(pod: &Pod, container: &str) -> Option<Timestamp> {
     running.started_at.as_ref().map(|time| time.0)
 }
 
-/// NodeLocal DNSCache forwards each zone by a server block of its own, and what it has no block for to the nodes' resolvers.
+/// Checks NodeLocal DNSCache. It forwards zones with a server block, and sends all other queries to
+/// the resolvers of the node.
 fn node_local(found: &Readable<Option<String>>) -> Option<Check> {
     const NAME: &str = "NodeLocal DNSCache";
     let text = match found {

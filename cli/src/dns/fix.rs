@@ -1,4 +1,5 @@
-//! `--fix`: writes what the plan says. First the rights, then the Corefile: with it alone CoreDNS would not be ready.
+//! `--fix`: carries out the plan. The rights come first: with the new Corefile alone CoreDNS would
+//! not become ready.
 
 use std::time::Duration;
 
@@ -21,13 +22,13 @@ use crate::objects::{self, FIELD_MANAGER, ObjectError, Run};
 use crate::output;
 use crate::output::OutputError;
 
-/// The name of the ClusterRole, and of its binding.
+/// Name of the ClusterRole and of its binding.
 const ROLE: &str = "coredns-serviceimports";
-/// How long an API server may take to know a new right.
+/// Maximum time until the API server applies a new right.
 const RIGHTS_WITHIN: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Writes what is missing, after a question; whether the member is to be checked now.
+/// Writes the missing parts after confirmation. Returns whether the caller should check the member.
 pub(super) async fn fix(
     member: &ApiServer,
     found: &MemberDns,
@@ -60,7 +61,7 @@ pub(super) async fn fix(
     Ok(run == Run::Real)
 }
 
-/// Shows what a person who agrees to it agrees to.
+/// Prints the planned changes before the confirmation.
 fn show(plan: &DnsPlan) -> Result<(), OutputError> {
     if let Some(account) = &plan.grant {
         output::result(format_args!(
@@ -89,7 +90,7 @@ fn agree(member: &ApiServer) -> Result<(), DnsError> {
     }
 }
 
-/// Rights beside those that CoreDNS has: its own ClusterRole is the distribution's.
+/// Returns a separate ClusterRole and its binding: the distribution owns CoreDNS' own ClusterRole.
 fn grants(account: &str) -> Result<[DynamicObject; 2], ObjectError> {
     let group = "rbac.authorization.k8s.io";
     let rule = |group: &str, resource: &str| -> Value {
@@ -115,7 +116,10 @@ fn grants(account: &str) -> Result<[DynamicObject; 2], ObjectError> {
     ])
 }
 
-/// Waits until the member's API server knows the rights.
+/// Waits until the member's API server applies the rights.
+///
+/// # Errors
+/// `NoRights` after 30 s.
 async fn granted(member: &ApiServer, account: &str) -> Result<(), DnsError> {
     let deadline = Instant::now() + RIGHTS_WITHIN;
     let mut ticks = interval(POLL_INTERVAL);
@@ -134,7 +138,8 @@ async fn granted(member: &ApiServer, account: &str) -> Result<(), DnsError> {
     }
 }
 
-/// Changes the one key, of exactly the version that was read.
+/// Writes one key of a ConfigMap, provided that the resource version is still the one that was
+/// read.
 async fn write(member: &ApiServer, edit: &Edit, run: Run) -> Result<(), DnsError> {
     let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), NAMESPACE);
     let (name, key) = (&edit.location.config_map, &edit.location.key);

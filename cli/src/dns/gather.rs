@@ -1,4 +1,4 @@
-//! Reads in a member what its DNS rests on. What the person may not see is noted as such.
+//! Reads the objects that a member's DNS depends on, and records each refused read.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,28 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::check::gather::{Readable, allowed};
 use crate::check::rights::{self, Account, MissingRight, Needed};
 
-/// What CoreDNS lists and watches to serve a clusterset: the kubernetes plugin reads nothing else for it.
+/// Resources that CoreDNS lists and watches for the clusterset's zone.
 const WATCHED: [(&str, &str); 2] = [
     (GROUP, "serviceimports"),
     ("discovery.k8s.io", "endpointslices"),
 ];
-/// NodeLocal DNSCache, as Kubernetes' manifests call it.
+/// Name of NodeLocal DNSCache in Kubernetes' manifests.
 const NODE_LOCAL: &str = "node-local-dns";
 
-/// All that is read in a member.
+/// Objects of a member that its DNS depends on.
 #[derive(Debug)]
 pub(super) struct MemberDns {
-    /// Its version and its address.
+    /// Version and address of the member.
     pub title: String,
-    /// The versions in which ServiceImport is served.
+    /// Served versions of ServiceImport.
     pub imports: Readable<Vec<Version>>,
-    /// None where no Deployment is CoreDNS.
+    /// CoreDNS of the member. `None` if no Deployment is CoreDNS.
     pub coredns: Readable<Option<Server>>,
-    /// The Corefile of NodeLocal DNSCache, where the member has it.
+    /// Corefile of NodeLocal DNSCache, if the member runs it.
     pub node_local: Readable<Option<String>>,
 }
 
-/// A member's CoreDNS, and what it reads and runs.
+/// CoreDNS of a member with its ConfigMaps, missing rights and pods.
 #[derive(Debug)]
 pub(super) struct Server {
     pub site: CoreDns,
@@ -91,7 +91,7 @@ async fn config_maps(member: &ApiServer, site: &CoreDns) -> Result<ConfigMaps, R
     Ok(maps)
 }
 
-/// What CoreDNS lacks of what it has to watch.
+/// Returns the rights that CoreDNS' account lacks on the watched resources.
 pub(super) async fn missing_rights(
     member: &ApiServer,
     account: &str,

@@ -1,19 +1,19 @@
-//! Whether an image of CoreDNS serves the zone of a clusterset, as far as its name shows it.
+//! Support of a CoreDNS image for the zone of a clusterset, derived from the image name.
 
 use crate::args::Multicluster;
 
-/// What is known of the image of CoreDNS.
+/// Support of an image for the option multicluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Image {
-    /// Its kubernetes plugin has the option.
+    /// Version with the option in the kubernetes plugin.
     Has(CoreDnsVersion),
-    /// It has not.
+    /// Version without the option.
     Lacks(CoreDnsVersion),
-    /// Its name does not show it.
+    /// Image name without a CoreDNS version.
     Unknown,
 }
 
-/// A version of CoreDNS.
+/// Version of CoreDNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CoreDnsVersion(u32, u32, u32);
 
@@ -24,10 +24,11 @@ impl std::fmt::Display for CoreDnsVersion {
 }
 
 impl CoreDnsVersion {
-    /// The first whose kubernetes plugin has the option multicluster (notes of that release, kubernetes/kubernetes has it since 1.35).
+    /// First version whose kubernetes plugin has the option multicluster (release notes of CoreDNS
+    /// 1.12.2; kubernetes/kubernetes uses it from 1.35 on).
     const FIRST: Self = Self(1, 12, 2);
 
-    /// That of a tag such as `v1.12.3`, `1.13.1-eksbuild.1` or `v1.12.1-2`.
+    /// Parses a tag such as `v1.12.3`, `1.13.1-eksbuild.1` or `v1.12.1-2`.
     fn of_tag(tag: &str) -> Option<Self> {
         let tag = tag.strip_prefix('v').unwrap_or(tag);
         let end = tag.find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -39,7 +40,8 @@ impl CoreDnsVersion {
 }
 
 impl Image {
-    /// Reads the name of an image. Distributors keep CoreDNS' version in their tags, whatever they call the image.
+    /// Classifies an image by name. Distributors rename the image but retain CoreDNS' version as
+    /// tag.
     pub(super) fn of(name: &str) -> Self {
         let name = name.split_once('@').map_or(name, |(name, _)| name);
         let (path, last) = name.rsplit_once('/').unwrap_or(("", name));
@@ -52,7 +54,7 @@ impl Image {
         }
     }
 
-    /// How it serves the zone, where that is known, from its name or from a person.
+    /// Returns the form that the user states, else the form that the image name shows.
     pub(super) fn form(&self, given: Option<Multicluster>) -> Option<Multicluster> {
         given.or(match self {
             Self::Has(_) => Some(Multicluster::Option),

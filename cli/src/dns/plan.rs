@@ -1,7 +1,8 @@
-//! What `--fix` writes into a member, or why it does not. Pure.
+//! Plan of `--fix`: the writes into a member, or the reason for a refusal. Pure.
 //!
-//! A CoreDNS that does not know a word of its Corefile keeps running with the one before and does not start again with this one: that
-//! shows only when its pods are replaced. So nothing is written before it is known that the image has what is written.
+//! CoreDNS with an unknown word in a new Corefile continues with the old one, and fails to start
+//! after a restart. Only a replacement of its pods shows the failure. The plan therefore requires
+//! proof that the image supports the new Corefile.
 
 use causeway::api::labels;
 use causeway::api::multicluster::Version;
@@ -15,25 +16,25 @@ use super::site::{ConfigMaps, CoreDns, Location, NAMESPACE, text};
 use crate::args::Multicluster;
 use crate::check::gather::{Forbidden, Readable};
 
-/// What is to be written.
+/// Writes of `--fix`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DnsPlan {
-    /// The account that needs rights.
+    /// Account that needs rights.
     pub grant: Option<String>,
     pub edit: Option<Edit>,
 }
 
-/// The change of one key of a ConfigMap.
+/// Change of one key of a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edit {
     pub location: Location,
-    /// The version that is changed; none where the ConfigMap is to be made.
+    /// Resource version that the write requires. `None` to create the ConfigMap.
     pub resource_version: Option<String>,
     pub before: String,
     pub after: String,
 }
 
-/// Why nothing is written.
+/// Reason of a plan without writes.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("{0}")]
@@ -68,7 +69,7 @@ pub(crate) enum Refusal {
     },
 }
 
-/// A Corefile is not found, or cannot be followed.
+/// Corefile that is missing or cannot be followed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     #[error("CoreDNS reads {0}, which is in no ConfigMap that it mounts")]
@@ -77,7 +78,7 @@ pub(crate) enum Unreadable {
     Corefile { name: String, why: CorefileError },
 }
 
-/// The Corefile of a member, and where it is.
+/// Returns the Corefile of a member and its location.
 pub(super) fn corefile(
     site: &CoreDns,
     maps: &ConfigMaps,
@@ -94,7 +95,10 @@ pub(super) fn corefile(
     }
 }
 
-/// Says what is to be written; `given` is what a person says of the image.
+/// Plans the writes. `given` is the form that the user states for the image.
+///
+/// # Errors
+/// [`Refusal`] names the reason and the remedy.
 pub(super) fn plan(member: &MemberDns, given: Option<Multicluster>) -> Result<DnsPlan, Refusal> {
     let server = known(&member.coredns)?.as_ref().ok_or(Refusal::NoCoreDns)?;
     let maps = known(&server.maps)?;
@@ -152,7 +156,7 @@ fn edit(
             block: block_by_hand(form),
         },
     };
-    // A file of its own, where the Corefile imports such, is nobody else's.
+    // A separate imported file belongs to nobody else, so the plan prefers it to the Corefile.
     let import = site.import(corefile);
     let import = import.filter(|_| corefile.answer() == ZoneState::Nothing);
     let (location, after) = match import {
@@ -192,7 +196,7 @@ fn edit(
     })
 }
 
-/// Whether the Corefile serves the zone once this key holds that text.
+/// Whether the Corefile serves the zone once the key `import` has the text `after`.
 fn serves(
     site: &CoreDns,
     maps: &ConfigMaps,
@@ -209,7 +213,7 @@ fn serves(
     read.is_ok_and(|read| matches!(read.answer(), ZoneState::Served(..)))
 }
 
-/// The server block for a Corefile of which nothing is known.
+/// Returns a server block for a Corefile that cannot be parsed.
 fn block_by_hand(form: Multicluster) -> String {
     let plugin = match form {
         Multicluster::Option => {
@@ -220,7 +224,8 @@ fn block_by_hand(form: Multicluster) -> String {
     format!("{ZONE}:53 {{\n    errors\n{plugin}}}")
 }
 
-/// Who writes a ConfigMap again and again from elsewhere, as far as its marks show it.
+/// Returns the program that overwrites a ConfigMap, as far as labels, annotations and managed fields
+/// show it.
 fn owner_of(map: &ConfigMap) -> Option<String> {
     let label = |name: &str| map.labels().get(name).map(String::as_str);
     let annotation = |name: &str| map.annotations().get(name).map(String::as_str);

@@ -1,4 +1,4 @@
-//! Where a cluster's CoreDNS is, and which of its files are in which ConfigMaps. Pure.
+//! Location of a cluster's CoreDNS, and the ConfigMaps behind its files. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,57 +8,57 @@ use kube::ResourceExt as _;
 
 use super::corefile::{Corefile, CorefileError, Files};
 
-/// Where CoreDNS is, in every distribution that this program knows.
+/// Namespace of CoreDNS in every supported distribution.
 pub(super) const NAMESPACE: &str = "kube-system";
-/// The label of the cluster's DNS, whichever it is.
+/// Label of the cluster's DNS in every implementation.
 const OF_DNS: (&str, &str) = ("k8s-app", "kube-dns");
 const NAME: &str = "coredns";
-/// What CoreDNS reads where it is not said otherwise; relative to its working directory, the root.
+/// Default path of the Corefile, relative to CoreDNS' working directory `/`.
 const DEFAULT_PATH: &str = "/Corefile";
 
-/// A cluster's CoreDNS.
+/// CoreDNS of a cluster.
 #[derive(Clone, Debug)]
 pub(super) struct CoreDns {
-    /// The name of its Deployment.
+    /// Name of the Deployment.
     pub name: String,
-    /// The name of its account.
+    /// Name of the ServiceAccount.
     pub account: String,
     pub image: String,
-    /// How many of its replicas are available, and how many there should be.
+    /// Available and desired replicas.
     pub available: (i32, i32),
-    /// The labels of its pods.
+    /// Labels of the pods.
     pub selector: BTreeMap<String, String>,
-    /// The name of its container.
+    /// Name of the container.
     pub container: String,
-    /// Where its Corefile is.
+    /// Path of the Corefile.
     pub path: String,
     mounts: Vec<Mount>,
 }
 
-/// A ConfigMap that is mounted into CoreDNS.
+/// ConfigMap that is mounted into CoreDNS.
 #[derive(Clone, Debug)]
 struct Mount {
-    /// The path of the directory, or of the one file.
+    /// Path of the directory, or of the single file.
     path: String,
     config_map: String,
-    /// The keys, where not all of them are files, and the name of each.
+    /// File names by key, if the volume selects keys.
     items: Option<BTreeMap<String, String>>,
-    /// The one file that is mounted.
+    /// Single file that is mounted.
     sub_path: Option<String>,
 }
 
-/// A key of a ConfigMap.
+/// Key of a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Location {
     pub config_map: String,
     pub key: String,
 }
 
-/// The ConfigMaps of CoreDNS by name, those that are there.
+/// Existing ConfigMaps of CoreDNS, by name.
 pub(super) type ConfigMaps = BTreeMap<String, ConfigMap>;
 
 impl CoreDns {
-    /// The cluster's CoreDNS among the Deployments of [`NAMESPACE`]: one with its label, else one of its name.
+    /// Finds the cluster's CoreDNS among the Deployments of [`NAMESPACE`], by label, else by name.
     pub(super) fn among(deployments: &[Deployment]) -> Option<Self> {
         let labelled = deployments.iter().filter(|one| is_dns(one));
         let named = deployments.iter().filter(|one| one.name_any() == NAME);
@@ -87,12 +87,12 @@ impl CoreDns {
         })
     }
 
-    /// The ConfigMaps that it mounts.
+    /// Returns the names of the mounted ConfigMaps.
     pub(super) fn config_maps(&self) -> BTreeSet<&str> {
         self.mounts.iter().map(|mount| &*mount.config_map).collect()
     }
 
-    /// Where the Corefile is stored; none where it is no file of a ConfigMap.
+    /// Returns the location of the Corefile. `None` if no ConfigMap contains it.
     pub(super) fn location(&self, maps: &ConfigMaps) -> Option<Location> {
         let all = self.mounts.iter();
         let mut all = all.flat_map(|mount| mount.files(maps.get(&mount.config_map)));
@@ -100,7 +100,8 @@ impl CoreDns {
             .map(|(_, location)| location)
     }
 
-    /// The files that it can import, by path; a directory ends with a slash.
+    /// Returns the files that the Corefile can import, by path. The path of a directory ends with
+    /// `/`.
     pub(super) fn files(&self, maps: &ConfigMaps) -> Files {
         let mut files = Files::new();
         for mount in &self.mounts {
@@ -118,12 +119,13 @@ impl CoreDns {
         files
     }
 
-    /// Reads its Corefile, and what that imports.
+    /// Parses `text` as the Corefile, with its imports.
     pub(super) fn read(&self, text: &str, maps: &ConfigMaps) -> Result<Corefile, CorefileError> {
         Corefile::read(text, &self.path, &self.files(maps))
     }
 
-    /// A key of a ConfigMap from which the Corefile imports server blocks, whatever the key's name: k3s and AKS have one.
+    /// Returns a key of a ConfigMap from which the Corefile imports server blocks under any name.
+    /// k3s and AKS mount such a ConfigMap.
     pub(super) fn import(&self, corefile: &Corefile) -> Option<Location> {
         corefile.imports.iter().find_map(|pattern| {
             let (directory, name) = pattern.rsplit_once('/')?;
@@ -141,7 +143,7 @@ impl CoreDns {
 }
 
 impl Mount {
-    /// The files of it that there are, and the key of each.
+    /// Returns the paths of existing files and the location of each.
     fn files(&self, map: Option<&ConfigMap>) -> Vec<(String, Location)> {
         let keys = map.and_then(|map| map.data.as_ref()).into_iter().flatten();
         let named = keys.filter_map(|(key, _)| {
@@ -166,7 +168,7 @@ impl Mount {
     }
 }
 
-/// What a key of a ConfigMap holds.
+/// Returns the text of a key of a ConfigMap.
 pub(super) fn text<'a>(map: Option<&'a ConfigMap>, key: &str) -> Option<&'a str> {
     map?.data.as_ref()?.get(key).map(String::as_str)
 }
@@ -184,7 +186,7 @@ fn is_coredns(container: &Container) -> bool {
     container.name == NAME || last.contains(NAME)
 }
 
-/// What follows the flag `-conf`.
+/// Returns the argument of the flag `-conf`, or the default path.
 fn corefile_path(container: &Container) -> String {
     let words = container.command.iter().flatten();
     let mut words = words.chain(container.args.iter().flatten());
@@ -221,7 +223,7 @@ fn mounts(pod: &PodSpec, container: &Container) -> Vec<Mount> {
         .collect()
 }
 
-/// The ConfigMaps of a volume; a projected one may have several.
+/// Returns the ConfigMaps of a volume. A projected volume may have several.
 fn of_volume(mount: &VolumeMount, volume: &Volume) -> Vec<Mount> {
     let one = |name: &String, items: &Option<Vec<KeyToPath>>| Mount {
         path: mount.mount_path.trim_end_matches('/').to_owned(),

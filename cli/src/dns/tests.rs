@@ -27,7 +27,7 @@ fn config_volume(name: &str, config_map: &str, items: Value) -> Value {
     json!({ "name": name, "configMap": { "name": config_map, "optional": true, "items": items } })
 }
 
-/// CoreDNS as k3s has it, which is as kubeadm has it but for the second volume.
+/// Returns the Deployment of k3s. Its second volume is the only difference to kubeadm's.
 fn deployment(image: &str) -> Value {
     let items = json!([{ "key": "Corefile", "path": "Corefile" }]);
     json!({
@@ -74,7 +74,7 @@ fn site(image: &str) -> CoreDns {
     CoreDns::among(&all).expect("CoreDNS")
 }
 
-/// A member whose Corefile is that, and whose CoreDNS may read all that it needs.
+/// Returns a member with the given Corefile and all rights.
 fn member(image: &str, corefile: &str) -> MemberDns {
     let maps = [config_map("coredns", json!({ "Corefile": corefile }))];
     MemberDns {
@@ -163,7 +163,7 @@ fn the_server_block_goes_to_the_end_of_the_corefile_or_into_a_file_that_it_impor
         planned,
         edit_of("coredns-custom", key, Some("7"), [theirs, &after])
     );
-    // Once it is there nothing is left to do, whatever the image.
+    // A served zone needs no edit, whatever the image.
     let (name, map) = config_map("coredns-custom", json!({ key: after }));
     maps(&mut own).insert(name, map);
     assert_eq!(plan(&own, None).expect("a plan"), DnsPlan::default());

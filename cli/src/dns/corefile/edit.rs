@@ -1,23 +1,28 @@
-//! What is added to a Corefile so that it serves the clusterset's zone; everything else stays byte for byte.
+//! Additions that make a Corefile serve the clusterset's zone. Every other byte remains.
 //!
-//! The zone gets a server block of its own, and the kubernetes plugin in it connections of its own: if the ServiceImports cannot be
-//! read, names of the clusterset are not answered, and those of the cluster are as before. In one server block with the cluster's zone
-//! CoreDNS would not be ready then, and would answer SERVFAIL for every unknown name (coredns/coredns, `plugin/kubernetes`, HasSynced).
+//! The zone gets its own server block, and the kubernetes plugin in that block opens its own
+//! connections. If CoreDNS cannot read the ServiceImports, only names of the clusterset fail. A
+//! shared server block would leave CoreDNS not ready, and CoreDNS would answer SERVFAIL for every
+//! unknown name (coredns/coredns, `plugin/kubernetes`, HasSynced).
 
 use super::{Block, Corefile, CorefileError, Files, Key, Plugin, ZoneState};
 use crate::args::Multicluster;
 
-/// The zone of the clusterset (KEP-1645, "DNS").
+/// Zone of the clusterset (KEP-1645, "DNS").
 pub(crate) const ZONE: &str = "clusterset.local";
 
-/// Plugins of the cluster's server block that the zone's repeats with all their options: where it
-/// listens, what it logs and counts, and the order of addresses.
+/// Plugins that the zone's server block repeats from the cluster's one, with all options: listen
+/// addresses, logs, metrics and the order of addresses.
 const SHARED: [&str; 5] = ["bind", "errors", "log", "prometheus", "loadbalance"];
-/// Options of its kubernetes plugin that the zone's has too: how the API server is reached, and how long an answer lasts.
+/// Options that the zone's kubernetes plugin repeats: access to the API server and TTL of answers.
 const SHARED_OPTIONS: [&str; 4] = ["endpoint", "tls", "kubeconfig", "ttl"];
 
 impl Corefile {
-    /// The text with what it lacks to serve the zone; none where it serves it.
+    /// Returns the text with the additions that serve the zone in `form`. `None` if the zone is
+    /// served.
+    ///
+    /// # Errors
+    /// [`CorefileError`] if the additions are impossible or do not lead to `form`.
     pub(crate) fn completed(
         &self,
         text: &str,
@@ -53,7 +58,7 @@ impl Corefile {
         }
     }
 
-    /// The server block of the zone, beside the one that serves the cluster's.
+    /// Returns the server block of the zone, derived from that of the cluster's zone.
     pub(crate) fn block(&self, form: Multicluster) -> Result<String, CorefileError> {
         let kubernetes = |block: &&Block| block.kubernetes().is_some();
         let of_cluster = self.blocks.iter().find(kubernetes);
@@ -97,7 +102,8 @@ impl Corefile {
         Ok(text)
     }
 
-    /// The text with the option in the kubernetes plugin that has the zone; none where it is imported, or all on one line.
+    /// Inserts the option into the kubernetes plugin that has the zone. `None` for an imported
+    /// plugin and for braces that are empty or begin with an option on the same line.
     fn with_option(&self, text: &str) -> Option<String> {
         let own = self.blocks.iter().filter(|block| block.is_own);
         let place = own.filter_map(|block| block.zone_plugin()?.at).next()?;
@@ -130,10 +136,10 @@ impl Block {
     }
 }
 
-/// The text of a plugin with its options.
+/// Returns the text of a plugin with its options.
 ///
 /// # Errors
-/// [`CorefileError::Unrepeatable`] where CoreDNS would read another plugin in it.
+/// [`CorefileError::Unrepeatable`] if the text would parse as another plugin.
 fn repeated(plugin: &Plugin) -> Result<String, CorefileError> {
     let unrepeatable = || CorefileError::Unrepeatable(plugin.name.clone());
     let mut text = format!("    {}", line(&plugin.name, &plugin.args));
@@ -160,7 +166,7 @@ fn repeated(plugin: &Plugin) -> Result<String, CorefileError> {
     }
 }
 
-/// The text with a server block at its end.
+/// Appends a server block to the text.
 pub(crate) fn with_block(text: &str, block: &str) -> String {
     let end = match text.is_empty() || text.ends_with('\n') {
         true => "",
@@ -169,7 +175,7 @@ pub(crate) fn with_block(text: &str, block: &str) -> String {
     format!("{text}{end}{block}")
 }
 
-/// A line of words, in quotes where they would not be one word otherwise.
+/// Joins words to a line, and quotes each word that would not parse as one token.
 fn line(name: &str, args: &[String]) -> String {
     let quoted = |word: &String| {
         let is_plain = |c: char| !c.is_whitespace() && c != '#' && c != '"';

@@ -2,7 +2,7 @@ use super::*;
 
 const PATH: &str = "/etc/coredns/Corefile";
 
-/// The Corefile that kubeadm makes.
+/// Corefile of kubeadm.
 const KUBEADM: &str = ".:53 {
     errors
     health {
@@ -28,7 +28,7 @@ const KUBEADM: &str = ".:53 {
 }
 ";
 
-/// The files of k3s: one that is mounted, and a directory that may hold more.
+/// Corefile of k3s, which also imports from a directory.
 const K3S: &str = ".:53 {
     errors
     ready
@@ -131,7 +131,7 @@ lines\" behind
                     .to_vec()
             ),
             ("text", "of two\nlines|behind".to_owned(), none()),
-            // So CoreDNS has it: what a word runs into is a comment up to the next space.
+            // CoreDNS reads `#` inside a word as a comment that ends at the next space.
             ("root", "a|comment".to_owned(), none()),
         ]
     );
@@ -199,7 +199,7 @@ fn the_server_block_whose_zone_is_the_longest_answers_for_the_zone() {
             both.replace("       multicluster clusterset.local\n", ""),
             ZoneState::WithoutOption(".:53".to_owned()),
         ),
-        // Without the zone the option is an error, and serves nothing.
+        // CoreDNS rejects the option without the zone.
         (
             both.replace("cluster.local clusterset.local", "cluster.local"),
             ZoneState::Nothing,
@@ -220,7 +220,7 @@ fn the_server_block_whose_zone_is_the_longest_answers_for_the_zone() {
             "clusterset.local {\n multicluster\n}\n".to_owned(),
             served(Multicluster::Plugin, "clusterset.local"),
         ),
-        // Submariner's Lighthouse has such a block.
+        // Submariner's Lighthouse adds such a block.
         (
             format!("{both}clusterset.local:53 {{\n forward . 10.96.0.99\n}}\n"),
             ZoneState::Other("clusterset.local:53".to_owned(), "forward".to_owned()),

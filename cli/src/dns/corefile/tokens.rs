@@ -1,4 +1,4 @@
-//! The tokens of a Corefile, and where they are.
+//! Tokens of a Corefile and their positions.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -6,27 +6,27 @@ use std::vec::IntoIter;
 
 use super::CorefileError;
 
-/// A word, or a brace.
+/// Word or brace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
-    /// Without its quotes.
+    /// Text without quotes.
     pub text: String,
-    /// The number of its line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Whether it is the first of its line.
+    /// Whether the token is the first of its line.
     pub begins_line: bool,
-    /// Where it is, with its quotes, in bytes.
+    /// Position including quotes, in bytes.
     pub span: Range<usize>,
 }
 
 impl Token {
-    /// Whether it is that word. CoreDNS makes no difference between a brace and one in quotes.
+    /// Whether the text equals `word`. CoreDNS treats a quoted brace as a brace.
     pub(super) fn is(&self, word: &str) -> bool {
         self.text == word
     }
 }
 
-/// Tokens that are read one by one.
+/// Iterator over the tokens of a text.
 pub(super) struct Tokens(Peekable<IntoIter<Token>>);
 
 impl Tokens {
@@ -47,7 +47,7 @@ impl Tokens {
     }
 }
 
-/// What is read of a token so far.
+/// Token whose end is not read yet.
 struct Begun {
     text: String,
     span: Range<usize>,
@@ -57,7 +57,7 @@ struct Begun {
 fn tokens(text: &str) -> Result<Vec<Token>, CorefileError> {
     let mut all = Vec::<Token>::new();
     let mut begun: Option<Begun> = None;
-    // The line in which the last token ended.
+    // `last_line` is the line in which the last token ended.
     let (mut line, mut last_line) = (1, 0);
     let mut letters = text.char_indices().peekable();
     letters.next_if(|(_, letter)| *letter == '\u{feff}');
@@ -70,7 +70,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, CorefileError> {
         }
         match letter {
             '\n' => line += 1,
-            // A comment that a word runs into ends with the next space: so CoreDNS has it.
+            // CoreDNS ends a comment that directly follows a word at the next space.
             '#' => {
                 let is_in_it = |letter: char| match is_behind_word {
                     true => !is_space(letter),
@@ -106,7 +106,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, CorefileError> {
     Ok(all)
 }
 
-/// What parts words; CoreDNS passes over a carriage return.
+/// Whether a character separates words. CoreDNS skips carriage returns.
 fn is_space(letter: char) -> bool {
     letter.is_whitespace() && letter != '\r'
 }
@@ -122,7 +122,8 @@ impl Begun {
     }
 }
 
-/// What follows a quotation mark up to the next, and where that ends. A backslash only stands for itself, unless a mark follows.
+/// Reads the text up to the closing quote, and returns it with the position of that quote. A
+/// backslash is an escape only before a quote.
 fn quoted(
     letters: &mut Peekable<impl Iterator<Item = (usize, char)>>,
     line: &mut usize,
