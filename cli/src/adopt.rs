@@ -1,4 +1,5 @@
-//! `kubectl mcs adopt`: services go from Karmada's MultiClusterService controllers to causeway, without a moment in which endpoints lack.
+//! `kubectl mcs adopt`: moves services from Karmada's MultiClusterService controllers to causeway
+//! without losing ready endpoints.
 
 mod evidence;
 mod plan;
@@ -33,7 +34,7 @@ const ADOPTION: Direction = Direction {
     refusal,
 };
 
-/// Adopts services; returns whether all of it is done.
+/// Adopts services and returns whether the move is complete.
 pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<ExitState, MoveError> {
     moving::run(hub, args, &ADOPTION, async |hub, namespace| {
         of_karmada(hub, args, namespace).await
@@ -48,14 +49,15 @@ fn refusal(gate: &Gate) -> Option<String> {
     ))
 }
 
-/// Whether Karmada made a Work since it was found silent.
+/// Returns a refusal if Karmada created a Work after the gate found Karmada inactive.
 fn halt(snapshot: &Snapshot, works: &BTreeSet<String>) -> Option<String> {
     let mut made = snapshot.works.iter().flatten();
     let made = made.find(|work| work.manages_service() && !works.contains(work.uid()))?;
     refusal(&Gate::On(made.id()))
 }
 
-/// The services of which Karmada's Works, slices in members, or finalizers show that it manages or managed them, sorted.
+/// Lists the services that Karmada manages or managed, sorted. Works, slices in members and
+/// finalizers identify them.
 async fn of_karmada(
     hub: &ApiServer,
     args: &MoveArgs,
@@ -84,7 +86,8 @@ async fn of_karmada(
     })
 }
 
-/// Services of the slices that Karmada dispatched, and whether every member could be read.
+/// Lists the services of the slices that Karmada dispatched. The bool is true if every member was
+/// read.
 async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<(Vec<ServiceKey>, bool), MoveError> {
     let clusters = once::clusters(hub).await?.unwrap_or_default();
     let dispatched = karmada::dispatched();

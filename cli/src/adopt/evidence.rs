@@ -1,4 +1,4 @@
-//! Whether a slice that Karmada left in a consumer may go. Pure.
+//! Decides whether a slice that Karmada left in a consumer may be deleted. Pure.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::observe::connect::ConnectError;
 use crate::observe::service::{Held, OfService as _, Snapshot, has, is_ready};
 use crate::status::condition::deletions_suspended;
 
-/// Why a slice of Karmada's is left where it is.
+/// Reason to retain a slice of Karmada's.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreplaced {
     #[error("no MultiClusterService needs it, and nothing replaces it")]
@@ -58,10 +58,14 @@ pub(super) enum Unreplaced {
     },
 }
 
-/// Checks that no ready endpoint that is to be reached goes with it: causeway's copies in the consumer hold every ready endpoint that its
-/// source has now, and every one of it that moved into another slice of the provider. A source that is gone from a provider that answers has
-/// none; what the MultiClusterService does not ask for, and what it asks to be deleted, is to go in any case. A consumer of another network
-/// does not reach the addresses of Karmada's slice: causeway's entry to the provider replaces it.
+/// Checks that deleting a slice of Karmada's removes no ready endpoint that the consumer needs.
+///
+/// Causeway's copies in the consumer must hold every ready endpoint of the source slice, and every
+/// endpoint of the source that moved into another slice of the provider. A source that a reachable
+/// provider no longer holds needs no copy. A slice may always be deleted if the MultiClusterService
+/// does not request it or is being deleted, or if the provider is drained. A consumer in another
+/// network cannot reach the addresses of Karmada's slice, and causeway's entry to the provider
+/// replaces the slice.
 ///
 /// # Errors
 /// [`Unreplaced`] where it is left.
@@ -125,13 +129,15 @@ struct Left<'a> {
     held: &'a Held,
     slice: &'a EndpointSlice,
     provider: &'a str,
-    /// What the provider holds.
+    /// Objects that the provider holds.
     there: &'a Held,
 }
 
 impl Left<'_> {
-    /// Checks that causeway's copies hold what the slice gives of one of the provider's slices: the copy of it, or where causeway makes
-    /// none because others of the provider's slices say the same, the copies of these.
+    /// Checks that causeway's copies hold the ready endpoints of one provider slice: all of them if
+    /// the slice is the source of Karmada's slice, or else those that Karmada's slice holds too. If
+    /// causeway makes no copy because other slices of the provider hold the same endpoints, the
+    /// copies of those slices count.
     fn is_replaced(&self, own: &EndpointSlice, is_source: bool) -> Result<(), Unreplaced> {
         let (consumer, provider) = (self.consumer, self.provider);
         let mut needed = ready(own).filter(|one| is_source || has(self.slice, one));
@@ -165,7 +171,7 @@ impl Left<'_> {
         consumer.is_some_and(|consumer| network(consumer) != network(provider))
     }
 
-    /// Checks that causeway's entry to the provider has a ready endpoint, if the provider has one.
+    /// Checks that causeway's entry to the provider has a ready endpoint if the provider has one.
     fn is_entered(&self) -> Result<(), Unreplaced> {
         let key = &self.snapshot.key;
         if !self
@@ -195,7 +201,7 @@ impl Left<'_> {
         }
     }
 
-    /// Causeway's copies of what the provider has now.
+    /// Returns causeway's copies of the slices that the provider holds now.
     fn copies(&self) -> impl Iterator<Item = &EndpointSlice> {
         let key = &self.snapshot.key;
         let copies = self.snapshot.copies(self.held, &key.name, self.provider);
@@ -233,7 +239,8 @@ fn is_ready_in(copy: &EndpointSlice, endpoint: &Endpoint) -> bool {
     ready(copy).any(|one| one.addresses == endpoint.addresses)
 }
 
-/// A port of the consumer's Service that Karmada's slice serves and the copy does not: kube-proxy joins them by name.
+/// Returns a port of the consumer's Service that Karmada's slice serves and the copy does not.
+/// kube-proxy matches ports of Service and slice by name.
 fn lost_port(
     snapshot: &Snapshot,
     held: &Held,

@@ -1,4 +1,5 @@
-//! What is to be written so that causeway manages what Karmada managed, and what is to be waited for. Pure.
+//! Plans the writes that move a service from Karmada to causeway, and the objects to wait for.
+//! Pure.
 
 use causeway::api::labels;
 use causeway::domain::{self, ClusterName};
@@ -13,9 +14,13 @@ use crate::moving::outcome::{Left, Plan};
 use crate::moving::step::{Step, Target};
 use crate::observe::service::{Held, OfService as _, Snapshot};
 
-/// The writes that may be made now. One kind at a time, each only once nothing of the one before is left: finalizers off every Work of the
-/// service, so that Karmada's execution controller, which deletes from the member whatever a Work in deletion holds, sees none; the Works;
-/// Karmada's slices in the consumers, as far as causeway's copies replace them; Karmada's finalizer.
+/// Plans the writes that are allowed now.
+///
+/// The plan holds one kind of write, and the next kind follows once no write of the previous kind
+/// remains: finalizers of the service's Works, the Works, Karmada's slices in the consumers that
+/// causeway's copies replace, Karmada's finalizer of the MultiClusterService. Karmada's execution
+/// controller deletes the content of a Work in deletion from the member. The finalizers are removed
+/// first because a Work without finalizers is deleted at once.
 pub(super) fn plan(snapshot: &Snapshot) -> Plan {
     let works = snapshot.works.as_deref().unwrap_or_default();
     let freed: Vec<_> = works.iter().filter_map(free).collect();
@@ -33,7 +38,7 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
     Plan::steps(release(snapshot).into_iter().collect())
 }
 
-/// All that would be written, as if causeway's copies stood in every consumer.
+/// Plans all writes of the move, as if every consumer held causeway's copies.
 pub(super) fn whole(snapshot: &Snapshot) -> Plan {
     let works = snapshot.works.as_deref().unwrap_or_default();
     let whole = works.iter().filter_map(free);
@@ -46,7 +51,7 @@ pub(super) fn whole(snapshot: &Snapshot) -> Plan {
     Plan::steps(steps.collect())
 }
 
-/// Why causeway cannot manage the service though nothing of Karmada's stood in the way.
+/// Returns the reason that causeway cannot manage the service once Karmada's objects are deleted.
 pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     let works = snapshot.works.iter().flatten();
     let mut members = works.map(Work::member);
@@ -63,7 +68,8 @@ pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     })
 }
 
-/// Takes the finalizers off a Work, or what makes it the MultiClusterService's off one that ServiceExports keep too.
+/// Removes the finalizers of a Work. A Work that also belongs to ServiceExports loses only the
+/// labels of the MultiClusterService.
 fn free(work: &Work) -> Option<Step> {
     let version = work.0.resource_version.clone().unwrap_or_default();
     let metadata = match work.others() {
@@ -87,7 +93,7 @@ fn delete(work: &Work) -> Step {
     Step::DeleteWork(Target::of_work(work))
 }
 
-/// The slices that Karmada dispatched, each with the member that it is in, and what that holds.
+/// Returns the slices that Karmada dispatched, each with its member and the objects of that member.
 fn dispatched(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &Held, &EndpointSlice)> {
     let read = snapshot.members.iter();
     let read = read.filter_map(|(name, held)| Some((name.as_str(), held.as_ref().ok()?)));
@@ -102,7 +108,7 @@ fn slice_step(member: &str, slice: &EndpointSlice) -> Step {
     Step::DeleteSlice(member.to_owned(), Target::of(slice))
 }
 
-/// Karmada's slices in the consumers: those that may go, and the others with the reason.
+/// Sorts Karmada's slices in the consumers into deletions and retained slices with the reason.
 fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
     let (mut steps, mut left) = (Vec::new(), Vec::new());
     for (member, held, slice) in dispatched(snapshot) {
@@ -132,7 +138,7 @@ fn may_consume(snapshot: &Snapshot, member: &str) -> bool {
     desired.consumers.includes(&member)
 }
 
-/// Takes Karmada's finalizer, and the probe, off the MultiClusterService.
+/// Removes Karmada's finalizer and the probe annotation from the MultiClusterService.
 fn release(snapshot: &Snapshot) -> Option<Step> {
     let object = snapshot.mcs.as_ref()?;
     let karmadas = karmada::finalizers(object);

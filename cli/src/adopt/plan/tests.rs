@@ -7,7 +7,8 @@ use crate::observe::connect::ConnectError;
 use crate::observe::fixtures::{BOTH, copy, core_service, from, healthy, source};
 use crate::status::fixtures::{cluster, condition as reported, cross, ready, service};
 
-/// shop/foo as Karmada left it: causeway's copy stands beside Karmada's slice, Works and finalizer are there.
+/// State of shop/foo under Karmada: a causeway copy next to Karmada's slice, with Works and
+/// finalizer.
 fn managed_by_karmada() -> Snapshot {
     let mut snapshot = healthy();
     snapshot.works = Some(vec![
@@ -33,7 +34,7 @@ fn commands(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(Step::located_command).collect()
 }
 
-/// Carries out what is planned, as API servers would.
+/// Applies a plan to the snapshot as the API servers would.
 fn carry_out(snapshot: &mut Snapshot, plan: &Plan) {
     for step in &plan.steps {
         let works = snapshot.works.as_mut().expect("Works");
@@ -192,7 +193,8 @@ fn a_work_that_service_exports_keep_too_is_left_to_them() {
     );
 }
 
-/// What is changed in the snapshot without Works, and what is said of Karmada's slice; nothing where it goes.
+/// Name, change of the snapshot without Works, and expected reason to retain Karmada's slice. An
+/// empty reason means that the slice is deleted.
 type Case = (&'static str, fn(&mut Snapshot), &'static str);
 
 #[test]
