@@ -1,4 +1,4 @@
-//! `kubectl mcs check`: whether causeway is installed as it should be, and at work.
+//! `kubectl mcs check`: checks that causeway is installed correctly and running.
 
 mod certificate;
 mod creation;
@@ -17,7 +17,7 @@ use crate::output;
 use crate::output::OutputError;
 use crate::table::Table;
 
-/// An installation could not be checked.
+/// Failed check of an installation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckError {
     #[error(transparent)]
@@ -35,22 +35,22 @@ impl CommandError for CheckError {
     }
 }
 
-/// How one check of an installation is.
+/// Result of one check of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum State {
-    /// As it should be.
+    /// The checked part is correct.
     Healthy,
-    /// As it should be, with a risk that causeway cannot remove.
+    /// The checked part is correct, with a risk that causeway cannot remove.
     Warning,
-    /// Not as it should be.
+    /// The checked part is wrong.
     Unhealthy,
-    /// It could not be read.
+    /// The checked part could not be read.
     Unknown,
-    /// It does not apply to this installation.
+    /// The check does not apply to this installation.
     Skipped,
 }
 
-/// One check of an installation; also the form that programs read, so names of fields stay as they are.
+/// One check of an installation. Programs read this format, and its field names must not change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Check {
     pub name: String,
@@ -60,15 +60,15 @@ pub(crate) struct Check {
     pub remedy: Option<String>,
 }
 
-/// The checks of an installation, or of a member.
+/// Checks of an installation or of a member.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// Whether nothing is known to be wrong.
+    /// Whether no check is [`State::Unhealthy`].
     pub healthy: bool,
     pub checks: Vec<Check>,
 }
 
-/// Checks an installation, and returns the exit state of its checks.
+/// Checks an installation and prints the report. Returns the exit state of its checks.
 pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<ExitState, CheckError> {
     let hub = ApiServer::hub(hub).await?;
     let report = examine(&hub, args).await?;
@@ -79,26 +79,26 @@ pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<ExitState, Ch
 /// Checks an installation.
 ///
 /// # Errors
-/// Where the hub cannot be asked.
+/// [`CheckError`] if the hub does not respond.
 pub(crate) async fn examine(hub: &ApiServer, args: &CheckArgs) -> Result<Report, CheckError> {
     let installation = gather::read(hub, args).await?;
     Ok(Report::new(diagnosis::diagnose(&installation)))
 }
 
 impl Report {
-    /// The report of these checks.
+    /// Creates a report from checks.
     pub(crate) fn new(checks: Vec<Check>) -> Self {
         let healthy = checks.iter().all(|check| check.state != State::Unhealthy);
         Self { healthy, checks }
     }
 
-    /// Exit state of all checks together.
+    /// Returns the combined exit state of all checks.
     pub(crate) fn exit_state(&self) -> ExitState {
         let is_known = |check: &Check| check.state != State::Unknown;
         ExitState::new(self.healthy, self.checks.iter().all(is_known))
     }
 
-    /// The form that people read.
+    /// Renders the report as a table for users.
     pub(crate) fn render(&self) -> String {
         let mut table = Table::new(["CHECK", "STATE", "MESSAGE"]);
         for check in &self.checks {

@@ -13,11 +13,11 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// A certificate that ends sooner should have been renewed.
+/// Minimum remaining validity of a certificate. The renewal of a shorter one is overdue.
 const LEFT: Duration = Duration::from_secs(3600);
 
-/// Problem of a certificate chain in PEM for a registered webhook; `None` where the API server
-/// accepts it for another hour.
+/// Returns the problem of a PEM certificate chain for a registered webhook. Returns `None` if the
+/// API server accepts the chain now and in one hour.
 pub(super) fn problem(chain: &[u8], client: &WebhookClientConfig, now: Duration) -> Option<String> {
     match verify(chain, client, now) {
         Err(why) => Some(why),
@@ -46,7 +46,7 @@ fn verify(chain: &[u8], client: &WebhookClientConfig, at: Duration) -> Result<()
     verified.map(drop).map_err(|error| error.to_string())
 }
 
-/// Name by which the API server knows the webhook.
+/// Returns the server name that the API server expects of the webhook.
 fn name(client: &WebhookClientConfig) -> Option<ServerName<'static>> {
     let host = match (&client.service, &client.url) {
         (Some(service), _) => format!("{}.{}.svc", service.name, service.namespace),

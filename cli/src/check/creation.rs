@@ -1,5 +1,5 @@
-//! Creates a MultiClusterService in a dry run: whether the API server reaches the webhook, and
-//! trusts it.
+//! Creates a MultiClusterService in a dry run to test that the API server reaches and trusts the
+//! webhook.
 
 use causeway::api::MultiClusterService;
 use kube::Api;
@@ -7,20 +7,20 @@ use kube::api::PostParams;
 
 use crate::api_server::{ApiServer, RequestError};
 
-/// Answer to a MultiClusterService that is created in a dry run.
+/// Response to the creation of a MultiClusterService in a dry run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Creation {
-    /// It would be stored.
+    /// The hub would store the object.
     Accepted,
-    /// The webhook denied it, so the webhook answers.
+    /// The webhook denied the object, which shows that the API server reaches the webhook.
     Denied,
-    /// None can be created.
+    /// The hub cannot create any MultiClusterService.
     Failed(String),
-    /// The user may not create one, or the namespace does not exist.
+    /// The user may not create a MultiClusterService, or the namespace does not exist.
     Unknown(String),
 }
 
-/// Creates one in the namespace of the context.
+/// Creates a MultiClusterService in a dry run, in the namespace of the context.
 pub(super) async fn dry_run(hub: &ApiServer) -> Creation {
     let namespace = &hub.config.default_namespace;
     let services: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), namespace);
@@ -45,7 +45,7 @@ pub(super) async fn dry_run(hub: &ApiServer) -> Creation {
 fn of_failure(error: &RequestError) -> Creation {
     let message = error.to_string();
     match error {
-        // An answer of a webhook (k8s.io/apiserver, webhook/errors/statuserror.go).
+        // Response of a webhook (k8s.io/apiserver, webhook/errors/statuserror.go).
         _ if message.contains("denied the request") => Creation::Denied,
         RequestError::Busy { message, .. } | RequestError::Refused { message, .. } => {
             Creation::Failed(message.clone())

@@ -1,4 +1,4 @@
-//! `diagnose(&Installation)`: how each check is. Pure.
+//! Evaluates the checks of an installation. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::observe::service::is_ready;
 use crate::table::listed;
 use crate::{bundle, credentials};
 
-/// Checks each check of an installation.
+/// Evaluates all checks of an installation.
 pub(super) fn diagnose(installation: &Installation) -> Vec<Check> {
     let mut checks = vec![Check::new("hub", State::Healthy, &installation.hub)];
     checks.extend(
@@ -103,7 +103,8 @@ fn registration(kind: &str, found: &Readable<Option<Vec<Webhook>>>) -> Check {
     }
 }
 
-/// Only a registration by the Service leads to endpoints of the hub.
+/// Checks the endpoints of the webhook's Service. Returns `None` if no registration uses the
+/// Service.
 fn webhook_endpoints(installation: &Installation) -> Option<Check> {
     let found = installation
         .registrations
@@ -206,7 +207,7 @@ fn deployments(found: &Readable<Vec<Deployment>>) -> Vec<Check> {
     all.iter().map(deployment).collect()
 }
 
-/// Whether it has all its pods, of the version of this program.
+/// Checks that a Deployment has all its pods, in the version of this program.
 fn deployment(deployment: &Deployment) -> Check {
     let name = format!("deployment {}", deployment.name_any());
     let spec = deployment.spec.as_ref();
@@ -291,8 +292,8 @@ fn rights(account: &str, missing_rights: &Readable<Option<Vec<MissingRight>>>) -
     )
 }
 
-/// Whether the controller may use the Secrets that the Clusters name, where its flags can be read:
-/// it runs on the hub.
+/// Checks that the controller may use the Secrets that the Clusters name. Returns `None` if no
+/// controller on the hub shows its flags.
 fn secret_namespaces(installation: &Installation) -> Option<Check> {
     let deployments = installation.deployments.as_ref().ok()?.iter();
     let mut controllers = deployments.filter(|one| one.name_any() == "causeway-controller");
@@ -318,8 +319,8 @@ fn secret_namespaces(installation: &Installation) -> Option<Check> {
     Some(Check::new("secret namespaces", State::Unhealthy, message).remedy(remedy))
 }
 
-/// Warns that the karmada-agents of members in Pull mode may write the controller's Lease: the role
-/// that `karmadactl register` creates names no Leases.
+/// Warns that the karmada-agents of members in Pull mode may write the controller's Lease. The role
+/// that `karmadactl register` creates does not restrict Leases by name.
 fn writable_leases(found: &Readable<Vec<Cluster>>) -> Option<Check> {
     let clusters = found.as_ref().ok()?.iter();
     let pulled = clusters.filter(|cluster| cluster.spec.sync_mode == Some(SyncMode::Pull));
@@ -337,7 +338,8 @@ fn writable_leases(found: &Readable<Vec<Cluster>>) -> Option<Check> {
     Some(Check::new("leases", State::Warning, message).remedy(remedy))
 }
 
-/// Warns of tokens of which most of the time is over: somebody else may have to renew them.
+/// Warns of tokens with less than a third of their validity left, which an administrator may have
+/// to renew.
 fn ending_tokens(installation: &Installation) -> impl Iterator<Item = Check> + '_ {
     let now = installation.now;
     let ending = installation.tokens.iter().filter(move |(_, validity)| {
@@ -375,7 +377,8 @@ fn clusters(installation: &Installation) -> Vec<Check> {
     }
 }
 
-/// Reports a member of a Karmada control plane, whose Ready is Karmada's, by its own answer.
+/// Reports a member of a Karmada control plane by its own response, because Karmada writes the
+/// Ready condition.
 fn karmadas_cluster(cluster: &Cluster, answer: &Result<(), ConnectError>) -> Check {
     let name = format!("cluster {}", cluster.name_any());
     match answer {
@@ -446,10 +449,11 @@ fn cluster(cluster: &Cluster) -> Check {
     }
 }
 
-/// So many are shown one by one.
+/// Maximum number of misplaced objects that are listed individually.
 const SHOWN: usize = 5;
 
-/// ServiceExports and ServiceImports that somebody made on the hub; nothing where there are none.
+/// Reports ServiceExports and ServiceImports that a user created on the hub. Returns no check if
+/// the hub holds none.
 fn misplaced(found: &Readable<Vec<Misplaced>>) -> Vec<Check> {
     const NAME: &str = "exports on the hub";
     let all = match found {

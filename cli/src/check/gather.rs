@@ -1,4 +1,4 @@
-//! Reads what a check rests on. What the person may not see is noted as such.
+//! Reads the input of the checks. Records each object that the user may not read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,55 +30,56 @@ use crate::misplaced::{self, Misplaced};
 use crate::observe::connect::{self, ConnectError};
 use crate::observe::scope::Scope;
 
-/// The name of causeway's webhook configurations.
+/// Name of causeway's webhook configurations.
 const REGISTRATION: &str = "causeway";
-/// Secret in which the webhook keeps its certificates.
+/// Name of the Secret in which the webhook stores its certificates.
 const CERTIFICATE: &str = "causeway-webhook-tls";
-/// Secrets of members that are read at a time.
+/// Maximum number of member Secrets read concurrently.
 const AT_ONCE: usize = 8;
 const OF_CAUSEWAY: &str = "app.kubernetes.io/name=causeway";
 
-/// What was read, or that the person may not see it.
+/// Result of a read, or the denial of permission.
 pub(crate) type Readable<T> = Result<T, Forbidden>;
 
-/// A person may not see something, in the API server's words.
+/// Denied permission, with the message of the API server.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Forbidden(pub String);
 
-/// One webhook, as it is registered.
+/// Registered webhook.
 #[derive(Clone, Debug)]
 pub(super) struct Webhook {
     pub name: String,
     pub client: WebhookClientConfig,
 }
 
-/// All that a check rests on.
+/// Input of all checks.
 #[derive(Debug)]
 pub(super) struct Installation {
     pub now: Timestamp,
     pub hub: String,
-    /// Whether each kind is served.
+    /// Whether the hub serves each kind.
     pub definitions: Vec<(&'static str, Readable<bool>)>,
-    /// By kind of configuration: its webhooks, if it is there.
+    /// Webhooks by kind of configuration; `None` if the configuration does not exist.
     pub registrations: Vec<(&'static str, Readable<Option<Vec<Webhook>>>)>,
-    /// The slices of the webhook's Service.
+    /// EndpointSlices of the webhook's Service.
     pub endpoints: Readable<Vec<EndpointSlice>>,
     pub deployments: Readable<Vec<Deployment>>,
     pub controller: Controller,
     pub clusters: Readable<Vec<Cluster>>,
-    /// Whether each member answers with the credentials on the hub, where Karmada writes the Clusters'
-    /// status; else empty.
+    /// Response of each member to the credentials on the hub. Holds only Clusters whose status
+    /// Karmada writes.
     pub answers: BTreeMap<String, Result<(), ConnectError>>,
-    /// Validity of the members' tokens, by Cluster: those that end and that the person may read.
+    /// Validity of the members' tokens by Cluster. Holds only tokens that expire and that the user
+    /// may read.
     pub tokens: BTreeMap<String, Validity>,
-    /// Rights that each account lacks; `None` where there is no such account.
+    /// Missing rights by account; `None` if the account does not exist.
     pub missing_rights: Vec<(&'static str, Readable<Option<Vec<MissingRight>>>)>,
-    /// Answer to a MultiClusterService that is created in a dry run.
+    /// Response to the creation of a MultiClusterService in a dry run.
     pub creation: Creation,
-    /// Certificate chain in the webhook's Secret, as PEM; `None` where there is no such Secret.
+    /// PEM certificate chain of the webhook's Secret; `None` if the Secret does not exist.
     pub certificate: Readable<Option<Vec<u8>>>,
-    /// ServiceExports and ServiceImports on the hub that do nothing there.
+    /// ServiceExports and ServiceImports that have no effect on the hub.
     pub misplaced: Readable<Vec<Misplaced>>,
 }
 
@@ -159,7 +160,7 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
     })
 }
 
-/// Asks each member whose Cluster has no status of causeway's for its identity.
+/// Requests the identity of each member whose Cluster has no status of causeway.
 async fn ask_members(
     hub: &ApiServer,
     clusters: &[Cluster],
@@ -178,7 +179,7 @@ fn is_reported(cluster: &Cluster) -> bool {
     ready.is_some_and(|ready| Reason::of(&ready.reason).is_some())
 }
 
-/// Reads when the tokens of members end. A Secret that the person may not read tells nothing.
+/// Reads the validity of the members' tokens. Skips Secrets that the user may not read.
 async fn tokens(
     hub: &ApiServer,
     clusters: &[Cluster],
@@ -204,8 +205,8 @@ async fn tokens(
     Ok(read?.into_iter().flatten().collect())
 }
 
-/// Namespaces of the ClusterProfiles that become Clusters: those that the controller's flags show, and
-/// those of Clusters that were made.
+/// Returns the namespaces of the ClusterProfiles that become Clusters, from the controller's flags
+/// and from existing Clusters.
 fn profile_namespaces(
     deployments: &Readable<Vec<Deployment>>,
     clusters: &Readable<Vec<Cluster>>,
@@ -228,7 +229,7 @@ fn manages_certificates(deployment: &Deployment) -> bool {
     args.any(|arg| arg.starts_with("--self-managed-certs"))
 }
 
-/// The webhooks of a configuration that exists.
+/// Converts the webhooks of an existing configuration.
 fn webhooks<W: Into<Webhook>>(all: Option<Vec<W>>) -> Option<Vec<Webhook>> {
     Some(all.into_iter().flatten().map(Into::into).collect())
 }
@@ -265,7 +266,8 @@ async fn missing_rights(
     Ok(all)
 }
 
-/// What a person may not see is no fault of the installation.
+/// Converts [`RequestError::NotAllowed`] into [`Forbidden`]. A denied read is not a fault of the
+/// installation.
 pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Readable<T>, RequestError> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),

@@ -1,4 +1,5 @@
-//! Rights that the accounts of causeway lack on the hub: every rule of the manifests is reviewed.
+//! Finds the rights that causeway's accounts lack on the hub by reviewing every rule of the
+//! manifests.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,7 +22,7 @@ const AT_ONCE: usize = 8;
 const WEBHOOK: &str = "causeway-webhook";
 const CONTROLLER: &str = "causeway-controller";
 
-/// An account of a cluster.
+/// ServiceAccount of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Account<'a> {
     pub namespace: &'a str,
@@ -31,9 +32,9 @@ pub(crate) struct Account<'a> {
 /// Verbs that an account lacks on a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MissingRight {
-    /// A plural, with its subresource: `clusters/status`.
+    /// Plural of the resource with its subresource, for example `clusters/status`.
     pub resource: String,
-    /// Namespace, if not everywhere.
+    /// Namespace, or `None` for a cluster-wide right.
     pub namespace: Option<String>,
     pub verbs: Vec<String>,
 }
@@ -48,15 +49,15 @@ impl fmt::Display for MissingRight {
     }
 }
 
-/// Verbs on one resource.
+/// Required verbs on one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Needed {
     pub what: ResourceAttributes,
     pub verbs: Vec<String>,
 }
 
-/// Rights that an account of the manifests lacks; `None` where the hub has no such account, and the
-/// program runs with another.
+/// Returns the rights that an account of the manifests lacks. Returns `None` if the hub has no such
+/// account because the program runs under another.
 ///
 /// # Errors
 /// [`RequestError`] where the hub does not answer. A user who may not review the rights of others
@@ -85,7 +86,7 @@ pub(super) async fn missing_rights(
     Ok(Some(answers.into_iter().flatten().collect()))
 }
 
-/// Facts of a hub that decide which rights of the manifests its accounts need.
+/// Facts of a hub that decide the rights its accounts need.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Needs<'a> {
     pub clusters: &'a [Cluster],
@@ -93,13 +94,15 @@ pub(super) struct Needs<'a> {
     pub manages_certificates: bool,
     /// Whether the hub serves Karmada's Works.
     pub serves_works: bool,
-    /// Namespaces whose ClusterProfiles become Clusters.
+    /// Namespaces with ClusterProfiles that become Clusters.
     pub profile_namespaces: BTreeSet<String>,
 }
 
-/// Rights that the manifests give an account. What they give in the namespace of the members'
-/// Secrets is needed in the namespaces that the Clusters name. The rights on certificates are
-/// needed only by a webhook that manages its own, those on Works only where the hub serves them.
+/// Returns the rights that the manifests grant an account.
+///
+/// A right in the namespace of the members' Secrets is required in each namespace that the Clusters
+/// name. Rights on certificates are required only by a webhook that manages its own. Rights on
+/// Works are required only if the hub serves Works.
 pub(super) fn needed(account: &str, needs: &Needs<'_>) -> Vec<Needed> {
     let named = needs
         .clusters
@@ -109,7 +112,7 @@ pub(super) fn needed(account: &str, needs: &Needs<'_>) -> Vec<Needed> {
     if namespaces.is_empty() {
         namespaces.insert(MEMBERS_NAMESPACE);
     }
-    // A test reads them: they cannot be malformed.
+    // A test parses the embedded manifests, and parsing cannot fail here.
     let mut objects = bundle::rights().unwrap_or_default();
     objects.retain(|one| match bundle::is_of_certificates(one) {
         true => needs.manages_certificates && account == WEBHOOK,
@@ -139,7 +142,7 @@ pub(super) fn needed(account: &str, needs: &Needs<'_>) -> Vec<Needed> {
     of_role.collect()
 }
 
-/// Each resource of a rule, and each of its names.
+/// Returns one [`Needed`] for each combination of API group, resource and resource name in a rule.
 fn of_rule<'a>(
     rule: &'a PolicyRule,
     namespace: Option<&'a str>,
@@ -174,7 +177,7 @@ fn of_rule<'a>(
         })
 }
 
-/// Verbs of it that an account lacks.
+/// Returns the verbs of `needed` that an account lacks.
 ///
 /// # Errors
 /// [`RequestError`] where the API server does not answer.

@@ -70,7 +70,7 @@ fn misplaced(name: &str) -> Misplaced {
     }
 }
 
-/// An installation that is as it should be.
+/// Installation without problems.
 fn whole() -> Installation {
     let now: Timestamp = "2026-11-21T00:00:00Z".parse().expect("a time");
     Installation {
@@ -213,7 +213,8 @@ fn secrets_that_the_controller_may_not_use_are_reported_where_its_flags_are_seen
     }
 }
 
-/// What is changed, the check that says so, its state, and a part of its message or remedy.
+/// Name, change of the installation, affected check, its state, and a part of its message or
+/// remedy.
 type Row = (
     &'static str,
     fn(&mut Installation),
