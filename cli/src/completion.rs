@@ -1,11 +1,13 @@
-//! Shell completion: the scripts of `kubectl mcs completion`, and the answers to kubectl's own.
+//! Shell completion: the scripts of `kubectl mcs completion`, and responses to kubectl's
+//! completion.
 //!
-//! kubectl completes `kubectl mcs` by running `kubectl_complete-mcs` with the words after `mcs`, of
-//! which the last is being typed. It reads the output of cobra's `__complete`: a candidate a line, its
-//! description behind a tab, and last a directive.
+//! kubectl completes `kubectl mcs` by running `kubectl_complete-mcs` with the words after `mcs`,
+//! the last of which is incomplete. It expects the output of cobra's `__complete`: one candidate
+//! per line, with its description after a tab, and a directive in the last line.
 //!
-//! The candidates come from clap's description of the command line. The engine of clap_complete does
-//! less: docs/decisions/0041-table-and-completion-stay-ours.md has the differences.
+//! The candidates come from clap's description of the command line.
+//! docs/decisions/0041-table-and-completion-stay-ours.md lists the features that the engine of
+//! clap_complete lacks.
 
 mod line;
 mod names;
@@ -25,14 +27,14 @@ use self::names::Names;
 use crate::args::CommandLine;
 use crate::output::{self, OutputError};
 
-/// The name under which kubectl runs this program to complete `kubectl mcs`.
+/// Program name that kubectl runs to complete `kubectl mcs`.
 const COMPLETER: &str = "kubectl_complete-mcs";
-/// The first argument with which scripts run any program that speaks cobra's protocol.
+/// First argument of a completion request in cobra's protocol.
 const REQUEST: &str = "__complete";
-/// The files that kubectl offers for its own `--filename`.
+/// File extensions that kubectl offers for its own `--filename`.
 const MANIFESTS: [&str; 3] = ["json", "yaml", "yml"];
 
-/// The words to complete, if this process was started for that.
+/// Returns the words to complete if a shell started this process for completion.
 pub(crate) fn requested(mut args: impl Iterator<Item = OsString>) -> Option<Vec<String>> {
     let program = args.next()?;
     let mut words = args.peekable();
@@ -49,7 +51,7 @@ fn is_completer(program: &OsStr) -> bool {
     name.is_some_and(|name| name == COMPLETER)
 }
 
-/// Prints what the last of these words may become.
+/// Prints the completions of the last word.
 pub(crate) fn answer(words: &[String]) -> Result<(), OutputError> {
     output::result(complete(words))
 }
@@ -62,18 +64,18 @@ pub(crate) fn script(shell: Shell) -> Result<(), OutputError> {
     output::raw(&script)
 }
 
-/// What a word may become.
+/// Completions of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Completion {
-    /// One of these.
+    /// One of these candidates.
     Candidates(Vec<Candidate>),
-    /// The path of a file, which the shell knows how to complete.
+    /// Path of a file. The shell completes it.
     File,
-    /// The path of a file with one of these extensions.
+    /// Path of a file with one of these extensions. The shell completes it.
     FileOf(&'static [&'static str]),
 }
 
-/// What may be typed, and what it means.
+/// Candidate value with its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Candidate {
     value: String,
@@ -81,7 +83,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// The shell shows one line of the description.
+    /// Creates a candidate with the first line of a description, because shells show one line.
     fn new(value: impl Into<String>, description: Option<&StyledStr>) -> Self {
         let description = description.map(ToString::to_string).unwrap_or_default();
         Self {
@@ -92,7 +94,7 @@ impl Candidate {
 }
 
 impl Completion {
-    /// cobra's ShellCompDirective.
+    /// Returns cobra's `ShellCompDirective`.
     fn directive(&self) -> u8 {
         match self {
             Self::File => 0,
@@ -170,7 +172,7 @@ fn commands(command: &Command) -> impl Iterator<Item = Candidate> {
     commands.map(|one| Candidate::new(one.get_name(), one.get_about()))
 }
 
-/// Each flag in its long form and in its short one.
+/// Returns the long and the short spelling of each flag.
 fn spellings(flags: Vec<&Arg>) -> impl Iterator<Item = Candidate> {
     flags.into_iter().flat_map(|flag| {
         let long = flag.get_long().map(|long| format!("--{long}"));

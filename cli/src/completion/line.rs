@@ -1,4 +1,4 @@
-//! The command line as far as it is typed, read by clap's description of it.
+//! Parses an incomplete command line by clap's description of it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,31 +8,32 @@ use clap::{Arg, ArgAction, Command};
 use super::names::Access;
 use crate::args::HubArgs;
 
-/// The words before the one that is being typed.
+/// Words before the incomplete word.
 pub(super) struct Line<'a> {
     command: &'a Command,
     given: Vec<(&'a Arg, Option<&'a str>)>,
-    /// The flag whose value comes next.
+    /// Flag that expects its value next.
     pending: Option<&'a Arg>,
     positionals: usize,
-    /// Whether `--` was given: no flag comes any more.
+    /// Whether `--` was given. Later words are not flags.
     is_escaped: bool,
 }
 
-/// What a word is.
+/// Role of a word on the command line.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Subject<'a> {
     Command,
     Flag,
-    /// The value of a flag.
+    /// Value of a flag.
     Value(&'a Arg),
-    /// An argument without a flag, or none if there may be no more.
+    /// Positional argument, or `None` if the command accepts no more.
     Positional(Option<&'a Arg>),
     Nothing,
 }
 
 impl<'a> Line<'a> {
-    /// `None` where a word makes no sense, so that nothing can be said of the next.
+    /// Parses the words. Returns `None` if a word is invalid, because its successor cannot be
+    /// completed.
     pub(super) fn read(root: &'a Command, words: &'a [String]) -> Option<Self> {
         let mut line = Self {
             command: root,
@@ -83,7 +84,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// One or more short flags, and perhaps the value of the last: `-A`, `-Aojson`, `-o=json`.
+    /// Parses one or more short flags, optionally with the value of the last: `-A`, `-Aojson`,
+    /// `-o=json`.
     fn push_short(&mut self, word: &'a str) -> Option<()> {
         let mut letters = word.chars();
         letters.next();
@@ -115,7 +117,7 @@ impl<'a> Line<'a> {
         self.is_possible(positional).then_some(positional)
     }
 
-    /// What this next word is, and what of it is typed so far.
+    /// Returns the role of the incomplete word, and the part to complete.
     pub(super) fn subject<'t>(&self, typed: &'t str) -> (Subject<'a>, &'t str) {
         if self.is_given("help") || self.is_given("version") {
             return (Subject::Nothing, typed);
@@ -148,12 +150,12 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The command, or the program while none is named.
+    /// Returns the command, or the program if no command is given yet.
     pub(super) fn command(&self) -> &'a Command {
         self.command
     }
 
-    /// The flags without which the command cannot be given, and that are missing.
+    /// Returns the required flags that are missing.
     pub(super) fn required(&self) -> Vec<&'a Arg> {
         let flags = self.command.get_opts();
         flags
@@ -161,7 +163,7 @@ impl<'a> Line<'a> {
             .collect()
     }
 
-    /// The flags that may be given now.
+    /// Returns the flags that may be given next.
     pub(super) fn possible(&self) -> Vec<&'a Arg> {
         let arguments = self.command.get_arguments();
         let flags = arguments.filter(|one| !one.is_positional() && !one.is_hide_set());
@@ -180,7 +182,7 @@ impl<'a> Line<'a> {
             && !given.any(|given| conflicts(given, arg) || conflicts(arg, given))
     }
 
-    /// What was given of the command's own.
+    /// Returns the given arguments that the command itself defines.
     fn given_here(&self) -> impl Iterator<Item = &'a Arg> {
         let own = self.command.get_arguments();
         own.filter(|arg| self.is_given(arg.get_id().as_str()))
@@ -190,20 +192,20 @@ impl<'a> Line<'a> {
         self.given.iter().any(|(arg, _)| arg.get_id() == id)
     }
 
-    /// The value of an argument as it was given last.
+    /// Returns the last given value of an argument.
     fn value(&self, id: &str) -> Option<String> {
         let given = self.given.iter().rev().find(|(arg, _)| arg.get_id() == id);
         given.and_then(|(_, value)| value.map(ToOwned::to_owned))
     }
 
-    /// The values of an argument that may be given more than once.
+    /// Returns all given values of a repeatable argument.
     fn values(&self, id: &str) -> Vec<String> {
         let given = self.given.iter().filter(|(arg, _)| arg.get_id() == id);
         let values = given.filter_map(|(_, value)| *value);
         values.map(ToOwned::to_owned).collect()
     }
 
-    /// How names are read.
+    /// Returns the access to the hub and the kubeconfig that the line selects.
     pub(super) fn access(&self) -> Access {
         Access {
             hub: HubArgs {
@@ -221,7 +223,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A single dash is a value: standard input.
+/// Whether a word is a flag. A single dash is a value that means standard input.
 fn is_flag(word: &str) -> bool {
     word.starts_with('-') && word != "-"
 }

@@ -1,4 +1,4 @@
-//! The names that only a kubeconfig or the hub knows.
+//! Completion of names that a kubeconfig or the hub defines.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::HubArgs;
 use crate::kubeconfig;
 
-/// How long a person waits for names after they pressed Tab.
+/// Maximum time to read names after the user presses Tab.
 const WITHIN: Duration = Duration::from_secs(2);
-/// More names than this help nobody to choose.
+/// Maximum number of names read.
 const MOST: u32 = 500;
 
-/// What an argument names.
+/// Kind of names that an argument accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Names {
     Contexts,
     MemberContexts,
-    /// Objects of the hub.
+    /// Names of objects on the hub.
     Objects(Kind),
 }
 
-/// Objects that an argument names.
+/// Kind of objects that an argument names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Namespace,
@@ -38,14 +38,14 @@ pub(super) enum Kind {
     MultiClusterService,
 }
 
-/// How names are read.
+/// Settings that select the hub and the kubeconfig to read names from.
 pub(super) struct Access {
     pub hub: HubArgs,
     pub member_kubeconfig: Option<PathBuf>,
 }
 
 impl Names {
-    /// What this argument of that command names, if that is something that exists already.
+    /// Returns the kind of existing names that an argument of a command accepts, or `None`.
     pub(super) fn of(command: &str, arg: &str) -> Option<Self> {
         match (command, arg) {
             (_, "context") => Some(Self::Contexts),
@@ -61,13 +61,14 @@ impl Names {
         }
     }
 
-    /// The names that there are; none where they cannot be read in time.
+    /// Returns the existing names, or none if they cannot be read within [`WITHIN`].
     ///
-    /// A thread reads them that nobody waits for in the end: a credential plugin of the kubeconfig may block it.
+    /// A detached thread reads the names, because a credential plugin of the kubeconfig may block
+    /// it.
     pub(super) fn read_in_time(self, access: Access) -> Vec<String> {
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
-            // After the deadline nobody receives it.
+            // The receiver is dropped after the deadline.
             sender.send(self.read(&access)).ok();
         });
         let read = receiver.recv_timeout(WITHIN).ok().flatten();
@@ -88,7 +89,7 @@ impl Names {
     }
 }
 
-/// The contexts of a kubeconfig: this one, else the one that kubectl would use.
+/// Returns the contexts of the given kubeconfig, or of kubectl's default kubeconfig.
 fn contexts(path: Option<&Path>) -> Option<Vec<String>> {
     let loaded = kubeconfig::load(path).ok()?;
     let contexts = loaded.kubeconfig.contexts.into_iter();

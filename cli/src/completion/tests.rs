@@ -14,7 +14,7 @@ fn candidates(line: &str) -> Vec<Candidate> {
     }
 }
 
-/// What the last word of a line may become.
+/// Returns the candidates for the last word of a line.
 fn offered(line: &str) -> Vec<String> {
     let candidates = candidates(line).into_iter();
     candidates.map(|candidate| candidate.value).collect()
@@ -200,7 +200,7 @@ fn contexts_are_those_of_the_kubeconfig_that_was_given() {
 
 #[test]
 fn nothing_is_offered_and_nobody_waits_where_the_hub_does_not_answer() {
-    // It takes the connection and says nothing.
+    // The listener accepts connections and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = silent.local_addr().expect("an address");
     let silent = kubeconfig(&format!("https://{address}"));
