@@ -1,4 +1,4 @@
-//! The admin endpoints of causeway's processes, through the hub's API server or at an address.
+//! Access to the admin endpoints of causeway's processes, through the hub's API server or a URL.
 
 use causeway::api::labels;
 use http::{Request, Uri};
@@ -9,11 +9,11 @@ use kube::{Api, Config, ResourceExt as _};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
 
-/// Where the manifests have processes serve `/livez`, `/readyz` and `/metrics`.
+/// Port on which the processes serve `/livez`, `/readyz` and `/metrics` in the manifests.
 const PORT: i32 = 8081;
 const PORT_NAME: &str = "admin";
 
-/// Why an admin endpoint says nothing.
+/// Failed request to an admin endpoint.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AdminError {
     #[error(transparent)]
@@ -40,7 +40,7 @@ pub(crate) enum AdminError {
     },
 }
 
-/// What gives a person the right to read metrics.
+/// Returns the commands that grant a user the right to read metrics.
 fn grant(namespace: &str) -> String {
     format!(
         "kubectl -n {namespace} create role causeway-metrics --verb=get,list --resource=pods,pods/proxy, and kubectl -n {namespace} create \
@@ -48,21 +48,21 @@ fn grant(namespace: &str) -> String {
     )
 }
 
-/// The admin endpoints of one process.
+/// Location of one process's admin endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AdminEndpoint {
-    /// Of a pod of the hub, through its API server.
+    /// Pod of the hub, reached through the proxy of the hub's API server.
     Pod {
         namespace: String,
         name: String,
         port: i32,
     },
-    /// At an address, `http://127.0.0.1:8081`.
+    /// Base URL, for example `http://127.0.0.1:8081`.
     Url(Uri),
 }
 
 impl AdminEndpoint {
-    /// That of a pod of the manifests.
+    /// Returns the endpoint of a pod. A pod without a port named `admin` gets [`PORT`].
     pub(crate) fn of(pod: &Pod) -> Self {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
@@ -74,7 +74,7 @@ impl AdminEndpoint {
         }
     }
 
-    /// What it is called.
+    /// Returns the name of the pod, or the authority of the URL.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Pod { name, .. } => name.clone(),
@@ -82,7 +82,7 @@ impl AdminEndpoint {
         }
     }
 
-    /// GETs a path, `/metrics`.
+    /// Sends a GET request for a path, for example `/metrics`, and returns the body.
     pub(crate) async fn get(&self, hub: &ApiServer, path: &str) -> Result<String, AdminError> {
         match self {
             Self::Pod {
@@ -134,7 +134,7 @@ impl AdminEndpoint {
     }
 }
 
-/// The pods of causeway in that namespace of the hub, sorted by name.
+/// Lists causeway's pods in a namespace of the hub, sorted by name.
 pub(crate) async fn pods(hub: &ApiServer, namespace: &str) -> Result<Vec<Pod>, RequestError> {
     let pods: Api<Pod> = Api::namespaced(hub.client.clone(), namespace);
     let of_causeway = format!("{}={}", labels::NAME, labels::MANAGER);
@@ -144,7 +144,7 @@ pub(crate) async fn pods(hub: &ApiServer, namespace: &str) -> Result<Vec<Pod>, R
     Ok(pods)
 }
 
-/// Whether a pod runs the program of that component, `controller` or `webhook`.
+/// Whether a pod runs the given component, `controller` or `webhook`.
 pub(crate) fn is_of(pod: &Pod, component: &str) -> bool {
     let label = pod.labels().get("app.kubernetes.io/component");
     label.is_some_and(|label| label == component)

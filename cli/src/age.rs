@@ -1,4 +1,4 @@
-//! How long ago something was, as kubectl writes it.
+//! Elapsed time in the format of kubectl.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -7,7 +7,8 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// Two digits or so of precision: `45s`, `3m20s`, `15m`, `5h10m`, `20h`, `3d4h`, `40d`, `2y10d`.
+/// Formats the time since `then` with about two digits of precision: `45s`, `3m20s`, `15m`,
+/// `5h10m`, `20h`, `3d4h`, `40d`, `2y10d`.
 pub(crate) fn since(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs().max(0);
     let both = |unit: i64, suffix: &str, smaller: i64, smaller_suffix: &str| match (seconds % unit)

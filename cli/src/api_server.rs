@@ -1,4 +1,4 @@
-//! Requests to an API server, each within a deadline, and what it means when there is no answer.
+//! Requests to an API server, each with a deadline, and the classification of their failures.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,20 +20,20 @@ use crate::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
 use crate::kubeconfig::{self, Access, Choice, LoadError, describe_plugin_failure};
 use crate::screen::printable;
 
-/// How long one request may take, unless the person says otherwise.
+/// Default timeout of one request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// A request failed: no answer, or a refusal.
+/// Failed or rejected request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
-    /// The kubeconfig that was given cannot be used.
+    /// The given kubeconfig is invalid.
     #[error("invalid kubeconfig of the {side}: {why}")]
     Kubeconfig { side: Side, why: String },
-    /// No kubeconfig was given and none was found.
+    /// The user gave no kubeconfig and none was found.
     #[error("no kubeconfig for the hub was found ({0}); set KUBECONFIG or give --kubeconfig")]
     NoKubeconfig(String),
-    /// No answer came.
+    /// The API server did not respond.
     #[error(
         "cannot reach the {side} at {address}: {why}; check that it is running and that {flag} names the right cluster",
         flag = kubeconfig_flag(side)
@@ -43,19 +43,19 @@ pub(crate) enum RequestError {
         address: String,
         why: String,
     },
-    /// The answer was that the person is not known, or may not do this.
+    /// The API server rejected the credentials (401) or the permissions (403).
     #[error("forbidden by the {side}: {message}; use a kubeconfig with administrator rights")]
     NotAllowed { side: Side, message: String },
-    /// There is no such object, or no such API.
+    /// The object or the API does not exist.
     #[error("the {side} answered: {message}")]
     NotFound { side: Side, message: String },
-    /// The object is not, or no longer, as the request says.
+    /// The stored object differs from the one that the request assumes.
     #[error("the {side} refused: {message}")]
     Conflict { side: Side, message: String },
-    /// Another refusal.
+    /// The API server rejected the request for another reason.
     #[error("the {side} refused: {message}")]
     Refused { side: Side, message: String },
-    /// The API server is there and cannot serve.
+    /// The API server is reachable and cannot serve the request now.
     #[error("the {side} is unavailable: {message}; try again")]
     Busy { side: Side, message: String },
 }
@@ -80,22 +80,22 @@ fn kubeconfig_flag(side: &Side) -> &'static str {
     }
 }
 
-/// An API server, and how requests reach it.
+/// API server with the client and configuration that reach it.
 #[derive(Clone)]
 pub(crate) struct ApiServer {
     pub side: Side,
     pub client: Client,
     pub config: Config,
-    /// Namespaces of the hub that hold the members' credentials; read where needed.
+    /// Namespaces of the hub that hold the members' credentials, read on first use.
     pub secret_namespaces: Arc<OnceCell<BTreeSet<String>>>,
-    /// `proxy-url` of the kubeconfig, without the proxy of the environment.
+    /// `proxy-url` of the kubeconfig. Excludes the proxy of the environment.
     pub proxy_url: Option<String>,
-    /// Maximum time of one request.
+    /// Timeout of one request.
     pub answer_within: Duration,
 }
 
 impl ApiServer {
-    /// Connects to the hub of the given kubeconfig, else of the one that kubectl would use.
+    /// Connects to the hub of the given kubeconfig, or of kubectl's default kubeconfig.
     pub(crate) async fn hub(args: &HubArgs) -> Result<Self, RequestError> {
         let choice = Choice {
             context: args.context.as_deref(),
@@ -128,7 +128,7 @@ impl ApiServer {
         })
     }
 
-    /// Connects to the member of that kubeconfig.
+    /// Connects to the member of the given kubeconfig.
     pub(crate) async fn member(path: &Path, context: Option<&str>) -> Result<Self, RequestError> {
         let choice = Choice {
             context,
@@ -138,8 +138,8 @@ impl ApiServer {
         Self::of(Side::Member, access)
     }
 
-    /// Connects to a member by a context of the given kubeconfig, else of the one that kubectl would
-    /// use.
+    /// Connects to a member by a context of the given kubeconfig, or of kubectl's default
+    /// kubeconfig.
     pub(crate) async fn member_by_context(
         path: Option<&Path>,
         context: &str,
@@ -158,7 +158,8 @@ impl ApiServer {
         Ok(server)
     }
 
-    /// One with that configuration. A server that is busy for a moment (429, 503, 504) gets the request again.
+    /// Creates a client for a configuration. The client retries requests that a busy server rejects
+    /// (429, 503, 504).
     pub(crate) fn new(side: Side, mut config: Config) -> Result<Self, RequestError> {
         config.connect_timeout = Some(CONNECT_WITHIN);
         let client =
@@ -177,8 +178,8 @@ impl ApiServer {
         })
     }
 
-    /// Connects to a member as causeway-controller does. A server that is busy for a moment gets the
-    /// request again.
+    /// Connects to a member with the same transport as causeway-controller. The client retries
+    /// requests that a busy server rejects (429, 503, 504).
     pub(crate) fn of_target(target: &Target, token: Token) -> Result<Self, TransportError> {
         let mut config = target.config();
         config.connect_timeout = Some(CONNECT_WITHIN);
@@ -196,7 +197,7 @@ impl ApiServer {
         })
     }
 
-    /// Its address, without a trailing slash.
+    /// Returns the URL of the API server without a trailing slash.
     pub(crate) fn url(&self) -> String {
         self.config
             .cluster_url
@@ -205,8 +206,8 @@ impl ApiServer {
             .to_owned()
     }
 
-    /// Its address for messages, with the proxy of the kubeconfig or of the environment. A user of the
-    /// proxy is left out.
+    /// Returns the URL for messages, with the proxy of the kubeconfig or of the environment.
+    /// Credentials of the proxy are omitted.
     fn address(&self) -> String {
         let proxy = self.config.proxy_url.as_ref();
         let proxy = proxy.and_then(|proxy| proxy.scheme_str().zip(proxy.authority()));
@@ -217,7 +218,8 @@ impl ApiServer {
         format!("{} through the proxy {scheme}://{host}", self.url())
     }
 
-    /// Sends one request and waits for the answer, 10 seconds at most unless the person says otherwise.
+    /// Sends one request and waits for the response. The timeout is 10 seconds unless the user sets
+    /// another.
     pub(crate) async fn request<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
@@ -228,7 +230,7 @@ impl ApiServer {
         }
     }
 
-    /// Sends one request; `None` where there is no such object, or no such API.
+    /// Sends one request. Returns `None` if the object or the API does not exist.
     pub(crate) async fn found<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
@@ -240,7 +242,7 @@ impl ApiServer {
         }
     }
 
-    /// Whether it serves a kind, of that plural, in that version of its API.
+    /// Whether the server serves a resource, named by its plural, in an API version.
     pub(crate) async fn serves(
         &self,
         api_version: &str,
@@ -252,7 +254,7 @@ impl ApiServer {
         Ok(served.any(|one| one.name == plural))
     }
 
-    /// No answer came in time.
+    /// Returns the error of a request that timed out.
     pub(crate) fn late(&self) -> RequestError {
         self.unreachable(format!(
             "no answer within {} s, or only that it is busy",
@@ -260,7 +262,7 @@ impl ApiServer {
         ))
     }
 
-    /// No answer came, for that reason.
+    /// Returns [`RequestError::Unreachable`] with a reason.
     pub(crate) fn unreachable(&self, why: String) -> RequestError {
         RequestError::Unreachable {
             side: self.side,
@@ -269,7 +271,7 @@ impl ApiServer {
         }
     }
 
-    /// What an error of a request means.
+    /// Converts a client error into a [`RequestError`].
     pub(crate) fn failure(&self, error: &kube::Error) -> RequestError {
         let side = self.side;
         let kube::Error::Api(status) = error else {
@@ -287,7 +289,7 @@ impl ApiServer {
         }
     }
 
-    /// A namespaced kind, in that namespace, or in all.
+    /// Returns the API of a namespaced kind in one namespace, or in all.
     pub(crate) fn api<K>(&self, namespace: Option<&str>) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -299,7 +301,8 @@ impl ApiServer {
         }
     }
 
-    /// The same of the Multi-Cluster Services API, in that version.
+    /// Returns the API of a kind of the Multi-Cluster Services API in one version and one
+    /// namespace, or in all namespaces.
     pub(crate) fn api_in<K>(&self, version: Version, namespace: Option<&str>) -> Api<K>
     where
         K: Resource<DynamicType = Version, Scope = DynamicResourceScope>,
@@ -311,7 +314,7 @@ impl ApiServer {
         }
     }
 
-    /// The identity of the cluster: the UID of its kube-system namespace.
+    /// Returns the identity of the cluster: the UID of its kube-system namespace.
     pub(crate) async fn uid(&self) -> Result<String, RequestError> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let kube_system = self.request(namespaces.get_metadata("kube-system")).await?;
@@ -335,7 +338,8 @@ async fn access(
         .map_err(unusable)
 }
 
-/// The innermost error: "connection refused" says more than "client error". That of a proxy names it.
+/// Returns the message of the innermost error: "connection refused" is more useful than "client
+/// error". The message of a proxy error names the proxy.
 pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut innermost = error;
     let mut proxy = String::new();
@@ -348,7 +352,7 @@ pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     printable(&format!("{proxy}{innermost}")).into_owned()
 }
 
-/// Returns `None` where the person, or the credentials, may not do what was requested.
+/// Converts [`RequestError::NotAllowed`] to `None`.
 pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

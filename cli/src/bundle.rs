@@ -1,4 +1,4 @@
-//! The manifests of a hub, as they were when this program was built, and the choice among them. Pure.
+//! Manifests of a hub, embedded at build time, and the selection of objects to apply. Pure.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,28 +21,28 @@ const CERT_MANAGER: &str = include_str!("../../manifests/hub/options/cert-manage
 const CERT_MANAGER_PATCH: &str =
     include_str!("../../manifests/hub/options/cert-manager.patch.yaml");
 
-/// What stands in options/webhook-by-url.yaml for the webhook's address and its authority.
+/// Placeholders in options/webhook-by-url.yaml for the webhook's URL and CA bundle.
 const URL: &str = "WEBHOOK_URL";
 const AUTHORITY: &str = "CA_BUNDLE";
 
-/// What the manifests' comments have a person add where cert-manager, or Karmada, is used.
+/// Annotation that the manifests' comments recommend for hubs with cert-manager.
 const INJECT: (&str, &str) = (
     "cert-manager.io/inject-ca-from",
     "causeway-system/causeway-webhook",
 );
-/// The flag by which the controller reads the credentials that Karmada keeps.
+/// Controller flag that allows reading the credentials that Karmada stores.
 pub(crate) const KARMADA_SECRETS: &str = "--secret-namespace=karmada-cluster";
 
-/// Component of the objects by which the webhook keeps its own certificates.
+/// Component label of the objects with which the webhook manages its own certificates.
 const CERTIFICATES: &str = "webhook-certificates";
 
 const CONTAINERS: &str = "/spec/template/spec/containers";
 
-/// The Deployments of a hub that runs causeway itself.
+/// Deployments of a hub that runs causeway itself.
 pub(crate) const DEPLOYMENTS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
 
-/// What is applied to a hub beside the definitions, in the order in which it is: who may do what, what runs, and last that
-/// the webhook is asked.
+/// Returns the objects to apply to a hub besides the definitions, in order: RBAC, workloads, and
+/// the webhook registration last.
 pub(crate) fn chosen(
     parts: &PartArgs,
     images: &ImageArgs,
@@ -69,8 +69,8 @@ pub(crate) fn chosen(
     Ok(chosen)
 }
 
-/// Objects of [`RBAC`] that these parts do without: where somebody else fills in the caBundle, the webhook gets no right to
-/// change webhook configurations, and no Secret.
+/// Returns the objects of [`RBAC`] that these parts do not need. If the user provides the caBundle,
+/// the webhook gets no right to change webhook configurations, and no Secret.
 pub(crate) fn superseded(parts: &PartArgs) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut superseded = objects::parse(RBAC)?;
     let is_certified = parts.cert_manager || parts.webhook_ca.is_some();
@@ -78,7 +78,7 @@ pub(crate) fn superseded(parts: &PartArgs) -> Result<Vec<DynamicObject>, ObjectE
     Ok(superseded)
 }
 
-/// Whether an object serves only webhooks that manage their own certificates.
+/// Whether an object is needed only by webhooks that manage their own certificates.
 pub(crate) fn is_of_certificates(object: &DynamicObject) -> bool {
     let labels = object.metadata.labels.as_ref();
     let component = labels.and_then(|labels| labels.get("app.kubernetes.io/component"));
@@ -133,7 +133,8 @@ fn registration(
     Ok(registration)
 }
 
-/// Without an authority the webhook publishes its own.
+/// Returns the registration of the webhook by URL. Without an authority, the webhook publishes its
+/// own caBundle.
 fn by_url(url: &str, authority: Option<&str>) -> Result<Vec<DynamicObject>, ObjectError> {
     let bundle = authority.map(|pem| STANDARD.encode(pem));
     let manifest = BY_URL.replace(AUTHORITY, bundle.as_deref().unwrap_or("null"));
@@ -154,9 +155,11 @@ fn by_url(url: &str, authority: Option<&str>) -> Result<Vec<DynamicObject>, Obje
     Ok(registration)
 }
 
-/// All that may be on a hub beside the definitions and the namespace, in the order in which it is removed: first nobody asks
-/// the webhook any more, then nothing runs, then nobody may do anything, and last what the programs made for themselves,
-/// when none of them can write it back.
+/// Returns all objects that a hub may hold besides the definitions and the namespace, in order of
+/// deletion.
+///
+/// The registration of the webhook comes first, then workloads, then RBAC. Objects that the
+/// programs write themselves come last, because a running program would recreate them.
 pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
     let mut all = objects::parse(BY_SERVICE)?;
     for manifest in [WORKLOADS, CERT_MANAGER, TOKENS, KARMADA, RBAC] {
@@ -172,24 +175,25 @@ pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
     Ok(all)
 }
 
-/// Who may do what on a hub, without the namespaces: what every installation has, and what goes with it.
+/// Returns the objects of [`RBAC`] without the namespaces. Every installation has them, and
+/// `uninstall` deletes them.
 pub(crate) fn rights() -> Result<Vec<DynamicObject>, ObjectError> {
     let mut rights = objects::parse(RBAC)?;
     rights.retain(|object| !objects::is_a(object, "Namespace"));
     Ok(rights)
 }
 
-/// Returns the role by which the controller reads Karmada's Works.
+/// Returns the ClusterRole that allows the controller to read Karmada's Works.
 pub(crate) fn karmada_role() -> Result<Vec<DynamicObject>, ObjectError> {
     let mut rights = objects::parse(KARMADA)?;
     rights.retain(|object| objects::is_a(object, "ClusterRole"));
     Ok(rights)
 }
 
-/// Namespace of ClusterProfiles in the manifests; users name their own.
+/// Namespace of ClusterProfiles in the manifests. Users choose their own.
 pub(crate) const PROFILE_NAMESPACE: &str = "cluster-inventory";
 
-/// Returns the roles by which the controller makes Clusters of the ClusterProfiles of
+/// Returns the roles that allow the controller to create Clusters from the ClusterProfiles of
 /// [`PROFILE_NAMESPACE`].
 pub(crate) fn profile_roles() -> Result<Vec<DynamicObject>, ObjectError> {
     let mut rights = objects::parse(CLUSTER_PROFILES)?;
@@ -197,19 +201,19 @@ pub(crate) fn profile_roles() -> Result<Vec<DynamicObject>, ObjectError> {
     Ok(rights)
 }
 
-/// Whether an object that bears the name of one of the manifests' is theirs too. The Lease is made without labels.
+/// Whether a stored object with a name from the manifests belongs to causeway. The Lease has no
+/// labels and always counts.
 pub(crate) fn is_managed(stored: &DynamicObject) -> bool {
     let all = stored.metadata.labels.as_ref();
     let named = all.and_then(|all| all.get(labels::NAME));
     named.is_some_and(|name| name == labels::MANAGER) || objects::is_a(stored, "Lease")
 }
 
-/// Whether it is a Deployment.
 pub(crate) fn is_deployment(object: &DynamicObject) -> bool {
     objects::is_a(object, "Deployment")
 }
 
-/// Takes the images of a Deployment from this registry, and with this tag.
+/// Sets the registry and the tag of a Deployment's images.
 pub(crate) fn place(deployment: &mut DynamicObject, registry: Option<&str>, tag: Option<&str>) {
     for container in containers(deployment) {
         if let Some(Value::String(image)) = container.get_mut("image") {
@@ -221,7 +225,7 @@ pub(crate) fn place(deployment: &mut DynamicObject, registry: Option<&str>, tag:
     }
 }
 
-/// The registry from which a Deployment that is stored has its image, if it is one of causeway's own name.
+/// Returns the registry of a stored Deployment's image, if the image is named like the Deployment.
 pub(crate) fn registry(deployment: &DynamicObject) -> Option<&str> {
     let images = deployment.data.pointer(CONTAINERS)?.as_array()?.iter();
     let mut images = images.filter_map(|container| container.get("image")?.as_str());
@@ -232,7 +236,7 @@ pub(crate) fn registry(deployment: &DynamicObject) -> Option<&str> {
     })
 }
 
-/// Returns the tag of a stored Deployment's image, if it is one of causeway's own name.
+/// Returns the tag of a stored Deployment's image, if the image is named like the Deployment.
 pub(crate) fn deployed_tag(deployment: &DynamicObject) -> Option<&str> {
     let images = deployment.data.pointer(CONTAINERS)?.as_array()?.iter();
     let mut images = images.filter_map(|container| container.get("image")?.as_str());
@@ -258,13 +262,13 @@ fn containers(deployment: &mut DynamicObject) -> impl Iterator<Item = &mut Value
     containers.into_iter().flatten()
 }
 
-/// The tag of an image, if it has one.
+/// Returns the tag of an image, if the image has one.
 pub(crate) fn tag(image: &str) -> Option<&str> {
     let tag = Image::parse(image).tag;
     (!tag.is_empty()).then_some(tag)
 }
 
-/// An image's name in its parts: `registry/name:tag`, `registry/name@digest`, or both.
+/// Parts of an image reference: `registry/name:tag`, `registry/name@digest`, or both.
 #[derive(Debug, PartialEq, Eq)]
 struct Image<'a> {
     registry: &'a str,
@@ -285,8 +289,8 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Lays a patch over an object as `kubectl patch` does: objects field by field, lists of named things by their names, and
-/// other lists as a whole.
+/// Merges a patch into an object as `kubectl patch` does: objects by field, lists of named items by
+/// name, and other lists as a whole.
 fn overlay(base: &mut Value, patch: Value) {
     match (base, patch) {
         (Value::Object(base), Value::Object(patch)) => {
@@ -416,7 +420,7 @@ mod tests {
         for rights in ["ClusterRole", "Role", "ServiceAccount", "RoleBinding"] {
             assert!(last("Deployment") < first(rights), "{rights}");
         }
-        // The webhook writes its Secret back for as long as it may.
+        // The webhook recreates its Secret while its RoleBinding exists.
         let tls = all
             .iter()
             .position(|one| is_named(one, "causeway-webhook-tls"));

@@ -1,18 +1,18 @@
-//! Asking a person before something is done.
+//! Confirmation prompts.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 
-/// What a person answered.
+/// Answer of the user to a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Yes,
     No,
-    /// Nobody can answer: standard input is not a terminal.
+    /// No answer is possible because standard input is not a terminal.
     Nobody,
 }
 
-/// Asks a question that is answered by yes or no; what is neither is no.
+/// Prompts for yes or no. Any other input counts as no.
 pub(crate) fn ask(question: impl Display) -> io::Result<Answer> {
     let input = io::stdin();
     if !input.is_terminal() {

@@ -1,4 +1,4 @@
-//! `kubectl mcs confirm-deletions`: a person confirms the suspended deletions of a cluster.
+//! `kubectl mcs confirm-deletions`: lets a user confirm the suspended deletions of a cluster.
 
 use causeway::api::condition::{self, DELETIONS_SUSPENDED, TRUE};
 use causeway::api::{Cluster, labels};
@@ -17,7 +17,7 @@ use crate::output;
 use crate::output::OutputError;
 use crate::wait;
 
-/// The deletions could not be confirmed.
+/// Failed confirmation of suspended deletions.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfirmDeletionsError {
     #[error(transparent)]
@@ -56,14 +56,14 @@ impl CommandError for ConfirmDeletionsError {
     }
 }
 
-/// What the status of a Cluster shows of its deletions.
+/// State of a Cluster's deletions in its status.
 #[derive(Debug, PartialEq, Eq)]
 enum Deletions<'a> {
-    /// Some are suspended: the controller's message.
+    /// The controller suspended deletions, with the message of the condition.
     Suspended(&'a str),
-    /// None is suspended.
+    /// The controller suspended no deletions.
     NoneSuspended,
-    /// The hub's Clusters are not causeway's to keep, or the status is empty.
+    /// Karmada writes the status of the Cluster, or the status is empty.
     Unknown,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Deletions<'a> {
     }
 }
 
-/// Whether causeway keeps the Cluster's status: Karmada has other reasons.
+/// Whether causeway writes the Cluster's status. Karmada uses other reasons.
 fn by_causeway(ready: &Condition) -> bool {
     matches!(
         Reason::of(&ready.reason),
@@ -90,7 +90,7 @@ fn by_causeway(ready: &Condition) -> bool {
     )
 }
 
-/// Confirms the suspended deletions.
+/// Confirms the suspended deletions of a cluster and waits for the controller.
 pub(crate) async fn run(
     hub: &HubArgs,
     args: &ConfirmDeletionsArgs,
@@ -124,7 +124,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Sets the annotation to the time.
+/// Sets the confirmation annotation to the current time.
 async fn mark(
     hub: &ApiServer,
     name: &ClusterName,
@@ -138,7 +138,7 @@ async fn mark(
     }
 }
 
-/// Waits until the controller reports that no deletion is suspended.
+/// Waits until the controller reports no suspended deletions.
 async fn none_suspended(
     clusters: Api<Cluster>,
     name: &ClusterName,

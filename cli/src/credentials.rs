@@ -1,8 +1,8 @@
-//! Namespaces of the hub from which the members' credentials are read.
+//! Namespaces of the hub that may hold the members' credentials.
 //!
-//! A Cluster names its Secret and the address to which the token is sent. Whoever may write Clusters
-//! must not have the Secrets of other namespaces sent to an address of their own, so this program
-//! follows the rule of the controller's `--secret-namespace`.
+//! A Cluster names its Secret and the address that receives the token. A user with write access to
+//! Clusters must not be able to send Secrets of other namespaces to an address of their own. This
+//! program therefore follows the rule of the controller's `--secret-namespace`.
 
 use std::collections::BTreeSet;
 
@@ -13,23 +13,23 @@ use kube::Api;
 use crate::api_server::{ApiServer, RequestError};
 use crate::karmada;
 
-/// Flag of the controller, and its environment variable.
+/// Controller flag that names the namespaces of credentials, and its environment variable.
 const FLAG: &str = "--secret-namespace=";
 const VARIABLE: &str = "CAUSEWAY_SECRET_NAMESPACE";
-/// The same for the namespaces of ClusterProfiles.
+/// Controller flag that names the namespaces of ClusterProfiles, and its environment variable.
 const PROFILES_FLAG: &str = "--cluster-profiles=";
 const PROFILES_VARIABLE: &str = "CAUSEWAY_CLUSTER_PROFILES";
 /// Name of the controller's Deployment and container.
 const CONTROLLER: &str = "causeway-controller";
-/// Namespace in which Karmada keeps the Secrets of its Clusters.
+/// Namespace in which Karmada stores the Secrets of its Clusters.
 const KARMADA_NAMESPACE: &str = "karmada-cluster";
 
-/// Whether the members' credentials may be read in this namespace of the hub: the controller's
-/// Deployment allows it, or the manifests do where no Deployment of the hub shows its flags.
+/// Whether the members' credentials may be read in a namespace of the hub. The flags of the
+/// controller's Deployment decide, or the manifests if no Deployment of the hub shows its flags.
 ///
 /// # Errors
-/// [`RequestError`] where the hub does not answer. A Deployment that the user may not read counts
-/// as none.
+/// [`RequestError`] if the hub does not respond. A Deployment that the user may not read counts as
+/// absent.
 pub(crate) async fn may_read(hub: &ApiServer, namespace: &str) -> Result<bool, RequestError> {
     if namespace == MEMBERS_NAMESPACE {
         return Ok(true);
@@ -55,8 +55,8 @@ async fn allowed(hub: &ApiServer) -> Result<BTreeSet<String>, RequestError> {
     Ok(allowed.map(ToOwned::to_owned).collect())
 }
 
-/// Namespaces from which a controller of this Deployment reads credentials; `None` where its flags
-/// do not show them.
+/// Returns the namespaces from which a controller of this Deployment reads credentials, or `None`
+/// if its flags do not show them.
 pub(crate) fn given(controller: &Deployment) -> Option<BTreeSet<String>> {
     let namespaces = namespaces(controller, FLAG, VARIABLE)?;
     Some(match namespaces.is_empty() {
@@ -65,13 +65,14 @@ pub(crate) fn given(controller: &Deployment) -> Option<BTreeSet<String>> {
     })
 }
 
-/// Namespaces whose ClusterProfiles a controller of this Deployment reads, as far as its flags show
-/// them.
+/// Returns the namespaces of the ClusterProfiles that a controller of this Deployment reads, as far
+/// as its flags show them.
 pub(crate) fn profile_namespaces(controller: &Deployment) -> BTreeSet<String> {
     namespaces(controller, PROFILES_FLAG, PROFILES_VARIABLE).unwrap_or_default()
 }
 
-/// Namespaces that a flag or variable of a Deployment names; `None` where it does not show them.
+/// Returns the namespaces that a flag or variable of a Deployment names, or `None` if the
+/// Deployment does not show them.
 fn namespaces(controller: &Deployment, flag: &str, variable: &str) -> Option<BTreeSet<String>> {
     let pod = controller.spec.as_ref()?.template.spec.as_ref()?;
     let args = pod

@@ -1,5 +1,5 @@
-//! The definitions: those of ServiceExport and ServiceImport, which `join` applies in a member that has none, and those of
-//! Cluster and MultiClusterService, which `install` applies on a hub.
+//! CustomResourceDefinitions: `join` applies those of ServiceExport and ServiceImport in a member
+//! that has none, and `install` applies those of Cluster and MultiClusterService on a hub.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::output::OutputError;
 use crate::wait::TimedOut;
 use crate::{output, wait};
 
-/// How a hub gets the definitions.
+/// Commands that apply the definitions on a hub, for messages.
 pub(crate) const DEFINE: &str =
     "kubectl mcs install --crds-only, or kubectl apply -f manifests/crds/hub/";
 
@@ -35,7 +35,7 @@ const IMPORTS: Kind = Kind {
     versions: &["v1beta1", "v1alpha1"],
     manifest: include_str!("../../manifests/crds/member/serviceimports.multicluster.x-k8s.io.yaml"),
 };
-/// A member, as the hub knows it.
+/// Definition of Cluster, which represents a member on the hub.
 pub(crate) const CLUSTERS: Kind = Kind {
     name: "Cluster",
     plural: "clusters",
@@ -43,7 +43,7 @@ pub(crate) const CLUSTERS: Kind = Kind {
     versions: &["v1alpha1"],
     manifest: include_str!("../../manifests/crds/hub/clusters.cluster.karmada.io.yaml"),
 };
-/// A multi-cluster service, as a person desires it.
+/// Definition of MultiClusterService, the desired state of a service.
 pub(crate) const SERVICES: Kind = Kind {
     name: "MultiClusterService",
     plural: "multiclusterservices",
@@ -55,7 +55,7 @@ pub(crate) const SERVICES: Kind = Kind {
 };
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The definitions could not be applied.
+/// Failed application of the definitions.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DefinitionError {
     #[error(transparent)]
@@ -87,46 +87,48 @@ impl CommandError for DefinitionError {
     }
 }
 
-/// A kind of object, and its definition as this program applies it.
+/// Resource kind with the definition that this program applies.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
     pub name: &'static str,
     pub plural: &'static str,
     pub group: &'static str,
-    /// The versions that causeway speaks, the newest first.
+    /// Versions that causeway supports, newest first.
     pub versions: &'static [&'static str],
     manifest: &'static str,
 }
 
-/// Whose a definition is.
+/// Owner of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// There is none.
+    /// The cluster has no such definition.
     Absent,
-    /// This program applied it, or its manifests did.
+    /// This program or its manifests applied the definition.
     Managed,
-    /// Foreign: of Karmada, another implementation of the API, or a person. With the version that is served, of those
-    /// that causeway speaks.
+    /// Karmada, another implementation of the API, or a user applied the definition. Holds the
+    /// served version that causeway supports, if any.
     Foreign(Option<&'static str>),
 }
 
-/// How a server has a kind.
+/// Result of looking up a kind on a server.
 pub(crate) struct Found {
     pub origin: Origin,
-    /// The definition as it is stored; an API that is served otherwise has none.
+    /// Stored definition. An API that is served without a CustomResourceDefinition has none.
     pub stored: Option<DynamicObject>,
 }
 
-/// What becomes of the definitions in a member.
+/// Decision about the definitions of a member.
 pub(crate) enum Choice {
-    /// It has none, or those of an earlier join: these are applied.
+    /// The member has no definitions, or those of an earlier join. `join` applies these kinds.
     Apply(Vec<Kind>),
-    /// There is a foreign one, so all stay as they are: what there is, a message for each kind.
+    /// The member has a foreign definition, and `join` applies nothing. Holds one message for each
+    /// kind.
     Leave(Vec<String>),
 }
 
-/// Applies the definitions in a member that serves neither kind, and updates those of an earlier join. Where
-/// there is a foreign one, all stay as they are, which is reported.
+/// Applies the definitions in a member that serves neither kind, and updates those of an earlier
+/// join. If one definition is foreign, the function changes none and prints a message for each
+/// kind.
 pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
     let kinds = match choose(member).await? {
         Choice::Apply(kinds) => kinds,
@@ -146,7 +148,7 @@ pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
     Ok(())
 }
 
-/// Reads what the member has, and changes nothing.
+/// Reads the definitions of a member and decides which to apply. Writes nothing.
 pub(crate) async fn choose(member: &ApiServer) -> Result<Choice, DefinitionError> {
     let mut found = Vec::new();
     for kind in [EXPORTS, IMPORTS] {
@@ -162,7 +164,7 @@ pub(crate) async fn choose(member: &ApiServer) -> Result<Choice, DefinitionError
     ))
 }
 
-/// Says that the definitions of an earlier join are still there, if they are.
+/// Prints the definitions of an earlier join that the member still has.
 pub(crate) async fn report_left(member: &ApiServer) -> Result<(), DefinitionError> {
     for kind in [EXPORTS, IMPORTS] {
         let title = objects::title(&kind.definition()?);
@@ -177,12 +179,12 @@ pub(crate) async fn report_left(member: &ApiServer) -> Result<(), DefinitionErro
 }
 
 impl Kind {
-    /// The definition, from its manifest.
+    /// Returns the definition from the embedded manifest.
     pub(crate) fn definition(&self) -> Result<DynamicObject, ObjectError> {
         objects::object(serde_saphyr::from_str(self.manifest)?)
     }
 
-    /// How the server has the kind.
+    /// Reads the definition of the kind and its owner from a server.
     pub(crate) async fn find(&self, server: &ApiServer) -> Result<Found, DefinitionError> {
         let stored = objects::get(server, &self.definition()?).await?;
         let own = |stored: &DynamicObject| ownership::is_own_definition(&stored.metadata);
@@ -197,7 +199,7 @@ impl Kind {
         Ok(Found { origin, stored })
     }
 
-    /// The version in which the server serves the kind, the newest of those that it does.
+    /// Returns the newest supported version in which the server serves the kind.
     async fn served(&self, server: &ApiServer) -> Result<Option<&'static str>, RequestError> {
         for version in self.versions {
             let group_version = format!("{}/{version}", self.group);
@@ -208,7 +210,7 @@ impl Kind {
         Ok(None)
     }
 
-    /// Waits until the server serves what was defined.
+    /// Waits until the server serves the kind.
     pub(crate) async fn established(&self, server: &ApiServer) -> Result<(), DefinitionError> {
         let definitions: Api<CustomResourceDefinition> = Api::all(server.client.clone());
         let name = format!("{}.{}", self.plural, self.group);
@@ -230,7 +232,7 @@ impl Kind {
     }
 }
 
-/// The message about a kind where there are foreign definitions.
+/// Returns the message about a kind if the member has foreign definitions.
 pub(crate) fn left(kind: &str, origin: Origin) -> String {
     match origin {
         Origin::Foreign(Some(version)) => {
@@ -248,7 +250,7 @@ pub(crate) fn left(kind: &str, origin: Origin) -> String {
     }
 }
 
-/// Whether a definition is established, and what it says where it is not.
+/// Whether a definition is established, with the message of its failed conditions.
 fn state(definition: &CustomResourceDefinition) -> (bool, String) {
     let status = definition.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref());
