@@ -1,7 +1,9 @@
-//! `kubectl mcs diff -f FILE`: what would change in which cluster if a MultiClusterService were applied.
+//! `kubectl mcs diff -f FILE`: shows the changes in each cluster if a MultiClusterService were
+//! applied.
 //!
-//! The hub's API server says what would be stored, admission included (a dry run, as `kubectl diff` does it); the engine of the controller says
-//! what would then be written into the members, from lists that are read with the user's own rights.
+//! A dry run on the hub's API server, as in `kubectl diff`, returns the object that the hub would
+//! store, admission included. The controller's engine computes the writes to the members from lists
+//! that are read with the user's own rights.
 
 mod admission;
 mod file;
@@ -22,7 +24,7 @@ use crate::output::{self, OutputError};
 use self::file::FileError;
 use self::report::Report;
 
-/// The difference could not be found.
+/// Failed comparison.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiffError {
     #[error(transparent)]
@@ -45,7 +47,7 @@ pub(crate) enum DiffError {
     Output(#[from] OutputError),
 }
 
-/// `kubectl diff` reports differences by 1, and failures by more than 1.
+/// Exit codes of `kubectl diff`: 1 for differences, and greater than 1 for failures.
 impl CommandError for DiffError {
     fn exit_code(&self) -> u8 {
         match self {
@@ -60,8 +62,8 @@ impl CommandError for DiffError {
     }
 }
 
-/// Shows what would change. [`ExitState::Problem`] means that something would, as in `kubectl diff`;
-/// a cluster that is not compared makes the whole unknown.
+/// Prints the changes. Returns [`ExitState::Problem`] if applying the files changes a cluster, as
+/// in `kubectl diff`. A cluster that cannot be compared makes the result unknown.
 pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<ExitState, DiffError> {
     let namespace = hub.namespace.clone();
     let hub = ApiServer::hub(hub).await?;
@@ -125,7 +127,7 @@ mod tests {
     use crate::observe::service::Snapshot;
     use crate::status::fixtures::{cross, service};
 
-    /// Compares the state with what it would be with this object.
+    /// Compares the current state with the state after this object is applied.
     fn applied(snapshot: &Snapshot, object: MultiClusterService) -> (String, Report) {
         let stored = snapshot.mcs.clone();
         let snapshot = Snapshot {
@@ -153,7 +155,8 @@ mod tests {
     #[test]
     fn golden_outputs_of_diff_are_kept() {
         golden::check_states("diff", |snapshot| {
-            // The text where something is stored, else and of the opposite direction the JSON.
+            // Compares the text output for a stored object. Compares the JSON output for the
+            // opposite direction and for objects that are not stored.
             let stored = snapshot.mcs.clone();
             let stored = stored.map(|stored| applied(snapshot, stored).0);
             let turned = service("foo", cross(&["b"], &["a"]), json!([]));

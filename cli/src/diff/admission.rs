@@ -1,5 +1,5 @@
-//! Objects as the hub would store them: the patch of `kubectl apply`, sent as a dry run that the hub's
-//! admission sees.
+//! Objects as the hub would store them after admission: sends the patch of `kubectl apply` in a dry
+//! run.
 
 use causeway::api::{ExposurePort, MultiClusterService};
 use http::header::{CONTENT_TYPE, WARNING};
@@ -17,19 +17,19 @@ use super::file::Wanted;
 use crate::api_server::{ApiServer, RequestError};
 use crate::observe::once;
 
-/// What kubectl apply remembers of the file that was applied last.
+/// Annotation in which kubectl apply records the last applied file.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// End of a warning of causeway's webhook that is a refusal outside of a dry run.
+/// Suffix of a webhook warning that becomes a rejection outside of a dry run.
 const REFUSED_WITHOUT_DRY_RUN: &str = " (refused without dry run)";
 
-/// What admission made of an object.
+/// Result of admission.
 #[derive(Clone, Debug)]
 pub(crate) struct Admitted {
-    /// What is stored now, if anything is.
+    /// Stored object, if it exists.
     pub stored: Option<MultiClusterService>,
-    /// What would be stored.
+    /// Object that the hub would store.
     pub object: MultiClusterService,
-    /// What a person would be warned of.
+    /// Warnings that the user would receive.
     pub warnings: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Admitted {
 /// files, as the hub would store it.
 ///
 /// # Errors
-/// [`DiffError::Refused`] also where the hub accepts the object in a dry run alone.
+/// [`DiffError::Refused`] also if the hub accepts the object only in a dry run.
 pub(crate) async fn dry_run(
     hub: &ApiServer,
     wanted: &Wanted,
@@ -45,7 +45,7 @@ pub(crate) async fn dry_run(
 ) -> Result<Admitted, DiffError> {
     let stored = once::multi_cluster_service(hub, &wanted.key).await?;
     let (object, mut warnings) = stored_as(hub, wanted, stored.as_ref()).await?;
-    // The Service of the given files may settle these.
+    // The Service of the given files may resolve these warnings.
     let is_settled = service.is_some_and(|service| has_ports(service, &object));
     let of_dry_run = warnings.extract_if(.., |one| one.ends_with(REFUSED_WITHOUT_DRY_RUN));
     let refusals: Vec<_> = of_dry_run.collect();
@@ -68,13 +68,13 @@ pub(crate) async fn service(hub: &ApiServer, wanted: &Wanted) -> Result<Service,
     let services: Api<Service> = Api::namespaced(hub.client.clone(), &wanted.key.namespace);
     let stored = hub.request(services.get_opt(&wanted.key.name)).await?;
     let (mut service, _) = stored_as::<Service>(hub, wanted, stored.as_ref()).await?;
-    // One that is created in a dry run has no version.
+    // A Service that is created in a dry run has no resourceVersion.
     let version = &mut service.metadata.resource_version;
     version.get_or_insert_with(|| "1".to_owned());
     Ok(service)
 }
 
-/// Whether a Service can be exposed with each port of the MultiClusterService.
+/// Whether a Service has every port that the MultiClusterService exposes.
 fn has_ports(service: &Service, object: &MultiClusterService) -> bool {
     let spec = service.spec.as_ref();
     let is_external = spec.and_then(|spec| spec.type_.as_deref()) == Some("ExternalName");
@@ -91,7 +91,8 @@ fn has_ports(service: &Service, object: &MultiClusterService) -> bool {
     !is_external && object.spec.ports.iter().all(has)
 }
 
-/// Returns the object and the warnings of a dry run that creates it, or applies it to what is stored.
+/// Creates an object, or applies it to the stored object, in a dry run. Returns the result and its
+/// warnings.
 async fn stored_as<K>(
     hub: &ApiServer,
     wanted: &Wanted,
@@ -156,8 +157,8 @@ async fn send<K: DeserializeOwned>(
     Ok((object, warnings(&head.headers)))
 }
 
-/// Texts of Warning headers. Each header has one or more `299 - "text"` or `299 - "text" "date"`,
-/// separated by commas (RFC 7234, 5.5).
+/// Returns the texts of Warning headers. Each header has one or more `299 - "text"` or `299 -
+/// "text" "date"`, separated by commas (RFC 7234, 5.5).
 fn warnings(headers: &HeaderMap) -> Vec<String> {
     let all = headers.get_all(WARNING).iter();
     let values = all.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
@@ -182,7 +183,7 @@ fn texts(value: &str) -> Vec<String> {
     texts
 }
 
-/// Reads a quoted string whose first quote is taken already; returns it and what follows.
+/// Reads a quoted string after its opening quote. Returns the string and the remaining text.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut read = String::new();
     let mut letters = text.chars();
@@ -195,21 +196,21 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// The patch of `kubectl apply` (a three-way JSON merge patch): what the file says, and null for what the file that was applied before said and
-/// this one does not.
+/// Returns the patch of `kubectl apply` (a three-way JSON merge patch): the content of the file,
+/// and null for each field that only the previously applied file sets.
 fn apply_patch(stored: &impl Resource, wanted: &Value) -> Result<Value, serde_json::Error> {
     let annotations = stored.meta().annotations.as_ref();
     let Some(text) = annotations.and_then(|all| all.get(LAST_APPLIED)) else {
         return Ok(wanted.clone());
     };
-    // What is remembered of the file is no difference.
+    // A change of the annotation with the last applied file is not a difference.
     let mut wanted = wanted.clone();
     if let Some(meta) = wanted.get_mut("metadata").and_then(Value::as_object_mut) {
         let annotations = meta.entry("annotations").or_insert(Value::Null);
         if annotations.is_null() {
             *annotations = json!({});
         }
-        // The hub refuses annotations that are no map.
+        // The hub rejects annotations that are not a map.
         if let Some(annotations) = annotations.as_object_mut() {
             annotations.insert(LAST_APPLIED.to_owned(), text.as_str().into());
         }
