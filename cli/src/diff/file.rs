@@ -1,4 +1,4 @@
-//! MultiClusterServices, and Services of their names, from files and directories.
+//! MultiClusterServices from files and directories, and the Services named like them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,16 +13,16 @@ use serde_json::Value;
 
 use crate::output::{self, OutputError};
 
-/// Standard input.
+/// File name that means standard input.
 const STDIN: &str = "-";
 /// Extensions of the files that kubectl reads from a directory.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
-/// Maximum number of files in a directory.
+/// Maximum number of files read from a directory.
 const FILES_MAX: usize = 10_000;
 /// Maximum size of a file in bytes.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
-/// A file cannot be used.
+/// Invalid or unreadable file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     #[error("-f {file}: {error}")]
@@ -53,7 +53,7 @@ pub(crate) enum FileError {
     Output(#[from] OutputError),
 }
 
-/// An object as a file has it.
+/// Object in a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub file: String,
@@ -61,15 +61,15 @@ pub(crate) struct Wanted {
     pub object: Value,
 }
 
-/// Objects of the given files that are compared.
+/// Objects of the given files that `diff` compares.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     pub multi_cluster_services: Vec<Wanted>,
-    /// Services that one of these is named after: they count as the hub's.
+    /// Services named like one of the MultiClusterServices. They replace the hub's stored Services.
     pub services: BTreeMap<ServiceKey, Wanted>,
 }
 
-/// Reads files and directories. Reports the objects that are not compared on stderr.
+/// Reads files and directories. Prints the objects that `diff` does not compare on stderr.
 pub(crate) fn read(
     files: &[PathBuf],
     given: Option<&str>,
@@ -106,14 +106,15 @@ pub(crate) fn read(
     Ok(objects)
 }
 
-/// An object that is not compared.
+/// Object that `diff` does not compare.
 struct Other {
     file: String,
-    /// Kind and name.
+    /// Kind and name of the object.
     name: String,
 }
 
-/// Files of a directory in the order of their names, as kubectl reads it; a file is itself.
+/// Returns the files of a directory in order of their names, as kubectl does. A path to a file
+/// returns itself.
 fn expanded(path: &Path) -> Result<Vec<PathBuf>, FileError> {
     let file = || path.display().to_string();
     if path == Path::new(STDIN) || !path.is_dir() {
@@ -156,7 +157,7 @@ fn text(path: &Path) -> Result<String, FileError> {
     }
 }
 
-/// Adds the objects of a file; returns those that are not compared.
+/// Adds the objects of a file to `objects`. Returns the objects that `diff` does not compare.
 fn parse(
     file: &str,
     text: &str,
@@ -189,7 +190,7 @@ fn parse(
     Ok(others)
 }
 
-/// The objects of a List, or the one object.
+/// Returns the items of a List, or the document itself.
 fn items(document: Value) -> Vec<Value> {
     match document {
         Value::Null => Vec::new(),

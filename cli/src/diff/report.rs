@@ -1,4 +1,4 @@
-//! The report; also the form that programs read, so names of fields stay as they are.
+//! Report of `diff`. Programs read this format, and its field names must not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,63 +17,63 @@ use super::DiffError;
 use super::admission::Admitted;
 use crate::output::OutputError;
 
-/// What would change if one MultiClusterService were applied.
+/// Changes that applying one MultiClusterService would cause.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub namespace: String,
     pub name: String,
-    /// What the hub's admission warns of.
+    /// Warnings of the hub's admission.
     pub warnings: Vec<String>,
-    /// The MultiClusterService itself, where it would change.
+    /// Change of the MultiClusterService, or `None` if it would not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Change>,
-    /// The members in which something would change, and those that cannot be read.
+    /// Members that would change, and members that cannot be read.
     pub clusters: Vec<ClusterReport>,
 }
 
-/// What would change in one member.
+/// Changes in one member.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClusterReport {
     pub cluster: String,
-    /// Why the member cannot be read: then nothing is known of what would change in it.
+    /// Reason that the member cannot be read. Its changes are then unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
     pub objects: Vec<Change>,
-    /// The ready addresses that clients of the Service gain.
+    /// Ready addresses that clients of the Service gain.
     pub gained: Vec<Address>,
-    /// The ready addresses that they lose.
+    /// Ready addresses that clients of the Service lose.
     pub lost: Vec<Address>,
-    /// The providers of other networks of which its clients get no endpoints.
+    /// Providers in other networks whose endpoints do not reach clients in this member.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreached: Vec<Unreached>,
-    /// Whether it provides, and gets the Service only now: Kubernetes makes its EndpointSlices after that, so its endpoints are in no
-    /// member's `gained`.
+    /// Whether the member provides the service and gets the Service only now. Kubernetes creates
+    /// its EndpointSlices later, and `gained` of no member includes its endpoints.
     pub endpoints_unknown: bool,
 }
 
-/// A provider of another network of which clients get no endpoints.
+/// Provider in another network whose endpoints do not reach the clients of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Unreached {
     pub provider: String,
     pub message: String,
     pub remedy: String,
-    /// Whether its endpoints may come without another change.
+    /// Whether the endpoints may become reachable without another change.
     pub pending: bool,
-    /// Whether the reason is that its Nodes could not be read.
+    /// Whether the provider is unreachable because its Nodes could not be read.
     #[serde(skip)]
     pub unread: bool,
 }
 
-/// An address of a ready endpoint, and the cluster of its pod.
+/// Address of a ready endpoint, and the cluster of its pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Address {
     pub cluster: String,
     pub address: String,
 }
 
-/// What becomes of an object.
+/// Kind of change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Action {
@@ -82,13 +82,13 @@ pub(super) enum Action {
     Deleted,
 }
 
-/// An object that would change.
+/// Change of one object.
 #[derive(Debug, Serialize)]
 pub(super) struct Change {
     pub kind: String,
     pub name: String,
     pub action: Action,
-    /// A unified diff of its YAML.
+    /// Unified diff of the object's YAML.
     pub diff: String,
 }
 
@@ -126,7 +126,7 @@ impl Report {
         clusters.any(|cluster| cluster.unread.is_some() || cluster.unreached.iter().any(is_unread))
     }
 
-    /// Whether anything would change.
+    /// Whether any object would change.
     pub(super) fn has_changes(&self) -> bool {
         let changes = |cluster: &ClusterReport| !cluster.objects.is_empty();
         self.object.is_some() || self.clusters.iter().any(changes)
@@ -134,7 +134,7 @@ impl Report {
 }
 
 impl ClusterReport {
-    /// `None` where nothing would change.
+    /// Compares one member. Returns `None` if nothing would change.
     fn new(
         key: &ServiceKey,
         name: &ClusterName,
@@ -174,7 +174,8 @@ impl ClusterReport {
     }
 }
 
-/// Lists the providers of which clients in a member get no endpoints, because nothing leads to them from its network.
+/// Lists the providers whose endpoints do not reach clients in a member, because no entry leads to
+/// them from its network.
 fn unreached(name: &ClusterName, preview: &Preview) -> Vec<Unreached> {
     let unreached = preview.unreached.iter();
     let unreached = unreached.filter(|one| one.consumer == *name);
@@ -188,7 +189,7 @@ fn unreached(name: &ClusterName, preview: &Preview) -> Vec<Unreached> {
     unreached.collect()
 }
 
-/// The ready addresses behind the Service in a member.
+/// Returns the ready addresses behind the Service in a member.
 fn addresses(key: &ServiceKey, name: &ClusterName, lists: &MemberLists) -> BTreeSet<Address> {
     let of_slice = |slice: &EndpointSlice| {
         let source = ownership::source_member(slice.meta());
@@ -212,7 +213,7 @@ fn addresses(key: &ServiceKey, name: &ClusterName, lists: &MemberLists) -> BTree
     slices.flat_map(of_slice).collect()
 }
 
-/// The objects of one kind that differ.
+/// Returns the changes of all objects of one kind.
 fn changes<K>(name: &ClusterName, now: &[K], then: &[K]) -> Result<Vec<Change>, DiffError>
 where
     K: Resource<DynamicType = ()> + Serialize,
@@ -228,7 +229,7 @@ fn by_name<K: Resource>(objects: &[K]) -> BTreeMap<String, &K> {
     objects.iter().map(|one| (one.name_any(), one)).collect()
 }
 
-/// What becomes of one object; `None` where nothing does.
+/// Returns the change of one object, or `None` if the object stays equal.
 fn change<K>(cluster: &str, now: Option<&K>, then: Option<&K>) -> Result<Option<Change>, DiffError>
 where
     K: Resource<DynamicType = ()> + Serialize,
@@ -261,7 +262,7 @@ where
     }))
 }
 
-/// What a person may write of an object; nothing, where there is none.
+/// Returns the YAML of the fields that a user may write, or an empty string for no object.
 fn yaml<K: Serialize>(object: Option<&K>) -> Result<String, DiffError> {
     let Some(object) = object else {
         return Ok(String::new());
@@ -286,7 +287,7 @@ fn yaml<K: Serialize>(object: Option<&K>) -> Result<String, DiffError> {
     Ok(serde_saphyr::to_string(&value).map_err(OutputError::from)?)
 }
 
-/// Replaces node ports that the cluster has still to choose by words that say so.
+/// Replaces each node port that the cluster has yet to choose with a description.
 fn name_chosen_ports(value: &mut Value) {
     match value {
         Value::Array(values) => values.iter_mut().for_each(name_chosen_ports),

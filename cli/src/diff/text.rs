@@ -1,8 +1,8 @@
-//! The form that people read: unified diffs by cluster, and what clients gain and lose.
+//! Text output of `diff`: unified diffs by cluster, and the endpoints that clients gain and lose.
 
 use super::report::{Address, ClusterReport, Report};
 
-/// What is no diff begins with `#`, so that tools that color diffs take the whole.
+/// Renders a report. Lines outside of diffs begin with `#`, which tools that color diffs accept.
 pub(super) fn render(report: &Report) -> String {
     let name = format!("{}/{}", report.namespace, report.name);
     let mut text = String::new();
