@@ -1,4 +1,5 @@
-//! `kubectl mcs drain`: a person says that nothing that a cluster provides is to be used, whether or not it can be reached.
+//! `kubectl mcs drain`: withdraws all endpoints that a cluster provides, whether or not the cluster
+//! is reachable.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use crate::table::listed;
 
 mod effect;
 
-/// A cluster could not be drained, or not be taken into use again.
+/// Failed drain, or failed undo of a drain.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DrainError {
     #[error(transparent)]
@@ -67,10 +68,10 @@ impl CommandError for DrainError {
     }
 }
 
-/// How often the members are read while something is waited for.
+/// Interval at which `drain` reads the members while it waits.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Drains a cluster, or undoes that.
+/// Drains a cluster, or undoes a drain.
 pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, DrainError> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
@@ -107,14 +108,14 @@ async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, DrainError> {
     Ok(clusters.ok_or(HubError::NoClusterApi)?)
 }
 
-/// Every MultiClusterService; `None` where the person may not see them.
+/// Lists all MultiClusterServices. Returns `None` if the user may not list them.
 async fn services(hub: &ApiServer) -> Result<Option<Vec<MultiClusterService>>, RequestError> {
     let all = Api::all(hub.client.clone());
     let services = once::list(hub, all, &ListParams::default()).await;
     Ok(allowed(services)?.map(Option::unwrap_or_default))
 }
 
-/// Sets or removes the annotation.
+/// Sets or removes the annotation that drains a cluster.
 async fn mark(hub: &ApiServer, name: &ClusterName, args: &DrainArgs) -> Result<(), DrainError> {
     let value = (!args.undo).then_some("true");
     match annotate(hub, name, labels::WITHDRAW, value, args.dry_run).await {
@@ -135,7 +136,7 @@ fn done(name: &ClusterName, was: bool, args: &DrainArgs) -> String {
     format!("hub: cluster.cluster.karmada.io/{name} {what}{dry_run}")
 }
 
-/// What it means.
+/// Prints the effect of the drain on the hub's services.
 fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result<(), OutputError> {
     let services = effect.provides.len();
     let plural = if services == 1 { "" } else { "s" };
@@ -159,7 +160,7 @@ fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result
     ))
 }
 
-/// Waits until every member was read and none holds a copy that comes from the cluster.
+/// Waits until every member was read and none holds a copy of the cluster's endpoints.
 async fn withdrawn(
     hub: &ApiServer,
     name: &ClusterName,
@@ -189,7 +190,7 @@ async fn withdrawn(
     }
 }
 
-/// Error at the deadline: unknown where nothing but unread members is in the way.
+/// Returns the error at the deadline. The result is unknown if only unread members are missing.
 fn late(name: &ClusterName, args: &DrainArgs, last: Option<&Left>) -> DrainError {
     let (name, seconds) = (name.clone(), args.waiting.timeout.as_secs());
     let left = last.map_or_else(|| "no member was read yet".to_owned(), ToString::to_string);
@@ -207,7 +208,7 @@ fn late(name: &ClusterName, args: &DrainArgs, last: Option<&Left>) -> DrainError
     }
 }
 
-/// Copies that are left, and members of which it is not known.
+/// Remaining copies by member, and the members that could not be read.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Left {
     counts: BTreeMap<String, usize>,
@@ -215,7 +216,7 @@ struct Left {
 }
 
 impl Left {
-    /// Whether every member was read and none has a copy.
+    /// Whether every member was read and holds no copy.
     fn is_withdrawn(&self) -> bool {
         self.counts.is_empty() && self.unread.is_empty()
     }
@@ -262,7 +263,7 @@ async fn read_left(
         labels::SLICE_DISPATCHER
     );
     let parameters = &ListParams::default().labels(&ours);
-    // What the cluster copies of itself for the clusterset is its own.
+    // The drained cluster retains its own copies of its endpoints for the clusterset.
     let others = clusters
         .iter()
         .filter(|cluster| cluster.name_any() != name.as_str());
@@ -274,7 +275,7 @@ async fn read_left(
             let slices: Api<EndpointSlice> = Api::all(member.client.clone());
             let list = member.request(slices.list_metadata(parameters)).await?;
             let left = list.items.iter().filter(|copy| {
-                // Another cluster's id may be the name of this one for a moment.
+                // The id of another cluster may briefly be the name of this one.
                 ownership::source_member(&copy.metadata) == Some(name.as_str())
             });
             Ok(left.count())
@@ -295,7 +296,7 @@ async fn read_left(
     Ok(left)
 }
 
-/// The key of a service, and what is desired.
+/// Returns the key and the desired state of a service, or `None` if the object is invalid.
 fn desired(service: &MultiClusterService) -> Option<(ServiceKey, domain::MultiClusterService)> {
     let desired = domain::MultiClusterService::try_from(service).ok()?;
     let key = ServiceKey::new(service.namespace().unwrap_or_default(), service.name_any());

@@ -1,7 +1,9 @@
-//! `kubectl mcs hand-over`: services go from causeway to Karmada's MultiClusterService controllers, without a moment in which endpoints lack.
+//! `kubectl mcs hand-over`: moves services from causeway to Karmada's MultiClusterService
+//! controllers without losing ready endpoints.
 //!
-//! Karmada's controllers and causeway's do the work: causeway withdraws each copy once Karmada's slice of the same source stands. This waits for
-//! it, says what holds it up, and takes causeway's finalizer off.
+//! Karmada's and causeway's controllers do the work: causeway withdraws each copy once Karmada's
+//! slice of the same source exists. This command waits for them, reports obstacles, and removes
+//! causeway's finalizer.
 
 mod plan;
 
@@ -31,7 +33,7 @@ const HAND_OVER: Direction = Direction {
     refusal,
 };
 
-/// Hands services over; returns whether all of it is done.
+/// Hands services over and returns whether the hand-over is complete.
 pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<ExitState, MoveError> {
     moving::run(hub, args, &HAND_OVER, all).await
 }
@@ -48,7 +50,7 @@ fn halt(snapshot: &Snapshot, _: &BTreeSet<String>) -> Option<String> {
     plan::obstacle(snapshot)
 }
 
-/// Every MultiClusterService by which endpoints cross clusters.
+/// Lists the MultiClusterServices of type CrossCluster.
 async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Found, MoveError> {
     let scope = Scope {
         namespace: namespace.map(ToOwned::to_owned),

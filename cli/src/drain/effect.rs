@@ -1,20 +1,20 @@
-//! What it means for the services of the hub that a cluster is drained.
+//! Effect of a drained cluster on the services of the hub.
 
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{ClusterName, ServiceKey};
 use kube::ResourceExt as _;
 
-/// The services that a cluster provides for, in order.
+/// Services that a cluster provides, sorted.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Effect {
-    /// All of them.
+    /// All services that the cluster provides.
     pub provides: Vec<ServiceKey>,
-    /// Those for which no other cluster is in use.
+    /// Services without another provider in use.
     pub alone: Vec<ServiceKey>,
 }
 
 impl Effect {
-    /// What it means for these services, among these clusters.
+    /// Computes the effect on the given services among the given clusters.
     pub(super) fn of(
         name: &ClusterName,
         clusters: &[Cluster],
@@ -42,7 +42,7 @@ impl Effect {
     }
 }
 
-/// Whether what a cluster provides is used.
+/// Whether consumers use the endpoints that a cluster provides.
 fn is_used(cluster: &Cluster) -> bool {
     !cluster.is_drained()
         && cluster.spec.takes_part()

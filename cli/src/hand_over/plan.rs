@@ -1,4 +1,4 @@
-//! What holds up that Karmada manages a service alone, and the last write. Pure.
+//! Plans the hand-over of a service to Karmada: the objects to wait for, and the last write. Pure.
 
 use causeway::api::ownership::{self, NATIVE_OWNER};
 use causeway::api::{Cluster, condition, labels};
@@ -11,7 +11,7 @@ use crate::moving::outcome::{Left, Plan};
 use crate::moving::step::{Step, Target};
 use crate::observe::service::{Held, OfService as _, Snapshot};
 
-/// What is to be waited for; where that is nothing, causeway's finalizer is to go.
+/// Returns the objects to wait for, or the removal of causeway's finalizer if none remain.
 pub(super) fn plan(snapshot: &Snapshot) -> Plan {
     let left = held_up(snapshot);
     if !left.is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
     Plan::steps(release(snapshot).into_iter().collect())
 }
 
-/// Why it cannot be handed over at all.
+/// Returns the reason that a service cannot be handed over at all.
 pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     let Some(object) = &snapshot.mcs else {
         return Some("MultiClusterService not found on the hub".to_owned());
@@ -47,7 +47,8 @@ fn held_up(snapshot: &Snapshot) -> Vec<Left> {
     left
 }
 
-/// The providers from which Karmada does not collect endpoints. It passes over clusters that are not ready.
+/// Lists the ready providers from which Karmada does not collect endpoints. Karmada skips clusters
+/// that are not ready.
 fn unprovided(snapshot: &Snapshot) -> Vec<Left> {
     let Some(desired) = desired(snapshot) else {
         return vec![Left::hub(
@@ -73,7 +74,7 @@ fn unprovided(snapshot: &Snapshot) -> Vec<Left> {
         .collect()
 }
 
-/// What causeway still has in a member for the MultiClusterService.
+/// Lists the objects that causeway still has in a member for the MultiClusterService.
 fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
     let mut left = Vec::new();
     let copies = held.slices_of(&snapshot.key.name);
@@ -139,8 +140,9 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
     left
 }
 
-/// The slices that Kubernetes made for the Service and gave its labels, as long as they have that of this hub. Kubernetes removes
-/// it where the Service has a selector, and the controller deletes the slice where it has none.
+/// Lists the slices that Kubernetes created for the Service and that still carry this hub's label.
+/// Kubernetes copies labels of the Service to its slices. If the Service has a selector, Kubernetes
+/// removes the label. If the Service has none, the controller deletes the slice.
 fn copied_labels(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
     let slices = held.slices_of(&snapshot.key.name);
     let copied = slices.filter(|slice| {
@@ -153,7 +155,8 @@ fn copied_labels(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
         .collect()
 }
 
-/// Whether it bears this hub's label or, without any hub's label, a record of its owner. Also where it is foreign already.
+/// Whether an object has this hub's label, or an owner annotation and no hub's label. Also true for
+/// objects that are foreign by now.
 fn bears_mark<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
     let is_labelled = object.labels().contains_key(labels::HUB);
     let is_recorded = object.annotations().contains_key(labels::OWNER);
@@ -187,7 +190,8 @@ fn is_ready(cluster: &Cluster) -> bool {
         && condition::is_true(conditions.unwrap_or_default(), condition::READY)
 }
 
-/// Takes causeway's finalizer, and the probe, off the MultiClusterService: the controller sets none while Karmada manages it.
+/// Removes causeway's finalizer and the probe annotation from the MultiClusterService. The
+/// controller adds no finalizer while Karmada manages the service.
 fn release(snapshot: &Snapshot) -> Option<Step> {
     let object = snapshot.mcs.as_ref()?;
     let finalizers = object.finalizers();

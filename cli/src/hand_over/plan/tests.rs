@@ -5,7 +5,7 @@ use crate::karmada::tests::{dispatched_slice, work};
 use crate::observe::connect::ConnectError;
 use crate::observe::fixtures::{BOTH, healthy};
 
-/// shop/foo as Karmada manages it, and nothing of causeway's is left but its finalizer.
+/// State of shop/foo under Karmada, in which only the finalizer of causeway remains.
 fn managed_by_karmada() -> Snapshot {
     let mut snapshot = healthy();
     snapshot.works = Some(vec![
