@@ -1,10 +1,10 @@
-//! Exit codes: 0 good, 1 a problem was found or the command failed, 2 wrong usage, 3 unknown.
+//! Exit codes: 0 good, 1 problem found or command failed, 2 invalid usage, 3 unknown.
 
-/// A problem was found, or the command failed.
+/// Exit code of a found problem or a failed command.
 pub(crate) const PROBLEM: u8 = 1;
-/// The command line, or a kubeconfig that it names, makes no sense.
+/// Exit code of an invalid command line or kubeconfig.
 pub(crate) const USAGE: u8 = 2;
-/// Something that the answer needs could not be read: unreachable, forbidden, not compared.
+/// Exit code of a result whose input could not be read: unreachable, forbidden, or not compared.
 pub(crate) const UNKNOWN: u8 = 3;
 
 /// Exit state of a command that reports a state.
@@ -12,13 +12,13 @@ pub(crate) const UNKNOWN: u8 = 3;
 pub(crate) enum ExitState {
     Good,
     Problem,
-    /// No problem was found in the part that could be read.
+    /// The readable part has no problem, and another part could not be read.
     Unknown,
 }
 
 impl ExitState {
-    /// Combines a result with whether all of its inputs could be read. A problem that was found
-    /// remains one, whatever else is unknown.
+    /// Combines the result of the readable input with its completeness. A found problem takes
+    /// precedence over unknown input.
     pub(crate) fn new(is_good: bool, is_complete: bool) -> Self {
         match (is_good, is_complete) {
             (false, _) => Self::Problem,
@@ -27,7 +27,7 @@ impl ExitState {
         }
     }
 
-    /// Exit code of this state.
+    /// Returns the exit code of this state.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Good => 0,

@@ -1,7 +1,8 @@
-//! `kubectl mcs explain`: where each endpoint of a service is, and why it is not where it should be.
+//! `kubectl mcs explain`: locates each endpoint of a service, and explains missing ones.
 //!
-//! The engine says it, by the controller's own plan over what was read here. What the plan does not know is added: whether the
-//! controller runs, and how far Karmada propagates the Service.
+//! The engine explains the objects that were read, with the controller's own plan. This module adds
+//! facts that the plan does not include: whether the controller runs, and the state of Karmada's
+//! propagation of the Service.
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,7 @@ use crate::output;
 use crate::output::OutputError;
 use crate::verification::{self, Verification};
 
-/// A service could not be explained.
+/// Failed explanation of a service.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
     #[error(transparent)]
@@ -48,15 +49,16 @@ impl CommandError for ExplainError {
     }
 }
 
-/// Whether every ready endpoint of a service is in every consumer, and what is wrong.
+/// Health of a service that Karmada manages: whether every consumer has every ready endpoint, and
+/// the problems.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Health {
     pub ready: bool,
-    /// What is so, in one line.
+    /// Summary in one line.
     pub message: String,
 }
 
-/// Returns the health of a service that Karmada manages, by the objects in the members.
+/// Returns the health of a service that Karmada manages, from the objects in the members.
 pub(crate) fn health(snapshot: &Snapshot, explanation: &Explanation) -> Health {
     let state = match explanation.unhealthy().as_slice() {
         [] => ", and every ready endpoint is in every consumer".to_owned(),
@@ -71,17 +73,17 @@ pub(crate) fn health(snapshot: &Snapshot, explanation: &Explanation) -> Health {
     }
 }
 
-/// Which providers the consumers of a service use first, by one of its names.
+/// Providers that the consumers of a service use first, for one of its addresses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Serving {
-    /// The name by which clients reach it.
+    /// Name by which clients reach the service.
     pub address: String,
-    /// The clusters whose clients may reach it.
+    /// Clusters whose clients may reach the service.
     pub consumers: Vec<ConsumerReport>,
 }
 
-/// Explains a service. [`ExitState::Good`] if every ready endpoint is in every consumer,
-/// [`ExitState::Unknown`] if nothing but members that could not be read is in question.
+/// Explains a service. Returns [`ExitState::Good`] if every consumer has every ready endpoint, and
+/// [`ExitState::Unknown`] if only unread members are in question.
 pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, ExplainError> {
     let hub = ApiServer::hub(hub).await?;
     let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
@@ -98,7 +100,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, 
     ))
 }
 
-/// Explanation with the last result of `verify`. The names of fields are stable.
+/// Explanation with the last result of `verify`. Programs read this format, and its field names
+/// must not change.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Answer<'a> {
@@ -106,7 +109,7 @@ pub(crate) struct Answer<'a> {
     explanation: &'a Explanation,
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<Verified<'a>>,
-    /// Cause why the last result is unknown.
+    /// Reason that the last result is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified_unknown: Option<&'a str>,
 }
@@ -120,7 +123,8 @@ struct Verified<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// Adds the last result, or the cause why it is unknown.
+    /// Combines an explanation with the last result of `verify`, or with the reason that it is
+    /// unknown.
     pub(crate) fn new(explanation: &'a Explanation, verified: &'a verification::Read) -> Self {
         let last = verified.as_ref().ok().and_then(Option::as_ref);
         Self {
@@ -146,10 +150,10 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// What is so of a service, the controller of that Lease included.
+/// Explains a service, including the state of the controller that holds the Lease.
 ///
 /// # Errors
-/// Where the hub cannot be asked.
+/// [`ExplainError`] if the hub does not respond.
 pub(crate) async fn examine(
     hub: &ApiServer,
     key: &ServiceKey,
@@ -164,25 +168,25 @@ pub(crate) async fn examine(
     Ok(explanation)
 }
 
-/// Ready endpoints of a service that one consumer has under one name.
+/// Ready endpoints of a service in one consumer, for one address.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ConsumerEndpoints {
     /// Name by which clients reach the service.
     pub address: String,
     pub consumer: String,
-    /// `None` where the consumer could not be read.
+    /// Number of ready endpoints, or `None` if the consumer could not be read.
     pub ready: Option<usize>,
 }
 
-/// State of the consumers of a service.
+/// State of a service in its consumers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exposed {
-    /// Exposures in which the consumers do not use all providers alike.
+    /// Exposures with consumers that prefer some providers.
     pub serving: Vec<Serving>,
     pub endpoints: Vec<ConsumerEndpoints>,
 }
 
-/// Returns the endpoints that the consumers of a service have, and the providers that they use first.
+/// Returns the endpoints that each consumer of a service has, and the providers that it uses first.
 pub(crate) fn exposed(snapshot: &Snapshot) -> Exposed {
     let exposures = explained(snapshot).exposures;
     let endpoints = exposures.iter();
@@ -225,7 +229,7 @@ fn endpoints_of(snapshot: &Snapshot, exposure: &ExposureReport) -> Vec<ConsumerE
     exposure.consumers.iter().map(of).collect()
 }
 
-/// What the engine says of what was read, and what Karmada says of its own propagation.
+/// Returns the engine's explanation of a snapshot, with the state of Karmada's propagation.
 pub(crate) fn explained(snapshot: &Snapshot) -> Explanation {
     let (hub, members) = snapshot.lists();
     let settings = Settings::reported(&hub, &members, &snapshot.key);

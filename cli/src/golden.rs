@@ -1,6 +1,7 @@
-//! Committed outputs of views: one table of states that all views render, compared byte for byte.
+//! Committed outputs of views. All views render one table of states, and tests compare the output
+//! byte for byte.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p kubectl-mcs --bins golden` writes the files again.
+//! `UPDATE_GOLDEN=1 cargo test -p kubectl-mcs --bins golden` rewrites the files.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use crate::observe::service::Snapshot;
 use crate::status::fixtures as status;
 use crate::status::fixtures::{condition, cross, exported, ready, service};
 
-/// Name of a state, and the change that leads to it from a service in which all is well.
+/// Name of a state, and the change that produces it from a healthy service.
 type State = (&'static str, fn(&mut Snapshot));
 
 const STATES: [State; 21] = [
@@ -127,7 +128,7 @@ fn lose(snapshot: &mut Snapshot, member: &str) {
     members.insert(member.to_owned(), Err(ConnectError::Timeout(5)));
 }
 
-/// `a` exports the service with these conditions, and `b` imports it.
+/// Lets `a` export the service with the given conditions, and `b` import it.
 fn export(snapshot: &mut Snapshot, conditions: serde_json::Value) {
     let mut export = status::export("foo", conditions);
     export.metadata.uid = Some("uid-of-export".to_owned());
@@ -149,12 +150,12 @@ fn export(snapshot: &mut Snapshot, conditions: serde_json::Value) {
     consumer.services.push(derived);
 }
 
-/// Time at which ages are counted.
+/// Time from which ages are computed.
 pub(crate) fn now() -> Timestamp {
     "2026-11-21T00:00:00Z".parse().expect("a time")
 }
 
-/// Renders a view of every state and compares all of it with the view's file.
+/// Renders a view of every state and compares the result with the view's file.
 pub(crate) fn check_states(view: &str, render: impl Fn(&Snapshot) -> String) {
     let states = STATES.iter().map(|(name, change)| {
         let mut snapshot = healthy();
@@ -164,13 +165,13 @@ pub(crate) fn check_states(view: &str, render: impl Fn(&Snapshot) -> String) {
     check(view, states);
 }
 
-/// Returns the JSON of a report in one line below its text.
+/// Returns the text of a report, followed by its JSON in one line.
 pub(crate) fn both(text: &str, report: &impl Serialize) -> String {
     let json = serde_json::to_string(report).expect("JSON");
     format!("{}\n{json}\n", text.trim_end())
 }
 
-/// Compares outputs, each under its name, with a committed file.
+/// Compares named outputs with a committed file.
 pub(crate) fn check<'a>(view: &str, outputs: impl Iterator<Item = (&'a str, String)>) {
     let outputs = outputs.map(|(name, output)| format!("=== {name}\n{output}"));
     let text = outputs.collect::<Vec<_>>().join("\n");

@@ -1,4 +1,4 @@
-//! Whether the controller runs, by its Lease.
+//! State of the controller, from its Lease.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -7,26 +7,26 @@ use kube::Api;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args;
 
-/// A Lease that was not renewed for so long is nobody's, whatever clocks differ by.
+/// Maximum age of a Lease's renewal. Exceeds any expected clock skew.
 const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// Where to look for more.
+/// Commands for further diagnosis.
 pub(crate) const REMEDY: &str =
     "kubectl -n causeway-system get pods; see the log of causeway-controller and its /readyz";
 
-/// The Lease of the controller.
+/// Lease of the controller.
 #[derive(Debug)]
 pub(crate) enum Controller {
-    /// It runs without one.
+    /// The controller runs without a Lease.
     NoLease,
-    /// The user may not see it.
+    /// The user may not read the Lease.
     Unknown,
-    /// The Lease of that name, as it is.
+    /// Name of the Lease, and the Lease if it exists.
     Lease(String, Option<Box<Lease>>),
 }
 
 impl Controller {
-    /// Reads the Lease.
+    /// Reads the Lease of the controller.
     pub(crate) async fn read(hub: &ApiServer, lease: &args::Lease) -> Result<Self, RequestError> {
         let Some((namespace, name)) = &lease.0 else {
             return Ok(Self::NoLease);
@@ -42,12 +42,12 @@ impl Controller {
         }
     }
 
-    /// Whether there is one.
+    /// Whether the Lease exists.
     pub(crate) fn is_known(&self) -> bool {
         matches!(self, Self::Lease(_, Some(_)))
     }
 
-    /// Who holds it, if anybody who renewed it lately.
+    /// Returns the holder of the Lease if it was renewed within [`RENEWED_WITHIN`].
     pub(crate) fn holder(&self, now: Timestamp) -> Option<&str> {
         let Self::Lease(_, Some(lease)) = self else {
             return None;
@@ -59,7 +59,7 @@ impl Controller {
         held.then_some(holder)
     }
 
-    /// Since when it is held by whoever holds it.
+    /// Returns the time at which the current holder acquired the Lease.
     pub(crate) fn since(&self) -> Option<Timestamp> {
         let Self::Lease(_, Some(lease)) = self else {
             return None;
@@ -67,7 +67,7 @@ impl Controller {
         Some(lease.spec.as_ref()?.acquire_time.as_ref()?.0)
     }
 
-    /// Why the controller seems not to run.
+    /// Returns the reason that the controller seems not to run, or `None`.
     pub(crate) fn problem(&self, now: Timestamp) -> Option<String> {
         let Self::Lease(name, lease) = self else {
             return None;

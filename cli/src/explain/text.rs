@@ -1,4 +1,4 @@
-//! The explanation as a person reads it.
+//! Text output of an explanation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,8 @@ use causeway_engine::explain::{
 };
 use causeway_engine::model::slice::Exposure;
 
-/// Endpoints in the same state are one line, unless all are to be listed; below it what is to be said of them, and what fixes it.
+/// Renders an explanation. Groups endpoints in the same state into one line unless `endpoints` is
+/// set. Lists the diagnoses with their remedies below.
 pub(crate) fn render(explanation: &Explanation, endpoints: bool) -> String {
     let mut blocks = Vec::new();
     let summary = match (explanation.ready, all_are_present(explanation)) {
@@ -38,7 +39,7 @@ pub(crate) fn render(explanation: &Explanation, endpoints: bool) -> String {
     blocks.join("\n")
 }
 
-/// Whether there are ready endpoints, and all of them are where they should be.
+/// Whether ready endpoints exist and every consumer has all of them.
 fn all_are_present(explanation: &Explanation) -> bool {
     let states = explanation.consumer_states(|endpoint| endpoint.ready);
     let mut all = states.iter().map(|state| state.state);
@@ -59,7 +60,8 @@ fn heading(exposure: &ExposureReport) -> String {
     format!("{} ({kind}), in {consumers}:\n", exposure.address)
 }
 
-/// Which providers consumers use first, where they do not use all alike.
+/// Renders the providers that consumers use first. Returns `None` if all consumers use all
+/// providers equally.
 pub(crate) fn tiers(consumers: &[ConsumerReport]) -> Option<String> {
     let mut table = Table::new(["CONSUMER", "SERVING FROM", "STANDBY"]);
     let mut any = false;
@@ -117,7 +119,7 @@ fn grouped(exposure: &ExposureReport) -> Table {
     table
 }
 
-/// Endpoints of which the same is to be said.
+/// Endpoints with equal state and diagnosis.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Group<'a> {
     consumer: &'a str,
@@ -218,7 +220,7 @@ fn addresses(endpoint: &EndpointReport) -> String {
     addresses.collect::<Vec<_>>().join(",")
 }
 
-/// What is to be said, once each: what is wrong first.
+/// Renders each distinct diagnosis once, problems first.
 fn diagnoses(explanation: &Explanation) -> Option<String> {
     let all = explanation.diagnoses_with(|_| true).into_iter();
     let all = all.filter(|one| !one.reason.is_plain());
