@@ -1,4 +1,4 @@
-//! Releases of Helm: what one of them installed is Helm's to change.
+//! Helm releases. Only Helm may change the objects that a release installed.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::bundle;
 use crate::definitions::{CLUSTERS, SERVICES};
 use crate::objects::{self, ObjectError};
 
-/// A release, as Helm records it on what it installs.
+/// Helm release, as recorded in the metadata of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
     pub name: String,
@@ -28,7 +28,7 @@ impl fmt::Display for Release {
 }
 
 impl Release {
-    /// The release that an object belongs to.
+    /// Returns the release that an object belongs to.
     fn of(object: &DynamicObject) -> Option<Self> {
         let labels = object.metadata.labels.as_ref()?;
         let annotations = object.metadata.annotations.as_ref()?;
@@ -41,8 +41,8 @@ impl Release {
     }
 }
 
-/// The release that installed causeway on a hub. Definitions and namespaces say nothing about it: they stay when a release goes, with its
-/// marks.
+/// Returns the release that installed causeway on a hub. Ignores definitions and namespaces, which
+/// retain their labels when a release is uninstalled.
 pub(crate) async fn release(hub: &ApiServer) -> Result<Option<Release>, ObjectError> {
     for object in bundle::rights()? {
         let stored = objects::get(hub, &object).await?;
@@ -53,7 +53,7 @@ pub(crate) async fn release(hub: &ApiServer) -> Result<Option<Release>, ObjectEr
     Ok(None)
 }
 
-/// Whether a release that is installed has one of the hub's definitions, too.
+/// Whether an installed release also owns one of the hub's definitions.
 pub(crate) async fn has_definitions(
     hub: &ApiServer,
     release: &Release,

@@ -1,4 +1,4 @@
-//! What a hub knows of a member: the Cluster object and the Secret with its credentials.
+//! Objects of a member on the hub: the Cluster and the Secret with its credentials.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ use crate::observe::once;
 
 const CLUSTERS: &str = "clusters.cluster.karmada.io";
 
-/// Error of a hub that members cannot be joined to with this program, or of a member's name.
+/// Failed access to a hub's Clusters, hub that this program cannot join members to, or invalid
+/// member name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HubError {
     #[error("{name:?} cannot be the name of a member: {rule}")]
@@ -62,7 +63,8 @@ pub(crate) fn cluster_name(name: &str) -> Result<ClusterName, HubError> {
     })
 }
 
-/// Sets an annotation of a Cluster, or takes it away, and touches nothing else: the object may be Karmada's.
+/// Sets or removes an annotation of a Cluster. Changes no other field, because Karmada may own the
+/// object.
 pub(crate) async fn annotate(
     hub: &ApiServer,
     name: &ClusterName,
@@ -81,7 +83,8 @@ pub(crate) async fn annotate(
     hub.request(patch).await.map(drop)
 }
 
-/// Checks that the hub serves Cluster, from a definition of its own: other Clusters are Karmada's to make and to delete.
+/// Checks that the hub serves Cluster from a CustomResourceDefinition. Otherwise Karmada serves
+/// Cluster, and only Karmada may create and delete the objects.
 pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
     if !hub.serves(&Cluster::api_version(&()), "clusters").await? {
         return Err(HubError::NoClusterApi);
@@ -89,13 +92,13 @@ pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
     let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
     match hub.request(definitions.get_metadata_opt(CLUSTERS)).await {
         Ok(None) => Err(HubError::Karmada),
-        // Who may not read definitions may still be allowed to make a Cluster.
+        // A user who may not read definitions may still be allowed to create a Cluster.
         Ok(Some(_)) | Err(RequestError::NotAllowed { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Checks that the hub has the namespace in which the members' credentials are.
+/// Checks that the hub has the namespace of the members' credentials.
 pub(crate) async fn check_namespace(hub: &ApiServer) -> Result<(), HubError> {
     let namespaces: Api<Namespace> = Api::all(hub.client.clone());
     match hub
@@ -107,26 +110,26 @@ pub(crate) async fn check_namespace(hub: &ApiServer) -> Result<(), HubError> {
     }
 }
 
-/// A Cluster object and the cluster that it stands for.
+/// Joined member, as recorded in its Cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub name: String,
-    /// `spec.id`: the UID of the member's kube-system namespace, where it is recorded.
+    /// `spec.id`: the UID of the member's kube-system namespace, if recorded.
     pub id: Option<String>,
-    /// `spec.region` and `spec.zones`.
+    /// Location from `spec.region` and `spec.zones`.
     pub location: Location,
-    /// Its network, and the way by which clusters of other networks reach it.
+    /// Network of the member, and the type of entry through which other networks reach it.
     pub networking: Networking,
-    /// Namespace of the ClusterProfile that it was made of, if it was made of one.
+    /// Namespace of the ClusterProfile that the Cluster was created from, if any.
     pub profile: Option<String>,
 }
 
-/// The UID that a Cluster records of its member.
+/// Returns the UID that a Cluster records for its member.
 pub(crate) fn recorded_id(cluster: &DynamicObject) -> Option<&str> {
     cluster.data.pointer("/spec/id")?.as_str()
 }
 
-/// Every Cluster of the hub; none where it serves none.
+/// Lists the Clusters of the hub. Returns an empty list if the hub does not serve Clusters.
 pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
     let clusters: Api<DynamicObject> =
         Api::all_with(hub.client.clone(), &ApiResource::erase::<Cluster>(&()));
@@ -146,7 +149,8 @@ pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
         .collect())
 }
 
-/// The Secret with a member's credentials. Where the token is not known, whoever adds it later owns that key.
+/// Returns the Secret with a member's credentials. Without a token, the key belongs to the user who
+/// adds it later.
 pub(crate) fn secret(
     name: &ClusterName,
     token: Option<&str>,
@@ -167,18 +171,18 @@ pub(crate) fn secret(
     Ok(secret)
 }
 
-/// Parts of a member's Secret that a later join reads.
+/// Values of a member's Secret that a later join reuses.
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
     pub token: Option<String>,
-    /// Certificates for the member's proxy.
+    /// CA certificates for the member's proxy.
     pub proxy_ca: Option<String>,
 }
 
-/// Returns what the hub stores of a member's credentials.
+/// Returns the stored credentials of a member.
 ///
 /// # Errors
-/// The Secret cannot be read.
+/// [`RequestError`] if the Secret cannot be read.
 pub(crate) async fn stored(hub: &ApiServer, name: &ClusterName) -> Result<Stored, RequestError> {
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), MEMBERS_NAMESPACE);
     let secret = hub.request(secrets.get_opt(name.as_str())).await?;
@@ -190,7 +194,7 @@ pub(crate) async fn stored(hub: &ApiServer, name: &ClusterName) -> Result<Stored
     })
 }
 
-/// The name of that Secret.
+/// Returns a member's Secret without data, which identifies it.
 pub(crate) fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectError> {
     objects::object(json!({
         "apiVersion": "v1",
@@ -203,18 +207,18 @@ pub(crate) fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectErr
     }))
 }
 
-/// Fields of the Cluster object of a member.
+/// Fields of a member's Cluster object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberFields<'a> {
     /// UID of the member's kube-system namespace.
     pub id: &'a str,
-    /// Address of its API server.
+    /// URL of the member's API server.
     pub endpoint: &'a str,
-    /// Proxy on the way there.
+    /// URL of the proxy to the member's API server.
     pub proxy: Option<&'a str>,
-    /// Its region and zones.
+    /// Region and zones of the member.
     pub location: &'a Location,
-    /// Its network, and the way by which clusters of other networks reach it.
+    /// Network of the member, and the type of entry through which other networks reach it.
     pub networking: &'a Networking,
 }
 
@@ -246,7 +250,7 @@ pub(crate) fn cluster(
     Ok(cluster)
 }
 
-/// The name of that Cluster.
+/// Returns a member's Cluster without spec, which identifies it.
 pub(crate) fn bare_cluster(name: &ClusterName) -> Result<DynamicObject, ObjectError> {
     objects::object(json!({
         "apiVersion": Cluster::api_version(&()),
@@ -255,7 +259,7 @@ pub(crate) fn bare_cluster(name: &ClusterName) -> Result<DynamicObject, ObjectEr
     }))
 }
 
-/// Returns the name of the Secret with a member's credentials, if `join` made it.
+/// Returns the Secret with a member's credentials if `join` created it. The object holds no data.
 pub(crate) async fn credentials(
     hub: &ApiServer,
     name: &ClusterName,
@@ -265,9 +269,10 @@ pub(crate) async fn credentials(
     Ok(stored.filter(objects::is_managed).map(|_| secret))
 }
 
-/// What a person runs in a member to delete all that causeway wrote there for this hub.
+/// Returns the command that deletes all objects that causeway wrote to a member for this hub.
 pub(crate) async fn leftovers_command(hub: &ApiServer) -> String {
-    // The label's value is the UID of the hub's kube-system, which not everybody may see.
+    // The value of the label is the UID of the hub's kube-system namespace, which some users may
+    // not read.
     let uid = hub.uid().await.unwrap_or_else(|_| "HUB-UID".to_owned());
     format!(
         "kubectl delete services,endpointslices -A -l {}={uid}, and the same of serviceexports,serviceimports if it serves them",

@@ -1,4 +1,5 @@
-//! `kubectl mcs install`: the definitions, then the rest of the hub's manifests, then a wait until causeway is ready.
+//! `kubectl mcs install`: applies the definitions and the other manifests of a hub, and waits until
+//! causeway is ready.
 
 mod crds;
 pub(crate) mod ready;
@@ -24,10 +25,10 @@ use crate::objects::{self, ObjectError, Run, preview};
 use crate::output::OutputError;
 use crate::{bundle, helm, member, output};
 
-/// Where a Karmada control plane keeps the members' credentials.
+/// Namespace in which a Karmada control plane stores the members' credentials.
 const KARMADA: &str = "karmada-cluster";
 
-/// causeway could not be installed.
+/// Failed installation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
     #[error(transparent)]
@@ -89,7 +90,7 @@ impl CommandError for InstallError {
     }
 }
 
-/// Installs causeway, or says what that would be.
+/// Installs causeway, or prints the objects of a dry run.
 pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), InstallError> {
     let authority = args.parts.webhook_ca.as_deref().map(pem).transpose()?;
     let mut chosen = bundle::chosen(&args.parts, &args.images, authority.as_deref())?;
@@ -138,7 +139,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     Ok(checked?)
 }
 
-/// Applies all in a dry run of the hub, but for what is in a namespace that does not exist yet.
+/// Applies all objects in a server-side dry run. Skips objects in a namespace that does not exist
+/// yet.
 async fn rehearse(
     hub: &ApiServer,
     all: impl Iterator<Item = &DynamicObject>,
@@ -157,7 +159,7 @@ async fn rehearse(
     Ok(())
 }
 
-/// Applies everything but the CRDs, and waits if requested.
+/// Applies all objects except the CRDs, and waits if requested.
 async fn apply(
     hub: &ApiServer,
     args: &InstallArgs,
@@ -174,7 +176,7 @@ async fn apply(
     Ok(())
 }
 
-/// Refuses to replace a newer version, as far as the tags of the deployed images tell.
+/// Rejects the downgrade of a newer version. The tags of the deployed images show the version.
 async fn check_newer(hub: &ApiServer) -> Result<(), InstallError> {
     let own = env!("CARGO_PKG_VERSION");
     for deployment in bundle::deployments()? {
@@ -188,7 +190,7 @@ async fn check_newer(hub: &ApiServer) -> Result<(), InstallError> {
     Ok(())
 }
 
-/// Whether a tag is a version newer than another. Tags that are no version are not.
+/// Whether a tag is a newer version than `own`. Tags that are not versions are not newer.
 fn is_newer(tag: &str, own: &str) -> bool {
     let version = |text: &str| {
         let (numbers, rest) = match text.split_once('-') {
@@ -205,7 +207,7 @@ fn is_newer(tag: &str, own: &str) -> bool {
     }
 }
 
-/// Waits, if requested, and prints the next step.
+/// Waits if requested, and prints the next step.
 async fn finish(
     hub: &ApiServer,
     args: &InstallArgs,
@@ -255,7 +257,7 @@ async fn finish(
     ))?)
 }
 
-/// Whether a controller leads. One that may not be observed does not count.
+/// Whether a controller is the leader. A Lease that the user may not read counts as no leader.
 async fn leads(hub: &ApiServer) -> Result<bool, InstallError> {
     let lease = CONTROLLER_LEASE.split_once('/');
     let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
@@ -263,7 +265,7 @@ async fn leads(hub: &ApiServer) -> Result<bool, InstallError> {
     Ok(controller.holder(Timestamp::now()).is_some())
 }
 
-/// All that would be applied where the hub has no foreign definitions.
+/// Returns all objects to apply on a hub without foreign definitions.
 fn all(args: &InstallArgs, chosen: Vec<DynamicObject>) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut all = Vec::new();
     if !args.parts.skip_crds {
@@ -274,7 +276,7 @@ fn all(args: &InstallArgs, chosen: Vec<DynamicObject>) -> Result<Vec<DynamicObje
     Ok(all)
 }
 
-/// A certificate in PEM.
+/// Reads a PEM certificate file.
 fn pem(file: &Path) -> Result<String, InstallError> {
     let wrong = |why: String| InstallError::Authority {
         file: file.to_owned(),
@@ -293,7 +295,8 @@ async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {
     }
 }
 
-/// Checks that what is to be applied is not Helm's. A release may be without the definitions, which are then not its own.
+/// Checks that Helm does not own the objects to apply. A release without the definitions does not
+/// own them.
 async fn check_helm(hub: &ApiServer, crds_only: bool) -> Result<(), InstallError> {
     match helm::release(hub).await? {
         Some(release) if !crds_only || helm::has_definitions(hub, &release).await? => {
@@ -320,7 +323,7 @@ async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, Inst
     }
 }
 
-/// Takes each image from where an earlier installation has it.
+/// Sets the registry of each image to that of an earlier installation.
 async fn keep_registries(
     hub: &ApiServer,
     chosen: &mut [DynamicObject],
@@ -334,7 +337,7 @@ async fn keep_registries(
     Ok(())
 }
 
-/// Says it where pods are to run and no node can run them.
+/// Prints a note if the objects include pods and the hub has no Node to run them.
 async fn note_nodes(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), InstallError> {
     if !chosen.iter().any(bundle::is_deployment) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! `kubectl mcs join`: an account in the member, its credentials and the Cluster on the hub, then a wait for the controller.
+//! `kubectl mcs join`: creates an account in the member, stores its credentials and the Cluster on
+//! the hub, and waits for the controller.
 
 mod dry_run;
 
@@ -23,7 +24,7 @@ use crate::objects::{self, Run};
 use crate::wait::TimedOut;
 use crate::{output, wait};
 
-/// A cluster could not be joined.
+/// Failed join of a cluster.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JoinError {
     #[error("--api-endpoint {0:?} is no URL such as https://10.0.0.2:6443")]
@@ -163,11 +164,11 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         objects::apply(&hub, &object, Run::Real).await?;
     }
     synced(&hub, &name, &endpoint, args).await?;
-    // The controller uses the new token, or looks it up once the old one is refused.
+    // The controller uses the new token, or reads it again once the API server rejects the old one.
     Ok(granted.end_old_token(&member).await?)
 }
 
-/// Reads a file of certificates in PEM.
+/// Reads a file of PEM certificates.
 fn certificates(file: &Path) -> Result<String, JoinError> {
     let wrong = |why: String| JoinError::ProxyCa {
         file: file.to_owned(),
@@ -176,7 +177,7 @@ fn certificates(file: &Path) -> Result<String, JoinError> {
     member::certificates(file).map_err(wrong)
 }
 
-/// Refuses a server whose identity is not verified.
+/// Rejects a server whose identity is not verified.
 fn check_verified(server: &ApiServer) -> Result<(), JoinError> {
     let what = if server.config.accept_invalid_certs {
         "sets insecure-skip-tls-verify"
@@ -189,7 +190,7 @@ fn check_verified(server: &ApiServer) -> Result<(), JoinError> {
     Err(JoinError::Insecure { side, what })
 }
 
-/// Refuses a proxy with user info: `spec.proxyURL` is no secret.
+/// Rejects a proxy URL with user info, because `spec.proxyURL` is not secret.
 fn check_proxy(url: Option<&str>) -> Result<(), JoinError> {
     let authority = url.and_then(|url| url.split("://").last()?.split('/').next());
     match authority {
@@ -208,7 +209,7 @@ fn checked_endpoint(text: &str) -> Result<String, JoinError> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-/// Where the member is; says what it does not find out.
+/// Finds the region and zones of the member. Prints a note for each value that it cannot find.
 async fn location(
     member: &ApiServer,
     known: &[Known],
@@ -233,14 +234,15 @@ fn optional_rights(args: &JoinArgs) -> OptionalRights {
     }
 }
 
-/// Returns the network and the way that the flags name, or else those that the Cluster has.
+/// Returns the network and the type of entry that the flags set. The stored Cluster provides values
+/// that the flags omit.
 fn networking(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Networking {
     let given = Networking::new(args.network.clone(), args.reach);
     let recorded = known.iter().find(|cluster| cluster.name == name.as_str());
     given.or(recorded.map_or_else(Networking::default, |cluster| cluster.networking.clone()))
 }
 
-/// One cluster has one name, and one name stands for one cluster.
+/// Checks that the name belongs to no other cluster, and that the cluster has no other name.
 fn check_identity(known: &[Known], name: &ClusterName, uid: &str) -> Result<(), JoinError> {
     for cluster in known {
         let same_name = cluster.name == name.as_str();
@@ -266,7 +268,7 @@ fn check_identity(known: &[Known], name: &ClusterName, uid: &str) -> Result<(), 
     Ok(())
 }
 
-/// Waits until the controller says that it watches the member.
+/// Waits until the controller reports that it watches the member.
 async fn synced(
     hub: &ApiServer,
     name: &ClusterName,
@@ -308,11 +310,11 @@ async fn synced(
     }
 }
 
-/// How far the controller is with a member.
+/// Progress of the controller with a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Waiting {
     Done,
-    /// The controller has not said anything about the Cluster as it is.
+    /// The controller has not reported on the current generation of the Cluster.
     Unseen,
     Gone,
     Not {

@@ -1,4 +1,4 @@
-//! Where a member is: its region and its zones, as a person says, as its nodes say, or as its Cluster has it already.
+//! Region and zones of a member, from flags, from the labels of its Nodes, or from its Cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,32 +10,32 @@ use serde_json::{Value, json};
 
 use crate::api_server::{ApiServer, RequestError, allowed};
 
-/// The labels by which nodes say where they are (Kubernetes, "Well-Known Labels, Annotations and Taints").
+/// Topology labels of Nodes (Kubernetes, "Well-Known Labels, Annotations and Taints").
 const REGION: &str = "topology.kubernetes.io/region";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// A region and zones, as far as they are known.
+/// Region and zones, each possibly unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Location {
     region: Option<String>,
     zones: Vec<String>,
 }
 
-/// Where a member is, and by what that is known.
+/// Location of a member with its sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Located {
     pub location: Location,
-    /// What of it the nodes say.
+    /// Part of the location that comes from Nodes.
     pub by_nodes: Location,
-    /// Why something is not known, a line each.
+    /// Reasons that a part is unknown, one line each.
     pub notes: Vec<String>,
 }
 
-/// The labels of a node.
+/// Labels of a Node.
 type Labels = BTreeMap<String, String>;
 
 impl Location {
-    /// Each zone counts once.
+    /// Creates a location. Duplicate zones are removed.
     pub(crate) fn new(region: Option<String>, zones: Vec<String>) -> Self {
         let mut seen = BTreeSet::new();
         let zones = zones.into_iter().filter(|zone| seen.insert(zone.clone()));
@@ -45,7 +45,7 @@ impl Location {
         }
     }
 
-    /// What a Cluster has in `spec.region` and `spec.zones`.
+    /// Returns the location in `spec.region` and `spec.zones` of a Cluster.
     pub(crate) fn recorded(cluster: &DynamicObject) -> Self {
         let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
         let spec = &cluster.data["spec"];
@@ -53,7 +53,7 @@ impl Location {
         Self::new(text(&spec["region"]), zones.filter_map(text).collect())
     }
 
-    /// The fields of a Cluster's spec that say so.
+    /// Returns the fields of a Cluster's spec that hold the location.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (String, Value)> {
         let region = self.region.as_ref().map(|region| json!(region));
         let zones = (!self.zones.is_empty()).then(|| json!(self.zones));
@@ -61,7 +61,7 @@ impl Location {
         fields.filter_map(|(name, value)| Some((name.to_owned(), value?)))
     }
 
-    /// Whether nothing of it is known.
+    /// Whether region and zones are unknown.
     pub(crate) fn is_empty(&self) -> bool {
         self.region.is_none() && self.zones.is_empty()
     }
@@ -85,7 +85,8 @@ impl fmt::Display for Location {
 }
 
 impl Located {
-    /// What a person gives counts first, then what the nodes of the member say, then what the Cluster has.
+    /// Finds the location of a member. Flags take precedence over the labels of the member's Nodes,
+    /// and Nodes over the recorded Cluster.
     pub(crate) async fn find(
         member: &ApiServer,
         given: Location,
@@ -109,7 +110,7 @@ impl Located {
         Ok(Self::new(given, recorded, labels.as_deref()))
     }
 
-    /// `nodes`: `None` where the person may not see them.
+    /// Combines the sources. `nodes` is `None` if the user may not list Nodes.
     fn new(given: Location, recorded: Location, nodes: Option<&[Labels]>) -> Self {
         let Some(nodes) = nodes else {
             let location = Location {
@@ -157,7 +158,7 @@ fn first_of<const N: usize>(lists: [Vec<String>; N]) -> Vec<String> {
     lists.find(|list| !list.is_empty()).unwrap_or_default()
 }
 
-/// The region that every node names; `None` where none names any.
+/// Returns the region that all Nodes have, or `None` if no Node has one.
 fn region(nodes: &[Labels]) -> Result<Option<String>, String> {
     let regions = values(nodes, REGION, "--region")?;
     if regions.len() > 1 {
@@ -170,13 +171,13 @@ fn region(nodes: &[Labels]) -> Result<Option<String>, String> {
     Ok(regions.first().map(|region| (*region).to_owned()))
 }
 
-/// The zones of all nodes; empty where none names any.
+/// Returns the zones of all Nodes. The list is empty if no Node has one.
 fn zones(nodes: &[Labels]) -> Result<Vec<String>, String> {
     let zones = values(nodes, ZONE, "--zone")?;
     Ok(zones.into_iter().map(ToOwned::to_owned).collect())
 }
 
-/// The values of a label, which every node has or none.
+/// Returns the values of a label that either all Nodes have or none.
 fn values<'a>(nodes: &'a [Labels], label: &str, flag: &str) -> Result<BTreeSet<&'a str>, String> {
     let values = nodes.iter().map(|labels| labels.get(label));
     let values = values.map(|value| value.filter(|value| !value.is_empty()));
@@ -202,7 +203,7 @@ mod tests {
         Location::new(region, words(zones))
     }
 
-    /// Each node as `region/zone`; a dash stands for no label.
+    /// Parses Nodes written as `region/zone`. A dash means that the label is missing.
     fn nodes(text: &str) -> Vec<Labels> {
         let nodes = text.split_whitespace().map(|node| {
             let (region, zone) = node.split_once('/').expect("region/zone");
@@ -254,7 +255,7 @@ mod tests {
                 location("us", "y"),
                 none(),
             ),
-            // Nodes that disagree leave what a person wrote.
+            // If Nodes disagree, the recorded value remains.
             (
                 none(),
                 "eu/a us/-",

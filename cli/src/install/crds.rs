@@ -1,4 +1,4 @@
-//! The definitions of MultiClusterService and Cluster on a hub, which may be foreign.
+//! Definitions of MultiClusterService and Cluster on a hub, including foreign ones.
 
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::definitions::{self, CLUSTERS, Found, Kind, Origin, SERVICES};
 use crate::objects::{self, Run};
 use crate::output;
 
-/// What causeway reads and writes of each kind's spec.
+/// Fields of each kind's spec that causeway reads and writes.
 const NEEDED: [(Kind, &[&str]); 2] = [
     (
         SERVICES,
@@ -19,17 +19,17 @@ const NEEDED: [(Kind, &[&str]); 2] = [
     (CLUSTERS, &["apiEndpoint", "secretRef", "syncMode"]),
 ];
 
-/// A definition that is to be applied.
+/// Definition to apply.
 pub(super) struct Chosen {
     kind: Kind,
     pub(super) object: DynamicObject,
 }
 
-/// Chooses the definitions that the hub does not have, and those of this program or its manifests.
-/// Reports foreign ones, which stay as they are.
+/// Selects the definitions that the hub lacks or that causeway applied. Prints foreign definitions,
+/// which remain unchanged.
 ///
 /// # Errors
-/// A foreign definition lacks a field that causeway needs.
+/// [`InstallError`] if a foreign definition lacks a field that causeway needs.
 pub(super) async fn choose(hub: &ApiServer, parts: &PartArgs) -> Result<Vec<Chosen>, InstallError> {
     let mut found = Vec::new();
     for (kind, fields) in NEEDED {
@@ -60,8 +60,8 @@ pub(super) async fn choose(hub: &ApiServer, parts: &PartArgs) -> Result<Vec<Chos
     Ok(chosen)
 }
 
-/// Applies the chosen definitions, and waits until they are served. Without `force` a field of another
-/// manager is an error.
+/// Applies the selected definitions, and waits until the API server serves them. Without `force`, a
+/// field of another manager is an error.
 pub(super) async fn apply(
     hub: &ApiServer,
     chosen: &[Chosen],
@@ -76,7 +76,7 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// Whether a kind is served without a definition, as Karmada serves Cluster.
+/// Whether the API server serves a kind without a definition, as Karmada does for Cluster.
 fn is_aggregated(found: &Found) -> bool {
     matches!(found.origin, Origin::Foreign(Some(_))) && found.stored.is_none()
 }
@@ -92,7 +92,7 @@ fn check_fields(stored: &DynamicObject, kind: Kind, fields: &[&str]) -> Result<(
     })
 }
 
-/// The fields of spec that no version that causeway speaks has.
+/// Returns the fields of spec that no supported version of a definition has.
 fn missing(definition: &Value, versions: &[&str], fields: &[&str]) -> Vec<String> {
     let served = definition
         .pointer("/spec/versions")

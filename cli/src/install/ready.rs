@@ -1,4 +1,5 @@
-//! When causeway is ready on a hub that runs it: its pods are, and the API server knows the webhook.
+//! Readiness of causeway on a hub that runs it: its pods are ready, and the webhook configurations
+//! hold a caBundle.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -21,10 +22,10 @@ use crate::output::OutputError;
 use crate::wait::TimedOut;
 use crate::{output, wait};
 
-/// The name of causeway's webhook configurations.
+/// Name of causeway's webhook configurations.
 const REGISTRATION: &str = "causeway";
 
-/// It took too long.
+/// Timeout while waiting for causeway.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "causeway is applied but not ready within {seconds} s{late}: {what}: {state}{why}; see kubectl -n {DEFAULT_NAMESPACE} get pods, \
@@ -33,13 +34,14 @@ const REGISTRATION: &str = "causeway";
 pub(crate) struct NotReady {
     what: String,
     state: String,
-    /// What its pods say, after a word.
+    /// Problem of the pods in parentheses, or an empty string.
     why: String,
     seconds: u64,
     late: TimedOut,
 }
 
-/// Waits until the pods of both Deployments are ready, then until the API server knows the webhook's authority.
+/// Waits until the pods of both Deployments are ready, and then until the webhook configurations
+/// hold a caBundle.
 pub(super) async fn wait(
     hub: &ApiServer,
     deadline: Instant,
@@ -52,7 +54,7 @@ pub(super) async fn wait(
         if let Err((state, late)) = waited {
             let pods: Api<Pod> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
             let of_deployment = of_deployment(name);
-            // Without the right to list pods the state of the Deployment is reported alone.
+            // If the user may not list pods, the error contains only the state of the Deployment.
             let pods = hub.request(pods.list(&of_deployment)).await;
             let pods = pods.map(|list| list.items);
             return Err(not_ready(
@@ -101,7 +103,8 @@ fn not_ready(
     not_ready.into()
 }
 
-/// Watches an object until nothing is missing, and prints what is; the last of that at the deadline.
+/// Watches an object until `missing` returns `None`, and prints each state. Returns the last state
+/// at the deadline.
 async fn until<K>(
     api: Api<K>,
     name: &str,
@@ -141,7 +144,8 @@ fn of_deployment(name: &str) -> ListParams {
     ))
 }
 
-/// What a Deployment misses until all its pods are those of its template, and ready; the same as `kubectl rollout status`.
+/// Returns the reason that a rollout is incomplete, or `None` if all pods have the current template
+/// and are ready. Matches `kubectl rollout status`.
 pub(crate) fn rollout(deployment: &Deployment) -> Option<String> {
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
     let wanted = wanted.unwrap_or(1);
@@ -175,7 +179,8 @@ pub(crate) fn rollout(deployment: &Deployment) -> Option<String> {
     None
 }
 
-/// What a configuration misses until every webhook has the authority by which the API server knows it.
+/// Returns the reason that a webhook configuration is incomplete, or `None` if every webhook has a
+/// caBundle.
 fn unregistered<'a>(mut clients: impl Iterator<Item = &'a WebhookClientConfig>) -> Option<String> {
     let is_known = |client: &WebhookClientConfig| {
         let bundle = client.ca_bundle.as_ref();
@@ -188,7 +193,7 @@ fn unregistered<'a>(mut clients: impl Iterator<Item = &'a WebhookClientConfig>) 
     }
 }
 
-/// What keeps the first pod that is not ready from being so.
+/// Returns the problem of the first pod that is not ready.
 fn pod_problem(pods: &[Pod]) -> Option<String> {
     pods.iter().find_map(|pod| {
         let status = pod.status.as_ref()?;

@@ -1,7 +1,8 @@
-//! `kubectl mcs join --dry-run=client`: the objects of both clusters, for those who keep them in git.
+//! `kubectl mcs join --dry-run=client`: prints the objects of both clusters, for users who store
+//! them in git.
 //!
-//! Nothing is created, so there is no token: the Secret for the hub is printed without that key. Whoever applies it
-//! as printed, and later applies it again, leaves the token alone that came to the hub by another way.
+//! The dry run creates nothing, and no token exists. The printed Secret of the hub therefore has no
+//! token key. Applying the printed Secret again never changes a token that another process added.
 
 use causeway::domain::ClusterName;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
@@ -17,7 +18,7 @@ use crate::hub::{self, HubError};
 use crate::output::OutputError;
 use crate::{member, output};
 
-/// Prints what `join` would apply. Both clusters are read, and neither is changed.
+/// Prints the objects that `join` would apply. Reads both clusters and changes neither.
 pub(super) async fn print(
     hub: &ApiServer,
     member: &ApiServer,
@@ -26,7 +27,7 @@ pub(super) async fn print(
     args: &JoinArgs,
 ) -> Result<(), JoinError> {
     match hub::check_cluster_api(hub).await {
-        // causeway may come to the hub in the same way, later.
+        // The user may install causeway on the hub later in the same way.
         Ok(()) | Err(HubError::NoClusterApi) => {}
         Err(error) => return Err(error.into()),
     }
@@ -98,7 +99,7 @@ async fn of_member(
     Ok(objects)
 }
 
-/// Says how the token comes to the hub.
+/// Prints the command that copies the token to the hub.
 fn note_token(name: &ClusterName, hub_uid: &str) -> Result<(), OutputError> {
     let [token, _] = member::token_names(hub_uid);
     output::progress(format_args!(
@@ -118,7 +119,7 @@ fn manifest(server: &ApiServer, objects: &[DynamicObject]) -> Result<String, Out
     ))
 }
 
-/// Objects as kubectl prints and applies more than one in JSON.
+/// Returns a JSON List, the format in which kubectl prints and applies multiple objects.
 fn list(objects: &[DynamicObject]) -> Result<String, OutputError> {
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
     Ok(serde_json::to_string_pretty(&list)?)
