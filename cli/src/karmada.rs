@@ -1,6 +1,8 @@
-//! What Karmada's own controllers keep of MultiClusterServices: Works on the hub, EndpointSlices in consumers, finalizers.
+//! Objects that Karmada's controllers create for MultiClusterServices: Works on the hub,
+//! EndpointSlices in consumers, finalizers.
 //!
-//! Facts from karmada-io/karmada: `pkg/util/constants.go`, `pkg/util/names/names.go`, `pkg/controllers/multiclusterservice`.
+//! Source in karmada-io/karmada: `pkg/util/constants.go`, `pkg/util/names/names.go`,
+//! `pkg/controllers/multiclusterservice`.
 
 pub(crate) mod binding;
 
@@ -17,14 +19,16 @@ use kube::{Api, ResourceExt as _};
 
 use crate::api_server::{ApiServer, RequestError, allowed};
 
-/// Karmada executes the Works of a member in the namespace of this name and the member's (ExecutionSpacePrefix).
+/// Prefix of the namespaces that hold the Works of a member, followed by the member's name
+/// (ExecutionSpacePrefix).
 const EXECUTION_SPACE: &str = "karmada-es-";
-/// What [`labels::WORK_COLLECTED_BY`] holds of a Work that is collected for a MultiClusterService, joined by dots to other kinds.
+/// Kind in [`labels::WORK_COLLECTED_BY`] of a Work that Karmada collects for a MultiClusterService.
+/// Dots separate multiple kinds.
 const COLLECTED_FOR: &str = "MultiClusterService";
-/// MCSEndpointSliceDispatchControllerFinalizer, on a collected Work.
+/// MCSEndpointSliceDispatchControllerFinalizer, the finalizer of a collected Work.
 const DISPATCH_FINALIZER: &str = "karmada.io/mcs-endpointslice-dispatch-controller";
 
-/// Error of a caller that may not list Works.
+/// Error of a user who may not list Works.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "you may not list works.work.karmada.io on the hub, which show what Karmada manages; \
@@ -32,65 +36,68 @@ const DISPATCH_FINALIZER: &str = "karmada.io/mcs-endpointslice-dispatch-controll
 )]
 pub(crate) struct WorksForbidden;
 
-/// The metadata of a Work that belongs to a MultiClusterService.
+/// Metadata of a Work that belongs to a MultiClusterService.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Work(pub ObjectMeta);
 
 impl Work {
-    /// Its namespace.
+    /// Returns the namespace of the Work.
     pub(crate) fn namespace(&self) -> &str {
         self.0.namespace.as_deref().unwrap_or_default()
     }
 
-    /// Its name.
+    /// Returns the name of the Work.
     pub(crate) fn name(&self) -> &str {
         self.0.name.as_deref().unwrap_or_default()
     }
 
-    /// `namespace/name`.
+    /// Returns `namespace/name` of the Work.
     pub(crate) fn id(&self) -> String {
         format!("{}/{}", self.namespace(), self.name())
     }
 
-    /// Its UID.
+    /// Returns the UID of the Work.
     pub(crate) fn uid(&self) -> &str {
         self.0.uid.as_deref().unwrap_or_default()
     }
 
-    /// The member that it is executed in.
+    /// Returns the member in which Karmada executes the Work.
     pub(crate) fn member(&self) -> &str {
         let namespace = self.namespace();
         namespace.strip_prefix(EXECUTION_SPACE).unwrap_or(namespace)
     }
 
-    /// The service that it belongs to.
+    /// Returns the service that the Work belongs to.
     pub(crate) fn service(&self) -> Option<ServiceKey> {
         let namespace = label(&self.0, labels::WORK_SERVICE_NAMESPACE)?;
         let name = label(&self.0, labels::WORK_SERVICE_NAME)?;
         Some(ServiceKey::new(namespace, name))
     }
 
-    /// Whether Karmada manages the service by it, as the controller reads it: what was collected alone manages nothing.
+    /// Whether Karmada manages the service with this Work. Collected Works do not count, as in the
+    /// controller.
     pub(crate) fn manages_service(&self) -> bool {
         label(&self.0, labels::WORK_COLLECTED_BY).is_none()
     }
 
-    /// Whether it holds the MultiClusterService, by which Karmada collects the endpoints of the member.
+    /// Whether the Work holds the MultiClusterService, which makes Karmada collect the endpoints of
+    /// the member.
     pub(crate) fn holds_service(&self) -> bool {
         let annotations = self.0.annotations.as_ref();
         let dispatched = annotations.is_some_and(|all| all.contains_key(labels::PROVISION_CLUSTER));
         self.manages_service() && !dispatched
     }
 
-    /// For what else it is collected, where Karmada's ServiceExport controllers keep it too: then it is theirs to delete
-    /// (endpointslice_collect_controller.go, cleanProviderClustersEndpointSliceWork).
+    /// Returns the other kinds for which Karmada collects the Work. Karmada's ServiceExport
+    /// controllers use such a Work too and delete it (endpointslice_collect_controller.go,
+    /// cleanProviderClustersEndpointSliceWork).
     pub(crate) fn others(&self) -> Option<String> {
         let kinds = label(&self.0, labels::WORK_COLLECTED_BY)?.split('.');
         let others: Vec<_> = kinds.filter(|kind| *kind != COLLECTED_FOR).collect();
         (!others.is_empty()).then(|| others.join("."))
     }
 
-    /// Its finalizers but for the one of the MultiClusterService controllers.
+    /// Returns the finalizers of the Work except that of the MultiClusterService controllers.
     pub(crate) fn others_finalizers(&self) -> Vec<String> {
         let finalizers = self.0.finalizers.iter().flatten();
         finalizers
@@ -100,7 +107,7 @@ impl Work {
     }
 }
 
-/// Karmada's Work.
+/// Returns the resource of Karmada's Work.
 pub(crate) fn work_kind() -> ApiResource {
     ApiResource {
         group: "work.karmada.io".to_owned(),
@@ -111,13 +118,14 @@ pub(crate) fn work_kind() -> ApiResource {
     }
 }
 
-/// Whether the hub is Karmada's control plane, which serves Works and propagates exports and imports.
+/// Whether the hub is a Karmada control plane, which serves Works and propagates exports and
+/// imports.
 pub(crate) async fn is_served(hub: &ApiServer) -> Result<bool, RequestError> {
     let works = work_kind();
     hub.serves(&works.api_version, &works.plural).await
 }
 
-/// Which Works belong to a MultiClusterService: to that one, or to any.
+/// Returns a label selector of the Works of one MultiClusterService, or of any.
 pub(crate) fn selector(of: Option<&ServiceKey>) -> String {
     let (namespace, name) = (labels::WORK_SERVICE_NAMESPACE, labels::WORK_SERVICE_NAME);
     match of {
@@ -126,7 +134,8 @@ pub(crate) fn selector(of: Option<&ServiceKey>) -> String {
     }
 }
 
-/// The Works of a MultiClusterService, or of all; none where the hub serves none, `None` where the person may not see them.
+/// Lists the Works of one MultiClusterService, or of all. Returns an empty list if the hub does not
+/// serve Works, and `None` if the user may not list them.
 pub(crate) async fn works(
     hub: &ApiServer,
     of: Option<&ServiceKey>,
@@ -147,8 +156,9 @@ async fn works_selected(
     }))
 }
 
-/// Members into which Karmada propagates a namespace of the hub. Its Works are owned by the namespace, so that deleting the
-/// namespace deletes it in these members too. `None` if the person may not list Works.
+/// Returns the members to which Karmada propagates a namespace of the hub, or `None` if the user
+/// may not list Works. The namespace owns its Works, and deleting it deletes the namespace in these
+/// members too.
 pub(crate) async fn members_with_namespace(
     hub: &ApiServer,
     namespace: &str,
@@ -165,18 +175,20 @@ pub(crate) async fn members_with_namespace(
     Ok(Some(members.into_iter().collect()))
 }
 
-/// Whether it is in a namespace in which Karmada executes; others may belong to anybody.
+/// Whether a Work is in a namespace in which Karmada executes Works. Works in other namespaces may
+/// belong to other programs.
 pub(crate) fn is_executed(work: &Work) -> bool {
     work.namespace().starts_with(EXECUTION_SPACE)
 }
 
-/// The finalizers of Karmada's that a MultiClusterService bears.
+/// Returns Karmada's finalizers of a MultiClusterService.
 pub(crate) fn finalizers(service: &MultiClusterService) -> Vec<&str> {
     let all = service.finalizers().iter().map(String::as_str);
     all.filter(|one| FINALIZERS.contains(one)).collect()
 }
 
-/// A label selector of the slices that Karmada dispatches into consumers; also of some of causeway's, which bear its hub's label.
+/// Returns a label selector of the slices that Karmada dispatches to consumers. Excludes causeway's
+/// slices by the hub label.
 pub(crate) fn dispatched() -> String {
     format!(
         "{}={},{}=true,!{}",
@@ -187,7 +199,8 @@ pub(crate) fn dispatched() -> String {
     )
 }
 
-/// Whether Karmada dispatched the slice into the cluster that it is in (endpointslice_dispatch_controller.go, ensureEndpointSliceWork).
+/// Whether Karmada dispatched the slice into its cluster (endpointslice_dispatch_controller.go,
+/// ensureEndpointSliceWork).
 pub(crate) fn is_dispatched(slice: &EndpointSlice) -> bool {
     let has = |name: &str, value: &str| {
         let found = slice.labels().get(name);
@@ -198,7 +211,7 @@ pub(crate) fn is_dispatched(slice: &EndpointSlice) -> bool {
         && !slice.labels().contains_key(labels::HUB)
 }
 
-/// Where a slice that Karmada dispatched comes from: the provider and the name of its slice there.
+/// Returns the provider of a slice that Karmada dispatched, and the name of the source slice.
 pub(crate) fn source(slice: &EndpointSlice) -> Option<(&str, &str)> {
     let provider = slice.annotations().get(labels::PROVISION_CLUSTER)?;
     let name = slice.metadata.name.as_deref()?;

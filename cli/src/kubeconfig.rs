@@ -1,4 +1,4 @@
-//! Kubeconfigs, read as kubectl reads them (`k8s.io/client-go/tools/clientcmd`).
+//! Kubeconfigs, read like kubectl (`k8s.io/client-go/tools/clientcmd`).
 
 mod plugin;
 mod proxy;
@@ -13,7 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 pub(crate) use self::plugin::describe as describe_plugin_failure;
 
-/// A kubeconfig cannot be used.
+/// Invalid or missing kubeconfig.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
     #[error("{files}: {why}")]
@@ -24,15 +24,14 @@ pub(crate) enum LoadError {
     Absent { why: String, in_cluster: bool },
 }
 
-/// The merged content of kubeconfig files.
+/// Merged content of kubeconfig files.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub kubeconfig: Kubeconfig,
     files: Vec<PathBuf>,
 }
 
-/// Parts of a kubeconfig to use instead of those of its current context, as kubectl's flags of these
-/// names choose them.
+/// Parts of a kubeconfig that override its current context, like kubectl's flags of these names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Choice<'a> {
     pub context: Option<&'a str>,
@@ -41,7 +40,7 @@ pub(crate) struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// Whether nothing is chosen.
+    /// Whether no part is overridden.
     pub(crate) fn is_empty(&self) -> bool {
         self.context.is_none() && self.cluster.is_none() && self.user.is_none()
     }
@@ -51,11 +50,12 @@ impl Choice<'_> {
 #[derive(Debug)]
 pub(crate) struct Access {
     pub config: Config,
-    /// `proxy-url` of the kubeconfig. A proxy of the environment is only in `config`.
+    /// `proxy-url` of the kubeconfig. Excludes a proxy of the environment, which only `config`
+    /// contains.
     pub proxy_url: Option<String>,
 }
 
-/// Reads the given file, else the files of KUBECONFIG, else `~/.kube/config`.
+/// Reads the given file, or the files of KUBECONFIG, or `~/.kube/config`.
 pub(crate) fn load(given: Option<&Path>) -> Result<Loaded, LoadError> {
     match given {
         Some(path) => read(vec![path.to_owned()], None),
@@ -73,8 +73,8 @@ fn load_default(variable: Option<OsString>, home: Option<PathBuf>) -> Result<Loa
     read(vec![default], Some(true))
 }
 
-/// Merges the files. `skip` allows missing files, and says whether in-cluster credentials count
-/// if all are missing.
+/// Merges the files. `Some` in `skip` allows missing files, and its value is `in_cluster` of the
+/// error if all files are missing.
 fn read(paths: Vec<PathBuf>, skip: Option<bool>) -> Result<Loaded, LoadError> {
     let (mut kubeconfig, mut files) = (Kubeconfig::default(), Vec::new());
     for path in &paths {
@@ -106,10 +106,10 @@ fn read(paths: Vec<PathBuf>, skip: Option<bool>) -> Result<Loaded, LoadError> {
 }
 
 impl Loaded {
-    /// Returns the connection of the chosen context, cluster and user.
+    /// Returns the connection of the selected context, cluster and user.
     pub(crate) async fn access(self, choice: Choice<'_>) -> Result<Access, LoadError> {
         let Self { kubeconfig, files } = self;
-        // The client would use no credentials then.
+        // The client would use no credentials for an unknown user.
         if let Some(user) = choice.user
             && !kubeconfig.auth_infos.iter().any(|one| one.name == user)
         {
@@ -133,7 +133,7 @@ impl Loaded {
     }
 }
 
-/// Returns `proxy-url` of the chosen cluster.
+/// Returns `proxy-url` of the selected cluster.
 fn proxy_url(kubeconfig: &Kubeconfig, choice: Choice<'_>) -> Option<String> {
     let context = choice.context.or(kubeconfig.current_context.as_deref())?;
     let mut contexts = kubeconfig.contexts.iter();
@@ -180,8 +180,8 @@ fn drop_blanks(kubeconfig: &mut Kubeconfig) {
     }
 }
 
-/// Replaces a token file whose token has white space around it by the token. The client reads all
-/// other token files again each minute.
+/// Replaces a token file with its token if the token has surrounding whitespace. The client rereads
+/// all other token files every minute.
 fn trim_token(config: &mut Config) -> Result<(), String> {
     let Some(path) = config.auth_info.token_file.clone() else {
         return Ok(());
@@ -195,7 +195,7 @@ fn trim_token(config: &mut Config) -> Result<(), String> {
         config.auth_info.token_file = None;
         config.auth_info.token = Some(token.to_owned().into());
     } else {
-        // As in client-go, the file counts more than an inline token.
+        // The file takes precedence over an inline token, as in client-go.
         config.auth_info.token = None;
     }
     Ok(())
@@ -203,7 +203,7 @@ fn trim_token(config: &mut Config) -> Result<(), String> {
 
 fn reason(error: &KubeconfigError) -> String {
     match error {
-        // A snippet could show credentials.
+        // A snippet could contain credentials.
         KubeconfigError::Parse(error) => format!("invalid YAML: {}", error.without_snippet()),
         KubeconfigError::ReadConfig(error, _) => error.to_string(),
         KubeconfigError::CurrentContextNotSet => "current-context is not set".to_owned(),

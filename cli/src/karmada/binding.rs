@@ -1,4 +1,4 @@
-//! How far Karmada's propagation of a Service is, as its ResourceBinding says.
+//! State of Karmada's propagation of a Service, from its ResourceBinding.
 
 use causeway::api::condition;
 use causeway::domain::ServiceKey;
@@ -9,18 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_server::{ApiServer, RequestError};
 
-/// The annotation of a binding that names its PropagationPolicy (`pkg/apis/policy/v1alpha1/well_known_constants.go`).
+/// Annotation of a binding that names its PropagationPolicy
+/// (`pkg/apis/policy/v1alpha1/well_known_constants.go`).
 const POLICY: &str = "propagationpolicy.karmada.io/name";
 const FULLY_APPLIED: &str = "FullyApplied";
-/// What Karmada says of an object that it would have to overwrite (`pkg/util/objectwatcher/objectwatcher.go`, Update).
+/// Part of Karmada's message about an object that it must not overwrite
+/// (`pkg/util/objectwatcher/objectwatcher.go`, Update).
 const EXISTS: &str = "already exists";
 
-/// A Service that Karmada propagates, and not everywhere; also the form that programs read.
+/// Service that Karmada did not propagate to every cluster. Programs read this format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Unapplied {
-    /// The problem.
+    /// Description of the problem.
     pub message: String,
-    /// What to do.
+    /// Command or change that fixes the problem.
     pub remedy: String,
 }
 
@@ -39,12 +41,13 @@ struct InCluster {
     applied_message: String,
 }
 
-/// The name of the binding of a Service (`pkg/util/names/names.go`, GenerateBindingName).
+/// Returns the name of a Service's binding (`pkg/util/names/names.go`, GenerateBindingName).
 pub(crate) fn name(service: &str) -> String {
     format!("{service}-service")
 }
 
-/// Reads the binding of a Service; `None` where there is none, it is applied everywhere, or the person may not see it.
+/// Reads the binding of a Service. Returns `None` if no binding exists, if Karmada applied it
+/// everywhere, or if the user may not read it.
 pub(crate) async fn unapplied(
     hub: &ApiServer,
     key: &ServiceKey,

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::observe::fixtures::from;
 
-/// A Work of shop/foo in the namespace of a member: `own` as Karmada makes the one with the MultiClusterService, `collected` and
-/// `dispatched` as it makes those with slices.
+/// Returns a Work of shop/foo in the namespace of a member. `own` holds the MultiClusterService,
+/// `collected` and `dispatched` hold slices.
 pub(crate) fn work(member: &str, what: &str) -> Work {
     let mut meta = json!({
         "namespace": format!("karmada-es-{member}"), "name": format!("foo-{what}"), "uid": format!("{member}-{what}"),
@@ -23,7 +23,7 @@ pub(crate) fn work(member: &str, what: &str) -> Work {
     Work(from(meta))
 }
 
-/// The slice that Karmada dispatched into b: of a's `foo-abc`, with these endpoints.
+/// Returns the slice that Karmada dispatched into b from a's `foo-abc`, with the given endpoints.
 pub(crate) fn dispatched_slice(ready: &[(&str, bool)]) -> EndpointSlice {
     let endpoints = ready.iter().map(
         |(address, ready)| json!({ "addresses": [address], "conditions": { "ready": ready } }),

@@ -1,15 +1,15 @@
-//! Failures of credential plugins. The output of a plugin is credentials and is never shown.
+//! Failures of credential plugins. The output of a plugin contains credentials and is never shown.
 
 use std::error::Error;
 
 use kube::client::AuthError;
 use kube::config::ExecConfig;
 
-/// Maximum length of the shown standard error, in characters.
+/// Maximum number of characters of standard error in a message.
 const STDERR_SHOWN: usize = 500;
 
-/// Describes a failure of a credential plugin by its name and its standard error. `None` for other
-/// errors.
+/// Describes a failure of a credential plugin with its name and its standard error. Returns `None`
+/// for other errors.
 pub(crate) fn describe(error: &(dyn Error + 'static), exec: Option<&ExecConfig>) -> Option<String> {
     let mut next = Some(error);
     let error = loop {

@@ -1,4 +1,4 @@
-//! Proxy variables, as Go reads them (`golang.org/x/net/http/httpproxy`).
+//! Proxy variables of the environment, read like Go (`golang.org/x/net/http/httpproxy`).
 
 use std::env;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use http::Uri;
 use ipnet::IpNet;
 
-/// Returns the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY for a URL.
+/// Returns the proxy for a URL from HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
 pub(super) fn of_environment(url: &Uri) -> Result<Option<Uri>, String> {
     let variable = |name: &str| {
         let value = env::var(name).ok().filter(|value| !value.is_empty());
@@ -26,12 +26,12 @@ pub(super) fn of_environment(url: &Uri) -> Result<Option<Uri>, String> {
         true => proxy,
         false => format!("http://{proxy}"),
     };
-    // The value may hold a password.
+    // The value may contain a password.
     let proxy = proxy.parse().map_err(|_| format!("{name} is not a URL"))?;
     Ok(Some(proxy))
 }
 
-/// Whether NO_PROXY exempts a URL. The loopback is always exempt.
+/// Whether NO_PROXY exempts a URL. Loopback addresses are always exempt.
 fn is_exempt(url: &Uri, no_proxy: &str) -> bool {
     let host = url.host().unwrap_or_default().to_lowercase();
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -19,7 +19,7 @@ impl Directory {
         path
     }
 
-    /// A kubeconfig whose context, cluster and user have this name.
+    /// Writes a kubeconfig whose context, cluster and user have the given name.
     fn kubeconfig(&self, name: &str, current: &str, user: &str) -> PathBuf {
         let text = format!(
             "current-context: '{current}'\n\
@@ -65,7 +65,7 @@ async fn missing_files_of_kubeconfig_are_skipped() {
     assert_eq!(host(all.clone(), None).await, Ok("b".to_owned()));
     assert_eq!(host(all, Some("a")).await, Ok("a".to_owned()));
 
-    // Nothing but missing files never selects the cluster that a pod runs in.
+    // Missing files in KUBECONFIG never select the in-cluster configuration.
     let error = load_default(list(&[missing]), None).expect_err("no file");
     assert!(
         matches!(
