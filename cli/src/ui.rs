@@ -1,7 +1,7 @@
-//! `kubectl mcs ui`: a page on 127.0.0.1 that shows clusters and services, and follows them.
+//! `kubectl mcs ui`: serves a live page about clusters and services on 127.0.0.1.
 //!
-//! One loop (`live.rs`) follows the hub and the members, reports on the services that change as `status` and `explain` do, and sends
-//! that to the streams of the page (`feed.rs`, `server.rs`).
+//! One loop (`live.rs`) follows hub and members and reports on each changed service as `status` and
+//! `explain` do. The loop sends the reports to the streams of the page (`feed.rs`, `server.rs`).
 
 mod assets;
 mod browser;
@@ -35,10 +35,10 @@ use crate::observe::scope::{Breadth, Scope};
 use crate::output;
 use crate::output::OutputError;
 
-/// Notes of the controller and of Karmada that wait.
+/// Capacity of the channel of [`live::Note`]s.
 const NOTES: usize = 64;
 
-/// The page could not be served.
+/// Failure to serve the page.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UiError {
     #[error(transparent)]
@@ -91,7 +91,7 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
     let (listener, port) = bound.map_err(|source| UiError::Bind { address, source })?;
     let (token, once) = (Token::random()?, Token::random()?);
     let url = format!("http://127.0.0.1:{port}/{}/", token.as_str());
-    // Other users of the machine read the arguments of the browser.
+    // Other users of the machine can read the arguments of the browser.
     let opened = format!("http://127.0.0.1:{port}/{ONCE}/{}", once.as_str());
     let (feed, requests) = Feed::new();
     let feed = Arc::new(feed);
@@ -113,7 +113,7 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
     let (follow, changes) = follow(hub.clone(), scope);
     let (sender, notes) = mpsc::channel(NOTES);
     let live = Live::new(row, follow, feed, sender.clone());
-    // It ends when this is dropped.
+    // Dropping the set stops the task.
     let mut tasks = JoinSet::new();
     tasks.spawn(controller::follow(hub, ui.controller.lease.clone(), sender));
     tokio::select! {
@@ -124,7 +124,7 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
     }
 }
 
-/// Prints the address of the page, and opens the browser at one that leads there once.
+/// Prints the address of the page, and opens the browser at the one-time address.
 fn greet(ui: &UiArgs, url: &str, once: &str) -> Result<(), UiError> {
     output::result(url)?;
     output::progress("Serving until Ctrl-C. Whoever has this address sees what you may see.")?;
@@ -139,7 +139,7 @@ fn greet(ui: &UiArgs, url: &str, once: &str) -> Result<(), UiError> {
     Ok(())
 }
 
-/// The name of the context that is used, where a kubeconfig has one.
+/// Returns the name of the current kubeconfig context.
 fn context(args: &HubArgs) -> Option<String> {
     if args.context.is_some() {
         return args.context.clone();
@@ -148,7 +148,7 @@ fn context(args: &HubArgs) -> Option<String> {
     loaded.ok()?.kubeconfig.current_context
 }
 
-/// Until a person, or whoever started this, wants it to end.
+/// Returns on Ctrl-C or SIGTERM.
 async fn interrupted() -> std::io::Result<()> {
     #[cfg(unix)]
     {

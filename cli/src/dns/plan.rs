@@ -224,8 +224,8 @@ fn block_by_hand(form: Multicluster) -> String {
     format!("{ZONE}:53 {{\n    errors\n{plugin}}}")
 }
 
-/// Returns the program that overwrites a ConfigMap, as far as labels, annotations and managed fields
-/// show it.
+/// Returns the program that overwrites a ConfigMap, as far as labels, annotations and managed
+/// fields show it.
 fn owner_of(map: &ConfigMap) -> Option<String> {
     let label = |name: &str| map.labels().get(name).map(String::as_str);
     let annotation = |name: &str| map.annotations().get(name).map(String::as_str);

@@ -1,15 +1,15 @@
-//! The page, as it was built from `cli/ui`.
+//! Embedded page, built from `cli/ui`.
 
-/// A file of the page.
+/// File of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asset {
-    /// Below the token.
+    /// Path below the token.
     pub path: &'static str,
     pub content_type: &'static str,
     pub bytes: &'static [u8],
 }
 
-/// All files; the first is the page itself.
+/// All files. The first is the page itself.
 pub(super) const ALL: [Asset; 4] = [
     Asset {
         path: "",
@@ -33,7 +33,7 @@ pub(super) const ALL: [Asset; 4] = [
     },
 ];
 
-/// The file of that path.
+/// Returns the file at `path`.
 pub(super) fn find(path: &str) -> Option<Asset> {
     ALL.into_iter().find(|asset| asset.path == path)
 }

@@ -1,4 +1,4 @@
-//! Whether the controller seems to run, by its Lease.
+//! Liveness of the controller according to its Lease.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::api_server::ApiServer;
 use crate::args::Lease;
 use crate::lease::Controller;
 
-/// How often the Lease of the controller is read.
+/// Interval between two reads of the controller's Lease.
 const LEASE_EVERY: Duration = Duration::from_secs(5);
 
-/// Reads the Lease every few seconds. Reports when it begins or ceases to show a problem.
+/// Reads the Lease every 5 seconds and reports each change of the problem that it shows.
 pub(super) async fn follow(hub: ApiServer, lease: Lease, notes: mpsc::Sender<Note>) {
     let mut ticks = interval(LEASE_EVERY);
     let mut last = None;

@@ -1,7 +1,8 @@
-//! What the page is sent: all that is shown, and what changes of it.
+//! Feed of the page: snapshots of everything shown, and changes.
 //!
-//! Memory is bounded whatever clients do: they share what is sent, one that lags behind by more than 64 changes gets everything again
-//! instead, and of an explanation only the last one is kept.
+//! Memory is bounded for any behaviour of the clients. They share every event, a client that lags
+//! by more than 64 changes receives a new snapshot, and the feed retains only the last event of
+//! each explanation.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,15 +13,15 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{broadcast, mpsc, watch};
 
-/// Changes that a client may be behind.
+/// Maximum number of changes that a client may lag behind.
 const KEPT: usize = 64;
-/// Services whose explanation may be asked for at once.
+/// Maximum number of pending requests for explanations.
 const REQUESTS: usize = 64;
 
-/// JSON, as it is sent.
+/// JSON as sent to clients.
 type Json = Box<RawValue>;
 
-/// What is shown now; `None` where something is gone.
+/// Current rows. `None` marks a removed row.
 #[derive(Debug, Default)]
 pub(super) struct Update {
     pub server: Option<Json>,
@@ -28,7 +29,7 @@ pub(super) struct Update {
     pub services: BTreeMap<String, Option<Json>>,
 }
 
-/// What clients are sent.
+/// Shown state and its subscribers.
 #[derive(Debug)]
 pub(super) struct Feed {
     shown: Mutex<Shown>,
@@ -42,7 +43,7 @@ struct Shown {
     server: Option<Json>,
     clusters: BTreeMap<String, Json>,
     services: BTreeMap<String, Json>,
-    /// All of it as one event, until something changes.
+    /// Cached event with the complete state, valid until the next change.
     snapshot: Option<Bytes>,
 }
 
@@ -68,18 +69,18 @@ struct Changed {
     removed_services: Vec<String>,
 }
 
-/// The JSON of a value.
+/// Serializes a value to JSON.
 pub(super) fn json(value: &impl Serialize) -> Result<Json, serde_json::Error> {
     serde_json::value::to_raw_value(value)
 }
 
-/// A server-sent event (HTML, section 9.2). JSON of one line has no line break.
+/// Returns a server-sent event (HTML, section 9.2). `data` has no line break.
 pub(super) fn event(name: &str, data: &str) -> Bytes {
     format!("event: {name}\ndata: {data}\n\n").into()
 }
 
 impl Feed {
-    /// One that shows nothing yet, and the services whose explanation is asked for.
+    /// Returns an empty feed and the receiver of requested explanations.
     pub(super) fn new() -> (Self, mpsc::Receiver<ServiceKey>) {
         let (requests, requested) = mpsc::channel(REQUESTS);
         let feed = Self {
@@ -91,7 +92,7 @@ impl Feed {
         (feed, requested)
     }
 
-    /// Everything as one event, and the changes from there on.
+    /// Returns a snapshot as one event, and a receiver of all later changes.
     pub(super) fn subscribe(
         &self,
     ) -> Result<(Bytes, broadcast::Receiver<Bytes>), serde_json::Error> {
@@ -104,19 +105,19 @@ impl Feed {
         Ok((snapshot, self.changes.subscribe()))
     }
 
-    /// Shows what is new of this, and sends it to all clients.
+    /// Stores an update and sends the difference to all clients.
     pub(super) fn publish(&self, update: Update) -> Result<(), serde_json::Error> {
         let mut shown = self.shown.lock();
         let Some(changed) = shown.take(update) else {
             return Ok(());
         };
         let data = serde_json::to_string(&changed)?;
-        // Nobody may be looking.
+        // Fails without any client.
         self.changes.send(event("change", &data)).ok();
         Ok(())
     }
 
-    /// The explanation of a service, now and whenever it changes; `None` until it was computed.
+    /// Subscribes to the explanation of a service. The value is `None` until the first computation.
     pub(super) async fn explain(&self, key: ServiceKey) -> watch::Receiver<Option<Bytes>> {
         let receiver = {
             let mut explained = self.explained.lock();
@@ -129,19 +130,19 @@ impl Feed {
         receiver
     }
 
-    /// Whether somebody looks at the explanation of the service.
+    /// Whether a client may be subscribed to the explanation of the service.
     pub(super) fn is_explained(&self, key: &ServiceKey) -> bool {
         self.explained.lock().contains_key(key)
     }
 
-    /// The services whose explanation somebody looks at.
+    /// Returns the services with subscribers to their explanation.
     pub(super) fn explained(&self) -> Vec<ServiceKey> {
         let mut explained = self.explained.lock();
         explained.retain(|_, sender| sender.receiver_count() > 0);
         explained.keys().cloned().collect()
     }
 
-    /// Shows an explanation, as an event, to those who look at it.
+    /// Sends an explanation, as an event, to its subscribers.
     pub(super) fn show(&self, key: &ServiceKey, event: Bytes) {
         let mut explained = self.explained.lock();
         let Some(sender) = explained.get(key) else {
@@ -169,7 +170,7 @@ impl Shown {
         Ok(event("snapshot", &serde_json::to_string(&snapshot)?))
     }
 
-    /// What of an update is new, which is shown from here on.
+    /// Stores an update and returns the difference to the state before.
     fn take(&mut self, update: Update) -> Option<Changed> {
         let mut changed = Changed::default();
         if let Some(server) = update.server
@@ -192,7 +193,7 @@ impl Shown {
     }
 }
 
-/// Takes over what is new; that, and what is gone.
+/// Stores an update of rows and returns changed rows and the keys of removed ones.
 fn take(
     shown: &mut BTreeMap<String, Json>,
     update: BTreeMap<String, Option<Json>>,
@@ -228,7 +229,7 @@ mod tests {
         }
     }
 
-    /// The name of an event and its data.
+    /// Returns the name of an event and its data.
     fn parsed(event: &Bytes) -> (String, Value) {
         let text = std::str::from_utf8(event).expect("text");
         let (name, data) = text.split_once('\n').expect("two lines");

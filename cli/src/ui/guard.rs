@@ -1,5 +1,6 @@
-//! Who is answered: the page itself, and a person who opens its address. Other pages in the same browser, names that lead to
-//! 127.0.0.1 (DNS rebinding) and other users of the machine are not.
+//! Admission of requests: the page itself and a user who opens its address. Rejected are other
+//! pages in the same browser, host names that resolve to 127.0.0.1 (DNS rebinding) and other users
+//! of the machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,27 +12,27 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-/// Nothing from elsewhere, nothing inline, in nobody's frame.
+/// Policy without foreign content, inline code or framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Fetch Metadata Request Headers, section 2.
+/// Header of Fetch Metadata Request Headers, section 2.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// First part of the path of a one-time address.
+/// First path segment of a one-time address.
 pub(super) const ONCE: &str = "open";
 
-/// The part of the address that nobody can guess: 128 bits, in 32 hexadecimal digits.
+/// Secret part of the address: 128 random bits as 32 hexadecimal digits.
 #[derive(Clone)]
 pub(super) struct Token(String);
 
-/// The system gives no random numbers.
+/// Missing random numbers of the system.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no random numbers")]
 pub(crate) struct NoRandom;
 
 impl Token {
-    /// A new one.
+    /// Returns a new random token.
     pub(super) fn random() -> Result<Self, NoRandom> {
         let mut bytes = [0; 16];
         SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandom)?;
@@ -43,7 +44,7 @@ impl Token {
         &self.0
     }
 
-    /// Compares all of both, so that the time does not tell how much is right.
+    /// Compares in constant time: the duration does not reveal the length of a correct prefix.
     fn is(&self, text: &str) -> bool {
         let (own, other) = (self.0.as_bytes(), text.as_bytes());
         let differences = own.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
@@ -51,7 +52,7 @@ impl Token {
     }
 }
 
-/// Why a request is refused; nothing of what the page shows is in the answer.
+/// Reason of a rejection. The response contains nothing of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
     #[error("only GET is served")]
@@ -78,27 +79,27 @@ impl Refused {
     }
 }
 
-/// What requests are compared with.
+/// Expected values of requests.
 #[derive(Clone)]
 pub(super) struct Guard {
     token: Token,
-    /// Token that leads to the page once, and whether it did.
+    /// Token of the one-time address, with `is_opened` as the record of its use.
     once: Token,
     is_opened: Arc<AtomicBool>,
     hosts: [String; 2],
 }
 
-/// Request that is admitted.
+/// Admitted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Admitted<'a> {
-    /// A path below the token, without a slash before it.
+    /// Path below the token, without a leading slash.
     Below(&'a str),
-    /// The first use of the one-time token: to be sent on to this path.
+    /// First use of the one-time token: the client is redirected to this path.
     Open(String),
 }
 
 impl Guard {
-    /// For a server at this port of 127.0.0.1.
+    /// Returns the guard of a server on `port` of 127.0.0.1.
     pub(super) fn new(token: Token, once: Token, port: u16) -> Self {
         Self {
             token,
@@ -108,10 +109,10 @@ impl Guard {
         }
     }
 
-    /// Admits a request with the token, and one request with the one-time token.
+    /// Admits requests with the token, and one request with the one-time token.
     ///
     /// # Errors
-    /// [`Refused`], by the first thing that is wrong.
+    /// [`Refused`] with the first failed check.
     pub(super) fn admit<'a>(
         &self,
         method: &Method,
@@ -142,7 +143,7 @@ impl Guard {
         }
     }
 
-    /// A name of somebody else's that resolves to 127.0.0.1 stands in Host: it is refused.
+    /// Whether Host names this server. A foreign name that resolves to 127.0.0.1 is rejected.
     fn names_this_server(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(HOST).iter();
         let (first, more) = (hosts.next(), hosts.next());
@@ -152,7 +153,8 @@ impl Guard {
         more.is_none() && host.is_some_and(is_own) && authority.is_none_or(is_own)
     }
 
-    /// Browsers say in Origin and Sec-Fetch-Site which page asks; `none` is a person who opens the address.
+    /// Whether this page or a user sent the request, according to Origin and Sec-Fetch-Site.
+    /// Browsers send `none` for an address that a user opens.
     fn is_of_this_page(&self, headers: &HeaderMap) -> bool {
         let own = |origin: &HeaderValue| {
             let host = origin.to_str().ok();
@@ -164,7 +166,7 @@ impl Guard {
     }
 }
 
-/// Puts on an answer what browsers are to keep to.
+/// Adds the security headers to a response.
 pub(super) fn protect(headers: &mut HeaderMap) {
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),

@@ -1,7 +1,7 @@
-//! The one loop: applies what the watches tell, and shows what that changes.
+//! Event loop: applies the changes of the watches and publishes the affected rows.
 //!
-//! Only services that something happened to are reported on again; when a cluster changes, those that may have changed with it
-//! come after them. What comes within a tenth of a second is sent at once.
+//! The loop reports only on affected services. Services that a change of a cluster may affect are
+//! queued behind services with changes of their own. Changes within 100 ms are published together.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -30,20 +30,21 @@ use crate::status::karmada::{Observations, Observed, is_karmadas};
 use crate::status::report::{Report, Scope};
 use crate::verification::{self, Verification};
 
-/// How long changes are gathered, at most.
+/// Minimum time between two publications. Changes in between are published together.
 const GATHER: Duration = Duration::from_millis(100);
-/// How long changes are gathered that come after nothing did for a while: a change seldom comes alone.
+/// Time during which changes are collected after a quiet period, as a change rarely comes alone.
 const SETTLE: Duration = Duration::from_millis(10);
-/// How long services are reported on before what was found is sent.
+/// Maximum time of reports on services before results are published.
 const BUDGET: Duration = Duration::from_millis(40);
-/// So many services that change at once come from a list: others that change go first.
+/// Maximum number of simultaneously changed services that have precedence. Larger sets come from a
+/// list.
 const BULK: usize = 32;
-/// How long members are waited for before services are reported on without them.
+/// Maximum wait for members before the first reports on services.
 const MEMBERS_WITHIN: Duration = Duration::from_secs(5);
-/// Minimum time between two readings of facts about a service that somebody looks at.
+/// Minimum time between two reads of the facts about a service with an open explanation.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
-/// All that is known, and what of it is still to be shown.
+/// State of the loop: observed objects and pending reports.
 pub(super) struct Live {
     follow: Follow,
     queue: Queue,
@@ -51,26 +52,26 @@ pub(super) struct Live {
     feed: Arc<Feed>,
     notes: mpsc::Sender<Note>,
     server: ServerRow,
-    /// The clusters whose rows may have changed.
+    /// Clusters whose rows may have changed.
     clusters: BTreeSet<String>,
-    /// Facts about services, and the times at which they were read.
+    /// Facts about services, with the time of the read.
     asked: HashMap<ServiceKey, (Instant, Asked)>,
-    /// When the hub was read for the first time.
+    /// Time of the first complete read of the hub.
     read: Option<Instant>,
     shown: Instant,
     due: Option<Instant>,
 }
 
-/// What is known beside the watches.
+/// Fact that no watch provides.
 #[derive(Debug)]
 pub(super) enum Note {
-    /// Why the controller seems not to run, if it seems so.
+    /// Problem of the controller according to its Lease.
     Controller(Option<String>),
-    /// Facts about a service that the page shows and no watch brings.
+    /// Facts about a service with an open explanation.
     Asked(ServiceKey, Asked),
 }
 
-/// Facts about a service that somebody looks at, as they were read last.
+/// Last read facts about a service.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asked {
     /// Failure of Karmada's own propagation of the Service.
@@ -87,7 +88,7 @@ impl Default for Asked {
     }
 }
 
-/// What happened to clusters with which services may have changed.
+/// Changes of clusters that may affect services.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Stale {
     all: bool,
@@ -118,10 +119,10 @@ impl Live {
         }
     }
 
-    /// Shows what changes, for as long as the watches tell it.
+    /// Publishes changes until all senders are gone.
     ///
     /// # Errors
-    /// What cannot be written as JSON; nothing of what is shown is of that kind.
+    /// A row that cannot be serialized to JSON. No such row exists.
     pub(super) async fn run(
         mut self,
         mut changes: Changes,
@@ -133,7 +134,7 @@ impl Live {
             tokio::select! {
                 biased;
                 () = sleep_until(due), if self.due.is_some() => {
-                    // What waits already is shown with it.
+                    // Pending changes are published together.
                     while let Some(change) = changes.received() {
                         self.apply(change);
                     }
@@ -147,12 +148,12 @@ impl Live {
                 Some(key) = requests.recv() => self.explain(key),
                 else => return Ok(()),
             }
-            // Whoever sends changes and reads events has their turn, too.
+            // Lets the tasks run that send changes and read events.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Somebody looks at the explanation of a service.
+    /// Queues the report on a service with an open explanation, and reads the facts about it.
     fn explain(&mut self, key: ServiceKey) {
         self.ask(&key);
         self.queue.soon(key);
@@ -226,7 +227,8 @@ impl Live {
         self.services_changed(services);
     }
 
-    /// Something of these Services, or of these names, has changed.
+    /// Queues the services that depend on changed Services. `services` names Services and
+    /// exposures.
     fn services_changed(&mut self, services: BTreeSet<ServiceKey>) {
         if services.is_empty() {
             return;
@@ -243,7 +245,7 @@ impl Live {
         self.schedule();
     }
 
-    /// Queues the services that may have changed with clusters, at one time for all that happened to these.
+    /// Queues once the services that the collected changes of clusters may affect.
     fn queue_stale(&mut self) {
         let stale = std::mem::take(&mut self.stale);
         if stale == Stale::default() {
@@ -259,7 +261,7 @@ impl Live {
         }
     }
 
-    /// Whether services can be reported on: the hub was read, and so was each member, or it takes too long.
+    /// Whether reports can begin: hub and members are read, or the wait for members has timed out.
     fn is_open(&self) -> bool {
         let read = self.read.map(|read| read.elapsed());
         let is_late = read.is_some_and(|since| since > MEMBERS_WITHIN);
@@ -270,7 +272,7 @@ impl Live {
                 && (is_late || members.all(|member| member.link.is_tried()))
     }
 
-    /// Sends what has changed, as far as it is found within the budget.
+    /// Publishes changed rows, as many as the time budget allows.
     fn show(&mut self) -> Result<(), serde_json::Error> {
         let begun = Instant::now();
         (self.due, self.shown) = (None, begun);
@@ -291,7 +293,7 @@ impl Live {
             };
             self.report(&key, &mut update)?;
         }
-        // The budget may have ended with the last service, after which nothing may change.
+        // The budget may end with the last service, and no later change may follow.
         self.server.synced |= is_open && self.queue.is_empty();
         self.server.connection = self.follow.fleet.hub.link.row().clone();
         update.server = Some(feed::json(&self.server)?);
@@ -310,7 +312,7 @@ impl Live {
         let report = report.members.into_iter().flatten().next()?;
         let connection = match self.follow.fleet.members.get(name) {
             Some(member) => member.link.row().clone(),
-            // Those in Pull mode without credentials are not watched.
+            // Members in Pull mode without credentials are not watched.
             None => ConnectionRow {
                 connected: true,
                 ..ConnectionRow::default()
@@ -319,7 +321,7 @@ impl Live {
         Some(ClusterRow::new(cluster, report, connection))
     }
 
-    /// Reports on a service: its rows, and its explanation where somebody looks at it.
+    /// Adds the rows of a service, and sends its explanation if a client is subscribed.
     fn report(&mut self, key: &ServiceKey, update: &mut Update) -> Result<(), serde_json::Error> {
         let rows = [Exposure::Native, Exposure::Clusterset]
             .map(|path| row_key(path, &key.namespace, &key.name));
@@ -368,7 +370,7 @@ impl Live {
         Some(ServiceRow::exported(report, explanation))
     }
 
-    /// Reads the facts about a service that no watch brings, unless they were read lately.
+    /// Reads the facts that no watch provides, unless the last read is younger than [`ASK_EVERY`].
     fn ask(&mut self, key: &ServiceKey) {
         let last = self.asked.get(key);
         if last.is_some_and(|(at, _)| at.elapsed() < ASK_EVERY) {
@@ -382,7 +384,7 @@ impl Live {
         let key = key.clone();
         tokio::spawn(async move {
             let unapplied = match is_karmada {
-                // A failure changes nothing of what is known.
+                // The last value remains after a failed read.
                 true => binding::unapplied(&hub, &key).await.unwrap_or(unapplied),
                 false => None,
             };
@@ -407,7 +409,7 @@ fn native_row(snapshot: &Snapshot, explanation: &Explanation) -> Option<ServiceR
         };
         observations.insert((key.namespace.to_string(), key.name.to_string()), observed);
     }
-    // Who takes part is in the explanation.
+    // The explanation contains the participating clusters.
     let report = Report::new(Scope::One, None, std::slice::from_ref(mcs));
     let services = report.with_karmadas(&observations).services;
     let report = services.into_iter().next()?;

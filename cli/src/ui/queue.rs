@@ -1,22 +1,22 @@
-//! The services that are to be reported on again.
+//! Queue of the services to report on.
 
 use std::collections::{HashSet, VecDeque};
 
 use causeway::domain::ServiceKey;
 
-/// Services in the order in which they are due, each once: those to which something happened before those that may have changed
-/// with a cluster.
+/// Due services in order, without duplicates. Services with changes of their own precede services
+/// that a change of a cluster may affect.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     soon: VecDeque<ServiceKey>,
     later: VecDeque<ServiceKey>,
-    /// All of `soon`; what is in `later` too counts there.
+    /// Set of the keys in `soon`. A key in both queues counts for `soon` only.
     first: HashSet<ServiceKey>,
     rest: HashSet<ServiceKey>,
 }
 
 impl Queue {
-    /// Something happened to the service.
+    /// Adds a service with a change of its own.
     pub(super) fn soon(&mut self, key: ServiceKey) {
         self.rest.remove(&key);
         if self.first.insert(key.clone()) {
@@ -24,14 +24,14 @@ impl Queue {
         }
     }
 
-    /// The service may have changed.
+    /// Adds a service that a change of a cluster may affect.
     pub(super) fn later(&mut self, key: ServiceKey) {
         if !self.first.contains(&key) && self.rest.insert(key.clone()) {
             self.later.push_back(key);
         }
     }
 
-    /// The next service.
+    /// Removes and returns the next service.
     pub(super) fn next(&mut self) -> Option<ServiceKey> {
         if let Some(key) = self.soon.pop_front() {
             self.first.remove(&key);

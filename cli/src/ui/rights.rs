@@ -1,4 +1,4 @@
-//! Whether the person may see what the page shows.
+//! Check of the user's rights on the objects that the page shows.
 
 use std::fmt::Debug;
 
@@ -12,7 +12,7 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::definitions::DEFINE;
 use crate::exit::{CommandError, PROBLEM, UNKNOWN};
 
-/// The page would show nothing.
+/// Failure that would leave the page empty.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RightsError {
     #[error(transparent)]
@@ -42,10 +42,10 @@ impl CommandError for RightsError {
 
 const ONE_NAMESPACE: &str = ", or show one namespace in which you have them: -n NAMESPACE";
 
-/// Checks that the hub lists what the page shows of it.
+/// Checks that the user may list the required objects on the hub.
 ///
 /// # Errors
-/// [`RightsError`] says what is missing and what to do.
+/// [`RightsError`] names the missing right or CRD and the remedy.
 pub(super) async fn check(hub: &ApiServer, namespace: Option<&str>) -> Result<(), RightsError> {
     let hint = match namespace {
         Some(_) => "",

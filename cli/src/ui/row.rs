@@ -1,4 +1,4 @@
-//! What the page shows of a cluster and of a service: what `status` reports and `explain` finds, counted.
+//! Rows of the page: reports of `status` and counted results of `explain`.
 
 use std::collections::HashMap;
 
@@ -20,28 +20,28 @@ use crate::status::clusterset::ExportedReport;
 use crate::status::condition::ConditionReport;
 use crate::status::report::{MemberReport, ServiceReport};
 
-/// The hub, and what is read of it.
+/// State of the server and of the hub connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ServerRow {
     pub version: String,
     pub context: String,
     pub hub: String,
-    /// The namespace that is shown, if not all are.
+    /// Shown namespace. Absent if all namespaces are shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Whether everything was read once.
+    /// Whether everything was read at least once.
     pub synced: bool,
     #[serde(flatten)]
     pub connection: ConnectionRow,
-    /// Why the controller seems not to run.
+    /// Problem of the controller according to its Lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
-/// A cluster.
+/// Row of a cluster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClusterRow {
@@ -65,7 +65,7 @@ pub(super) struct ClusterRow {
     pub conditions: Vec<ConditionReport>,
 }
 
-/// What a condition Ready comes to.
+/// State derived from the condition Ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum State {
     Ready,
@@ -85,7 +85,7 @@ impl State {
     }
 }
 
-/// A MultiClusterService, or what members export under one name.
+/// Row of a MultiClusterService, or of the exports under one name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ServiceRow {
@@ -96,7 +96,7 @@ pub(super) struct ServiceRow {
     pub state: State,
     pub reason: String,
     pub message: String,
-    /// The name by which clients reach it.
+    /// DNS name of the service for clients.
     pub address: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
@@ -104,11 +104,11 @@ pub(super) struct ServiceRow {
     pub conditions: Vec<ConditionReport>,
     pub providers: Vec<ProviderRow>,
     pub consumers: Vec<ConsumerRow>,
-    /// What is wrong with the service as a whole.
+    /// Problems of the service as a whole.
     pub problems: Vec<Diagnosis>,
 }
 
-/// A cluster whose pods back a service.
+/// Cluster whose pods back a service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct ProviderRow {
     pub cluster: String,
@@ -118,7 +118,7 @@ pub(super) struct ProviderRow {
     pub problem: Option<Diagnosis>,
 }
 
-/// A cluster whose clients may reach a service.
+/// Cluster whose clients may reach a service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConsumerRow {
@@ -133,19 +133,20 @@ pub(super) struct ConsumerRow {
     pub problem: Option<Diagnosis>,
 }
 
-/// How many endpoints of a service a consumer holds.
+/// Numbers of endpoints of a service in a consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     endpoints: usize,
-    /// Of these.
+    /// Ready endpoints, included in `endpoints`.
     ready: usize,
-    /// Ready endpoints that should be there and are not.
+    /// Ready endpoints of providers that are missing in the consumer because of a problem.
     missing: usize,
-    /// Of the endpoints, those that get traffic only where nearer ones fail.
+    /// Standby endpoints, included in `endpoints`: traffic reaches them only after nearer ones
+    /// fail.
     standby: usize,
 }
 
-/// The key of a service's row.
+/// Returns the key of a service's row.
 pub(super) fn row_key(exposure: Exposure, namespace: &str, name: &str) -> String {
     format!("{}/{namespace}/{name}", kind(exposure))
 }
@@ -182,7 +183,7 @@ impl ClusterRow {
 }
 
 impl ServiceRow {
-    /// The row of a MultiClusterService.
+    /// Returns the row of a MultiClusterService.
     pub(super) fn native(report: ServiceReport, explanation: &Explanation) -> Self {
         let found = Found::of(explanation, Exposure::Native);
         Self {
@@ -203,7 +204,7 @@ impl ServiceRow {
         }
     }
 
-    /// The row of what members export.
+    /// Returns the row of an exported service.
     pub(super) fn exported(report: ExportedReport, explanation: &Explanation) -> Self {
         let found = Found::of(explanation, Exposure::Clusterset);
         let exports = report.clusters.iter();
@@ -227,7 +228,7 @@ impl ServiceRow {
     }
 }
 
-/// What an explanation says of one exposure.
+/// Results of an explanation for one exposure.
 #[derive(Default)]
 struct Found {
     address: String,
@@ -266,7 +267,7 @@ impl Found {
     }
 }
 
-/// What became of the endpoints in a consumer, and what is wrong with the first that something is wrong with.
+/// Endpoint counts in a consumer, and the diagnosis of its first ready endpoint with a problem.
 #[derive(Clone, Copy, Default)]
 struct Outcome<'a> {
     counts: Counts,

@@ -1,4 +1,4 @@
-//! HTTP: the page, and the streams behind it, for whoever has the token.
+//! HTTP server of the page and its event streams. Every request needs a token.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use super::assets;
 use super::feed::Feed;
 use super::guard::{Admitted, Guard, protect};
 
-/// Streams at a time.
+/// Maximum number of concurrent streams.
 const STREAMS: usize = 32;
-/// How often a stream says that it stands.
+/// Interval between two keep-alive comments of a stream.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const EVENTS: &str = "text/event-stream";
 
-/// What requests are answered from.
+/// Shared state of the request handlers.
 #[derive(Clone)]
 pub(super) struct Page {
     guard: Guard,
@@ -39,7 +39,7 @@ pub(super) struct Page {
     streams: Arc<Semaphore>,
 }
 
-/// What a path below the token names.
+/// Resource below the token.
 #[derive(Debug, PartialEq, Eq)]
 enum Path {
     Events,
@@ -55,7 +55,8 @@ impl Path {
         let parts: Vec<_> = path.split('/').collect();
         match parts.as_slice() {
             ["api", "events"] => Some(Self::Events),
-            // Names of objects have no character that is to be encoded (DNS labels and subdomains).
+            // Names of objects contain no character that needs encoding (DNS labels and
+            // subdomains).
             ["api", "services", namespace, name, "events"]
                 if is_name(namespace) && is_name(name) =>
             {
@@ -66,14 +67,15 @@ impl Path {
     }
 }
 
-/// A DNS subdomain: lower case, digits, dashes and dots, at most 253 of them (Kubernetes, "Object Names and IDs").
+/// Whether the text has the form of a DNS subdomain: lower case letters, digits, dashes and dots,
+/// at most 253 characters (Kubernetes, "Object Names and IDs").
 fn is_name(text: &str) -> bool {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     (1..=253).contains(&text.len()) && text.bytes().all(allowed)
 }
 
-/// Answers every request.
+/// Returns the router with one handler for all requests.
 pub(super) fn router(guard: Guard, feed: Arc<Feed>) -> Router {
     let page = Page {
         guard,
@@ -138,7 +140,7 @@ impl Page {
     }
 }
 
-/// All that is shown, and what changes of it.
+/// Stream of a snapshot and all later changes.
 struct Changes {
     first: Option<Bytes>,
     changes: broadcast::Receiver<Bytes>,
@@ -155,7 +157,7 @@ impl Changes {
         })
     }
 
-    /// The next event. A client that was too slow for the changes gets everything again.
+    /// Returns the next event. A client that lagged too far receives a new snapshot.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.take() {
             return Some(first);
@@ -175,7 +177,7 @@ impl Changes {
     }
 }
 
-/// The explanation of a service.
+/// Stream of the explanation of a service.
 struct Explanation {
     shown: watch::Receiver<Option<Bytes>>,
     alive: Interval,
@@ -184,7 +186,7 @@ struct Explanation {
 
 impl Explanation {
     fn stream(mut self) -> impl Stream<Item = Result<Bytes, Infallible>> {
-        // What others look at already is there at once.
+        // An existing explanation is sent at once.
         self.shown.mark_changed();
         futures::stream::unfold(self, |mut explanation| async {
             let next = explanation.next().await?;
@@ -211,7 +213,7 @@ impl Explanation {
 fn alive() -> Interval {
     let mut alive = interval(ALIVE_EVERY);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick is at once.
+    // The first tick of an interval is immediate.
     alive.reset();
     alive
 }
@@ -229,7 +231,7 @@ fn line(status: StatusCode, text: &str) -> Response {
     answer
 }
 
-/// Sends the browser on. It keeps no address that was used up.
+/// Redirects the browser, so that its history does not contain the used one-time address.
 fn redirect(path: &str) -> Response {
     match HeaderValue::try_from(path) {
         Ok(path) => {
