@@ -1,5 +1,5 @@
-//! Moves services between Karmada's controllers and causeway in turns: reads hub and members,
-//! plans, writes what may be written.
+//! Moves services between Karmada's controllers and causeway. Each turn reads hub and members,
+//! plans, and carries out the writes that are possible.
 
 pub(crate) mod gate;
 pub(crate) mod outcome;
@@ -24,10 +24,10 @@ use crate::observe::service::Snapshot;
 use crate::output::OutputError;
 use crate::{karmada, output};
 
-/// How often hub and members are read while something is waited for.
+/// Interval between two reads of hub and members during a move.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Services could not be moved.
+/// Failure to move services.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MoveError {
     #[error(transparent)]
@@ -59,35 +59,35 @@ impl CommandError for MoveError {
     }
 }
 
-/// Which way services go.
+/// Direction of a move, between Karmada and causeway.
 pub(crate) struct Direction {
-    /// `adopted`.
+    /// Participle for messages, such as `adopted`.
     pub done: &'static str,
-    /// What is said where nothing is to be done.
+    /// Message about a service that needs no move.
     pub nothing: &'static str,
-    /// Whether Karmada's controllers have to be at work, or not to be.
+    /// Required state of Karmada's controllers: true if they must be running.
     pub gate: bool,
-    /// What may be written, and what is to be waited for.
+    /// Returns the possible writes and the unfinished rest.
     pub plan: fn(&Snapshot) -> Plan,
-    /// All that would be written.
+    /// Returns all writes of the move, for a dry run.
     pub whole: fn(&Snapshot) -> Plan,
-    /// Why it cannot be done at all.
+    /// Returns the reason that makes the move impossible.
     pub obstacle: fn(&Snapshot) -> Option<String>,
-    /// Why no more of it is to be done, by the UIDs of the Works at the beginning.
+    /// Returns the reason to stop the move, given the UIDs of the Works at its start.
     pub halt: fn(&Snapshot, &BTreeSet<String>) -> Option<String>,
-    /// Why nothing is done, as Karmada's controllers are, or are not, at work.
+    /// Returns the reason to refuse the move, given the state of Karmada's controllers.
     pub refusal: fn(&Gate) -> Option<String>,
 }
 
 /// Services that a command without a name moves.
 pub(crate) struct Found {
     pub keys: Vec<ServiceKey>,
-    /// Whether every member could be searched.
+    /// Whether every member was searched.
     pub is_complete: bool,
 }
 
-/// Moves the named service, or all that `list` finds in the given namespace.
-/// [`ExitState::Unknown`] if more services may exist in members that could not be read.
+/// Moves the named service, or all services that `list` finds in the given namespace. Returns
+/// [`ExitState::Unknown`] if more services may exist in unread members.
 pub(crate) async fn run(
     hub: &HubArgs,
     args: &MoveArgs,
@@ -115,7 +115,7 @@ pub(crate) async fn run(
     Ok(ExitState::new(is_done, found.is_complete))
 }
 
-/// A move that is under way.
+/// Context of a move.
 struct Mover<'a> {
     hub: &'a ApiServer,
     args: &'a MoveArgs,
@@ -123,7 +123,7 @@ struct Mover<'a> {
 }
 
 impl Mover<'_> {
-    /// Moves these services one by one; returns whether all of it is done.
+    /// Moves the services one by one. Returns whether all moves are complete.
     async fn run(&self, keys: &[ServiceKey]) -> Result<bool, MoveError> {
         let mut outcomes = Vec::new();
         let mut due = Vec::new();
@@ -175,7 +175,7 @@ impl Mover<'_> {
         Ok(snapshot)
     }
 
-    /// What came of it already: nothing is to be done, or nothing can be.
+    /// Returns the outcome of a service that needs no move or cannot be moved.
     fn settled(&self, key: &ServiceKey, snapshot: &Snapshot) -> Option<Outcome> {
         if (self.direction.plan)(snapshot).is_empty() {
             return Some(Outcome::new(key, State::Done, self.direction.nothing));
@@ -188,7 +188,8 @@ impl Mover<'_> {
         ))
     }
 
-    /// Why nothing is done: causeway does not run, Karmada's controllers are at work and should not be, or the other way round.
+    /// Returns the reason to refuse all moves: causeway does not run, or Karmada's controllers are
+    /// not in the required state.
     async fn refused(&self, due: &[Snapshot]) -> Result<Option<String>, MoveError> {
         let controller = Controller::read(self.hub, &self.args.controller.lease).await?;
         if let Some(problem) = controller.problem(Timestamp::now()) {
@@ -216,7 +217,7 @@ impl Mover<'_> {
             self.note(gate::command(key))?;
         }
         let gate = gate::observe(self.hub, &probed, window).await?;
-        // Without a probe silence says nothing.
+        // Without probes, silence of the controllers proves nothing.
         let unknown = probed.is_empty() && gate == Gate::Off && self.direction.gate;
         let refusal = (self.direction.refusal)(&gate).filter(|_| !unknown);
         if refusal.is_some() {
@@ -242,7 +243,8 @@ impl Mover<'_> {
         Ok(outcome)
     }
 
-    /// Writes what may be written, again and again, until all is done, it has to stop, or the deadline.
+    /// Repeats plan and writes until the move is complete, `halt` gives a reason, or the deadline
+    /// passes. Without `--wait` it ends after a turn without progress.
     async fn walk(&self, key: &ServiceKey) -> Result<Outcome, MoveError> {
         let deadline = Instant::now() + self.args.waiting.timeout;
         let mut ticks = interval(POLL_INTERVAL);
@@ -284,7 +286,8 @@ impl Mover<'_> {
         }
     }
 
-    /// Makes the writes of a plan, and tells each; those that a member did not take are left.
+    /// Carries out and prints the writes of a plan. Returns the writes that members failed to
+    /// accept.
     async fn write(
         &self,
         plan: &Plan,
@@ -343,7 +346,7 @@ impl Mover<'_> {
             .try_for_each(|line| self.command(line))
     }
 
-    /// What is done: the result, unless programs read that.
+    /// Prints a command on standard output, or as progress if programs read standard output.
     fn command(&self, line: &str) -> Result<(), OutputError> {
         match self.args.output.format {
             Some(_) => output::progress(line),
@@ -356,7 +359,7 @@ impl Mover<'_> {
     }
 }
 
-/// The UIDs of the Works.
+/// Returns the UIDs of the Works.
 fn uids(snapshot: &Snapshot) -> BTreeSet<String> {
     let works = snapshot.works.iter().flatten();
     works.map(|work| work.uid().to_owned()).collect()

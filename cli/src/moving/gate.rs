@@ -1,8 +1,10 @@
-//! Whether Karmada's MultiClusterService controllers are at work: whether they answer a change.
+//! Detection of running MultiClusterService controllers of Karmada, by their response to a change.
 //!
-//! Where nothing changes they write nothing, so their silence alone says nothing. A changed annotation of a MultiClusterService is
-//! answered by a change of the Work that holds the object in each ready provider (mcs_controller.go: the update predicate, then
-//! propagateMultiClusterService). Other controllers of Karmada's go on with these Works whatever the gate: they change status and labels.
+//! Without a change the controllers write nothing, so silence alone is no proof. A changed
+//! annotation of a MultiClusterService makes them change the Work of the object in each ready
+//! provider (mcs_controller.go: the update predicate, then propagateMultiClusterService). Other
+//! controllers of Karmada process these Works independently of the gate, but change only status and
+//! labels.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,23 +26,24 @@ use crate::karmada::{Work, is_executed, selector, work_kind};
 use crate::lease::Controller;
 use crate::objects::FIELD_MANAGER;
 
-/// The Lease that karmada-controller-manager leads by (`cmd/controller-manager/app/options/options.go`).
+/// Lease of the leader of karmada-controller-manager
+/// (`cmd/controller-manager/app/options/options.go`).
 const LEASE: (&str, &str) = ("karmada-system", "karmada-controller-manager");
-/// How long a karmada-controller-manager that begins to lead may take to list what it watches.
+/// Maximum time in which a new leader of karmada-controller-manager lists the watched objects.
 const SETTLED_AFTER: Duration = Duration::from_secs(30);
-/// How long the initial list of Works may take.
+/// Maximum time of the initial list of Works.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Whether Karmada's MultiClusterService controllers are at work.
+/// Observed state of Karmada's MultiClusterService controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
     /// They wrote this Work.
     On(String),
-    /// They did not answer.
+    /// They did not respond.
     Off,
 }
 
-/// The Works as they were, by namespace and name: UID and generation.
+/// UID and generation of the initially listed Works, by namespace and name.
 #[derive(Debug, Default)]
 struct Baseline(BTreeMap<String, (String, i64)>);
 
@@ -51,7 +54,8 @@ impl Baseline {
             .insert(work.id(), (work.uid().to_owned(), generation));
     }
 
-    /// Whether the Work was made, or its spec changed, since. What ServiceExports have Karmada collect too may change for their sake.
+    /// Whether the Work is new or has a changed spec. A Work that Karmada also collects for a
+    /// ServiceExport may change for other reasons and never counts.
     fn is_changed(&self, work: &Work) -> bool {
         let generation = work.0.generation.unwrap_or_default();
         let before = self.0.get(&work.id());
@@ -60,11 +64,11 @@ impl Baseline {
     }
 }
 
-/// Watches the Works of all MultiClusterServices for that long, from when the probes are set. Without probes only what Karmada does by itself
-/// is seen.
+/// Watches the Works of all MultiClusterServices for `window`, from the time of the probes. Without
+/// probes only spontaneous writes of Karmada are observed.
 ///
 /// # Errors
-/// [`RequestError`] where the Works cannot be watched, or a probe not be set.
+/// [`RequestError`] if the Works cannot be watched or a probe cannot be set.
 pub(crate) async fn observe(
     hub: &ApiServer,
     probes: &[ServiceKey],
@@ -118,7 +122,8 @@ fn read(work: PartialObjectMeta<DynamicObject>) -> Work {
     Work(work.metadata)
 }
 
-/// Sets the annotation that Karmada's controllers answer, or takes it off; an object that is gone has none.
+/// Sets or removes the annotation that triggers Karmada's controllers. A deleted object is no
+/// error.
 pub(crate) async fn probe(
     hub: &ApiServer,
     key: &ServiceKey,
@@ -134,7 +139,7 @@ pub(crate) async fn probe(
     probed.await.map(drop)
 }
 
-/// The command by which a person would have set the probe.
+/// Returns the kubectl command that sets the probe.
 pub(crate) fn command(key: &ServiceKey) -> String {
     format!(
         "kubectl -n {} annotate mcs {} --overwrite {}=\"$(date)\"",
@@ -144,12 +149,12 @@ pub(crate) fn command(key: &ServiceKey) -> String {
     )
 }
 
-/// Whether karmada-controller-manager could answer, as its Lease tells.
+/// Ability of karmada-controller-manager to respond, according to its Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Manager {
-    /// It does not run, so its silence says nothing of its gate: why.
+    /// Not running, with the reason. Its silence proves nothing about the gate.
     Silent(String),
-    /// It may answer, after so long at most: one that has just begun to lead may still be listing.
+    /// Running. A new leader may need the given time to list objects before it responds.
     Answers(Duration),
 }
 

@@ -1,4 +1,5 @@
-//! What came of moving services between Karmada and causeway; also the form that programs read, so names of fields stay as they are.
+//! Outcome of moves between Karmada and causeway. Programs parse the serialized form: field names
+//! are stable.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use serde::Serialize;
 
 use super::step::Step;
 
-/// What may be written now, and what is to be waited for.
+/// Possible writes, and the unfinished rest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Plan {
     pub steps: Vec<Step>,
@@ -17,7 +18,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Writes, and nothing to wait for.
+    /// Returns a plan with writes and without a rest.
     pub(crate) fn steps(steps: Vec<Step>) -> Self {
         Self {
             steps,
@@ -25,27 +26,27 @@ impl Plan {
         }
     }
 
-    /// Whether all is done.
+    /// Whether the move is complete.
     pub(crate) fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.left.is_empty()
     }
 }
 
-/// Something that is not done, and why.
+/// Unfinished part of a move, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Left {
-    /// The member that it is in.
+    /// Member of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
-    /// The EndpointSlice, where it is one.
+    /// Name of the EndpointSlice, if the object is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint_slice: Option<String>,
     pub message: String,
 }
 
 impl Left {
-    /// A slice of a member.
+    /// Returns the rest for a slice in a member.
     pub(crate) fn slice(member: &str, slice: &EndpointSlice, why: String) -> Self {
         Self {
             member: Some(member.to_owned()),
@@ -54,7 +55,7 @@ impl Left {
         }
     }
 
-    /// Something else of a member.
+    /// Returns the rest for another object in a member.
     pub(crate) fn member(member: &str, why: String) -> Self {
         Self {
             member: Some(member.to_owned()),
@@ -63,7 +64,7 @@ impl Left {
         }
     }
 
-    /// Something on the hub.
+    /// Returns the rest for an object on the hub.
     pub(crate) fn hub(why: String) -> Self {
         Self {
             member: None,
@@ -85,26 +86,26 @@ impl fmt::Display for Left {
     }
 }
 
-/// How it ended.
+/// Final state of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum State {
-    /// All is done.
+    /// Move is complete.
     Done,
-    /// Nothing was written, as requested.
+    /// Dry run: nothing was written.
     Planned,
-    /// Part of it is done; the same command goes on with it.
+    /// Move is incomplete. The same command continues it.
     Unfinished,
-    /// Nothing was done, or no more.
+    /// Move was refused or stopped.
     Refused,
 }
 
-/// A write that was made, or would be.
+/// Write that was carried out, or that a dry run plans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Written {
-    /// The member that it is written in; the hub without one.
+    /// Member of the write. Absent for the hub.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
-    /// The command that does the same.
+    /// Equivalent kubectl command.
     pub command: String,
 }
 
@@ -117,7 +118,7 @@ impl From<&Step> for Written {
     }
 }
 
-/// What came of one service.
+/// Outcome for one service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Outcome {
     pub namespace: String,
@@ -129,7 +130,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Nothing yet.
+    /// Returns an outcome without writes.
     pub(crate) fn new(key: &ServiceKey, state: State, message: impl Into<String>) -> Self {
         Self {
             namespace: key.namespace.to_string(),
@@ -141,12 +142,12 @@ impl Outcome {
         }
     }
 
-    /// Whether nothing is left to do.
+    /// Whether the move needs no further command.
     pub(crate) fn is_complete(&self) -> bool {
         matches!(self.state, State::Done | State::Planned)
     }
 
-    /// The lines for a person: what came of it, and what is left.
+    /// Returns the outcome and the unfinished rest as text lines.
     pub(crate) fn lines(&self) -> Vec<String> {
         let first = format!("{}/{}: {}", self.namespace, self.name, self.message);
         let left = self.left.iter().map(|left| format!("  left: {left}"));
@@ -154,18 +155,18 @@ impl Outcome {
     }
 }
 
-/// What came of all of them.
+/// Outcome for all services.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
-    /// Whether all of it is done.
+    /// Whether all moves are complete.
     pub done: bool,
     pub dry_run: bool,
     pub services: Vec<Outcome>,
 }
 
 impl Report {
-    /// Sums up.
+    /// Builds the report from the outcomes of all services.
     pub(crate) fn new(dry_run: bool, services: Vec<Outcome>) -> Self {
         Self {
             done: services.iter().all(Outcome::is_complete),
@@ -174,7 +175,7 @@ impl Report {
         }
     }
 
-    /// `2 of 3 services adopted; not: shop/foo, shop/bar`.
+    /// Returns a summary such as `2 of 3 services adopted; not: shop/foo, shop/bar`.
     pub(crate) fn summary(&self, word: &str) -> String {
         let names = self.services.iter().filter(|one| !one.is_complete());
         let names: Vec<_> = names

@@ -1,4 +1,4 @@
-//! Writes, each of which a person could have typed as a command of kubectl.
+//! Writes of a move. Each has an equivalent kubectl command.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::karmada::{Work, work_kind};
 use crate::objects::FIELD_MANAGER;
 use crate::observe::connect::{self, ConnectError};
 
-/// An object as it was read: what is written to it holds of that version alone.
+/// Object at the resource version that was read. Writes apply to that version only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub namespace: String,
@@ -26,7 +26,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The object.
+    /// Returns the target for an object.
     pub(crate) fn of<K: Resource>(object: &K) -> Self {
         let meta = object.meta();
         Self {
@@ -37,7 +37,7 @@ impl Target {
         }
     }
 
-    /// The Work.
+    /// Returns the target for a Work.
     pub(crate) fn of_work(work: &Work) -> Self {
         Self {
             namespace: work.namespace().to_owned(),
@@ -59,32 +59,32 @@ impl Target {
     }
 }
 
-/// A write.
+/// Single write of a move.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// A merge patch of a Work.
+    /// Merge patch of a Work.
     PatchWork(Target, Value),
     DeleteWork(Target),
-    /// An EndpointSlice of a member.
+    /// Deletion of an EndpointSlice in the named member.
     DeleteSlice(String, Target),
-    /// A merge patch of a MultiClusterService.
+    /// Merge patch of a MultiClusterService.
     PatchService(Target, Value),
 }
 
-/// What became of a write.
+/// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     Written,
-    /// The object is another than was read, or gone: it is to be looked at again.
+    /// The object changed since the read or is gone: the caller reads it again.
     Overtaken,
 }
 
-/// Why a write failed.
+/// Failure of a write.
 #[derive(Debug)]
 pub(crate) enum StepError {
-    /// The hub did not take it.
+    /// The hub rejected the write.
     Hub(RequestError),
-    /// A member did not, or could not be reached.
+    /// The member rejected the write or is unreachable.
     Member(String),
 }
 
@@ -95,7 +95,7 @@ impl StepError {
 }
 
 impl Step {
-    /// The member that it is written in; the hub where there is none.
+    /// Returns the member of the write. `None` for the hub.
     pub(crate) fn member(&self) -> Option<&str> {
         match self {
             Self::DeleteSlice(member, _) => Some(member),
@@ -103,7 +103,7 @@ impl Step {
         }
     }
 
-    /// The command that does the same, without where it is to be run.
+    /// Returns the equivalent command without its cluster.
     pub(crate) fn command(&self) -> String {
         let patch = |kind: &str, target: &Target, patch: &Value| {
             format!(
@@ -125,7 +125,7 @@ impl Step {
         }
     }
 
-    /// The command, and where it is to be run if not on the hub.
+    /// Returns the equivalent command, with the member unless the write is on the hub.
     pub(crate) fn located_command(&self) -> String {
         match self.member() {
             Some(member) => format!("in {member}: {}", self.command()),
@@ -133,7 +133,7 @@ impl Step {
         }
     }
 
-    /// Writes it to the version that was read.
+    /// Carries out the write, provided that the object still has the version that was read.
     pub(crate) async fn write(
         &self,
         hub: &ApiServer,
@@ -192,7 +192,7 @@ fn done(answer: Result<(), RequestError>) -> Result<Done, RequestError> {
     }
 }
 
-/// The members, each connected to once.
+/// Members with cached connections.
 pub(crate) struct Members<'a> {
     clusters: &'a [Cluster],
     allow_insecure: bool,
@@ -200,7 +200,7 @@ pub(crate) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// The members of these Clusters; none is connected to yet.
+    /// Returns the members of the Clusters, without any connection.
     pub(crate) fn new(clusters: &'a [Cluster], allow_insecure: bool) -> Self {
         Self {
             clusters,
