@@ -1,9 +1,9 @@
-//! The observer under all commands: the objects that the hub and the members hold, listed once or
-//! followed by watches, with the rights of the person and the credentials on the hub.
+//! Observer of all commands: lists or watches the objects of hub and members, with the user's
+//! rights on the hub and the stored credentials of each member.
 //!
-//! [`once`] lists. [`follow`] lists and watches, and keeps a [`fleet::Fleet`]. Views read a
-//! [`service::Snapshot`] of one service, or what members hold of the clusterset. An object that may
-//! not be read is unknown, per kind and cluster, and never absent.
+//! [`once`] lists. [`follow`] lists and watches, and maintains a [`fleet::Fleet`]. Views read a
+//! [`service::Snapshot`] of one service, or the clusterset's objects in the members. An unreadable
+//! object is unknown, per kind and cluster, and never absent.
 
 pub(crate) mod connect;
 #[cfg(test)]

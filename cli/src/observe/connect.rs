@@ -15,13 +15,13 @@ use crate::api_server::{ApiServer, RequestError, root_cause};
 use crate::credentials;
 use crate::progress::Progress;
 
-/// Maximum time of one member, all its answers together.
+/// Maximum time of all requests to one member.
 pub(crate) const READ_WITHIN: Duration = Duration::from_secs(5);
-/// Members that are read at a time.
+/// Maximum number of members that are read concurrently.
 const AT_ONCE: usize = 32;
 
-/// Reason why a member cannot be read or written with the credentials on the hub. Its words do not
-/// mention a kubeconfig.
+/// Failure to reach a member with the credentials on the hub. The messages never mention a
+/// kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error("no answer within {0} s")]
@@ -53,8 +53,8 @@ pub(crate) enum ConnectError {
     Failed(String),
 }
 
-/// Reads all these members at once, each within 5 seconds. Returns the answer of each by its name, or
-/// the reason why it has none. Leaves out those in Pull mode without credentials.
+/// Reads all members concurrently, each within 5 seconds. Returns the result of each by its name.
+/// Skips members in Pull mode without credentials.
 pub(crate) async fn read_each<'a, T, F>(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &'a Cluster>,
@@ -72,17 +72,17 @@ where
     read_each_as(reading, hub, clusters, read).await
 }
 
-/// Way in which members are read.
+/// Limits and options of reads of members.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub allow_insecure: bool,
-    /// Maximum time of one member, all its answers together.
+    /// Maximum time of all requests to one member.
     pub within: Duration,
-    /// Members that are read at a time.
+    /// Maximum number of members that are read concurrently.
     pub at_once: usize,
 }
 
-/// Reads as [`read_each`] does, in another way.
+/// Reads all members as [`read_each`] does, within the given limits.
 pub(crate) async fn read_each_as<'a, T, F>(
     reading: Reading,
     hub: &ApiServer,
@@ -126,7 +126,7 @@ where
     }
 }
 
-/// Returns the answer of a member, or an error after 5 seconds.
+/// Returns the result of a member, or an error after 5 seconds.
 pub(crate) async fn in_time<T>(
     answer: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
@@ -141,7 +141,7 @@ async fn answered<T>(
     answer.unwrap_or_else(|_| Err(ConnectError::Timeout(within.as_secs())))
 }
 
-/// Returns the error of a member that does not answer in time.
+/// Returns the error of a member that does not respond in time.
 pub(crate) fn late() -> ConnectError {
     ConnectError::Timeout(READ_WITHIN.as_secs())
 }
@@ -149,7 +149,7 @@ pub(crate) fn late() -> ConnectError {
 /// Connects to a member with the credentials that the hub stores for it.
 ///
 /// # Errors
-/// [`ConnectError`] if it cannot be reached with them.
+/// [`ConnectError`] if the credentials are missing, refused or unreadable.
 pub(crate) async fn connect(
     hub: &ApiServer,
     cluster: &Cluster,
@@ -186,7 +186,7 @@ async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ConnectErr
     })
 }
 
-/// For a member that the person did not name.
+/// Converts the error of a member that the user did not name: the message omits the side.
 impl From<RequestError> for ConnectError {
     fn from(error: RequestError) -> Self {
         match error {

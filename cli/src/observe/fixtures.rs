@@ -1,4 +1,4 @@
-//! A service of which all is as it should be, for tests that change one thing.
+//! Healthy service for tests, each of which changes one detail.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ fn held(
 
 pub(crate) const BOTH: [(&str, bool); 2] = [("10.1.0.1", true), ("10.1.0.2", true)];
 
-/// `shop/foo`, provided by a and consumed by b, where all is well.
+/// Returns the healthy service `shop/foo`, provided by `a` and consumed by `b`.
 pub(crate) fn healthy() -> Snapshot {
     let conditions = json!([ready("True", "Ready", "fine")]);
     let mut mcs = service("foo", cross(&["a"], &["b"]), conditions);
@@ -139,7 +139,7 @@ pub(crate) fn healthy() -> Snapshot {
     }
 }
 
-/// What every API server gives to an object.
+/// Sets the fields that every API server sets.
 fn identify(meta: &mut ObjectMeta) {
     let name = meta.name.clone().unwrap_or_default();
     meta.uid.get_or_insert_with(|| format!("uid-of-{name}"));

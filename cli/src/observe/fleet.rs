@@ -1,5 +1,4 @@
-//! The objects that the hub and the members hold, as their watches show them, and the part of them
-//! that belongs to one service.
+//! Objects of hub and members as the watches report them, and the part that belongs to one service.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,24 +14,24 @@ use super::touched::Touched;
 use crate::karmada::Work;
 use crate::networking::is_by_node_ports;
 
-/// The observed state of the hub and of all members.
+/// Observed state of the hub and of all members.
 #[derive(Default)]
 pub(crate) struct Fleet {
     pub hub: Hub,
     pub members: BTreeMap<String, Member>,
-    /// Whether the members whose Nodes are needed may have changed since the last look.
+    /// Whether the set of members with required Nodes may have changed since the last check.
     pub node_needs_changed: bool,
 }
 
-/// A change of the observed state, applied by its owner.
+/// Change of the observed state, applied by its owner.
 pub(crate) enum Change {
     Hub(Apply<Hub>),
-    /// Of a member, by its name and the number of its engagement.
+    /// Change of a member, identified by its name and engagement number.
     Member(Id, Apply<Member>),
 }
 
 impl Fleet {
-    /// Applies a change. Passes over that of a member whose connection was replaced.
+    /// Applies a change. Ignores a change from a replaced connection of a member.
     pub(super) fn apply(&mut self, change: Change) -> Touched {
         let (name, engagement, apply) = match change {
             Change::Hub(apply) => return apply(&mut self.hub),
@@ -48,8 +47,8 @@ impl Fleet {
         }
     }
 
-    /// Whether the Nodes of a member are to be read: its Cluster, a MultiClusterService that it
-    /// provides, or one of its exports names ports of nodes as the way to it.
+    /// Whether the Nodes of a member are required: its Cluster, a MultiClusterService that it
+    /// provides, or one of its exports selects node ports.
     pub(crate) fn needs_nodes(&self, name: &str) -> bool {
         let provides = |key: &ServiceKey| {
             let desired = self.hub.desired.get(key);
@@ -86,8 +85,8 @@ impl Fleet {
         self.hub.mcs.keys().chain(exported).cloned().collect()
     }
 
-    /// Returns the services whose report may change with the Service of that name: its own, the
-    /// imported one that it is derived from, and the one that it is the companion of.
+    /// Returns the services whose report depends on the given Service: the service of its name, the
+    /// imported service that it is derived from, and the service that it is the companion of.
     pub(crate) fn concerned(&self, service: ServiceKey) -> Vec<ServiceKey> {
         let derived_from = match service.is_cut() {
             true => {
@@ -107,7 +106,7 @@ impl Fleet {
         all.collect()
     }
 
-    /// Returns the objects of a service in the clusters that take part in it.
+    /// Returns the objects of a service in the participating clusters.
     pub(crate) fn snapshot(&self, key: &ServiceKey) -> Snapshot {
         let works = self.hub.works.as_ref().map(|works| {
             let works = works.of(key).map(|work| Work(work.metadata.clone()));
@@ -132,14 +131,14 @@ impl Fleet {
         }
     }
 
-    /// Whether one of these members takes part in a service.
+    /// Whether one of `members` takes part in a service.
     pub(crate) fn takes_part(&self, key: &ServiceKey, members: &BTreeSet<String>) -> bool {
         let part = self.part_in(key);
         let mut members = members.iter();
         members.any(|name| part.is_of(name, &self.members))
     }
 
-    /// Returns the rule of who takes part in a service. Every member takes part in an exported one.
+    /// Returns the rule of participation in a service. Every member takes part in an exported one.
     fn part_in(&self, key: &ServiceKey) -> Part<'_> {
         let desired = self.hub.desired.get(key);
         Part {
@@ -161,7 +160,7 @@ impl Fleet {
         readings.collect()
     }
 
-    /// Returns the members, or the reason why one cannot be read.
+    /// Returns each member, or the error of its connection.
     fn read(&self) -> impl Iterator<Item = (&String, Result<&Member, ConnectError>)> {
         self.members.iter().map(|(name, member)| {
             let is_read = member.link.row().connected;
@@ -174,16 +173,17 @@ impl Fleet {
     }
 }
 
-/// Rule of who takes part in a service.
+/// Rule of participation in a service.
 struct Part<'a> {
-    /// Its Service, the derived Service and the companion.
+    /// Keys of the Service, the derived Service and the companion.
     services: [ServiceKey; 3],
-    /// Its valid MultiClusterService. Every member takes part without it.
+    /// Valid MultiClusterService. Every member takes part if absent.
     desired: Option<&'a domain::MultiClusterService>,
 }
 
 impl Part<'_> {
-    /// Whether a member takes part: it is named, or holds an object of the service.
+    /// Whether a member takes part: the MultiClusterService names it, or it holds a Service or
+    /// slice of the service.
     fn is_of(&self, name: &str, members: &BTreeMap<String, Member>) -> bool {
         let Some(desired) = self.desired else {
             return true;

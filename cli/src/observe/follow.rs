@@ -16,18 +16,18 @@ use super::scope::Scope;
 use super::touched::Touched;
 use crate::api_server::ApiServer;
 
-/// Changes that wait until they are applied; more wait at their API servers.
+/// Capacity of the channels of pending changes. Further changes wait at the API servers.
 const CHANGES: usize = 1024;
-/// Members that connect at one time.
+/// Maximum number of members that connect concurrently.
 const CONNECTING: usize = 16;
 
-/// The observed state, and the watches that change it. They end when this is dropped.
+/// Observed state and its watches. Dropping it ends the watches.
 pub(crate) struct Follow {
     pub fleet: Fleet,
     settings: Settings,
-    /// Facts of all Clusters.
+    /// Relevant parts of all Clusters.
     known: BTreeMap<String, Cluster>,
-    /// Followed members, with the facts of the Clusters by which they are reached.
+    /// Followed members, with the Clusters that led to the connections.
     engaged: BTreeMap<String, (Cluster, Engaged)>,
     /// Number of the last engagement.
     last: u64,
@@ -40,14 +40,14 @@ impl Drop for Follow {
     }
 }
 
-/// Changes of the observed state, as they are received.
+/// Changes of the observed state, as received.
 pub(crate) struct Changes {
     hub: mpsc::Receiver<Sent<Hub>>,
     members: mpsc::Receiver<Sent<Member>>,
 }
 
 impl Changes {
-    /// Receives the next change; `None` once the watches have ended.
+    /// Receives the next change. Returns `None` once the watches have ended.
     pub(crate) async fn recv(&mut self) -> Option<Change> {
         tokio::select! {
             Some(((), apply)) = self.hub.recv() => Some(Change::Hub(apply)),
@@ -56,7 +56,7 @@ impl Changes {
         }
     }
 
-    /// Returns a change that has been received already.
+    /// Returns a received change without waiting.
     pub(crate) fn received(&mut self) -> Option<Change> {
         if let Ok(((), apply)) = self.hub.try_recv() {
             return Some(Change::Hub(apply));
@@ -66,8 +66,8 @@ impl Changes {
     }
 }
 
-/// Follows the objects of a scope on the hub and in every member. Returns the changes, which the
-/// caller applies.
+/// Follows the objects of a scope on the hub and in every member. The caller applies the returned
+/// changes.
 pub(crate) fn follow(hub: ApiServer, scope: Scope) -> (Follow, Changes) {
     let (sender, of_hub) = mpsc::channel(CHANGES);
     let (changes, of_members) = mpsc::channel(CHANGES);
@@ -99,7 +99,7 @@ impl Follow {
         &self.settings.hub
     }
 
-    /// Applies a change, and follows the members as their Clusters are now.
+    /// Applies a change. Starts and ends watches of members according to changed Clusters.
     pub(crate) fn apply(&mut self, change: Change) -> Touched {
         let mut touched = self.fleet.apply(change);
         self.fleet.node_needs_changed |= touched.node_needs;
@@ -109,8 +109,8 @@ impl Follow {
         touched
     }
 
-    /// Follows the member of a Cluster that came, changed or went. Returns whether services may have
-    /// changed with it.
+    /// Starts, restarts or ends the watches of a changed Cluster's member. Returns true if services
+    /// may depend on the change.
     fn cluster_changed(&mut self, name: &str) -> bool {
         let cluster = self
             .fleet
@@ -144,7 +144,7 @@ impl Follow {
         known != cluster
     }
 
-    /// Follows the Nodes of the members whose Nodes are needed, and of no others.
+    /// Follows the Nodes of exactly those members whose Nodes are required.
     pub(crate) fn follow_needed_nodes(&mut self) {
         if !std::mem::take(&mut self.fleet.node_needs_changed) {
             return;
@@ -163,7 +163,7 @@ impl Follow {
     }
 }
 
-/// Returns the part of a Cluster that services depend on. Others write the rest all the time.
+/// Returns the part of a Cluster that services depend on. Other parts change constantly.
 fn facts(cluster: &Cluster) -> Cluster {
     let mut facts = cluster.clone();
     (facts.metadata.resource_version, facts.metadata.generation) = (None, None);
@@ -173,7 +173,7 @@ fn facts(cluster: &Cluster) -> Cluster {
     facts
 }
 
-/// Whether both lead to the same member in the same way.
+/// Whether both Clusters lead to one member by equal settings.
 fn leads_to_the_same(known: &Cluster, now: &Cluster) -> bool {
     let of = |cluster: &Cluster| {
         let spec = &cluster.spec;

@@ -1,4 +1,4 @@
-//! The hub: its objects, and their watches with the rights of the person.
+//! Objects of the hub and their watches, with the user's rights.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,32 +23,32 @@ use super::touched::Touched;
 use crate::api_server::{ApiServer, RequestError, allowed};
 use crate::karmada::{self, Work};
 
-/// The metadata of Karmada's Work.
+/// Metadata of Karmada's Work.
 pub(crate) type WorkMeta = PartialObjectMeta<DynamicObject>;
 
 /// Objects of the hub.
 pub(crate) struct Hub {
     pub link: Link,
-    /// Reason why its last connection ended.
+    /// Error that ended the last connection, until a caller takes it.
     pub ended: Option<RequestError>,
-    /// UID of its kube-system namespace, if the person may see it.
+    /// UID of the hub's namespace kube-system. `None` if the user may not read it.
     pub uid: Option<String>,
-    /// Whether Karmada runs there.
+    /// Whether Karmada runs on the hub.
     pub karmada: bool,
     pub mcs: Store<ServiceKey, MultiClusterService>,
-    /// The valid ones among them.
+    /// Valid MultiClusterServices.
     pub desired: HashMap<ServiceKey, domain::MultiClusterService>,
-    /// Those whose providers clusters of other networks reach by ports of nodes.
+    /// MultiClusterServices whose providers are reached by node ports from other networks.
     pub by_node_ports: BTreeSet<ServiceKey>,
     pub services: Store<ServiceKey, Service>,
     pub clusters: Store<String, Cluster>,
-    /// Whether the person may list Clusters.
+    /// Whether the user may list Clusters.
     pub may_list_clusters: bool,
-    /// The Clusters as a list, which all snapshots share.
+    /// List of the Clusters, shared by all snapshots.
     pub all_clusters: Arc<Vec<Cluster>>,
     pub exports: Store<ServiceKey, ServiceExport>,
     pub imports: Store<ServiceKey, ServiceImport>,
-    /// `None` if the person may not list them.
+    /// Works. `None` if the user may not list them.
     pub works: Option<Store<ServiceKey, WorkMeta>>,
 }
 
@@ -81,8 +81,8 @@ impl View for Hub {
     }
 }
 
-/// Returns an empty store of Works by their service. Works outside Karmada's execution namespaces
-/// are not kept.
+/// Returns an empty store of Works by service, without those outside Karmada's execution
+/// namespaces.
 fn works() -> Store<ServiceKey, WorkMeta> {
     Store::new(|work| {
         let work = Work(work.metadata.clone());
@@ -150,7 +150,7 @@ fn works_changed(hub: &mut Hub, event: Event<WorkMeta>) -> Touched {
     Touched::services(works.apply(event))
 }
 
-/// Follows the hub, and connects again when that ends.
+/// Follows the hub, and reconnects after each end of a connection.
 pub(super) async fn run(server: ApiServer, scope: Scope, changes: mpsc::Sender<Sent<Hub>>) {
     let reader = Reader::<Hub> {
         server: &server,
@@ -196,7 +196,7 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
         true => works_served(server).await?,
         false => Works::NotServed,
     };
-    // Without the hub's identity what another hub wrote cannot be distinguished, and no more.
+    // Without the hub's UID only objects of other hubs become indistinguishable.
     let uid = server.uid().await.ok();
     let begin = move |hub: &mut Hub| {
         hub.link.begin(&[
@@ -227,8 +227,8 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
     })
 }
 
-/// Follows MultiClusterServices and Clusters, and what somebody exports or imports on the hub if it
-/// is in the scope.
+/// Follows MultiClusterServices and Clusters, and in the clusterset's breadth also exports and
+/// imports on the hub.
 async fn clusterset(reader: &Reader<'_, Hub>) -> RequestError {
     let exports_too = reader.scope.breadth == Breadth::Clusterset;
     let begin = move |hub: &mut Hub| {
@@ -253,8 +253,8 @@ async fn follow_clusters(reader: &Reader<'_, Hub>) -> Broken {
     reader.follow(Kind::Cluster, api, all, clusters).await
 }
 
-/// Follows Clusters. A hub that serves none has none. A person who may not list them observes the
-/// rest without them.
+/// Follows Clusters. Without the CRD the list is empty. A user who may not list Clusters observes
+/// everything else.
 async fn follow_readable_clusters(reader: &Reader<'_, Hub>) -> RequestError {
     let broken = follow_clusters(reader).await;
     let may_list = match broken.why {
@@ -289,7 +289,7 @@ async fn answers(server: &ApiServer) -> Result<(), RequestError> {
     server.request(version).await.map(drop)
 }
 
-/// Whether Karmada's Works are followed.
+/// Access to Karmada's Works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Works {
     Followed,

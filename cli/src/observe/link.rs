@@ -5,20 +5,20 @@ use std::collections::BTreeSet;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
-/// Whether the watches of a cluster last; also the form that the page reads.
+/// State of the connection to a cluster. The page parses the serialized form: names are stable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConnectionRow {
     pub connected: bool,
-    /// Time since which they do not; absent while they were never tried.
+    /// Time at which the connection ended. Absent while connected and before the first attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disconnected_since: Option<Timestamp>,
-    /// Reason why they do not.
+    /// Error that ended the connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disconnected_why: Option<String>,
 }
 
-/// A kind of objects that is watched.
+/// Watched kind of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     MultiClusterService,
@@ -32,23 +32,23 @@ pub(crate) enum Kind {
     Node,
 }
 
-/// State of the watches of one cluster: connected once each has shown a complete list.
+/// State of the watches of one cluster. The cluster is connected once every list is complete.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
-    /// Kinds that are still being listed; `None` without a connection.
+    /// Kinds with an incomplete list. `None` without a connection.
     listed: Option<BTreeSet<Kind>>,
     row: ConnectionRow,
     tried: bool,
 }
 
 impl Link {
-    /// Begins a connection that is to list these kinds.
+    /// Begins a connection that lists `kinds`.
     pub(crate) fn begin(&mut self, kinds: &[Kind]) {
         self.listed = Some(kinds.iter().copied().collect());
     }
 
-    /// Records that a kind is listed, or is not to be listed. Returns true if the cluster is connected
-    /// with it.
+    /// Records that the list of a kind is complete or not required. Returns true if the cluster
+    /// becomes connected.
     pub(crate) fn listed(&mut self, kind: Kind) -> bool {
         let Some(awaited) = &mut self.listed else {
             return false;
@@ -65,7 +65,7 @@ impl Link {
         self.row.connected && !was_connected
     }
 
-    /// Records the end of a connection, or of the attempt. Returns true if that changed.
+    /// Records the end of a connection or of an attempt. Returns true if the row changed.
     pub(crate) fn end(&mut self, why: String, now: Timestamp) -> bool {
         self.listed = None;
         self.tried = true;
@@ -83,7 +83,7 @@ impl Link {
         &self.row
     }
 
-    /// Whether a connection was complete or failed: before, nothing is known of the cluster.
+    /// Whether a connection was complete or failed at least once. The cluster is unknown before.
     pub(crate) fn is_tried(&self) -> bool {
         self.tried
     }

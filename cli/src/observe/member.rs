@@ -1,4 +1,4 @@
-//! One member: its objects, and their watches with the credentials that the hub stores.
+//! Objects of one member and their watches, with the credentials that the hub stores.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,26 +29,26 @@ use crate::api_server::{ApiServer, RequestError};
 
 /// Objects of a member.
 pub(crate) struct Member {
-    /// Number of the engagement by which it is followed.
+    /// Number of the engagement that follows the member.
     pub engagement: u64,
     pub link: Link,
-    /// Reason why it cannot be read, while it cannot.
+    /// Error of the connection. Meaningful only without a connection.
     pub failure: ConnectError,
-    /// Kinds of the clusterset that may not be read, with the reasons.
+    /// Kinds of the clusterset that cannot be read, with the errors.
     refused: BTreeMap<Kind, ConnectError>,
     identity: Identity,
     exports_served: Option<Version>,
     imports_served: Option<Version>,
     namespaces: Store<String, Namespace>,
     pub services: Store<ServiceKey, Service>,
-    /// By the Service that they are labelled with.
+    /// Slices by the Service of their label.
     pub slices: Store<ServiceKey, EndpointSlice>,
     pub exports: Store<ServiceKey, ServiceExport>,
-    /// Exports by which clusters of other networks reach it by ports of nodes.
+    /// Exports whose provider is reached by node ports from other networks.
     pub by_node_ports: BTreeSet<ServiceKey>,
     pub imports: Store<ServiceKey, ServiceImport>,
     nodes: Store<String, Node>,
-    /// Whether the Nodes were read, or the reason why they cannot be; `None` if they are not needed.
+    /// Result of the read of Nodes. `None` while Nodes are not required.
     nodes_read: Option<Result<(), Failure>>,
 }
 
@@ -60,11 +60,11 @@ impl View for Member {
     }
 }
 
-/// Name of a member, and number of its engagement.
+/// Name of a member and number of its engagement.
 pub(super) type Id = (Arc<str>, u64);
 
 impl Member {
-    /// A member of which nothing is known.
+    /// Returns a member without any observation.
     pub(super) fn new(engagement: u64) -> Self {
         Self {
             engagement,
@@ -85,19 +85,19 @@ impl Member {
         }
     }
 
-    /// Drops its Nodes, which are not needed any more.
+    /// Drops the Nodes, which are no longer required.
     pub(super) fn drop_nodes(&mut self) {
         self.nodes.replace(Vec::new());
         self.nodes_read = None;
     }
 
-    /// Whether it has one of these Services, or slices of one.
+    /// Whether the member has one of `services` or a slice of one.
     pub(super) fn holds(&self, services: &[ServiceKey]) -> bool {
         let mut services = services.iter();
         services.any(|key| self.services.has(key) || self.slices.has(key))
     }
 
-    /// Returns its objects of one service.
+    /// Returns the objects of one service.
     pub(super) fn held(&self, key: &ServiceKey) -> Held {
         let derived = key.derived();
         let companion = key.companion();
@@ -125,7 +125,7 @@ impl Member {
         }
     }
 
-    /// Records whether a kind may be read.
+    /// Records the refused read of a kind, or removes the record.
     fn refuse(&mut self, kind: Kind, refused: Option<RequestError>) {
         match refused {
             Some(why) => self.refused.insert(kind, why.into()),
@@ -133,8 +133,8 @@ impl Member {
         };
     }
 
-    /// Returns all that it exports and imports, or the reason why that is unknown; `None` while it is
-    /// listed for the first time.
+    /// Returns all exports and imports, or the error of the read. `None` before the first complete
+    /// list.
     pub(crate) fn clusterset(&self) -> Option<Result<Held, ConnectError>> {
         if !self.link.is_tried() {
             return None;
@@ -234,11 +234,11 @@ pub(super) struct Settings {
     pub hub: ApiServer,
     pub scope: Scope,
     pub changes: mpsc::Sender<Sent<Member>>,
-    /// Limits the members that connect at a time.
+    /// Limit of concurrent connection attempts.
     pub connecting: Arc<Semaphore>,
 }
 
-/// A followed member. Its watches end when this is dropped.
+/// Followed member. Dropping it ends the watches.
 #[derive(Debug)]
 pub(super) struct Engaged {
     task: AbortHandle,
@@ -252,7 +252,7 @@ impl Drop for Engaged {
 }
 
 impl Engaged {
-    /// Follows the member of a Cluster.
+    /// Starts the watches of a Cluster's member.
     pub(super) fn new(settings: &Settings, cluster: &Cluster, engagement: u64) -> Self {
         let (needs_nodes, nodes_needed) = watch::channel(false);
         let task = run(settings.clone(), cluster.clone(), engagement, nodes_needed);
@@ -262,15 +262,15 @@ impl Engaged {
         }
     }
 
-    /// Begins or ends the watch of its Nodes. Returns whether that is a change.
+    /// Starts or ends the watch of Nodes. Returns true if that is a change.
     pub(super) fn follow_nodes(&self, needed: bool) -> bool {
         let needs = &self.needs_nodes;
         needs.send_if_modified(|needs| std::mem::replace(needs, needed) != needed)
     }
 }
 
-/// Connects, follows, and connects again when that ends. Reads the Secret each time: its token may
-/// be another.
+/// Follows the member, and reconnects after each end of a connection. Each attempt reads the
+/// Secret, as the token may have changed.
 async fn run(
     settings: Settings,
     cluster: Cluster,
@@ -293,7 +293,7 @@ async fn run(
                 ..Touched::default()
             }
         };
-        // The reader sends alone; it requests nothing of the hub.
+        // The reader only sends the change: it makes no request to the hub.
         reader(&settings.hub, &settings, &id).send(end).await;
         pace.pause().await;
     }
@@ -329,7 +329,7 @@ async fn connect(
     settings: &Settings,
     cluster: &Cluster,
 ) -> Result<(ApiServer, Identity), ConnectError> {
-    // Its time begins when it has its turn.
+    // The timeout begins after the permit is acquired.
     let _turn = settings.connecting.acquire().await.ok();
     let connected = async {
         let insecure = settings.scope.allow_insecure;
@@ -350,7 +350,7 @@ async fn identify(server: &ApiServer) -> Result<Identity, RequestError> {
     })
 }
 
-/// Checks that the same cluster still answers.
+/// Checks that the connected cluster still has the known UID.
 async fn is_still(server: &ApiServer, uid: &str) -> Result<(), RequestError> {
     match server.uid().await? {
         same if same == uid => Ok(()),
@@ -358,7 +358,8 @@ async fn is_still(server: &ApiServer, uid: &str) -> Result<(), RequestError> {
     }
 }
 
-/// Follows the objects until a watch breaks, the member does not answer, or another cluster does.
+/// Follows the objects until a watch breaks, the member does not respond, or another cluster
+/// responds.
 async fn follow(
     reader: &Reader<'_, Member>,
     identity: Identity,
@@ -384,7 +385,7 @@ async fn follow(
     }
 }
 
-/// Follows what is not of the Multi-Cluster Services API.
+/// Follows the kinds outside the Multi-Cluster Services API.
 async fn follow_rest(
     reader: &Reader<'_, Member>,
     needs_nodes: &watch::Receiver<bool>,
@@ -402,7 +403,7 @@ async fn follow_rest(
     }
 }
 
-/// Follows its Nodes while they are needed.
+/// Follows the Nodes while they are required.
 async fn follow_needed_nodes(
     reader: &Reader<'_, Member>,
     mut needs: watch::Receiver<bool>,
@@ -416,7 +417,8 @@ async fn follow_needed_nodes(
     std::future::pending().await
 }
 
-/// Follows its Nodes. Only they are unknown if they may not be read.
+/// Follows the Nodes. A refused list leaves only the Nodes unknown, and is retried every 10
+/// seconds.
 async fn follow_nodes(reader: &Reader<'_, Member>) -> RequestError {
     loop {
         let all_nodes: Api<Node> = Api::all(reader.server.client.clone());

@@ -1,4 +1,5 @@
-//! Lists objects once: of one service on the hub and in the members, or of the clusterset.
+//! Lists objects once: those of one service on the hub and in the members, or those of the
+//! clusterset.
 
 use std::fmt::Debug;
 
@@ -24,7 +25,7 @@ use crate::definitions::DEFINE;
 use crate::exit::{CommandError, PROBLEM};
 use crate::karmada::{self, binding};
 
-/// A service could not be read.
+/// Failure to read a service.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GatherError {
     #[error(transparent)]
@@ -42,8 +43,8 @@ impl CommandError for GatherError {
     }
 }
 
-/// Reads the hub and all members at once. The reason replaces the objects of a member that cannot be
-/// read. With `allow_insecure` certificates of members are not verified.
+/// Reads hub and members. An unreadable member has the error in place of its objects. With
+/// `allow_insecure` the certificates of members are not verified.
 pub(crate) async fn read(
     hub: &ApiServer,
     key: &ServiceKey,
@@ -53,7 +54,7 @@ pub(crate) async fn read(
     read_with(hub, key, stored, allow_insecure).await
 }
 
-/// Reads as [`read`] does, with this MultiClusterService in place of the stored one.
+/// Reads as [`read`] does, with `object` in place of the stored MultiClusterService.
 pub(crate) async fn read_with_object(
     hub: &ApiServer,
     key: &ServiceKey,
@@ -80,7 +81,7 @@ async fn read_with(
         async { Ok(karmada::works(hub, Some(key)).await?) },
         async { Ok(binding::unapplied(hub, key).await?) },
     )?;
-    // Without the hub's identity what another hub wrote cannot be distinguished, and no more.
+    // Without the hub's UID only objects of other hubs become indistinguishable.
     let hub_uid = hub.uid().await.ok();
     let members = connect::read_each(hub, clusters.iter(), allow_insecure, |member| {
         held(member, key)
@@ -102,7 +103,7 @@ async fn read_with(
     Ok(snapshot)
 }
 
-/// Reads the Nodes of the members whose Nodes are needed.
+/// Reads the Nodes of the members whose Nodes are required.
 async fn read_nodes(snapshot: &mut Snapshot, hub: &ApiServer, allow_insecure: bool) {
     let (lists, members) = snapshot.lists();
     let needed = need_nodes(&lists, &members, service::now());
@@ -130,7 +131,7 @@ async fn read_nodes(snapshot: &mut Snapshot, hub: &ApiServer, allow_insecure: bo
     }
 }
 
-/// Lists the ServiceImports of that name on the hub itself.
+/// Lists the ServiceImports of the service's name on the hub.
 async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, RequestError> {
     let served = of(key).served_in::<ServiceImport>(hub).await;
     let (_, imports) = allowed(served)?.flatten().unwrap_or_default();
@@ -146,7 +147,7 @@ fn of(key: &ServiceKey) -> Scope {
     }
 }
 
-/// Reads the exports and imports of all members at once, each within 5 seconds.
+/// Reads the exports and imports of all members concurrently, each within 5 seconds.
 pub(crate) async fn clusterset(hub: &ApiServer, clusters: &[Cluster], scope: &Scope) -> Readings {
     let parts = clusters.iter().filter(|cluster| scope.takes_part(cluster));
     let read = connect::read_each(hub, parts, scope.allow_insecure, |member| {
@@ -155,7 +156,8 @@ pub(crate) async fn clusterset(hub: &ApiServer, clusters: &[Cluster], scope: &Sc
     read.await
 }
 
-/// Reads the exports and imports of a member, and of one service its derived Services and slices.
+/// Reads the exports and imports of a member. For one service also reads derived Services and
+/// slices.
 async fn exported_by(scope: &Scope, member: ApiServer) -> Result<Held, RequestError> {
     let member = &member;
     let (exports, imports) = tokio::try_join!(scope.served(member), scope.served(member))?;
@@ -183,7 +185,7 @@ async fn exported_by(scope: &Scope, member: ApiServer) -> Result<Held, RequestEr
     Ok(held)
 }
 
-/// Returns the MultiClusterService of the service, if there is one.
+/// Returns the MultiClusterService of the service, if it exists.
 pub(crate) async fn multi_cluster_service(
     hub: &ApiServer,
     key: &ServiceKey,
@@ -192,7 +194,7 @@ pub(crate) async fn multi_cluster_service(
     Ok(found.into_iter().next())
 }
 
-/// Lists objects; `None` where the API server does not serve their kind.
+/// Lists objects. Returns `None` if the API server does not serve their kind.
 pub(crate) async fn list<K>(
     server: &ApiServer,
     api: Api<K>,
@@ -219,13 +221,14 @@ pub(crate) async fn multi_cluster_services(
     found.ok_or(GatherError::NoApi("MultiClusterService"))
 }
 
-/// Lists the Clusters of the hub; `None` where it serves none.
+/// Lists the Clusters of the hub. Returns `None` if the hub does not serve the kind.
 pub(crate) async fn clusters(hub: &ApiServer) -> Result<Option<Vec<Cluster>>, RequestError> {
     let api = Api::all(hub.client.clone());
     list(hub, api, &ListParams::default()).await
 }
 
-/// Reads the objects of a service in a member, with no other rights than the controller has there.
+/// Reads the objects of a service in a member. The requests need no other rights than the
+/// controller's.
 pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, RequestError> {
     let derived = key.derived();
     let namespaces: Api<Namespace> = Api::all(member.client.clone());
@@ -253,7 +256,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         async { allowed(selection.served_in::<ServiceExport>(&member).await) },
         async { allowed(selection.served_in::<ServiceImport>(&member).await) },
     )?;
-    // A member that was joined without the rights on the clusterset's kinds takes no part in it.
+    // A member without rights on the clusterset's kinds takes no part in the clusterset.
     let (exports, imports) = (exports.flatten(), imports.flatten());
     let served = Served {
         exports: exports.as_ref().map(|(version, _)| *version),
@@ -279,7 +282,8 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     })
 }
 
-/// Reads the release of a member. One that names none is not taken for an old one.
+/// Parses the Kubernetes version of a member. An unparsable version is an error, never an old
+/// version.
 pub(crate) fn release(version: &Info) -> Result<KubernetesVersion, RequestError> {
     KubernetesVersion::of(version).ok_or_else(|| RequestError::Busy {
         side: Side::Member,

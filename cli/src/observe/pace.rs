@@ -1,4 +1,4 @@
-//! Lists and watches of an API server, and the times between attempts.
+//! Lists and watches of an API server, and pauses between attempts.
 
 use std::fmt::Debug;
 use std::future::ready;
@@ -16,18 +16,18 @@ use tokio::time::Instant;
 
 use crate::api_server::{ApiServer, RequestError, root_cause};
 
-/// Time after which a kind that is not served, or forbidden, is looked for again.
+/// Pause before another look at a kind that is not served or forbidden.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// Age of a connection after which the next one begins at once.
 const LASTED: Duration = Duration::from_secs(10);
-/// Time between two probes.
+/// Interval between two probes.
 const PROBE_EVERY: Duration = Duration::from_secs(2);
 /// Maximum time of a probe.
 const PROBE_WITHIN: Duration = Duration::from_secs(3);
-/// First and longest pause before a lost API server is tried again.
+/// First and longest pause before the next attempt at an unreachable API server.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
 
-/// A kind of the Multi-Cluster Services API: ServiceExport, or ServiceImport.
+/// Kind of the Multi-Cluster Services API: ServiceExport or ServiceImport.
 pub(crate) trait ClustersetKind:
     Resource<DynamicType = Version, Scope = DynamicResourceScope>
     + Clone
@@ -71,7 +71,7 @@ struct Pauses {
 }
 
 impl Pauses {
-    /// Pauses from the first to the longest, each twice the one before.
+    /// Returns pauses that double from `first` up to `longest`.
     fn new(first: Duration, longest: Duration) -> Self {
         Self {
             first,
@@ -80,7 +80,7 @@ impl Pauses {
         }
     }
 
-    /// Begins again with the first pause, after a success.
+    /// Restarts with the first pause after a success.
     fn reset(&mut self) {
         self.next = self.first;
     }
@@ -93,8 +93,8 @@ impl Pauses {
     }
 }
 
-/// Pace of the connections to one API server. A connection that lasted is renewed once before its
-/// end is reported, unless its API server does not answer.
+/// Pace of the connections to one API server. A broken connection older than [`LASTED`] is renewed
+/// once before its end is reported, unless the API server does not respond.
 pub(super) struct Pace {
     pauses: Pauses,
     begun: Instant,
@@ -117,7 +117,7 @@ impl Pace {
         self.begun = Instant::now();
     }
 
-    /// Records the end of a connection. Returns the reason if it is to be reported.
+    /// Records the end of a connection. Returns the error unless the connection is renewed first.
     pub(super) fn end<E>(&mut self, ended: Ended<E>) -> Option<E> {
         let has_lasted = self.begun.elapsed() > LASTED;
         if has_lasted {
@@ -139,16 +139,16 @@ impl Pace {
     }
 }
 
-/// The end of a connection.
+/// End of a connection.
 pub(super) enum Ended<E> {
-    /// It could not be made, or a watch of it broke.
+    /// The attempt failed, or a watch broke.
     Broken(E),
     /// A probe failed.
     Silent(E),
 }
 
-/// Probes the API server every other second until it does not answer: a watch alone does not show
-/// one that hangs.
+/// Probes the API server every 2 seconds and returns the first failure. A watch alone does not
+/// reveal an API server that hangs.
 pub(super) async fn probe<F>(server: &ApiServer, probe: impl Fn() -> F) -> RequestError
 where
     F: Future<Output = Result<(), RequestError>>,
@@ -166,8 +166,8 @@ where
     }
 }
 
-/// Lists and watches the objects of one kind. A watch that broke begins again after a growing pause, if
-/// the caller reads on.
+/// Lists and watches the objects of one kind. A broken watch restarts after a growing pause, if the
+/// caller continues to poll the stream.
 pub(crate) fn events<K>(
     server: &ApiServer,
     api: Api<K>,
@@ -183,14 +183,14 @@ where
             Ok(event) => Some(Ok(
                 event.modify(|object| object.managed_fields_mut().clear())
             )),
-            // The state that it continued from is no longer kept: it lists again by itself.
+            // The resource version is expired: the watcher lists again by itself.
             Err(Error::WatchError(status)) if status.code == 410 => None,
             Err(error) => Some(Err(Broken::new(&server, error))),
         })
     })
 }
 
-/// Returns the watch of the objects that a field selector finds; of all without one.
+/// Returns the watch of the objects that a field selector matches, or of all objects.
 pub(crate) fn selected(fields: Option<String>) -> watcher::Config {
     watcher::Config {
         field_selector: fields,
@@ -198,8 +198,8 @@ pub(crate) fn selected(fields: Option<String>) -> watcher::Config {
     }
 }
 
-/// Watches the objects of one kind from now on. Lists one object, for the version of its list. Ends
-/// with the watch.
+/// Watches the objects of one kind from now on. Lists one object to learn the resource version. The
+/// stream ends with the watch.
 ///
 /// # Errors
 /// [`RequestError`] if the watch cannot begin.
@@ -227,11 +227,11 @@ where
     }))
 }
 
-/// Returns the newest version of the Multi-Cluster Services API in which the API server serves that
-/// kind; `None` if it serves none.
+/// Returns the newest version of the Multi-Cluster Services API in which the API server serves the
+/// kind. `None` if the API server serves no version.
 ///
 /// # Errors
-/// [`RequestError`] if it does not answer.
+/// [`RequestError`] if the API server does not respond.
 pub(crate) async fn served<K: ClustersetKind>(
     server: &ApiServer,
 ) -> Result<Option<Version>, RequestError> {

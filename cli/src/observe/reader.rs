@@ -1,4 +1,4 @@
-//! The watches of one API server, for as long as all of them last.
+//! Watches of one API server, for as long as all of them last.
 
 use std::fmt::Debug;
 
@@ -15,19 +15,19 @@ use super::scope::Scope;
 use super::touched::Touched;
 use crate::api_server::{ApiServer, RequestError};
 
-/// A part of the observed state, which one API server fills.
+/// Part of the observed state that one API server fills.
 pub(super) trait View: Sized + 'static {
-    /// Identifies the part and its connection.
+    /// Identity of the part and its connection.
     type Id: Clone + Send + Sync + 'static;
 
-    /// Returns the state of its watches.
+    /// Returns the state of the watches.
     fn link(&mut self) -> &mut Link;
 }
 
 /// Change of a part, applied by its owner.
 pub(crate) type Apply<V> = Box<dyn FnOnce(&mut V) -> Touched + Send>;
 
-/// Change of the part of that id.
+/// Change with the id of its part.
 pub(super) type Sent<V> = (<V as View>::Id, Apply<V>);
 
 /// Watches of one API server.
@@ -39,13 +39,13 @@ pub(super) struct Reader<'a, V: View> {
 }
 
 impl<V: View> Reader<'_, V> {
-    /// Sends a change. The receiver is gone only when the command ends.
+    /// Sends a change. The receiver is gone only at the end of the command.
     pub(super) async fn send(&self, apply: impl FnOnce(&mut V) -> Touched + Send + 'static) {
         let change = (self.id.clone(), Box::new(apply) as Apply<V>);
         self.changes.send(change).await.ok();
     }
 
-    /// Follows the objects of one kind until its watch breaks.
+    /// Follows the objects of one kind until the watch breaks.
     pub(super) async fn follow<K>(
         &self,
         kind: Kind,
@@ -60,7 +60,8 @@ impl<V: View> Reader<'_, V> {
         self.follow_events(kind, events, || None, apply).await
     }
 
-    /// Applies events until one is an error. `begin` is applied before the end of each list.
+    /// Applies events until the first error. The result of `begin` is applied before the end of
+    /// each list.
     async fn follow_events<K: Send + 'static>(
         &self,
         kind: Kind,
@@ -91,9 +92,9 @@ impl<V: View> Reader<'_, V> {
         }
     }
 
-    /// Follows a kind of the Multi-Cluster Services API in the newest version that is served. If none
-    /// is, or it may not be listed, `served` gets `None` with the refusal, and the kind is looked for
-    /// again every 10 seconds.
+    /// Follows a kind of the Multi-Cluster Services API in the newest served version. If the kind
+    /// is not served or the list is refused, `served` gets `None` with the refusal, and the next
+    /// attempt follows after 10 seconds.
     pub(super) async fn follow_served<K>(
         &self,
         kind: Kind,

@@ -1,4 +1,4 @@
-//! The objects that a command observes in each cluster.
+//! Objects that a command observes in each cluster.
 
 use causeway::api::multicluster::Version;
 use causeway::api::{Cluster, condition};
@@ -10,28 +10,28 @@ use kube::runtime::watcher::Event;
 use super::pace::{self, Broken, ClustersetKind};
 use crate::api_server::{ApiServer, RequestError};
 
-/// Services of which a command observes objects.
+/// Selection of services and kinds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
-    /// Their namespace; all namespaces if `None`.
+    /// Namespace of the services. `None` selects all namespaces.
     pub namespace: Option<String>,
-    /// Their name; all names if `None`.
+    /// Name of the services. `None` selects all names.
     pub name: Option<String>,
-    /// Whether members may be read without verifying their certificates.
+    /// Whether members may be read without verification of their certificates.
     pub allow_insecure: bool,
-    /// Kinds that are followed.
+    /// Followed kinds.
     pub breadth: Breadth,
 }
 
-/// Kinds that are followed.
+/// Followed kinds. Each variant includes the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Breadth {
     /// MultiClusterServices and Clusters of the hub. No member is followed.
     Hub,
-    /// These, and the kinds of the Multi-Cluster Services API everywhere.
+    /// Kinds of the Multi-Cluster Services API on hub and members.
     #[default]
     Clusterset,
-    /// These, and all others that a service depends on.
+    /// All kinds that a service depends on.
     Everything,
 }
 
@@ -45,7 +45,7 @@ impl Scope {
         Ok(served.map(|(_, objects)| objects).unwrap_or_default())
     }
 
-    /// Returns these objects and that version; `None` if the cluster serves none.
+    /// Returns the objects of one kind and their version. `None` if the cluster serves no version.
     pub(crate) async fn served_in<K>(
         &self,
         server: &ApiServer,
@@ -66,7 +66,7 @@ impl Scope {
         Ok(None)
     }
 
-    /// Lists and watches these objects.
+    /// Lists and watches the objects of one kind in `version`.
     pub(crate) fn events<K>(
         &self,
         server: &ApiServer,
@@ -79,8 +79,8 @@ impl Scope {
         pace::events(server, api, pace::selected(self.by_name()))
     }
 
-    /// Whether the member of a Cluster is observed. In the clusterset's breadth, a member that serves
-    /// neither of its kinds is not.
+    /// Whether the member of a Cluster is observed. The clusterset's breadth excludes a member that
+    /// serves neither of its kinds.
     pub(crate) fn takes_part(&self, cluster: &Cluster) -> bool {
         cluster.spec.takes_part()
             && match self.breadth {

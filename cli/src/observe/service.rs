@@ -1,4 +1,4 @@
-//! The objects of one service on the hub and in the members, as they are stored.
+//! Stored objects of one service on the hub and in the members.
 //!
 //! Explanations, previews and moves read them. The engine takes them as complete lists
 //! ([`Snapshot::lists`]).
@@ -25,31 +25,31 @@ use crate::karmada::{self, Work};
 /// Objects of a service in all clusters.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
-    /// The service that is requested.
+    /// Key of the service.
     pub key: ServiceKey,
-    /// The UID of the hub's kube-system namespace, if the person may see it.
+    /// UID of the hub's namespace kube-system. `None` if the user may not read it.
     pub hub_uid: Option<String>,
     pub mcs: Option<MultiClusterService>,
-    /// The Service on the hub.
+    /// Service on the hub.
     pub service: Option<Service>,
-    /// The Service that Karmada derives on the hub for an import.
+    /// Service that Karmada derives on the hub for an import.
     pub derived: Option<Service>,
-    /// The ServiceImports on the hub itself.
+    /// Keys of the ServiceImports on the hub.
     pub imports: Vec<ServiceKey>,
     pub clusters: Arc<Vec<Cluster>>,
-    /// Karmada's Works of the service; `None` where the person may not see them.
+    /// Karmada's Works of the service. `None` if the user may not list them.
     pub works: Option<Vec<Work>>,
-    /// Problem of Karmada's own propagation of the Service, if it has one.
+    /// Failure of Karmada's own propagation of the Service.
     pub unapplied: Option<Unapplied>,
-    /// Objects of the service in each member, or the reason why they are unknown.
+    /// Objects of the service in each member, or the error of the read.
     pub members: BTreeMap<String, Result<Held, ConnectError>>,
 }
 
-/// Objects of the clusterset in the members, or the reason why they are unknown, by name.
+/// Objects of the clusterset in each member, or the error of the read, by name of the member.
 pub(crate) type Readings = BTreeMap<String, Result<Held, ConnectError>>;
 
-/// Objects in a member, as the engine takes them: of the service its Service, the derived one and the
-/// companion, and the slices of the first two.
+/// Objects in a member in the form of the engine: the Service, the derived Service and the
+/// companion, with the slices of the first two.
 pub(crate) type Held = MemberLists;
 
 impl Snapshot {
@@ -66,9 +66,8 @@ impl Snapshot {
         Some(format!("{} ({})", ready.reason, ready.message))
     }
 
-    /// Returns complete lists, by which the engine decides. Objects of causeway in the members show the
-    /// identity of a hub that may not be seen. The controller's conditions show Works that may not be
-    /// seen.
+    /// Returns complete lists for the engine. An unknown hub UID is taken from causeway's objects
+    /// in the members. Unreadable Works are inferred from the controller's conditions.
     pub(crate) fn lists(&self) -> (HubLists, Members) {
         let works = match &self.works {
             Some(works) => works.iter().map(of_work).collect(),
@@ -95,7 +94,8 @@ impl Snapshot {
         (hub, members.collect())
     }
 
-    /// Returns a Work that may not be seen if the controller reports that there is one.
+    /// Returns a placeholder for unreadable Works if the controller reports that Karmada manages
+    /// the service.
     fn reported_work(&self) -> Option<ServiceWork> {
         let reported = self.reported()?;
         reported
@@ -106,7 +106,7 @@ impl Snapshot {
             })
     }
 
-    /// Returns a hub for which causeway wrote into a member.
+    /// Returns the UID of a hub that is recorded in the Services of a member.
     fn any_hub(&self) -> Option<String> {
         let read = self.members.values().flatten();
         let services = read.flat_map(|held| &held.services);
@@ -135,7 +135,7 @@ impl Snapshot {
         })
     }
 
-    /// Whether causeway wrote the object, for this hub.
+    /// Whether causeway wrote the object for this hub. Without a known hub UID, every hub counts.
     pub(crate) fn is_ours<K: Resource>(&self, object: &K) -> bool {
         self.is_own(ownership::managing_hub(object.meta()))
     }
@@ -144,7 +144,7 @@ impl Snapshot {
         hub.is_some_and(|hub| self.hub_uid.as_ref().is_none_or(|own| own == hub))
     }
 
-    /// Returns the copies of that Service from that cluster in a member.
+    /// Returns the copies of `service` from `provider` in a member.
     pub(crate) fn copies<'a>(
         &'a self,
         held: &'a Held,
@@ -166,7 +166,7 @@ fn of_work(work: &Work) -> ServiceWork {
     }
 }
 
-/// The objects of a Service among those in a member.
+/// Lookup of a Service and its slices among the objects of a member.
 pub(crate) trait OfService {
     /// Returns the Service of that name.
     fn service(&self, name: &str) -> Option<&Service>;
@@ -174,7 +174,7 @@ pub(crate) trait OfService {
     /// Returns the slices of the Service of that name.
     fn slices_of<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a EndpointSlice>;
 
-    /// Returns the slices that back the Service of that name with this cluster's own endpoints.
+    /// Returns the slices with the cluster's own endpoints of the Service of that name.
     fn sources<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a EndpointSlice> {
         self.slices_of(service).filter(|slice| is_source(slice))
     }
@@ -192,7 +192,7 @@ impl OfService for MemberLists {
     }
 }
 
-/// Returns the time by both clocks.
+/// Returns the current time of both clocks.
 pub(crate) fn now() -> TimePoint {
     TimePoint {
         instant: Instant::now(),
@@ -200,19 +200,19 @@ pub(crate) fn now() -> TimePoint {
     }
 }
 
-/// Whether an endpoint is ready. One without the condition is.
+/// Whether an endpoint is ready. An endpoint without the condition is ready.
 pub(crate) fn is_ready(endpoint: &Endpoint) -> bool {
     let conditions = endpoint.conditions.as_ref();
     conditions.and_then(|all| all.ready).unwrap_or(true)
 }
 
-/// Whether a slice has an endpoint of the same addresses.
+/// Whether a slice has an endpoint with equal addresses.
 pub(crate) fn has(slice: &EndpointSlice, endpoint: &Endpoint) -> bool {
     let mut all = slice.endpoints.iter();
     all.any(|one| one.addresses == endpoint.addresses)
 }
 
-/// Whether the slice is of its cluster's own endpoints: no multi-cluster controller imported it.
+/// Whether the slice has endpoints of its own cluster: no multi-cluster controller imported it.
 pub(crate) fn is_source(slice: &EndpointSlice) -> bool {
     fn value<'a>(all: &'a BTreeMap<String, String>) -> impl Fn(&str) -> Option<&'a str> {
         move |name| all.get(name).map(String::as_str)
@@ -220,7 +220,7 @@ pub(crate) fn is_source(slice: &EndpointSlice) -> bool {
     imported_by(value(slice.labels()), value(slice.annotations())).is_none()
 }
 
-/// Whether the slice is managed as copies are.
+/// Whether the label of the managing controller marks the slice as a copy.
 pub(crate) fn is_copy(slice: &EndpointSlice) -> bool {
     let manager = slice.labels().get(labels::SLICE_MANAGED_BY);
     manager.is_some_and(|manager| manager == labels::SLICE_DISPATCHER)

@@ -1,4 +1,4 @@
-//! Objects of one kind in one cluster, as a watch shows them.
+//! Objects of one kind in one cluster, as reported by a watch.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -18,11 +18,11 @@ type Id = (String, String);
 #[derive(Debug)]
 pub(crate) struct Store<Key, K> {
     key: fn(&K) -> Option<Key>,
-    /// By key, and there by their names.
+    /// Objects by key and name.
     objects: HashMap<Key, BTreeMap<String, K>>,
     /// Key of each object.
     keys: HashMap<Id, Key>,
-    /// List that is being received. It replaces the objects once it is complete.
+    /// Incomplete list. It replaces the objects once it is complete.
     next: Option<Vec<K>>,
 }
 
@@ -31,7 +31,7 @@ where
     Key: Clone + Eq + Hash + Ord,
     K: Resource,
 {
-    /// Returns an empty store. Objects without a `key` are not kept.
+    /// Returns an empty store. The store ignores objects without a `key`.
     pub(crate) fn new(key: fn(&K) -> Option<Key>) -> Self {
         Self {
             key,
@@ -46,12 +46,12 @@ where
         self.objects.get(key).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Whether there is an object of a key.
+    /// Whether the store has an object of a key.
     pub(crate) fn has(&self, key: &Key) -> bool {
         self.objects.contains_key(key)
     }
 
-    /// Returns all keys of which there are objects.
+    /// Returns all keys with objects.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.objects.keys()
     }
@@ -133,7 +133,7 @@ where
     }
 }
 
-/// Returns the key of the service of an object's name.
+/// Returns the key of the service with the name of an object.
 pub(super) fn key_of<K: Resource>(object: &K) -> Option<ServiceKey> {
     let meta = object.meta();
     let (namespace, name) = (meta.namespace.as_deref()?, meta.name.as_deref()?);
@@ -152,8 +152,7 @@ pub(super) fn service_of(slice: &EndpointSlice) -> Option<ServiceKey> {
     Some(ServiceKey::new(namespace, service.as_str()))
 }
 
-/// Records which of the changed objects name ports of nodes as the way to providers. Returns true if
-/// one does or did.
+/// Records which of the changed objects select node ports. Returns true if one does or did.
 pub(super) fn note_reach<K: Resource>(
     by_node_ports: &mut BTreeSet<ServiceKey>,
     objects: &Store<ServiceKey, K>,

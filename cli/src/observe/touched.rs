@@ -4,30 +4,29 @@ use std::collections::BTreeSet;
 
 use causeway::domain::ServiceKey;
 
-/// The effect of a change: objects whose views may be others now.
+/// Effect of a change: objects whose views may be outdated.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
-    /// Services of which an object changed, on the hub or in a member.
+    /// Services with changed objects, on the hub or in a member.
     pub services: BTreeSet<ServiceKey>,
-    /// Namespaces of a member that changed.
+    /// Changed namespaces of a member.
     pub namespaces: BTreeSet<String>,
-    /// Clusters that changed on the hub.
+    /// Changed Clusters of the hub.
     pub clusters: BTreeSet<String>,
     /// Whether any service may have changed.
     pub all: bool,
-    /// Whether the API server can be read now and could not before, or the other way round, or
-    /// serves other kinds.
+    /// Whether the API server became readable or unreadable, or serves other kinds.
     pub link: bool,
     /// Whether Nodes of the member changed.
     pub nodes: bool,
-    /// Whether the members whose Nodes are needed may have changed.
+    /// Whether the set of members with required Nodes may have changed.
     pub node_needs: bool,
-    /// The member in which it happened; the hub if `None`.
+    /// Member of the change. `None` for the hub.
     pub member: Option<String>,
 }
 
 impl Touched {
-    /// Returns the effect of a change of these services.
+    /// Returns the effect of a change of `services`.
     pub(super) fn services(services: BTreeSet<ServiceKey>) -> Self {
         Self {
             services,
@@ -35,7 +34,7 @@ impl Touched {
         }
     }
 
-    /// Adds the effect of the next change of the same API server.
+    /// Adds the effect of another change of the API server.
     pub(super) fn add(&mut self, next: Self) {
         self.services.extend(next.services);
         self.namespaces.extend(next.namespaces);
