@@ -1,7 +1,7 @@
-//! `kubectl mcs bug-report`: one archive with what is needed to find out what is wrong, without secrets.
+//! `kubectl mcs bug-report`: collects diagnostic data without secrets in one archive.
 //!
-//! Whatever cannot be read is named, in the archive and at the end; it never stops the rest. Everything goes through one
-//! [`Redactor`] on its way into the archive.
+//! Each failed read is listed in the archive and in the final message, and never stops the command.
+//! All content passes one [`Redactor`] on its way into the archive.
 
 mod analysis;
 mod archive;
@@ -23,7 +23,7 @@ use crate::exit::{CommandError, ExitState, PROBLEM};
 use crate::output::{self, OutputError};
 use crate::redact::Redactor;
 
-/// A bug report could not be made.
+/// Failure to create a bug report.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BugReportError {
     #[error(transparent)]
@@ -48,12 +48,12 @@ impl CommandError for BugReportError {
     }
 }
 
-/// What is gathered, and from where.
+/// Hub, namespaces and arguments of a bug report.
 struct Request<'a> {
     hub: ApiServer,
-    /// The namespace of the services that are looked at; all where there is none.
+    /// Namespace of the reported services. `None` selects all namespaces.
     namespace: Option<String>,
-    /// The namespace of causeway's processes.
+    /// Namespace of causeway's processes.
     own_namespace: String,
     args: &'a BugReportArgs,
 }
@@ -63,7 +63,7 @@ async fn gather(request: &Request<'_>, archive: &mut Archive) -> Result<(), Outp
     if !hub::versions(request, archive).await {
         return Ok(());
     }
-    // What is secret has to be known before anything is written down.
+    // The redactor has to know every secret before the first file is added.
     let secrets = hub::know_secrets(request, archive).await;
     let found = hub::gather(request, archive).await;
     hub::add_secrets(archive, secrets);
@@ -76,8 +76,8 @@ async fn gather(request: &Request<'_>, archive: &mut Archive) -> Result<(), Outp
     Ok(())
 }
 
-/// Writes the archive, and reports its parts, what was left out and what could not be read.
-/// [`ExitState::Unknown`] if anything could not be read.
+/// Writes the archive and prints its parts, the redactions and the failed reads. Returns
+/// [`ExitState::Unknown`] after any failed read.
 pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<ExitState, BugReportError> {
     let request = Request {
         namespace: hub.namespace.clone(),

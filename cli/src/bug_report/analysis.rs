@@ -1,4 +1,4 @@
-//! What `check`, `status` and `explain` say.
+//! Output of `check`, `status` and `explain` in a bug report.
 
 use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
@@ -13,10 +13,10 @@ use crate::screen::Screen;
 use crate::status::report::Report;
 use crate::{check, explain, status};
 
-/// More explanations help nobody: what many services have in common is in the first ones.
+/// Maximum number of explanations. A cause that many services share appears in the first ones.
 const EXPLAINED: usize = 20;
 
-/// Gathers what the commands say that find out what is wrong, of everything that is not ready.
+/// Adds the output of `check` and `status`, and of `explain` for services that are not ready.
 pub(super) async fn gather(request: &Request<'_>, archive: &mut Archive) {
     check(request, archive).await;
     let Some(report) = status(request, archive).await else {
@@ -91,7 +91,7 @@ async fn status(request: &Request<'_>, archive: &mut Archive) -> Option<Report> 
     }
 }
 
-/// The services that are not ready, each once.
+/// Returns the services that are not ready, without duplicates.
 fn unready(report: &Report) -> Vec<ServiceKey> {
     let services = report.services.iter().filter(|one| !one.ready);
     let services = services.map(|one| (one.namespace.as_str(), one.name.as_str()));

@@ -1,4 +1,4 @@
-//! The archive: files that went through the redactor, and what is missing.
+//! Archive of redacted files, and the record of failed reads.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -17,17 +17,17 @@ use serde_json::Value;
 use crate::redact::Redactor;
 use crate::screen::{Screen, escaped};
 
-/// Who made the archive may read it, and nobody else.
+/// Mode of the archive: only its owner may read and write it.
 const MODE: u32 = 0o600;
 
-/// What could not be read.
+/// Failed read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Missing {
     pub what: String,
     pub why: String,
 }
 
-/// Files by their path, in memory until all is gathered; logs and lists are bounded.
+/// Files by path, in memory until the archive is written. Logs and lists are bounded.
 pub(super) struct Archive {
     redactor: Redactor,
     files: BTreeMap<String, String>,
@@ -43,12 +43,12 @@ impl Archive {
         }
     }
 
-    /// Leaves this value out of all that comes.
+    /// Registers a value that the redactor removes from all later content.
     pub(super) fn know(&mut self, secret: &str) {
         self.redactor.know(secret);
     }
 
-    /// Leaves out what the person authenticates with.
+    /// Registers the user's credentials with the redactor.
     pub(super) fn know_credentials(&mut self, config: &Config) {
         let auth = serde_json::to_value(&config.auth_info).unwrap_or_default();
         let text = |name: &str| auth.get(name).and_then(Value::as_str);
@@ -60,20 +60,20 @@ impl Archive {
             decoded.iter().for_each(|secret| self.redactor.know(secret));
         }
         for file in ["tokenFile", "client-key"].into_iter().filter_map(text) {
-            // What cannot be read here cannot be sent either.
+            // An unreadable file cannot leak into the archive either.
             let secret = std::fs::read_to_string(file).unwrap_or_default();
             self.redactor.know(&secret);
         }
     }
 
-    /// Adds a text.
+    /// Adds a redacted text file.
     pub(super) fn text(&mut self, path: impl Into<String>, text: &str) {
         let text = self.redactor.text(text);
         let text = escaped(&text, Screen::PLAIN).into_owned();
         self.files.insert(safe(&path.into()), text);
     }
 
-    /// Adds objects as YAML, a document for each; none is no file.
+    /// Adds redacted objects as YAML, a document for each. Without objects no file is added.
     pub(super) fn objects(&mut self, path: impl Into<String>, objects: Vec<Value>) {
         if objects.is_empty() {
             return;
@@ -92,32 +92,33 @@ impl Archive {
         self.files.insert(safe(&path.into()), text);
     }
 
-    /// Notes that something could not be read.
+    /// Records a failed read.
     pub(super) fn missing(&mut self, what: impl Into<String>, why: impl Display) {
         let why = self.redactor.text(&why.to_string());
         let what = what.into();
         self.missing.push(Missing { what, why });
     }
 
-    /// What could not be read.
+    /// Returns the failed reads.
     pub(super) fn all_missing(&self) -> &[Missing] {
         &self.missing
     }
 
-    /// The redactor, which knows what it left out.
+    /// Returns the redactor with its record of redactions.
     pub(super) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// The paths of all files.
+    /// Returns the paths of all files.
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
-    /// Writes all of it below a directory of that title, gzipped; the size in bytes.
+    /// Writes a gzipped tar file with all files below the directory `title`. Returns the size in
+    /// bytes.
     ///
     /// # Errors
-    /// Where the file is there already, or cannot be written.
+    /// `file` exists or cannot be written.
     pub(super) fn write(&self, file: &Path, title: &str, now: Timestamp) -> io::Result<u64> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -141,7 +142,7 @@ impl Archive {
     }
 }
 
-/// A path that stays within the archive, whatever a cluster calls its objects.
+/// Returns a path that stays within the archive for any names of objects.
 fn safe(path: &str) -> String {
     let parts = path.split('/').map(|part| {
         let part: String = part

@@ -1,4 +1,4 @@
-//! What the hub holds of causeway's.
+//! Objects of causeway on the hub.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::credentials;
 use crate::observe::once;
 use crate::verification::LABEL;
 
-/// Keys of Secrets whose values everybody may see, or that are words.
+/// Keys of Secrets whose values are public, or common words.
 const PUBLIC: [&str; 7] = [
     "ca.crt",
     "caBundle",
@@ -28,19 +28,20 @@ const PUBLIC: [&str; 7] = [
     "type",
 ];
 
-/// What the rest of the report goes on from.
+/// Results that the rest of the report depends on.
 pub(super) struct Found {
     pub clusters: Vec<Cluster>,
-    /// The UID of the hub's kube-system, by which members know what this hub's causeway wrote.
+    /// UID of the hub's namespace kube-system, which labels the objects that causeway writes into
+    /// members.
     pub uid: Option<String>,
 }
 
-/// Reads the Secrets of causeway and of its members to leave their values out of everything; of themselves only names and keys go into the
-/// archive.
+/// Reads the Secrets of causeway and of its members, and registers their values with the redactor.
+/// Returns outlines without values for the archive.
 pub(super) async fn know_secrets(request: &Request<'_>, archive: &mut Archive) -> Vec<Value> {
     let mut namespaces =
         BTreeSet::from([request.own_namespace.clone(), MEMBERS_NAMESPACE.to_owned()]);
-    // That Clusters cannot be listed is noted with their objects.
+    // The listing of objects records an error of this request.
     let clusters = once::clusters(&request.hub).await.ok().flatten();
     let references = clusters
         .into_iter()
@@ -49,7 +50,8 @@ pub(super) async fn know_secrets(request: &Request<'_>, archive: &mut Archive) -
     namespaces.extend(references.map(|reference| reference.namespace));
     let mut outlines = Vec::new();
     for namespace in namespaces {
-        // The archive has nothing of namespaces that a Cluster names and the controller does not read.
+        // Other namespaces that a Cluster references are skipped unless the controller may read
+        // them.
         let is_own = namespace == request.own_namespace;
         if !is_own
             && !matches!(
@@ -87,7 +89,7 @@ fn know(archive: &mut Archive, secret: &Secret) {
     }
 }
 
-/// What may be seen of a Secret: what it is called, its type, and the names and sizes of its keys.
+/// Returns an outline of a Secret: its metadata, its type, and the names and sizes of its keys.
 fn outline(secret: Secret) -> Value {
     let keys = secret.data.iter().flatten();
     let keys: serde_json::Map<_, _> = keys
@@ -110,12 +112,12 @@ fn outline(secret: Secret) -> Value {
     })
 }
 
-/// Adds what may be seen of them.
+/// Adds the outlines of the Secrets.
 pub(super) fn add_secrets(archive: &mut Archive, outlines: Vec<Value>) {
     archive.objects("hub/objects/secrets-without-data.yaml", outlines);
 }
 
-/// Adds the versions of this program and of the hub; says whether the hub answers.
+/// Adds the versions of this program and of the hub. Returns whether the hub responds.
 pub(super) async fn versions(request: &Request<'_>, archive: &mut Archive) -> bool {
     let hub = &request.hub;
     let version = hub.request(hub.client.apiserver_version()).await;
@@ -157,7 +159,7 @@ pub(super) async fn gather(request: &Request<'_>, archive: &mut Archive) -> Foun
     }
 }
 
-/// What is taken as it is.
+/// Returns the listings of objects that are archived without a filter.
 fn listings(request: &Request<'_>) -> Vec<Listing> {
     let services = request.namespace.as_deref();
     let own = Some(request.own_namespace.as_str());
@@ -213,7 +215,7 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// The Services that MultiClusterServices are named after, and causeway's own.
+/// Gathers the Services of causeway's namespace, and those with the name of a MultiClusterService.
 async fn services(request: &Request<'_>, archive: &mut Archive) {
     let listing = Listing::of("networking.karmada.io", "v1alpha1", "MultiClusterService");
     let mcs = listing
@@ -247,7 +249,7 @@ async fn services(request: &Request<'_>, archive: &mut Archive) {
     archive.objects("hub/objects/services.yaml", found);
 }
 
-/// Of the definitions what tells versions apart; the schemas are long, and known.
+/// Gathers the CustomResourceDefinitions of the known groups without their long schemas.
 async fn definitions(request: &Request<'_>, archive: &mut Archive) {
     const GROUPS: [&str; 4] = [
         "networking.karmada.io",
@@ -280,7 +282,8 @@ async fn definitions(request: &Request<'_>, archive: &mut Archive) {
     );
 }
 
-/// The Events of causeway's namespace, those that its programs recorded, and those about its kinds.
+/// Gathers the Events of causeway's namespace, those of the controller, and those about
+/// MultiClusterServices.
 async fn events(request: &Request<'_>, archive: &mut Archive) {
     let services = request.namespace.as_deref();
     let own = Listing::of("", "v1", "Event").within(Some(&request.own_namespace));

@@ -1,4 +1,4 @@
-//! Objects of any kind, as they are stored, and how many of them are taken.
+//! Bounded lists of stored objects of any kind.
 
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
@@ -7,17 +7,17 @@ use serde_json::Value;
 use super::archive::Archive;
 use crate::api_server::{ApiServer, RequestError};
 
-/// The group of the Multi-Cluster Services API.
+/// Group of the Multi-Cluster Services API.
 pub(super) const CLUSTERSET: &str = "multicluster.x-k8s.io";
-/// More objects of a kind help nobody to read them.
+/// Maximum number of archived objects of a kind.
 pub(super) const MOST: usize = 1000;
 
-/// Which objects are listed.
+/// Selection of the listed objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listing {
     group: &'static str,
     version: &'static str,
-    /// What is read where that version is not served.
+    /// Version to read if `version` is not served.
     older: Option<&'static str>,
     kind: &'static str,
     namespace: Option<String>,
@@ -25,16 +25,17 @@ pub(super) struct Listing {
     fields: Option<String>,
 }
 
-/// What was listed.
+/// Result of a list.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     pub objects: Vec<Value>,
-    /// Whether the server has more. It does not count those of a selector.
+    /// Whether the server has more objects. The API server does not count them for a list with
+    /// selectors.
     pub more: bool,
 }
 
 impl Listing {
-    /// All objects of a kind.
+    /// Selects all objects of a kind.
     pub(super) fn of(group: &'static str, version: &'static str, kind: &'static str) -> Self {
         Self {
             group,
@@ -44,31 +45,31 @@ impl Listing {
         }
     }
 
-    /// This version where the other is not served.
+    /// Sets the version to read if the first one is not served.
     pub(super) fn or(mut self, older: &'static str) -> Self {
         self.older = Some(older);
         self
     }
 
-    /// Those of a namespace; of all where there is none.
+    /// Selects the objects of a namespace, or of all namespaces.
     pub(super) fn within(mut self, namespace: Option<&str>) -> Self {
         self.namespace = namespace.map(ToOwned::to_owned);
         self
     }
 
-    /// Those that this selector of labels finds.
+    /// Selects objects by labels.
     pub(super) fn labelled(mut self, labels: impl Into<String>) -> Self {
         self.labels = Some(labels.into());
         self
     }
 
-    /// Those that this selector of fields finds.
+    /// Selects objects by fields.
     pub(super) fn with_fields(mut self, fields: impl Into<String>) -> Self {
         self.fields = Some(fields.into());
         self
     }
 
-    /// What it is called: `events of namespace shop`.
+    /// Returns a title such as `events of namespace shop`.
     pub(super) fn title(&self) -> String {
         let resource = self.resource().plural;
         match &self.namespace {
@@ -77,7 +78,7 @@ impl Listing {
         }
     }
 
-    /// The name of the file for it: `multiclusterservices.yaml`.
+    /// Returns a file name such as `multiclusterservices.yaml`.
     pub(super) fn file(&self) -> String {
         format!("{}.yaml", self.resource().plural)
     }
@@ -104,7 +105,7 @@ impl Listing {
         }
     }
 
-    /// The first thousand; none where the kind is not served.
+    /// Lists at most [`MOST`] objects. The result is empty if the kind is not served.
     pub(super) async fn read(&self, server: &ApiServer) -> Result<Listed, RequestError> {
         let parameters = self.parameters();
         let list = match (
@@ -136,7 +137,7 @@ impl Listing {
         })
     }
 
-    /// Lists leave out what each of their items is.
+    /// Adds apiVersion and kind, which the items of a list lack.
     fn typed(&self, mut object: Value) -> Value {
         if let Some(fields) = object.as_object_mut() {
             let version = match self.group {
@@ -150,7 +151,7 @@ impl Listing {
     }
 }
 
-/// Notes what of a list is not in the archive.
+/// Records that a list is incomplete.
 pub(super) fn note_more(archive: &mut Archive, what: &str, listed: &Listed) {
     if listed.more {
         let first = listed.objects.len();

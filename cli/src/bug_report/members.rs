@@ -1,4 +1,4 @@
-//! What each member holds of causeway's, read with the credentials on the hub.
+//! Objects of causeway in each member, read with the credentials on the hub.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use super::listing::{CLUSTERSET, Listed, Listing, note_more};
 use crate::api_server::{ApiServer, RequestError};
 use crate::observe::connect::{self, ConnectError, Reading};
 
-/// How many members are read at once.
+/// Maximum number of members that are read concurrently.
 const AT_ONCE: usize = 8;
-/// Maximum time of one member; each of its lists has a shorter one.
+/// Maximum time of one member. Each list has a shorter limit.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// What was read of a member: its version, and objects by file.
+/// Objects and version that were read of a member.
 struct Member {
     version: Result<String, RequestError>,
     lists: Vec<(Listing, Result<Listed, RequestError>)>,
 }
 
-/// Gathers the exports and imports of each member, and what causeway wrote there.
+/// Gathers the exports and imports of each member, and the objects that causeway wrote there.
 pub(super) async fn gather(request: &Request<'_>, found: &Found, archive: &mut Archive) {
     let reading = Reading {
         allow_insecure: request.args.insecure.allow_insecure_members,
@@ -68,7 +68,7 @@ async fn read(
     found: &Found,
     member: ApiServer,
 ) -> Result<Member, RequestError> {
-    // One that does not answer at all is not asked for each kind.
+    // An unreachable member gets no further requests.
     let version = match version(&member).await {
         Err(silent @ RequestError::Unreachable { .. }) => return Err(silent),
         version => version,
@@ -91,7 +91,8 @@ async fn version(member: &ApiServer) -> Result<String, RequestError> {
     ))
 }
 
-/// What is read in a member: the clusterset's objects, and what this hub's causeway wrote; any hub's where this one's identity may not be seen.
+/// Returns the listings of a member: objects of the clusterset, and objects that causeway wrote for
+/// this hub. With an unknown hub UID, objects for any hub are listed.
 fn listings(namespace: Option<&str>, uid: Option<&str>) -> Vec<Listing> {
     let written = match uid {
         Some(uid) => format!("{}={uid}", labels::HUB),

@@ -1,4 +1,4 @@
-//! The webhooks and controllers: their logs and what their admin endpoints say.
+//! Logs, metrics and readiness of webhooks and controllers.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::LogParams;
@@ -8,10 +8,11 @@ use super::Request;
 use super::archive::Archive;
 use crate::admin_endpoint::{self, AdminEndpoint};
 
-/// A log may not fill the archive, however long its lines are: 8 MiB.
+/// Maximum size of a log in bytes (8 MiB).
 const LOG_BYTES: i64 = 8 << 20;
 
-/// Gathers the logs of each container, of the one that ran before too, and the metrics and readiness of each process.
+/// Gathers the logs of each container, including the previous run, and metrics and readiness of
+/// each process.
 pub(super) async fn gather(request: &Request<'_>, archive: &mut Archive) {
     let namespace = &request.own_namespace;
     let pods = match admin_endpoint::pods(&request.hub, namespace).await {
@@ -39,7 +40,7 @@ pub(super) async fn gather(request: &Request<'_>, archive: &mut Archive) {
     archive.text("hub/images.txt", &images);
 }
 
-/// What runs in a pod, a line for each container.
+/// Returns a line for each container of a pod, with its image and restarts.
 fn images(pod: &Pod) -> Vec<String> {
     let statuses = pod.status.iter();
     let statuses = statuses.flat_map(|status| status.container_statuses.iter().flatten());
@@ -84,7 +85,7 @@ async fn logs(request: &Request<'_>, archive: &mut Archive, pod: &Pod) {
     }
 }
 
-/// Whether a container ran before the one that runs now.
+/// Whether a container had a previous run.
 fn ran_before(status: &ContainerStatus) -> bool {
     let last = status.last_state.as_ref();
     status.restart_count > 0 || last.is_some_and(|last| last.terminated.is_some())

@@ -1,4 +1,4 @@
-//! What the archive says of itself, and what a person reads at the end.
+//! README of the archive, and final message of the command.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::archive::{Archive, Missing};
 
-/// What the directories of the archive hold.
+/// Descriptions of the parts of the archive, by path.
 const PARTS: [(&str, &str); 10] = [
     ("versions.txt", "versions of kubectl-mcs and of the hub"),
     ("check.txt", "what kubectl mcs check says"),
@@ -53,7 +53,7 @@ pub(super) fn add(archive: &mut Archive, now: Timestamp) {
     archive.text("README.txt", &text);
 }
 
-/// What a person sees at the end.
+/// Returns the final message for the user.
 pub(super) fn closing(archive: &Archive, file: &Path, size: u64) -> String {
     let file = file.display();
     let kib = size.div_ceil(1024);
@@ -72,7 +72,7 @@ pub(super) fn closing(archive: &Archive, file: &Path, size: u64) -> String {
     text
 }
 
-/// The parts that are there, each with the number of its files.
+/// Returns a line for each part of the archive, with the number of its files.
 fn parts(archive: &Archive) -> Vec<String> {
     let files = |prefix: &str| {
         archive
@@ -103,7 +103,7 @@ fn left_out(archive: &Archive) -> String {
     }
 }
 
-/// What could not be read, a line for each cause.
+/// Returns the failed reads, a line for each error.
 fn missing(all: &[Missing]) -> String {
     if all.is_empty() {
         return "\nEverything could be read.\n".to_owned();
