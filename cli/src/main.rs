@@ -1,4 +1,5 @@
-//! `kubectl mcs`: sets up a hub, joins clusters to it, and shows which services reach across them.
+//! `kubectl mcs`: sets up a hub, joins clusters to it, and shows the services that reach across
+//! clusters.
 
 mod admin_endpoint;
 mod adopt;
@@ -59,7 +60,7 @@ use tokio::runtime::Builder;
 use self::args::{Command, CommandLine};
 use self::exit::{CommandError, ExitState, UNKNOWN};
 
-/// The program could not start.
+/// Failed start of the program.
 #[derive(Debug, thiserror::Error)]
 enum StartError {
     #[error("cannot start: {0}")]
@@ -81,14 +82,14 @@ fn main() -> ExitCode {
     match run(&CommandLine::parse()) {
         Ok(outcome) => ExitCode::from(outcome.code()),
         Err(error) => {
-            // With stderr closed too, the exit code still reports the failure.
+            // If stderr is closed too, the exit code still reports the failure.
             output::progress(format_args!("error: {error}")).ok();
             ExitCode::from(error.exit_code())
         }
     }
 }
 
-/// Answers a shell, which has no use for an error.
+/// Prints completions to a shell. Drops errors, which a shell cannot use.
 fn complete(words: &[String]) -> ExitCode {
     rustls::crypto::ring::default_provider()
         .install_default()
@@ -106,7 +107,7 @@ fn run(line: &CommandLine) -> Result<ExitState, Box<dyn CommandError>> {
         return Err(StartError::Cryptography.into());
     }
     let mut runtime = match line.command {
-        // Reads many clusters at once, as long as it runs.
+        // The UI reads many clusters concurrently.
         Command::Ui(_) => Builder::new_multi_thread(),
         _ => Builder::new_current_thread(),
     };

@@ -1,4 +1,5 @@
-//! What `join` leaves in a member: an account with the least rights, and a token for this hub.
+//! Objects that `join` creates in a member: an account with minimal rights, and a token for the
+//! hub.
 
 mod token;
 
@@ -33,12 +34,13 @@ const NAMESPACE_CREATION: &str = include_str!("../../manifests/member/namespace-
 const NETWORKS: &str = include_str!("../../manifests/member/networks.yaml");
 const POLICY: &str = include_str!("../../manifests/member/policy.yaml");
 const ACCOUNT: &str = "causeway";
-/// An API server authenticates and authorizes out of caches: what was granted just now counts a moment later.
+/// Maximum time until granted rights take effect. API servers cache authentication and
+/// authorization.
 const RIGHTS_WITHIN: Duration = Duration::from_secs(10);
 const RIGHTS_EVERY: Duration = Duration::from_millis(250);
 const UID_SHOWN: usize = 8;
 
-/// A member could not be prepared.
+/// Failed preparation of a member.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MemberError {
     #[error(transparent)]
@@ -82,39 +84,39 @@ impl CommandError for MemberError {
     }
 }
 
-/// Who a member is.
+/// Identity and version of a member.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
-    /// The UID of its kube-system namespace.
+    /// UID of the member's kube-system namespace.
     pub uid: String,
-    /// Its version, such as v1.36.3.
+    /// Kubernetes version, for example v1.36.3.
     pub version: String,
 }
 
-/// What the hub needs to reach a member.
+/// Credentials with which the hub connects to a member.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
     pub token: String,
-    /// Certificates in PEM.
+    /// PEM certificates that verify the member's API server.
     pub ca_bundle: String,
 }
 
-/// Credentials for a hub that it does not have yet.
+/// New credentials that the hub does not have yet.
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub credentials: Credentials,
-    /// The Secret of the token that they replace, which may not exist.
+    /// Secret of the replaced token, which may not exist.
     old: DynamicObject,
 }
 
 impl Granted {
-    /// Ends the token that was replaced.
+    /// Deletes the Secret of the replaced token, which revokes the token.
     pub(crate) async fn end_old_token(&self, member: &ApiServer) -> Result<(), MemberError> {
         Ok(objects::remove(member, &self.old).await?)
     }
 }
 
-/// Asks who the member is, and refuses one that is too old.
+/// Reads the identity of a member. Rejects a member with an unsupported Kubernetes version.
 pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, MemberError> {
     let info = member.request(member.client.apiserver_version()).await?;
     let version = KubernetesVersion::of(&info);
@@ -127,12 +129,13 @@ pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, MemberError
     })
 }
 
-/// Rights that not every hub needs: each is granted, withdrawn or, without a value, left as it is.
+/// Rights that only some hubs need. `true` grants a right, `false` withdraws it, and `None` leaves
+/// it unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OptionalRights {
-    /// The creation of namespaces.
+    /// Right to create namespaces.
     pub namespace_creation: Option<bool>,
-    /// The reading of nodes.
+    /// Right to read Nodes.
     pub nodes: Option<bool>,
 }
 
@@ -150,7 +153,7 @@ impl OptionalRights {
         Ok(objects)
     }
 
-    /// Returns the objects of all these rights, as one hub has them.
+    /// Returns the objects of all optional rights of one hub.
     fn all(hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectError> {
         let all = Self {
             namespace_creation: Some(true),
@@ -160,7 +163,7 @@ impl OptionalRights {
     }
 }
 
-/// Returns the account and its rights for the hub of that UID.
+/// Returns the account and its rights for the hub with the given UID.
 pub(crate) fn account(
     hub_uid: &str,
     rights: OptionalRights,
@@ -170,8 +173,8 @@ pub(crate) fn account(
     Ok(account)
 }
 
-/// Returns the admission policy for the account, if the member serves such policies (Kubernetes 1.30
-/// or later).
+/// Returns the admission policy for the account if the member serves ValidatingAdmissionPolicies
+/// (Kubernetes 1.30 or later).
 pub(crate) async fn policy(member: &ApiServer) -> Result<Vec<DynamicObject>, MemberError> {
     let served = member
         .client
@@ -185,9 +188,9 @@ pub(crate) async fn policy(member: &ApiServer) -> Result<Vec<DynamicObject>, Mem
     }
 }
 
-/// Creates the account, and a new token for the hub with this UID beside the one that the hub uses,
-/// which ends by [`Granted::end_old_token`]. Without `force` a right that another field manager
-/// changed is an error.
+/// Creates the account and a new token for the hub with the given UID. The current token of the hub
+/// remains valid until [`Granted::end_old_token`]. Without `force`, a right that another field
+/// manager changed is an error.
 pub(crate) async fn grant(
     member: &ApiServer,
     hub_uid: &str,
@@ -205,7 +208,7 @@ pub(crate) async fn grant(
     for object in rights.objects(false, hub_uid)?.iter().rev() {
         objects::remove(member, object).await?;
     }
-    // Nobody uses what an earlier join has left there.
+    // A Secret of this name is left from an earlier join and unused.
     objects::remove(member, &new).await?;
     objects::apply(member, &new, Run::Real).await?;
     let credentials = match token.lifetime {
@@ -215,7 +218,8 @@ pub(crate) async fn grant(
     Ok(Granted { credentials, old })
 }
 
-/// Returns the objects of a right that one hub needs, named by that hub: no other hub takes it away.
+/// Returns the objects of a right that one hub needs. Their names contain the hub, and other hubs
+/// never delete them.
 fn of_hub(manifest: &str, hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectError> {
     let hub = short(hub_uid);
     let mut rights = objects::parse(manifest)?;
@@ -237,7 +241,8 @@ fn short(hub_uid: &str) -> &str {
     hub_uid.get(..UID_SHOWN).unwrap_or(hub_uid)
 }
 
-/// The authorities by which the hub will verify the member, before there is a token that names them.
+/// Returns the CA certificates with which the hub will verify the member, before a token provides
+/// them.
 pub(crate) async fn published_authorities(member: &ApiServer) -> Result<String, MemberError> {
     let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), "kube-system");
     let map = match member.request(maps.get_opt("kube-root-ca.crt")).await {
@@ -258,7 +263,7 @@ fn authorities(member: &ApiServer, cluster_ca: &str) -> Result<String, MemberErr
     }
 }
 
-/// The authorities by which the kubeconfig verifies the member, and the member's own where it is another.
+/// Returns the CA certificates of the kubeconfig, followed by those of the member that differ.
 fn ca_bundle(from_kubeconfig: &[Vec<u8>], cluster_ca: &str) -> String {
     let own = CertificateDer::pem_slice_iter(cluster_ca.as_bytes()).filter_map(Result::ok);
     let mut all: Vec<Vec<u8>> = from_kubeconfig.to_vec();
@@ -270,10 +275,10 @@ fn ca_bundle(from_kubeconfig: &[Vec<u8>], cluster_ca: &str) -> String {
     all.iter().map(|certificate| pem(certificate)).collect()
 }
 
-/// Reads a file that holds certificates in PEM.
+/// Reads a file of PEM certificates.
 ///
 /// # Errors
-/// The cause, as text.
+/// The cause as text.
 pub(crate) fn certificates(file: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|why| why.to_string())?;
     if has_certificate(&text) {
@@ -283,7 +288,7 @@ pub(crate) fn certificates(file: &Path) -> Result<String, String> {
     }
 }
 
-/// Whether a text in PEM holds a certificate.
+/// Whether a PEM text contains a certificate.
 fn has_certificate(pem: &str) -> bool {
     CertificateDer::pem_slice_iter(pem.as_bytes()).any(|one| one.is_ok())
 }
@@ -303,8 +308,8 @@ fn pem(certificate: &[u8]) -> String {
     text
 }
 
-/// Uses the Secret for the hub as the controller will, at the address of the kubeconfig. Waits a while
-/// for rights that were granted just now.
+/// Connects with the Secret for the hub as the controller will, at the URL of the kubeconfig.
+/// Retries for [`RIGHTS_WITHIN`] until newly granted rights take effect.
 pub(crate) async fn verify(member: &ApiServer, secret: &DynamicObject) -> Result<(), MemberError> {
     let as_account = as_account(member, secret).map_err(|why| MemberError::Unusable {
         url: member.url(),
@@ -340,8 +345,8 @@ fn as_account(member: &ApiServer, secret: &DynamicObject) -> Result<ApiServer, S
     ApiServer::of_target(&target, token).map_err(|why| root_cause(&why))
 }
 
-/// Deletes everything that [`grant`] made for the hub with this UID. The account stays while
-/// another hub has a token for it.
+/// Deletes all objects that [`grant`] created for the hub with the given UID. The account remains
+/// while another hub has a token for it.
 pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), MemberError> {
     let revocation = Revocation::read(member, hub_uid).await?;
     for object in &revocation.objects {
@@ -350,7 +355,7 @@ pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), Memb
     revocation.report_kept()
 }
 
-/// Prints what [`revoke`] would delete, and changes nothing.
+/// Prints the objects that [`revoke`] would delete. Changes nothing.
 pub(crate) async fn preview_revocation(
     member: &ApiServer,
     hub_uid: &str,
@@ -365,7 +370,7 @@ pub(crate) async fn preview_revocation(
     revocation.report_kept()
 }
 
-/// Objects of a member that go with one hub, in the order of their deletion.
+/// Objects of a member to delete with one hub, in order of deletion.
 struct Revocation {
     objects: Vec<DynamicObject>,
     /// Whether another hub has a token for the account.
@@ -386,7 +391,7 @@ impl Revocation {
         }
         objects.extend(OptionalRights::all(hub_uid)?.into_iter().rev());
         if !shared {
-            // As the manifests name them, and as versions before 0.2 did.
+            // Rights under the names of the manifests, which versions before 0.2 used too.
             for manifest in [NAMESPACE_CREATION, NETWORKS] {
                 objects.extend(objects::parse(manifest)?.into_iter().rev());
             }

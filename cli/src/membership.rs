@@ -1,4 +1,4 @@
-//! Errors that `join` and `unjoin` have in common.
+//! Errors that `join` and `unjoin` share.
 
 use crate::api_server::RequestError;
 use crate::definitions::DefinitionError;

@@ -1,5 +1,5 @@
-//! ServiceExports and ServiceImports on a hub that is not one of its own members: they have no
-//! effect there.
+//! ServiceExports and ServiceImports on a hub that is not one of its own members. Such objects have
+//! no effect.
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, ownership};
@@ -11,21 +11,22 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::karmada;
 use crate::observe::scope::Scope;
 
-/// Such an object; also the form that programs read, so names of fields stay as they are.
+/// ServiceExport or ServiceImport without effect on the hub. Programs read this format, and its
+/// field names must not change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Misplaced {
-    /// Its kind: ServiceExport or ServiceImport.
+    /// Kind of the object: ServiceExport or ServiceImport.
     pub kind: String,
     pub namespace: String,
     pub name: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to type.
+    /// Command that fixes the problem.
     pub remedy: String,
 }
 
-/// Reads the selected ones of the hub, sorted. Returns none if Karmada propagates them, or if the
-/// hub is or may be one of the clusters.
+/// Reads the selected objects of the hub, sorted. Returns an empty list if Karmada propagates the
+/// objects, or if the hub is or may be one of the clusters.
 ///
 /// # Errors
 /// [`RequestError`]; [`RequestError::NotAllowed`] if the user may not list them.
@@ -41,10 +42,10 @@ pub(crate) async fn read(
     among(hub, clusters, &exports, &imports).await
 }
 
-/// Returns the misplaced ones among these of the hub.
+/// Returns the misplaced objects among the given objects of the hub, sorted.
 ///
 /// # Errors
-/// As [`read`].
+/// [`RequestError`] if the hub does not respond.
 pub(crate) async fn among(
     hub: &ApiServer,
     clusters: &[Cluster],
@@ -72,7 +73,8 @@ fn of_import(import: &ServiceImport) -> Option<Misplaced> {
 }
 
 impl Misplaced {
-    /// One that causeway keeps is where it belongs: this hub is a member of another.
+    /// Describes a misplaced object. Returns `None` for an object of causeway: this hub is then a
+    /// member of another hub.
     fn read<K: Resource>(kind: ClustersetKind, object: &K) -> Option<Self> {
         let meta = object.meta();
         let (namespace, name) = (meta.namespace.as_deref()?, meta.name.as_deref()?);
@@ -88,7 +90,8 @@ impl Misplaced {
     }
 }
 
-/// Whether the hub of that UID is one of the clusters, or may be: one of them does not record its UID.
+/// Whether the hub with the given UID is one of the clusters, or may be because a cluster records
+/// no UID.
 fn is_member(uid: &str, clusters: &[Cluster]) -> bool {
     let pushed = clusters.iter().filter(|cluster| cluster.spec.takes_part());
     let mut ids = pushed.map(|cluster| cluster.spec.id.as_deref());

@@ -1,5 +1,5 @@
-//! Network of a member, and the way by which clusters of other networks reach it: annotations of
-//! its Cluster.
+//! Network of a member, and the type of entry through which other networks reach it. Annotations of
+//! the Cluster declare both.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::table::Cell;
 
-/// Network and way of a member, as far as they are declared.
+/// Declared network and entry type of a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Networking {
     network: Option<String>,
@@ -19,7 +19,7 @@ pub(crate) struct Networking {
 }
 
 impl Networking {
-    /// Returns what a person gives.
+    /// Returns the values of the flags.
     pub(crate) fn new(network: Option<String>, reach: Option<Reach>) -> Self {
         Self {
             network,
@@ -27,7 +27,7 @@ impl Networking {
         }
     }
 
-    /// Returns what a Cluster declares.
+    /// Returns the values of a Cluster's annotations.
     pub(crate) fn recorded(cluster: &impl ResourceExt) -> Self {
         let annotation = |name| cluster.annotations().get(name).cloned();
         Self {
@@ -36,7 +36,7 @@ impl Networking {
         }
     }
 
-    /// Fills in from `other` what is not given.
+    /// Fills missing values from `other`.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             network: self.network.or(other.network),
@@ -44,7 +44,7 @@ impl Networking {
         }
     }
 
-    /// Returns the annotations of the Cluster; `None` without any.
+    /// Returns the annotations of the Cluster, or `None` if no value is set.
     pub(crate) fn annotations(&self) -> Option<BTreeMap<String, String>> {
         let all = [
             (labels::NETWORK, &self.network),
@@ -75,29 +75,31 @@ pub(crate) fn network(cluster: &impl ResourceExt) -> Network {
     network.map_or_else(Network::default, |text| Network::read(text))
 }
 
-/// Whether the annotation of a Cluster, MultiClusterService or ServiceExport names ports of nodes as the way to providers.
+/// Whether the annotation of a Cluster, MultiClusterService or ServiceExport selects node ports as
+/// entry to providers.
 pub(crate) fn is_by_node_ports(object: &impl ResourceExt) -> bool {
     let reach = object.annotations().get(labels::REACH);
     let reach = reach.and_then(|text| Reach::read(text));
     reach.is_some_and(Reach::is_by_node_ports)
 }
 
-/// Network of a cluster and the way by which others reach it, as reports show them.
+/// Network and entry type of a cluster in reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct NetworkReport {
-    /// Absent for the network of all clusters without a name.
+    /// Name of the network. Absent for clusters in the unnamed default network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// Absent where clusters of other networks do not reach it.
+    /// Entry type. Absent if clusters of other networks cannot reach the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reach: Option<&'static str>,
 }
 
 impl NetworkReport {
-    /// Headings of the two columns. A table shows them if its rows are of more than one network.
+    /// Headings of the two columns. A table shows the columns only if its rows differ in network.
     pub(crate) const COLUMNS: [&str; 2] = ["NETWORK", "REACH"];
 
-    /// Returns what a Cluster declares; a way that is none is ignored, as the controller does.
+    /// Returns the declared values of a Cluster. Invalid entry types are ignored, as in the
+    /// controller.
     pub(crate) fn of(cluster: &Cluster) -> Self {
         let declared = Networking::recorded(cluster);
         let reach = declared.reach.as_deref().and_then(Reach::read);
@@ -107,8 +109,8 @@ impl NetworkReport {
         }
     }
 
-    /// Returns the cells of the two columns. A cluster without the annotation has an empty one, which tables show as `-`: no
-    /// network can have that name.
+    /// Returns the cells of the two columns. A cluster without the annotation has an empty cell.
+    /// Tables show empty cells as `-`, which no network can be named.
     pub(crate) fn cells(&self) -> [Cell; 2] {
         [
             self.network.clone().unwrap_or_default().into(),

@@ -10,7 +10,7 @@ use crate::exit::{CommandError, PROBLEM};
 use crate::output;
 use crate::output::OutputError;
 
-/// The versions could not be read.
+/// Failed read of the versions.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VersionError {
     #[error(transparent)]
@@ -28,7 +28,8 @@ impl CommandError for VersionError {
     }
 }
 
-/// Shows the version of this program, then that of the hub and whether it serves MultiClusterService.
+/// Prints the version of this program and of the hub, and whether the hub serves
+/// MultiClusterService.
 pub(crate) async fn run(hub: &HubArgs, args: &VersionArgs) -> Result<(), VersionError> {
     output::result(format_args!(
         "Client Version: v{}",

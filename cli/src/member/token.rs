@@ -1,4 +1,5 @@
-//! The token by which a hub uses a member. It ends with its Secret in the member.
+//! Token with which a hub connects to a member. Deleting its Secret in the member revokes the
+//! token.
 
 use std::time::Duration;
 
@@ -20,21 +21,22 @@ use crate::api_server::ApiServer;
 use crate::objects::{self, ObjectError};
 use crate::{output, wait};
 
-/// Annotation of a Secret by which the member's controller manager puts a token of an account into it.
+/// Secret annotation that makes the member's controller manager store an account's token in the
+/// Secret.
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const TOKEN_WITHIN: Duration = Duration::from_secs(30);
 
-/// Token that is to replace the one that a hub uses.
+/// Parameters of a token that replaces the hub's current one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewToken<'a> {
-    /// Token that the hub uses, if it has one.
+    /// Current token of the hub, if any.
     pub used: Option<&'a str>,
-    /// Time for which it is valid; `None` for one that ends only with its Secret.
+    /// Validity of the token. `None` requests a token that is valid until its Secret is deleted.
     pub lifetime: Option<Duration>,
 }
 
 impl NewToken<'_> {
-    /// Returns the Secret for the new token, and the one of the token that the hub uses.
+    /// Returns the Secret for the new token, and the Secret of the current token.
     pub(super) fn secrets(self, hub_uid: &str) -> Result<[DynamicObject; 2], ObjectError> {
         let [first, second] = token_names(hub_uid);
         let used = self.used.and_then(secret_of);
@@ -50,7 +52,7 @@ impl NewToken<'_> {
     }
 }
 
-/// Time for which a token is valid, as it says itself.
+/// Period of validity, from the claims of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     pub issued: Timestamp,
@@ -58,7 +60,8 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// Reads a token; `None` for one that ends only with its Secret, or that says nothing.
+    /// Reads a token. Returns `None` if it is valid until its Secret is deleted, or if its claims
+    /// are unreadable.
     pub(crate) fn of(token: &str) -> Option<Self> {
         let claims = Claims::read(token)?;
         Some(Self {
@@ -68,7 +71,7 @@ impl Validity {
     }
 }
 
-/// Claims of a token of a ServiceAccount (RFC 7519).
+/// Claims of a ServiceAccount token (RFC 7519).
 #[derive(Deserialize)]
 struct Claims {
     iat: Option<i64>,
@@ -80,7 +83,7 @@ struct Claims {
 }
 
 impl Claims {
-    /// Reads the claims, whoever signed them.
+    /// Reads the claims without verifying the signature.
     fn read(token: &str) -> Option<Self> {
         let claims = token.split('.').nth(1)?;
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
@@ -98,16 +101,16 @@ struct Named {
     name: String,
 }
 
-/// Returns the name of the Secret with which a token ends, as the token itself names it. Its
-/// signature is not verified: the name only decides which of the hub's own two Secrets is free.
+/// Returns the name of the Secret that a token is bound to, from its claims. The signature is not
+/// verified: the name only selects which of the hub's own two Secrets is free.
 fn secret_of(token: &str) -> Option<String> {
     let claims = Claims::read(token)?;
     let bound = || Some(claims.bound?.secret?.name);
     claims.secret.or_else(bound)
 }
 
-/// Returns the Secret in which the member's controller manager puts a token: one per hub, so that
-/// two hubs can share a member and part from it one by one.
+/// Returns the Secret in which the member's controller manager stores a token. Each hub has its
+/// own, and each of several hubs can leave a member independently.
 pub(crate) fn token_secret(hub_uid: &str, name: &str) -> Result<DynamicObject, ObjectError> {
     let mut secret = anchor(hub_uid, name)?;
     secret.data["type"] = json!("kubernetes.io/service-account-token");
@@ -116,7 +119,7 @@ pub(crate) fn token_secret(hub_uid: &str, name: &str) -> Result<DynamicObject, O
     Ok(secret)
 }
 
-/// Returns the empty Secret with which a requested token ends.
+/// Returns the empty Secret that a requested token is bound to.
 fn anchor(hub_uid: &str, name: &str) -> Result<DynamicObject, ObjectError> {
     objects::object(json!({
         "apiVersion": "v1",
@@ -130,14 +133,14 @@ fn anchor(hub_uid: &str, name: &str) -> Result<DynamicObject, ObjectError> {
     }))
 }
 
-/// The names that Secret may have. A second join makes the one that is free.
+/// Returns the two possible names of a hub's token Secret. Each join uses the free one.
 pub(crate) fn token_names(hub_uid: &str) -> [String; 2] {
     let first = format!("causeway-hub-{}", short(hub_uid));
     let second = format!("{first}-2");
     [first, second]
 }
 
-/// Waits until the member's controller manager has filled the Secret.
+/// Waits until the member's controller manager has stored the token in the Secret.
 pub(super) async fn filled(member: &ApiServer, name: &str) -> Result<Credentials, MemberError> {
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
     let text = |secret: &Secret, key: &str| {
@@ -164,7 +167,7 @@ pub(super) async fn filled(member: &ApiServer, name: &str) -> Result<Credentials
     Ok(Credentials { token, ca_bundle })
 }
 
-/// Requests a token that ends with its Secret, and after its lifetime (TokenRequest,
+/// Requests a token that is bound to its Secret and has a lifetime (TokenRequest,
 /// authentication.k8s.io/v1). The member may shorten the lifetime.
 pub(super) async fn requested(
     member: &ApiServer,
