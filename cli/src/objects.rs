@@ -1,4 +1,5 @@
-//! Objects as kubectl handles them: applied from a manifest, deleted by name, spoken of as `kind/name`.
+//! Objects as kubectl treats them: applied from a manifest, deleted by name, printed as
+//! `kind/name`.
 
 pub(crate) mod preview;
 
@@ -17,10 +18,10 @@ use crate::exit::{CommandError, PROBLEM};
 use crate::output;
 use crate::output::OutputError;
 
-/// The field manager of what a person writes with this program.
+/// Field manager of this program's writes.
 pub(crate) const FIELD_MANAGER: &str = "kubectl-mcs";
 
-/// An object could not be written.
+/// Failed write of an object, or invalid embedded manifest.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ObjectError {
     #[error(transparent)]
@@ -51,7 +52,7 @@ impl CommandError for ObjectError {
     }
 }
 
-/// What came of an application.
+/// Result of applying an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Applied {
     Created,
@@ -60,7 +61,7 @@ enum Applied {
 }
 
 impl Applied {
-    /// As kubectl words it.
+    /// Returns kubectl's word for the result.
     fn word(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -70,18 +71,18 @@ impl Applied {
     }
 }
 
-/// The objects of a manifest of several documents.
+/// Parses a manifest with one or more documents.
 pub(crate) fn parse(manifest: &str) -> Result<Vec<DynamicObject>, ObjectError> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(manifest)?;
     documents.into_iter().map(object).collect()
 }
 
-/// An object from its JSON.
+/// Parses an object from JSON.
 pub(crate) fn object(value: Value) -> Result<DynamicObject, ObjectError> {
     Ok(serde_json::from_value(value)?)
 }
 
-/// Whether this program or its manifests made an object: it bears causeway's label.
+/// Whether this program or its manifests created an object. The label of causeway identifies it.
 pub(crate) fn is_managed(object: &DynamicObject) -> bool {
     let labels = object.metadata.labels.as_ref();
     labels
@@ -89,13 +90,13 @@ pub(crate) fn is_managed(object: &DynamicObject) -> bool {
         .is_some_and(|manager| manager == labels::MANAGER)
 }
 
-/// Whether an object is of that kind.
+/// Whether an object has the given kind.
 pub(crate) fn is_a(object: &DynamicObject, kind: &str) -> bool {
     let types = object.types.as_ref();
     types.is_some_and(|types| types.kind == kind)
 }
 
-/// `kind.group/name`, as kubectl words it.
+/// Returns `kind.group/name`, as kubectl prints objects.
 pub(crate) fn title(object: &DynamicObject) -> String {
     let types = object.types.clone().unwrap_or_default();
     let kind = types.kind.to_lowercase();
@@ -106,14 +107,14 @@ pub(crate) fn title(object: &DynamicObject) -> String {
     }
 }
 
-/// Whether a change is carried out, or only checked by the API server.
+/// Whether the API server stores a change or only validates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
     Real,
     Dry,
 }
 
-/// Applies an object server-side, takes over fields of other managers, and prints the outcome.
+/// Applies an object server-side, takes over fields of other managers, and prints the result.
 pub(crate) async fn apply(
     server: &ApiServer,
     object: &DynamicObject,
@@ -122,8 +123,8 @@ pub(crate) async fn apply(
     apply_with(server, object, run, true).await
 }
 
-/// Applies an object server-side and prints the outcome; a dry run prints a diff, too. Without
-/// `force` a field of another manager is an error.
+/// Applies an object server-side and prints the result. A dry run also prints a diff. Without
+/// `force`, a field of another manager is an error.
 pub(crate) async fn apply_with(
     server: &ApiServer,
     object: &DynamicObject,
@@ -173,7 +174,7 @@ pub(crate) async fn apply_quietly(
     patch(server, object, Run::Real, true).await.map(drop)
 }
 
-/// Deletes an object and tells the person, if it was there.
+/// Deletes an object and prints a line if the object existed.
 pub(crate) async fn remove(server: &ApiServer, object: &DynamicObject) -> Result<(), ObjectError> {
     if delete(server, object).await? {
         output::result(format_args!("{}: {} deleted", server.side, title(object)))?;
@@ -189,8 +190,8 @@ async fn stored(
     Ok(server.request(api(server, object)?.get_opt(name)).await?)
 }
 
-/// Applies an object. Takes over fields that causeway's own programs wrote, such as those of version
-/// 0.1, without `force`, too.
+/// Applies an object. Takes over fields that causeway's own programs wrote even without `force`,
+/// for example those of version 0.1.
 async fn patch(
     server: &ApiServer,
     object: &DynamicObject,
@@ -205,8 +206,8 @@ async fn patch(
     }
 }
 
-/// Whether all managers that a conflict names are causeway's own programs. The API server names each
-/// as `with "MANAGER"`.
+/// Whether a conflict names only causeway's own programs as managers. The API server names each
+/// manager as `with "MANAGER"`.
 fn is_own(conflict: &str) -> bool {
     let managers = conflict.split("with \"").skip(1);
     let mut managers = managers.map(|rest| rest.split('"').next()).peekable();
@@ -230,7 +231,7 @@ async fn apply_patch(
     Ok(server.request(api.patch(name, &parameters, &patch)).await?)
 }
 
-/// Deletes an object; says whether it was there.
+/// Deletes an object. Returns true if the object existed.
 pub(crate) async fn delete(
     server: &ApiServer,
     object: &DynamicObject,
@@ -245,7 +246,8 @@ pub(crate) async fn delete(
     Ok(deleted.is_some())
 }
 
-/// The object as it is on the server; `None` where it is not there, or its kind is not served.
+/// Reads the stored object. Returns `None` if the object does not exist, or if the server does not
+/// serve its kind.
 pub(crate) async fn get(
     server: &ApiServer,
     object: &DynamicObject,

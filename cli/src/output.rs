@@ -1,6 +1,7 @@
 //! Output for the user: results on stdout, progress on stderr.
 //!
-//! Members choose many of these texts. Every function here escapes what commands a terminal.
+//! Members control many of the printed texts. Every function of this module except [`raw`] escapes
+//! terminal control characters.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -13,7 +14,7 @@ use crate::args::Format;
 use crate::exit::CommandError;
 use crate::screen::{Screen, escaped, escaped_json};
 
-/// Something could not be written out.
+/// Failed output.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OutputError {
     #[error("output: {0}")]
@@ -26,26 +27,27 @@ pub(crate) enum OutputError {
 
 impl CommandError for OutputError {}
 
-/// Writes a line of result.
+/// Writes one line of a result.
 pub(crate) fn result(text: impl Display) -> Result<(), OutputError> {
     let text = text.to_string();
     let text = escaped(&text, Screen::PLAIN);
     unless_nobody_reads(writeln!(io::stdout().lock(), "{text}"))
 }
 
-/// Writes a text of this program as it is.
+/// Writes a text of this program without escaping it.
 pub(crate) fn raw(text: &[u8]) -> Result<(), OutputError> {
     unless_nobody_reads(io::stdout().lock().write_all(text))
 }
 
-/// Whether anybody still reads the result.
+/// State of the process that reads stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     Reads,
     Left,
 }
 
-/// Writes whole lines of a result that goes on, at once; returns whether anybody reads it.
+/// Writes whole lines of a continuous result without buffering. Returns whether a process still
+/// reads them.
 pub(crate) fn stream(
     text: &str,
     format: Option<Format>,
@@ -63,8 +65,7 @@ pub(crate) fn stream(
     }
 }
 
-/// Writes a result in the requested format, or as a text without colours; an empty text is not
-/// written.
+/// Writes a result in the requested format, or as text without colours. Omits an empty text.
 pub(crate) fn report(
     report: &impl Serialize,
     format: Option<Format>,
@@ -73,7 +74,7 @@ pub(crate) fn report(
     report_on(Screen::PLAIN, report, format, text)
 }
 
-/// The same with a text that has the colours of this screen.
+/// Writes a result like [`report`], with the colours of the given screen.
 pub(crate) fn report_on(
     screen: Screen,
     report: &impl Serialize,
@@ -94,7 +95,7 @@ pub(crate) fn report_on(
     }
 }
 
-/// Escapes a text in the way of its format.
+/// Escapes a text according to its format.
 fn safe(text: &str, format: Option<Format>, screen: Screen) -> Cow<'_, str> {
     match format {
         Some(Format::Json) => escaped_json(text),
@@ -103,7 +104,7 @@ fn safe(text: &str, format: Option<Format>, screen: Screen) -> Cow<'_, str> {
     }
 }
 
-/// Objects as YAML that kubectl applies, a document for each.
+/// Returns objects as YAML that kubectl applies, one document each.
 pub(crate) fn manifest(objects: &[DynamicObject]) -> Result<String, OutputError> {
     let options = serde_saphyr::ser_options! {
         compact_list_indent: false,
@@ -116,14 +117,14 @@ pub(crate) fn manifest(objects: &[DynamicObject]) -> Result<String, OutputError>
     Ok(documents.join("---\n").trim_end().to_owned())
 }
 
-/// Writes a line about what is going on.
+/// Writes one line of progress to stderr.
 pub(crate) fn progress(text: impl Display) -> Result<(), OutputError> {
     let text = text.to_string();
     let text = escaped(&text, Screen::PLAIN);
     unless_nobody_reads(writeln!(io::stderr().lock(), "{text}"))
 }
 
-/// `kubectl mcs status | head -1` is no failure.
+/// Ignores a closed pipe: `kubectl mcs status | head -1` is not a failure.
 fn unless_nobody_reads(written: io::Result<()>) -> Result<(), OutputError> {
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -1,17 +1,17 @@
-//! Progress of a command that takes long: a line on stderr, if that is a terminal.
+//! Progress line of a long command, on stderr if it is a terminal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Time after which a line is shown. Faster work shows none.
+/// Time after which the line appears. Faster work shows no line.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Whether a line is shown. Work that begins meanwhile shows none.
+/// Whether a line is visible. Work that begins meanwhile shows none.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// A line such as `reading members: 12 of 100`, removed in the end.
+/// Line such as `reading members: 12 of 100`, removed at the end.
 pub(crate) struct Progress {
     line: ProgressBar,
     since: Instant,
@@ -19,7 +19,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins work of so many steps.
+    /// Begins work with the given number of steps.
     pub(crate) fn new(what: &'static str, of: usize) -> Self {
         let line = ProgressBar::with_draw_target(Some(of as u64), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{msg}: {pos} of {len}");
@@ -31,13 +31,13 @@ impl Progress {
         }
     }
 
-    /// Counts a step.
+    /// Counts one completed step.
     pub(crate) fn step(&mut self) {
         self.line.inc(1);
         self.show();
     }
 
-    /// Shows the line, if the work takes long.
+    /// Shows the line if the work exceeds [`PATIENCE`].
     pub(crate) fn show(&mut self) {
         let is_late = self.since.elapsed() >= PATIENCE;
         if is_late && !self.is_shown && !SHOWN.swap(true, Ordering::Relaxed) {
@@ -47,7 +47,7 @@ impl Progress {
         }
     }
 
-    /// Returns the time at which the line is shown, though no step is done.
+    /// Returns the time at which the line appears even if no step is complete.
     pub(crate) fn due(&self) -> tokio::time::Instant {
         (self.since + PATIENCE).into()
     }

@@ -1,4 +1,4 @@
-//! Waiting for one object, by a watch.
+//! Waits for the state of one object by a watch.
 
 use std::fmt::{self, Debug};
 
@@ -11,10 +11,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::api_server::root_cause;
 
-/// The deadline came first.
+/// Expired deadline of a wait.
 #[derive(Debug)]
 pub(crate) struct TimedOut {
-    /// Why the watch failed last, if it did.
+    /// Last error of the watch, if any.
     watch_error: Option<String>,
 }
 
@@ -27,9 +27,10 @@ impl fmt::Display for TimedOut {
     }
 }
 
-/// Watches one object, `None` where it does not exist, until `condition` returns a value.
+/// Watches one object until `condition` returns a value. The condition receives `None` if the
+/// object does not exist.
 ///
-/// A watch that breaks is started again.
+/// A broken watch is restarted.
 ///
 /// # Errors
 /// [`TimedOut`] at the deadline.

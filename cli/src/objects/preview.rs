@@ -1,4 +1,4 @@
-//! Preview of an application: conflicts with other field managers, lost arguments, a diff.
+//! Preview of applying objects: conflicts with other field managers, lost arguments, and a diff.
 
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -11,8 +11,8 @@ use crate::output::OutputError;
 
 const CONTAINERS: &str = "/spec/template/spec/containers";
 
-/// Checks with the API server that applying the objects takes nothing from another field manager,
-/// unless `force` is set. Reports arguments of containers that are lost.
+/// Checks in a dry run that applying the objects takes no field from another field manager, unless
+/// `force` is set. Prints container arguments that the objects would lose.
 pub(crate) async fn check(
     server: &ApiServer,
     objects: impl Iterator<Item = &DynamicObject>,
@@ -50,7 +50,7 @@ pub(crate) async fn check(
     }
 }
 
-/// Returns the arguments of containers that an object has and an applied manifest lacks.
+/// Returns the container arguments that a stored object has and an applied manifest lacks.
 fn lost_arguments(before: &DynamicObject, applied: &DynamicObject) -> Vec<String> {
     let then = arguments(applied);
     let mut lost = arguments(before);
@@ -68,7 +68,7 @@ fn arguments(object: &DynamicObject) -> Vec<String> {
         .collect()
 }
 
-/// Returns a unified diff of the YAML of two versions; none for a Secret.
+/// Returns a unified diff of the YAML of two versions. The diff of a Secret is empty.
 pub(super) fn diff(before: &DynamicObject, after: &DynamicObject) -> Result<String, OutputError> {
     if is_a(after, "Secret") {
         return Ok(String::new());
@@ -80,7 +80,7 @@ pub(super) fn diff(before: &DynamicObject, after: &DynamicObject) -> Result<Stri
     Ok(diff.unified_diff().header("stored", "applied").to_string())
 }
 
-/// Drops what the API server fills in.
+/// Removes the fields that the API server sets.
 fn desired(object: &DynamicObject) -> DynamicObject {
     let mut object = object.clone();
     let meta = &mut object.metadata;
