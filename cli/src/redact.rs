@@ -1,12 +1,13 @@
-//! Leaves secrets out of what is handed on to others.
+//! Redaction of secrets in texts and objects that users share.
 //!
-//! Three nets, one behind the other. Values that are known to be secret, those of Secrets and of the credentials in use, are left out
-//! wherever they stand, in plain text or in base64. Of objects only what is known to be harmless is kept in places where people put secrets:
-//! annotations, environments, headers, the data of Secrets and ConfigMaps. In every text what looks like a secret is left out: tokens, private
-//! keys, passwords in URLs, values behind such words as password or token.
+//! Redaction has three stages. Known values, from Secrets and from the credentials in use, are
+//! removed everywhere, in plain text and in base64. Objects retain only values known to be harmless
+//! in fields that often hold secrets: annotations, environments, headers, the data of Secrets and
+//! ConfigMaps. All texts lose strings that resemble secrets: tokens, private keys, passwords in
+//! URLs, values after words such as password or token.
 //!
-//! What is secret and looks like nothing of this, a password in a sentence say, is not recognised. Whoever hands something on has to
-//! look through it.
+//! A secret that matches none of these, for example a password in a sentence, is not recognized.
+//! Users must review the result before they share it.
 
 mod object;
 mod patterns;
@@ -21,18 +22,18 @@ use serde_json::Value;
 
 use self::patterns::Patterns;
 
-/// What stands where something was left out.
+/// Replacement for redacted values.
 pub(crate) const LEFT_OUT: &str = "[left out]";
 
-/// Shorter values are no secrets, and would be found in innocent words.
+/// Minimum length in bytes of a known secret. Shorter values occur in ordinary words.
 const SHORTEST_SECRET: usize = 8;
-/// Shorter lines of a longer value, such as a private key, are not looked for.
+/// Minimum length in bytes of a single line of a known multi-line secret, such as a private key.
 const SHORTEST_LINE: usize = 16;
 
-/// What was left out, for a person.
+/// Category of a redacted value, for the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Secret {
-    /// A value of a Secret or of a kubeconfig.
+    /// Value of a Secret or of a kubeconfig.
     Known,
     PrivateKey,
     Token,
@@ -43,7 +44,7 @@ pub(crate) enum Secret {
 }
 
 impl Secret {
-    /// What these are, as in "3 private keys".
+    /// Returns the plural name of the category, as in "3 private keys".
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Known => "values of Secrets and credentials",
@@ -57,19 +58,19 @@ impl Secret {
     }
 }
 
-/// Leaves secrets out of texts and objects, and counts them.
+/// Redacts texts and objects, and counts the redacted values.
 pub(crate) struct Redactor {
-    /// The longest first.
+    /// Known secrets, longest first.
     known: Vec<String>,
     patterns: Patterns,
     counts: BTreeMap<Secret, usize>,
 }
 
 impl Redactor {
-    /// One that knows no secret yet.
+    /// Creates a redactor without known secrets.
     ///
     /// # Errors
-    /// Where one of its own patterns makes no sense.
+    /// [`regex::Error`] if a built-in pattern is invalid.
     pub(crate) fn new() -> Result<Self, regex::Error> {
         Ok(Self {
             known: Vec::new(),
@@ -78,7 +79,8 @@ impl Redactor {
         })
     }
 
-    /// Leaves this value out from now on, wherever it stands: as it is, line by line, and in base64.
+    /// Adds a known secret. The redactor removes it from later texts as a whole, line by line, and
+    /// in base64.
     pub(crate) fn know(&mut self, value: &str) {
         let value = value.trim();
         if value.len() < SHORTEST_SECRET {
@@ -99,7 +101,7 @@ impl Redactor {
         }
     }
 
-    /// The text without secrets.
+    /// Returns the text without secrets.
     pub(crate) fn text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for value in &self.known {
@@ -114,7 +116,7 @@ impl Redactor {
         self.patterns.apply(&text, is_known, &mut self.counts)
     }
 
-    /// The object without secrets, and without what only a machine reads (managedFields).
+    /// Returns the object without secrets and without managedFields.
     pub(crate) fn object(&mut self, object: Value) -> Value {
         object::redact(self, object)
     }
@@ -124,13 +126,14 @@ impl Redactor {
         LEFT_OUT.into()
     }
 
-    /// How many of what were left out.
+    /// Returns the number of redacted values by category.
     pub(crate) fn counts(&self) -> &BTreeMap<Secret, usize> {
         &self.counts
     }
 }
 
-/// Whether a value under this name is a secret, by the words in it: of a field, a flag, a variable, a query parameter.
+/// Whether the name of a field, flag, variable or query parameter contains a word that marks its
+/// value as secret.
 fn is_secret_name(name: &str) -> bool {
     const WORDS: [&str; 15] = [
         "token",
@@ -149,7 +152,7 @@ fn is_secret_name(name: &str) -> bool {
         "signature",
         "kubeconfig",
     ];
-    // What says where a secret is, is none.
+    // Words that mark a value as the location of a secret, which is not secret itself.
     const HARMLESS: [&str; 14] = [
         "name",
         "names",

@@ -1,10 +1,11 @@
-//! Objects of Kubernetes without secrets.
+//! Redaction of Kubernetes objects.
 
 use serde_json::{Map, Value};
 
 use super::{Redactor, Secret, is_secret_name};
 
-/// Whose annotations are kept, by the end of the domain before the slash. What people and other programs write may be anything.
+/// Domain suffixes of annotations that retain their values. Users and other programs may write
+/// secrets to other annotations.
 const KEPT_DOMAINS: [&str; 8] = [
     "causeway.dev",
     "karmada.io",
@@ -16,10 +17,11 @@ const KEPT_DOMAINS: [&str; 8] = [
     "cert-manager.io",
 ];
 
-/// Which variables keep their values: those are flags of causeway and settings of its log and runtime.
+/// Prefixes of environment variables that retain their values: flags of causeway, and settings of
+/// its log and runtime.
 const KEPT_VARIABLES: [&str; 2] = ["CAUSEWAY_", "RUST_"];
 
-/// Fields of which every value is left out: what stands in them is sent to authenticate, or is data of any kind.
+/// Fields with HTTP headers, whose values are redacted because headers authenticate requests.
 const HEADERS: [&str; 1] = ["proxyHeader"];
 
 pub(super) fn redact(redactor: &mut Redactor, value: Value) -> Value {
@@ -61,7 +63,7 @@ fn object(redactor: &mut Redactor, mut fields: Map<String, Value>) -> Value {
     Value::Object(fields.collect())
 }
 
-/// The names of a map, its values left out.
+/// Retains the keys of a map and redacts its values.
 fn all(redactor: &mut Redactor, value: Value, what: Secret) -> Value {
     match value {
         Value::Object(fields) => {
@@ -88,7 +90,8 @@ fn annotations(redactor: &mut Redactor, value: Value) -> Value {
     Value::Object(fields.collect())
 }
 
-/// Whether the value of an annotation is known to be harmless. What `kubectl apply` applied is the whole object once more.
+/// Whether the value of an annotation is known to be harmless. `last-applied` annotations contain
+/// the whole object and are not.
 fn is_kept(name: &str) -> bool {
     let domain = name.split_once('/').map(|(domain, _)| domain);
     let of = |kept: &&str| {
@@ -101,7 +104,7 @@ fn is_kept(name: &str) -> bool {
     KEPT_DOMAINS.iter().any(of) && !name.contains("last-applied") && !is_secret_name(name)
 }
 
-/// Variables or headers, each with `name` and `value`.
+/// Redacts a list of variables or headers with `name` and `value`.
 fn environment(redactor: &mut Redactor, value: Value) -> Value {
     let Value::Array(variables) = value else {
         return redact(redactor, value);
@@ -124,7 +127,7 @@ fn environment(redactor: &mut Redactor, value: Value) -> Value {
     variables.collect()
 }
 
-/// A command line: the value of a flag may be the next word.
+/// Redacts a command line. The value of a flag may be the next argument.
 fn arguments(redactor: &mut Redactor, value: Value) -> Value {
     let Value::Array(words) = value else {
         return redact(redactor, value);

@@ -1,4 +1,4 @@
-//! What looks like a secret in a text.
+//! Patterns of secrets in texts.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,13 @@ use regex::{Captures, Regex};
 
 use super::{LEFT_OUT, Secret, is_secret_name};
 
-/// How often what is found in base64 is decoded once more.
+/// Maximum nesting of base64 that is decoded.
 const DEPTH: usize = 2;
-/// A credential of a scheme such as Bearer has digits in it, or is this long: else it is a word of a sentence.
+/// Minimum length of a credential without digits after a scheme such as Bearer. Shorter strings are
+/// ordinary words.
 const LONG: usize = 20;
 
-/// The patterns, compiled.
+/// Compiled patterns.
 pub(super) struct Patterns {
     private_key: Regex,
     jwt: Regex,
@@ -29,18 +30,18 @@ impl Patterns {
     pub(super) fn new() -> Result<Self, regex::Error> {
         let name = "[A-Za-z0-9_.-]+";
         Ok(Self {
-            // One that is cut off goes on to the end.
+            // A truncated key extends to the end of the text.
             private_key: Regex::new(
                 r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)",
             )?,
-            // RFC 7519: two or three parts of base64url, the first of which is the JSON of a header.
+            // RFC 7519: two or three parts in base64url. The first part is a JSON header.
             jwt: Regex::new(r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?")?,
             // RFC 9110, "Authorization".
             scheme: Regex::new(
                 r"(?i)\b(bearer|basic|digest|negotiate)(\s+)([A-Za-z0-9._~+/=:-]{6,})",
             )?,
             user_info: Regex::new(r#"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@"'<>]+@"#)?,
-            // AWS, GitHub, GitLab, Slack, Google, and Kubernetes' bootstrap tokens.
+            // AWS, GitHub, GitLab, Slack, Google, and Kubernetes bootstrap tokens.
             vendor: Regex::new(
                 r"\b(?:AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[\w-]{35}|[a-z0-9]{6}\.[a-z0-9]{16})\b",
             )?,
@@ -52,7 +53,8 @@ impl Patterns {
         })
     }
 
-    /// The text without what looks like a secret; `is_known` says whether something decoded holds a known one.
+    /// Returns the text without strings that resemble secrets. `is_known` returns whether decoded
+    /// base64 contains a known secret.
     pub(super) fn apply(
         &self,
         text: &str,
@@ -117,7 +119,8 @@ impl Patterns {
     }
 }
 
-/// The text without the values (the third group) of secret names (the first). The value of another name may hold a secret one in turn.
+/// Removes the values (third group) of secret names (first group). Searches the value of another
+/// name for secret names too.
 fn without_values(pattern: &Regex, text: &str, count: &mut impl FnMut(Secret)) -> String {
     let mut kept = String::with_capacity(text.len());
     let (mut at, mut from) = (0, 0);
