@@ -1,4 +1,4 @@
-//! What a result is shown on: how wide it is, and whether it shows colours.
+//! Properties of the output device: width and colours.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _};
@@ -9,19 +9,19 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::args::Color;
 
-/// What a terminal is taken for that does not say how wide it is.
+/// Columns of a terminal that does not report its width.
 const USUAL_WIDTH: usize = 100;
-/// Narrower ones get longer lines, which they break.
+/// Minimum number of columns. A narrower terminal wraps the lines itself.
 const NARROWEST: usize = 60;
-/// How much of a line is left to words, however far it is indented.
+/// Minimum number of columns for words in an indented line.
 const ROOM_FOR_WORDS: usize = 20;
 
-/// What a result is shown on.
+/// Output device of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Screen {
-    /// Its columns; `None` where lines may be as long as they are: in a file or a pipe.
+    /// Number of columns. `None` for a file or a pipe, which has no limit.
     pub width: Option<usize>,
-    /// Whether it shows colours.
+    /// Whether the device shows colours.
     pub color: bool,
 }
 
@@ -32,7 +32,8 @@ impl Screen {
         color: false,
     };
 
-    /// What stdout is. Whoever sets NO_COLOR gets no colours unless they ask for them (<https://no-color.org>).
+    /// Returns the properties of stdout. NO_COLOR disables colours unless the user requests them
+    /// (<https://no-color.org>).
     pub(crate) fn stdout(color: Color) -> Self {
         let stdout = io::stdout();
         let width = stdout.is_terminal().then(|| {
@@ -49,18 +50,18 @@ impl Screen {
     }
 }
 
-/// How something is, as a colour shows it.
+/// State that a colour expresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
     Good,
-    /// Not good yet, or not known.
+    /// Not good yet, or unknown.
     Unsure,
     Bad,
 }
 
 impl Tone {
-    /// The text in this colour, on a screen that shows colours.
+    /// Returns the text in the colour of this tone if the screen shows colours.
     pub(crate) fn paint(self, text: &str, screen: Screen) -> String {
         let color = match self {
             Self::Good => AnsiColor::Green,
@@ -76,8 +77,8 @@ impl Tone {
     }
 }
 
-/// The text with what would command a terminal written out: a member chooses the texts of its conditions, and its version. A line break is a
-/// blank.
+/// Escapes terminal control characters in a text of one line, because a member controls the texts
+/// of its conditions and its version. Line breaks and tabs become spaces.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(commands) {
         return Cow::Borrowed(text);
@@ -94,7 +95,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a terminal takes the character as a command, or as a change of direction.
+/// Whether a terminal interprets the character as control character or as change of text direction.
 fn commands(c: char) -> bool {
     let is_direction = matches!(
         c,
@@ -103,11 +104,11 @@ fn commands(c: char) -> bool {
     c.is_control() || is_direction
 }
 
-/// Sequences that [`Tone::paint`] writes.
+/// Escape sequences that [`Tone::paint`] writes.
 const PAINT: [&str; 4] = ["\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[0m"];
 
-/// Escapes what commands a terminal in a text of several lines. Line breaks and tabs stay, and on a
-/// screen with colours the sequences of [`Tone::paint`].
+/// Escapes terminal control characters in a text of multiple lines. Retains line breaks and tabs,
+/// and the sequences of [`Tone::paint`] on a screen with colours.
 pub(crate) fn escaped(text: &str, screen: Screen) -> Cow<'_, str> {
     let is_plain = |c: char| !commands(c) || c == '\n' || c == '\t';
     if text.chars().all(is_plain) {
@@ -130,7 +131,8 @@ pub(crate) fn escaped(text: &str, screen: Screen) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Escapes what commands a terminal in a JSON document, as JSON does: its value stays the same.
+/// Escapes terminal control characters in a JSON document with JSON escapes, which retain its
+/// value.
 pub(crate) fn escaped_json(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| !commands(c) || c == '\n';
     if text.chars().all(is_plain) {
@@ -146,7 +148,7 @@ pub(crate) fn escaped_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The text, or as much of its beginning as that many columns hold.
+/// Truncates a text to the given number of columns.
 pub(crate) fn cut(text: &str, width: Option<usize>) -> Cow<'_, str> {
     match width {
         Some(width) if text.width() > width => {
@@ -163,7 +165,8 @@ pub(crate) fn cut(text: &str, width: Option<usize>) -> Cow<'_, str> {
     }
 }
 
-/// The text in lines of whole words that fit the width, each indented and ended. A word that is longer stays whole: it may be a URL.
+/// Wraps a text at spaces to the given width. Indents and terminates each line. Never breaks a
+/// word, which may be a URL.
 pub(crate) fn wrapped(text: &str, indent: &str, width: Option<usize>) -> String {
     let Some(width) = width else {
         return format!("{indent}{text}\n");

@@ -1,4 +1,4 @@
-//! Aligned columns.
+//! Tables with aligned columns.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::screen::{Screen, Tone, cut, printable, wrapped};
 
 const GAP: usize = 3;
-/// Columns are not made narrower than this to fit a screen.
+/// Minimum width to which a column shrinks to fit the screen.
 const NARROWEST: usize = 8;
-/// How far what stands below a row is indented.
+/// Indentation of the lines below a row.
 const INDENT: &str = "  ";
 
-/// What stands in one place of a table.
+/// Cell of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
@@ -20,7 +20,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A cell that says by its colour, too, how something is.
+    /// Creates a cell with a colour.
     pub(crate) fn new(text: impl Into<String>, tone: Tone) -> Self {
         let text = text.into();
         Self {
@@ -44,7 +44,7 @@ impl From<String> for Cell {
     }
 }
 
-/// The cells of a row, and the lines to show below it.
+/// Cells of a row, and the lines below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     cells: Vec<Cell>,
@@ -52,7 +52,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Returns a row of as many cells as there are columns.
+    /// Creates a row from any number of cells.
     pub(crate) fn of(cells: Vec<Cell>, notes: Vec<String>) -> Self {
         Self {
             cells,
@@ -60,7 +60,7 @@ impl Row {
         }
     }
 
-    /// One of these cells and lines.
+    /// Creates a row from a fixed number of cells.
     pub(crate) fn new<C: Into<Cell>, const N: usize>(
         cells: [C; N],
         notes: impl IntoIterator<Item = String>,
@@ -73,20 +73,20 @@ impl Row {
     }
 }
 
-/// Rows of cells under a heading; a row may be followed by lines of text.
+/// Rows of cells under a heading. Lines of text may follow a row.
 pub(crate) struct Table {
     heading: Vec<Cell>,
     rows: Vec<Row>,
-    /// How many columns, from the first, hold names that a person types: they are cut last.
+    /// Number of leading columns with names that users type. They shrink last.
     names: usize,
-    /// Whether the last column goes below the row where it has no room beside.
+    /// Whether the last column moves below the row if the table is too wide.
     drops_last: bool,
-    /// Columns that are shown only if rows differ in the first of them.
+    /// Columns that are shown only if the rows differ in the first of them.
     differing: Range<usize>,
 }
 
 impl Table {
-    /// An empty one with these columns.
+    /// Creates an empty table with a fixed number of columns.
     pub(crate) fn new<const N: usize>(heading: [&'static str; N]) -> Self {
         Self {
             heading: heading.map(|title| Cell::new(title, Tone::Plain)).to_vec(),
@@ -97,7 +97,7 @@ impl Table {
         }
     }
 
-    /// Returns an empty table with these columns, however many there are.
+    /// Creates an empty table with any number of columns.
     pub(crate) fn of(heading: impl IntoIterator<Item = String>) -> Self {
         let heading = heading.into_iter().map(Cell::from);
         Self {
@@ -106,25 +106,25 @@ impl Table {
         }
     }
 
-    /// These columns are shown only if rows differ in the first of them.
+    /// Sets the columns that are shown only if the rows differ in the first of them.
     pub(crate) fn differing(mut self, columns: Range<usize>) -> Self {
         self.differing = columns;
         self
     }
 
-    /// So many columns, from the first, hold names that a person types.
+    /// Sets the number of leading columns with names that users type.
     pub(crate) fn names(mut self, names: usize) -> Self {
         self.names = names;
         self
     }
 
-    /// The last column is a text, which goes below the row where it has no room beside.
+    /// Declares the last column as text, which moves below the row if the table is too wide.
     pub(crate) fn text_last(mut self) -> Self {
         self.drops_last = true;
         self
     }
 
-    /// Adds a row, and the lines to show below it.
+    /// Adds a row with lines below it.
     pub(crate) fn row<C: Into<Cell>, const N: usize>(
         &mut self,
         cells: [C; N],
@@ -138,18 +138,19 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// The text, each line ended, as long as it is and without colours; the last column is not padded.
+    /// Renders the table without width limit and colours. The last column is not padded.
     pub(crate) fn render(&self) -> String {
         self.render_on(Screen::PLAIN)
     }
 
-    /// The text for this screen.
+    /// Renders the table for a screen.
     pub(crate) fn render_on(&self, screen: Screen) -> String {
         let all: Vec<_> = (0..self.rows.len()).collect();
         self.render_rows(screen, &all, true)
     }
 
-    /// These of its rows, aligned as in the whole of it, with the heading or without.
+    /// Renders the rows with the given indices, aligned as in the whole table, with or without
+    /// heading.
     pub(crate) fn render_rows(&self, screen: Screen, rows: &[usize], heading: bool) -> String {
         if !self.differing.is_empty() && !self.differs() {
             return self.without_differing().render_rows(screen, rows, heading);
@@ -179,7 +180,7 @@ impl Table {
         text
     }
 
-    /// Whether rows differ in the first column of those that are shown only then.
+    /// Whether the rows differ in the first column of `differing`.
     fn differs(&self) -> bool {
         let cells = |row: &Row| row.cells.get(self.differing.start).cloned();
         let first = self.rows.first().and_then(cells);
@@ -221,7 +222,8 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Takes from the widest columns until all fit, from names last. What cannot be cut any more stays wider than the screen.
+/// Shrinks the widest columns until the table fits, names last. Columns never shrink below
+/// [`NARROWEST`], and the table may remain wider than the screen.
 fn narrow(widths: &mut [usize], names: usize, room: usize) {
     let names = names.min(widths.len());
     for columns in [names..widths.len(), 0..names] {
@@ -249,7 +251,7 @@ fn line(text: &mut String, widths: &[usize], cells: &[Cell], screen: Screen) {
     text.push('\n');
 }
 
-/// `label: value` lines, the values in one column, as wide as the screen lets them.
+/// Renders `label: value` lines with aligned values, wrapped to the screen.
 pub(crate) fn fields<const N: usize>(fields: [(&str, Cell); N], screen: Screen) -> String {
     let labels = fields.iter().map(|(label, _)| label.len());
     let width = labels.max().unwrap_or_default() + 1;
@@ -268,7 +270,8 @@ pub(crate) fn fields<const N: usize>(fields: [(&str, Cell); N], screen: Screen) 
 /// Maximum number of names that a sentence lists.
 const LISTED: usize = 10;
 
-/// Lists names in a sentence: all of a few, of many the first and the number of the others.
+/// Lists names in a sentence. Beyond [`LISTED`] names, the sentence contains the number of the
+/// others.
 pub(crate) fn listed<T: ToString>(names: &[T]) -> String {
     let shown = names.iter().take(LISTED).map(ToString::to_string);
     let mut shown: Vec<_> = shown.collect();
