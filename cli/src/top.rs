@@ -1,7 +1,9 @@
-//! `kubectl mcs top`: which members and services keep causeway busy, and how long changes take.
+//! `kubectl mcs top`: shows the members and services that cause most of causeway's work, and the
+//! latency of changes.
 //!
-//! Services are seen in watches of the members, for as long as the command measures: no metric names them, for their number has no bound.
-//! The rest is in the metrics of the controller that leads. `docs/decisions/0029` says why.
+//! The command watches the members for the duration of the measurement to count changes of
+//! services. No metric names services, because their number is unbounded. The other values come
+//! from the metrics of the leading controller. `docs/decisions/0029` contains the reasons.
 
 mod activity;
 mod metrics;
@@ -28,7 +30,7 @@ use crate::observe::scope::Scope;
 use crate::output::{self, OutputError};
 use crate::screen::Screen;
 
-/// Nothing could be measured.
+/// Failed measurement.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TopError {
     #[error(transparent)]
@@ -51,7 +53,7 @@ impl CommandError for TopError {
     }
 }
 
-/// Measures, and shows what it measured. [`ExitState::Unknown`] if a part could not be measured.
+/// Measures and prints the result. Returns [`ExitState::Unknown`] if a part could not be measured.
 pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, TopError> {
     let hub = ApiServer::hub(hub).await?;
     let clusters = once::clusters(&hub).await?;
@@ -113,8 +115,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, TopE
     Ok(ExitState::new(true, report.notes.is_empty()))
 }
 
-/// Services that have a MultiClusterService or a ServiceExport, and why MultiClusterServices could
-/// not be listed. [`watches::Watches::notes`] names the members that could not be read.
+/// Returns the services that have a MultiClusterService or a ServiceExport, and the error of
+/// listing MultiClusterServices. [`watches::Watches::notes`] names the members that could not be
+/// read.
 async fn known(
     hub: &ApiServer,
     clusters: &[Cluster],

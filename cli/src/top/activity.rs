@@ -1,4 +1,5 @@
-//! What happens to EndpointSlices in the members, counted by service and member. Pure: events go in, with their times.
+//! Counts changes of EndpointSlices in the members, by service and member. Pure: callers pass
+//! events with their times.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -10,21 +11,21 @@ use kube::ResourceExt as _;
 
 use crate::observe::service::{is_copy, is_source};
 
-/// What happened to the slices of one service in one member, or to several of these together.
+/// Counted events of one service in one member, or a sum of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counts {
-    /// Changes of the slices that it provides.
+    /// Number of changes of the slices that the member provides.
     pub changes: usize,
-    /// Copies that causeway wrote or deleted there.
+    /// Number of copies that causeway wrote or deleted in the member.
     pub writes: usize,
-    /// The endpoints in these.
+    /// Number of endpoints in the written copies.
     pub endpoints: usize,
-    /// The longest time from a change of a source until its copy was seen there.
+    /// Longest time from a change of a source until its copy was observed in the member.
     pub lag: Option<Duration>,
 }
 
 impl Counts {
-    /// Adds another's.
+    /// Adds the counts of `other`.
     pub(super) fn add(&mut self, other: &Self) {
         self.changes += other.changes;
         self.writes += other.writes;
@@ -33,22 +34,23 @@ impl Counts {
     }
 }
 
-/// A change of a source: its version, and when it was seen.
+/// Resource version of a source, and the time at which it was observed.
 type Version = (u64, Instant);
 
-/// What was seen in all members.
+/// Events observed in all members.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
-    /// By member and service.
+    /// Counts by member and service.
     counts: BTreeMap<(String, ServiceKey), Counts>,
-    /// The changes of each source slice, by its UID, the oldest first.
+    /// Observed versions of each source slice by its UID, oldest first.
     sources: HashMap<String, Vec<Version>>,
-    /// The newest version of a source, by its UID, that each consumer has.
+    /// Newest version that each consumer holds of each source, by consumer and UID of the source.
     copied: HashMap<(String, String), u64>,
 }
 
 impl Activity {
-    /// A slice came, changed or went in that member at that time; `hub` is the UID of the hub whose copies count.
+    /// Records a slice that was created, changed or deleted in a member at a time. `hub` is the UID
+    /// of the hub whose copies count.
     pub(super) fn see(&mut self, hub: &str, member: &str, slice: &EndpointSlice, at: Instant) {
         let Some(key) = service_of(slice) else {
             return;
@@ -66,7 +68,7 @@ impl Activity {
         }
     }
 
-    /// Remembers when a source became what it is.
+    /// Records the time at which a version of a source was observed.
     fn changed(&mut self, slice: &EndpointSlice, at: Instant) {
         let version = slice
             .resource_version()
@@ -76,7 +78,8 @@ impl Activity {
         }
     }
 
-    /// How long it took from the first change that this copy brings to its consumer; `None` where that was not seen.
+    /// Returns the time since the first change that a copy brings to its consumer, or `None` if
+    /// that change was not observed.
     fn copied(&mut self, member: &str, copy: &EndpointSlice, at: Instant) -> Option<Duration> {
         let source = copy.annotations().get(labels::SOURCE)?;
         let (uid, version) = source.split_once('/')?;
@@ -90,14 +93,14 @@ impl Activity {
         Some(at.saturating_duration_since(*first))
     }
 
-    /// What was counted, by member and service.
+    /// Returns the counts by member and service.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&str, &ServiceKey, &Counts)> {
         let counts = self.counts.iter();
         counts.map(|((member, key), counts)| (member.as_str(), key, counts))
     }
 }
 
-/// The service that a slice is of; a copy for the clusterset is of the service that was exported.
+/// Returns the service of a slice. A clusterset copy belongs to the exported service.
 fn service_of(slice: &EndpointSlice) -> Option<ServiceKey> {
     let labels = slice.labels();
     let exported = labels.get(labels::MULTICLUSTER_SERVICE_NAME);
@@ -160,7 +163,7 @@ mod tests {
         activity.see(HUB, "b", &copy(HUB, 6, 2), after(50));
         activity.see(HUB, "c", &copy(HUB, 5, 1), after(20));
         activity.see(HUB, "c", &copy(HUB, 6, 1), after(40));
-        // What was copied already brings nothing new.
+        // A version that was copied before brings no change.
         activity.see(HUB, "c", &copy(HUB, 6, 1), after(900));
         let lag = |millis| Some(Duration::from_millis(millis));
         assert_eq!(

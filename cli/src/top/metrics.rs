@@ -1,8 +1,9 @@
-//! Metrics as the controller serves them: text (<https://prometheus.io/docs/instrumenting/exposition_formats/>). Pure.
+//! Metrics of the controller in Prometheus' text format
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>). Pure.
 
 use std::collections::BTreeMap;
 
-/// The samples of one scrape.
+/// Samples of one scrape.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples(Vec<Sample>);
 
@@ -14,7 +15,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// The value of a label; empty where it has none.
+    /// Returns the value of a label, or an empty string if the sample lacks the label.
     pub(super) fn label(&self, name: &str) -> &str {
         self.labels
             .get(name)
@@ -22,7 +23,7 @@ impl Sample {
             .unwrap_or_default()
     }
 
-    /// `name{label="value"} 1 # {trace_id="exemplar"} 1`
+    /// Parses a line such as `name{label="value"} 1 # {trace_id="exemplar"} 1`.
     fn parse(line: &str) -> Option<Self> {
         let end = line.find(['{', ' '])?;
         let (name, rest) = line.split_at(end);
@@ -40,7 +41,7 @@ impl Sample {
     }
 }
 
-/// Takes the labels in; what follows behind the brace.
+/// Parses labels into `labels`. Returns the text after the closing brace.
 fn parse_labels<'a>(text: &'a str, labels: &mut BTreeMap<String, String>) -> Option<&'a str> {
     let mut rest = text;
     loop {
@@ -67,23 +68,24 @@ fn parse_labels<'a>(text: &'a str, labels: &mut BTreeMap<String, String>) -> Opt
 }
 
 impl Samples {
-    /// What cannot be read is passed over.
+    /// Parses the response of a scrape. Skips invalid lines.
     pub(super) fn parse(text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         Self(lines.filter_map(Sample::parse).collect())
     }
 
-    /// The samples of that name.
+    /// Returns the samples with the given name.
     pub(super) fn of(&self, name: &str) -> impl Iterator<Item = &Sample> {
         self.0.iter().filter(move |sample| sample.name == name)
     }
 
-    /// The value of the only sample of that name.
+    /// Returns the value of the only sample with the given name.
     pub(super) fn value(&self, name: &str) -> Option<f64> {
         self.of(name).next().map(|sample| sample.value)
     }
 
-    /// By how much each sample of that name grew since `earlier`. A counter that is smaller began again with its process.
+    /// Returns the increase of each sample with the given name since `earlier`. A smaller value
+    /// means that the process restarted and its counter began at zero.
     pub(super) fn growth<'a>(
         &'a self,
         earlier: &'a Self,
@@ -98,8 +100,8 @@ impl Samples {
         })
     }
 
-    /// The quantile of a histogram's observations since `earlier`, interpolated within its bucket as Prometheus' `histogram_quantile` does; `None`
-    /// where there was none.
+    /// Returns a quantile of a histogram's observations since `earlier`, or `None` without
+    /// observations. Interpolates within the bucket like Prometheus' `histogram_quantile`.
     pub(super) fn quantile(&self, earlier: &Self, histogram: &str, quantile: f64) -> Option<f64> {
         let name = format!("{histogram}_bucket");
         let mut buckets: Vec<_> = self

@@ -1,4 +1,4 @@
-//! What was measured, as rates; also the form that programs read, so names of fields stay as they are. Pure.
+//! Measured rates. Programs read this format, and its field names must not change. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,43 +14,43 @@ use super::scrape::{ControllerRates, MemberRates};
 use crate::args::SortBy;
 use crate::networking::NetworkReport;
 
-/// What was measured.
+/// Result of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Report {
-    /// For how long.
+    /// Duration of the measurement in seconds.
     pub seconds: f64,
-    /// The controller that leads; absent where its metrics are not read.
+    /// Leading controller. Absent if its metrics could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerRates>,
     pub members: Vec<MemberReport>,
-    /// The services that changed, or were written.
+    /// Services with changes or writes.
     pub services: Vec<ServiceReport>,
-    /// What could not be measured, and what to type.
+    /// Parts that could not be measured, with remedies.
     pub notes: Vec<String>,
     #[serde(skip)]
     counts: BTreeMap<(String, ServiceKey), Counts>,
 }
 
-/// A member.
+/// Rates of one member.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MemberReport {
     pub name: String,
-    /// synced, syncing or unreachable; empty where the metrics are not read.
+    /// `synced`, `syncing` or `unreachable`. Empty if the metrics could not be read.
     pub state: String,
     #[serde(flatten)]
     pub networking: NetworkReport,
     #[serde(flatten)]
     pub rates: Rates,
-    /// Absent where the metrics are not read.
+    /// Absent if the metrics could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_writes_per_second: Option<f64>,
-    /// How long ago its last event was received; absent where the metrics are not read.
+    /// Seconds since the member's last event. Absent if the metrics could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent_seconds: Option<f64>,
 }
 
-/// A service.
+/// Rates of one service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ServiceReport {
@@ -60,17 +60,18 @@ pub(super) struct ServiceReport {
     pub rates: Rates,
 }
 
-/// How much happens.
+/// Rates of changes and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Rates {
-    /// Changes of the EndpointSlices of providers.
+    /// Changes of the providers' EndpointSlices.
     pub changes_per_second: f64,
-    /// Copies written; of a member all writes, where the metrics are read.
+    /// Written copies. For a member, all writes if the metrics could be read.
     pub writes_per_second: f64,
-    /// Endpoints in these copies.
+    /// Endpoints in the written copies.
     pub endpoints_per_second: f64,
-    /// The longest time from a change in its provider until its copy was in a consumer; absent where there was none.
+    /// Longest time from a change in a provider until a consumer had the copy. Absent without such
+    /// a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_seconds: Option<f64>,
 }
@@ -88,7 +89,7 @@ impl Rates {
 }
 
 impl Report {
-    /// The report of what was seen in so many seconds in these members.
+    /// Creates the report of a measurement of the given members and duration in seconds.
     pub(super) fn new(
         members: &[String],
         activity: &Activity,
@@ -111,7 +112,7 @@ impl Report {
         }
     }
 
-    /// Adds the networks of the members.
+    /// Sets the networks of the members.
     pub(super) fn add_networks(&mut self, clusters: &[Cluster]) {
         for cluster in clusters {
             let name = cluster.name_any();
@@ -122,8 +123,8 @@ impl Report {
         }
     }
 
-    /// Adds up what was counted: of known services, and those that have copies. Services of another namespace than this are not shown; in members they
-    /// count.
+    /// Sums the counts of known services and of services with copies. Omits services outside of
+    /// `namespace`, but includes them in the sums of members.
     pub(super) fn keep(&mut self, known: &BTreeSet<ServiceKey>, namespace: Option<&str>) {
         let written = self.counts.iter().filter(|(_, counts)| counts.writes > 0);
         let written: BTreeSet<_> = written.map(|((_, key), _)| key.clone()).collect();
@@ -157,7 +158,7 @@ impl Report {
         }
     }
 
-    /// Sorts members and services, the most first; those that are equal by their names.
+    /// Sorts members and services in descending order, and by name if equal.
     pub(super) fn sort(&mut self, by: SortBy) {
         self.members
             .sort_by(|a, b| (order(&a.rates, by), &a.name).cmp(&(order(&b.rates, by), &b.name)));
@@ -180,7 +181,7 @@ impl MemberReport {
     }
 }
 
-/// The most first, in millionths.
+/// Returns the sort key of rates for descending order, in millionths.
 fn order(rates: &Rates, by: SortBy) -> Reverse<u64> {
     let value = match by {
         SortBy::Changes => rates.changes_per_second,

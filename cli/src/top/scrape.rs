@@ -1,4 +1,4 @@
-//! The controller that leads, and what its metrics say of two moments.
+//! Leading controller, and the difference between two scrapes of its metrics.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const PROPAGATION: &str = "causeway_controller_propagation_seconds";
 const STATE: &str = "causeway_controller_member_state";
 const LAST_EVENT: &str = "causeway_controller_member_last_event_timestamp_seconds";
 
-/// Why the controller's metrics are not there.
+/// Reason that the controller's metrics are unavailable.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ScrapeError {
     #[error("the metrics of the controller are not read: {0}")]
@@ -41,29 +41,30 @@ pub(super) enum ScrapeError {
     NoLeader(String),
 }
 
-/// The controller that leads, as it was when it was found.
+/// Leading controller with its first scrape.
 pub(super) struct Controller {
     endpoint: AdminEndpoint,
     first: Samples,
     at: std::time::Instant,
 }
 
-/// What the metrics of a controller say.
+/// Rates from the metrics of a controller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ControllerRates {
-    /// Its pod, or its address.
+    /// Name of the pod, or the admin address.
     pub name: String,
     pub writes_per_second: f64,
     pub failed_writes_per_second: f64,
     pub retries_per_second: f64,
-    /// Services that wait to be planned.
+    /// Number of queued services.
     pub queue_keys: f64,
-    /// How long the first of them has waited.
+    /// Age in seconds of the oldest queued service.
     pub queue_oldest_seconds: f64,
-    /// Changes that reached the last of their consumers.
+    /// Changes that reached their last consumer.
     pub propagated_per_second: f64,
-    /// How long that took, half of them and 99 % of them at most; absent where there was none.
+    /// Median and 99th percentile of the time until a change reached its last consumer. Absent
+    /// without such changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub propagation_p50_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,19 +73,20 @@ pub(super) struct ControllerRates {
     pub members: BTreeMap<String, MemberRates>,
 }
 
-/// What they say of a member, or of the hub.
+/// Rates of a member or of the hub.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MemberRates {
-    /// synced, syncing or unreachable; empty where it is not known.
+    /// `synced`, `syncing` or `unreachable`. Empty if unknown.
     pub state: String,
     pub writes_per_second: f64,
     pub failed_writes_per_second: f64,
-    /// How long ago its last event was received.
+    /// Seconds since the last event.
     pub silent_seconds: Option<f64>,
 }
 
 impl Controller {
-    /// Finds the one that leads: of the addresses that were given, else of the pods of the hub.
+    /// Finds the leading controller among the given admin addresses, or else among the pods of the
+    /// hub.
     pub(super) async fn find(hub: &ApiServer, args: &TopArgs) -> Result<Self, ScrapeError> {
         let endpoints = endpoints(hub, args).await?;
         let mut failure = None;
@@ -112,7 +114,7 @@ impl Controller {
         }
     }
 
-    /// What changed since it was found.
+    /// Returns the rates since the first scrape.
     pub(super) async fn rates(
         &self,
         hub: &ApiServer,

@@ -1,4 +1,4 @@
-//! The report as a person reads it.
+//! Text output of `top`.
 
 use super::report::{Rates, Report};
 use super::scrape::ControllerRates;
@@ -6,10 +6,11 @@ use crate::networking::NetworkReport;
 use crate::screen::{Screen, Tone, printable, wrapped};
 use crate::table::{Cell, Table};
 
-/// A member whose last event is older is marked: the controller hears from a healthy one at least that often.
+/// Maximum age in seconds of a member's last event before the table marks the member. A healthy
+/// member sends events more often.
 const SILENT: f64 = 60.0;
 
-/// The controller, the members, the services, then what is missing.
+/// Renders the controller, the members, the services, and the notes.
 pub(super) fn render(report: &Report, screen: Screen) -> String {
     let mut blocks = Vec::new();
     if let Some(controller) = &report.controller {
@@ -141,7 +142,7 @@ fn cells(rates: &Rates) -> [Cell; 4] {
     .map(Cell::from)
 }
 
-/// Whole from ten on, else with one digit; nothing is 0.
+/// Formats a rate: `0`, one decimal below ten, otherwise no decimals.
 fn rate(rate: f64) -> String {
     match rate {
         0.0 => "0".to_owned(),
@@ -150,7 +151,7 @@ fn rate(rate: f64) -> String {
     }
 }
 
-/// As `12ms`, `1.5s` or `2m`.
+/// Formats a duration such as `12ms`, `1.5s` or `2m`.
 fn seconds(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 0.9995 => format!("{:.0}ms", seconds * 1000.0),

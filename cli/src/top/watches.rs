@@ -1,4 +1,4 @@
-//! Watches of the EndpointSlices of all members, for as long as is measured.
+//! Watches of the EndpointSlices of all members during a measurement.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,11 +17,12 @@ use crate::progress::Progress;
 
 type Events = BoxStream<'static, Result<EndpointSlice, RequestError>>;
 
-/// The watches that began, and why others did not, by member.
+/// Started watches by member, or the error of the start.
 #[derive(Default)]
 pub(super) struct Watches(BTreeMap<String, Result<Events, ConnectError>>);
 
-/// Begins to watch all members at once, from now on: nothing is listed but one slice, for its list's version.
+/// Starts a watch of each member, beginning with the current resource version. Lists only one
+/// slice, to read that version.
 pub(super) async fn start(hub: &ApiServer, clusters: &[Cluster], insecure: bool) -> Watches {
     Watches(connect::read_each(hub, clusters.iter(), insecure, watch).await)
 }
@@ -37,7 +38,7 @@ impl Watches {
         self.0.values().all(Result::is_err)
     }
 
-    /// The members that are not watched, a line for each cause.
+    /// Returns the members that are not watched, one line for each cause.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut causes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (name, watch) in &self.0 {
@@ -51,7 +52,8 @@ impl Watches {
             .collect()
     }
 
-    /// What happens in the members for so long, and the members whose watch broke meanwhile.
+    /// Counts events in the members for the given duration. Returns the members whose watch broke
+    /// as well.
     pub(super) async fn observe(self, hub: &str, interval: Duration) -> (Activity, Vec<String>) {
         let until = Instant::now() + interval;
         let second = Duration::from_secs(1);

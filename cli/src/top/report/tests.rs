@@ -14,7 +14,7 @@ fn counts(changes: usize, writes: usize, lag: Option<u64>) -> Counts {
     }
 }
 
-/// Two seconds in which `a` provides, and `b` consumes.
+/// Returns the report of two seconds in which `a` provides and `b` consumes.
 pub(crate) fn report() -> Report {
     let all = [
         ("a", "shop/foo", counts(10, 0, None)),
