@@ -1,4 +1,5 @@
-//! `kubectl mcs uninstall`: the members are cleaned first, then the hub loses the webhook, the programs and their rights.
+//! `kubectl mcs uninstall`: cleans up the members, and then deletes the webhook, the programs and
+//! their RBAC from the hub.
 
 mod keep_services;
 mod leftovers;
@@ -29,10 +30,10 @@ use crate::observe::once;
 use crate::output::OutputError;
 use crate::{bundle, helm, hub, karmada, output, unjoin, wait};
 
-/// How often what is left is read from the hub.
+/// Interval at which `uninstall` reads the remaining objects from the hub.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// causeway could not be removed.
+/// Failed uninstallation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UninstallError {
     #[error(transparent)]
@@ -112,17 +113,18 @@ impl CommandError for UninstallError {
     }
 }
 
-/// What of causeway is on a hub.
+/// Objects of causeway on a hub.
 struct Inventory {
     serving: Serving,
     karmadas: ManagedByKarmada,
     services: usize,
     clusters: Vec<Cluster>,
-    /// Members whose credentials outlived their Cluster, as an interrupted `--cascade` leaves them.
+    /// Members whose credentials exist without a Cluster, for example after an interrupted
+    /// `--cascade`.
     orphans: Vec<ClusterName>,
-    /// The two definitions, and whose they are.
+    /// Definitions of MultiClusterService and Cluster with their owners.
     definitions: [(Kind, Origin); 2],
-    /// In the order in which they are removed.
+    /// Objects to delete, in order.
     objects: Vec<DynamicObject>,
 }
 
@@ -224,7 +226,7 @@ impl Inventory {
         ours.map(|(kind, _)| *kind).collect()
     }
 
-    /// What a person who agrees to it agrees to.
+    /// Prints the objects to remove before the user confirms.
     fn print_plan(
         &self,
         hub: &ApiServer,
@@ -310,7 +312,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// Reports the accounts in the members, whose credentials on the hub are about to go.
+    /// Prints the accounts in the members whose credentials on the hub are about to be deleted.
     fn report_accounts(&self) -> Result<(), OutputError> {
         let joined = self.serving.clusters().iter().map(String::as_str);
         let joined: Vec<_> = joined
@@ -326,7 +328,7 @@ impl Inventory {
         ))
     }
 
-    /// Reports leftovers in members that were not joined with this program.
+    /// Prints leftovers in members that were not joined with this program.
     async fn report_members(&self, hub: &ApiServer) -> Result<(), UninstallError> {
         let joined = self.serving.clusters();
         let others = self
@@ -337,13 +339,13 @@ impl Inventory {
     }
 }
 
-/// Returns the Works of Karmada; none where the hub serves none.
+/// Lists Karmada's Works. Returns an empty list if the hub does not serve Works.
 async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, UninstallError> {
     let works = karmada::works(hub, None).await?;
     Ok(works.ok_or(karmada::WorksForbidden)?)
 }
 
-/// Returns the names of credentials that `join` made, of Clusters that do not exist.
+/// Returns the names of credentials that `join` created for Clusters that do not exist.
 async fn orphans(hub: &ApiServer, clusters: &[Cluster]) -> Result<Vec<ClusterName>, RequestError> {
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), MEMBERS_NAMESPACE);
     let made_by_join = format!(
@@ -361,7 +363,7 @@ async fn orphans(hub: &ApiServer, clusters: &[Cluster]) -> Result<Vec<ClusterNam
         .collect())
 }
 
-/// Every object of a kind, none where it is not served.
+/// Lists all objects of a kind. Returns an empty list if the hub does not serve the kind.
 async fn list<K>(hub: &ApiServer) -> Result<Vec<K>, RequestError>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
@@ -380,9 +382,9 @@ fn confirm(hub: &ApiServer) -> Result<(), UninstallError> {
     }
 }
 
-/// Deletes everything that causeway serves and waits for its controller: first the services, while
-/// all members are known, then the Clusters, then the credentials. A repeated run resumes an
-/// interrupted one.
+/// Deletes all objects that causeway serves and waits for the controller's cleanup. Deletes
+/// services first, while all members are joined, then Clusters, then credentials. A repeated run
+/// resumes an interrupted one.
 async fn clean(
     hub: &ApiServer,
     inventory: &Inventory,
@@ -418,7 +420,7 @@ async fn clean(
     Ok(())
 }
 
-/// An object of a kind by its name alone.
+/// Returns an object that identifies a resource by kind, namespace and name.
 fn object(
     kind: &Kind,
     namespace: Option<String>,
@@ -433,7 +435,7 @@ fn object(
     Ok(object)
 }
 
-/// Waits until nothing of a part of what causeway serves is left.
+/// Waits until the selected part of the served objects is deleted.
 async fn cleaned(
     hub: &ApiServer,
     deadline: Instant,
@@ -468,7 +470,7 @@ async fn cleaned(
     }
 }
 
-/// Deletes a definition, and waits until its objects are gone too.
+/// Deletes a definition and waits until its objects are deleted too.
 async fn remove_definition(
     hub: &ApiServer,
     kind: Kind,

@@ -1,6 +1,6 @@
-//! `kubectl mcs unjoin`: deletes the Cluster, waits for the controller's cleanup, then deletes the
-//! credentials: first those in the member, last those on the hub, by which an interrupted run is
-//! recognized.
+//! `kubectl mcs unjoin`: deletes the Cluster, waits for the controller's cleanup, and deletes the
+//! credentials. The credentials on the hub are deleted last, because they identify an interrupted
+//! run.
 
 use std::fmt::Display;
 
@@ -25,7 +25,7 @@ use crate::output::OutputError;
 use crate::wait::TimedOut;
 use crate::{output, wait};
 
-/// A cluster could not be taken out.
+/// Failed removal of a cluster.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnjoinError {
     #[error(transparent)]
@@ -94,12 +94,12 @@ impl<E: Into<MembershipError>> From<E> for UnjoinError {
     }
 }
 
-/// Removes a cluster from the hub. Checks everything before the first deletion.
+/// Removes a cluster from the hub. Checks all conditions before the first deletion.
 pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinError> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     match hub::check_cluster_api(&hub).await {
-        // After an uninstall the account in the member is left.
+        // After an uninstall, only the account in the member remains.
         Err(HubError::NoClusterApi) if args.force => {}
         checked => checked?,
     }
@@ -156,7 +156,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     report_services(&hub, &name).await
 }
 
-/// Prints what would be deleted, and changes nothing.
+/// Prints the objects that `unjoin` would delete. Changes nothing.
 async fn preview(
     objects: impl Iterator<Item = &DynamicObject>,
     member: Option<&ApiServer>,
@@ -172,8 +172,8 @@ async fn preview(
     }
 }
 
-/// Checks that the member belongs to this Cluster and to no other: all names of a member share one
-/// account. A Cluster without a recorded UID is recognized by its endpoint.
+/// Checks that the member belongs to this Cluster and to no other, because all names of a member
+/// share one account. The endpoint identifies a Cluster without a recorded UID.
 fn check_identity(
     clusters: &[Cluster],
     name: &ClusterName,
@@ -202,7 +202,7 @@ fn check_identity(
     Ok(())
 }
 
-/// Checks that a controller leads if the Cluster has causeway's finalizer.
+/// Checks that a controller is the leader if the Cluster has causeway's finalizer.
 async fn check_controller(
     hub: &ApiServer,
     cluster: &Cluster,
@@ -231,7 +231,8 @@ async fn check_controller(
     }
 }
 
-/// Waits until the controller has let go of the Cluster; why the member could not be cleaned, if it was not ready at the end.
+/// Waits until the controller has removed its finalizer and the Cluster is deleted. Returns the
+/// last reason that the member was not ready for cleanup, or an empty string.
 async fn gone(
     hub: &ApiServer,
     name: &ClusterName,
@@ -267,7 +268,7 @@ async fn gone(
     Ok(last.unwrap_or_default())
 }
 
-/// Names the way to what the controller had to leave.
+/// Prints the commands that delete the objects that the controller could not clean up.
 pub(crate) async fn report_left(
     hub: &ApiServer,
     name: impl Display,
@@ -280,7 +281,8 @@ pub(crate) async fn report_left(
     ))
 }
 
-/// Why a member cannot be cleaned now, to be said after a word; empty where it can.
+/// Returns the reason that a member cannot be cleaned up now, prefixed with a colon. Returns an
+/// empty string if the member is ready.
 pub(crate) fn cleaning(cluster: &Cluster) -> String {
     let conditions = cluster
         .status
@@ -294,7 +296,7 @@ pub(crate) fn cleaning(cluster: &Cluster) -> String {
         .unwrap_or_default()
 }
 
-/// Reports the services that still name the cluster.
+/// Prints the services that still name the cluster.
 async fn report_services(hub: &ApiServer, name: &ClusterName) -> Result<(), UnjoinError> {
     let all: Api<MultiClusterService> = Api::all(hub.client.clone());
     let listed = once::list(hub, all, &ListParams::default()).await;

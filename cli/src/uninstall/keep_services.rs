@@ -1,4 +1,5 @@
-//! `--keep-services`: causeway goes, and what it wrote stays as it is. Its finalizers go off first, so that nothing hangs.
+//! `--keep-services`: removes causeway and leaves its copies in the members unchanged. Finalizers
+//! are removed first, because without the controller they would block deletions.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use crate::lease::Controller;
 use crate::objects::{self, FIELD_MANAGER};
 use crate::{bundle, hub, output};
 
-/// Checks that nobody takes the finalizers up again: the controller goes with its Deployment, or does not run.
+/// Checks that no controller can add the finalizers again: `uninstall` deletes its Deployment, or
+/// no controller holds the Lease.
 pub(super) async fn check(
     hub: &ApiServer,
     objects: &[DynamicObject],
@@ -43,7 +45,8 @@ async fn holder(hub: &ApiServer) -> Result<Option<String>, UninstallError> {
     Ok(controller.holder(Timestamp::now()).map(ToOwned::to_owned))
 }
 
-/// Removes the Deployments, waits until nobody holds the controller's Lease, and takes causeway's finalizers off.
+/// Deletes the Deployments, waits until the controller's Lease has no holder, and removes
+/// causeway's finalizers.
 pub(super) async fn remove_finalizers(
     hub: &ApiServer,
     objects: &[DynamicObject],
@@ -76,7 +79,8 @@ pub(super) async fn remove_finalizers(
     }
 }
 
-/// Takes the finalizers off; names what was changed meanwhile and is to be looked at again.
+/// Removes the finalizers. Returns the names of objects that changed meanwhile and must be read
+/// again.
 async fn remove_all(hub: &ApiServer) -> Result<String, UninstallError> {
     let services: Vec<MultiClusterService> = list(hub).await?;
     let clusters: Vec<Cluster> = list(hub).await?;
@@ -106,7 +110,8 @@ where
     Api::namespaced(hub.client.clone(), namespace)
 }
 
-/// Takes causeway's finalizer off that version of an object, and tells it as the command that does the same; false where it is another now.
+/// Removes causeway's finalizer from one version of an object, and prints the equivalent command.
+/// Returns false if the object has another version now.
 async fn remove_finalizer<K>(
     hub: &ApiServer,
     api: &Api<K>,
@@ -137,7 +142,7 @@ where
     }
 }
 
-/// What stays, and how it goes when it is not wanted any more.
+/// Prints the objects that remain and the command that deletes them.
 pub(super) async fn report(hub: &ApiServer) -> Result<(), UninstallError> {
     Ok(output::result(format_args!(
         "note: nothing updates what causeway wrote into the members: endpoints stay in the consumers as they are now. kubectl mcs install manages it again; \

@@ -1,4 +1,4 @@
-//! What causeway wrote into members that nobody cleans: looked for, and said where there is any.
+//! Finds objects of causeway in members that no controller cleans up.
 
 use causeway::api::multicluster::ServiceImport;
 use causeway::api::{Cluster, labels};
@@ -13,7 +13,7 @@ use crate::observe::connect;
 use crate::observe::scope::Scope;
 use crate::{hub, output};
 
-/// Says in which of these members something of this hub's causeway is left, and which could not be looked at.
+/// Prints the members that still hold objects of this hub, and the members that could not be read.
 pub(super) async fn report(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &Cluster>,

@@ -1,4 +1,4 @@
-//! What would be left uncleaned in the members if the controller went now. Pure.
+//! Objects that the controller must clean up in the members before it is deleted. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,28 +10,28 @@ use kube::{Resource, ResourceExt};
 
 use crate::karmada::{self, Work};
 
-/// How many of a kind are named.
+/// Maximum number of objects of a kind that a message names.
 const NAMED: usize = 10;
 
-/// The services that causeway has taken up, and the Clusters that `join` made or causeway keeps.
+/// Services with causeway's finalizer, and Clusters that `join` created or that have the finalizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Serving {
-    /// Names by namespace.
+    /// Names of services by namespace.
     services: BTreeMap<String, Vec<String>>,
     clusters: Vec<String>,
 }
 
-/// The services that Karmada manages: they are not causeway's to delete.
+/// Services that Karmada manages. causeway must not delete them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ManagedByKarmada {
-    /// Each with why.
+    /// Evidence of Karmada's management by service.
     services: BTreeMap<ServiceKey, String>,
-    /// Those of them that bear causeway's finalizer too.
+    /// Services that also have causeway's finalizer.
     kept: BTreeSet<ServiceKey>,
 }
 
 impl ManagedByKarmada {
-    /// Those of which Karmada has Works, or that bear its finalizer.
+    /// Returns the services that have Works of Karmada or its finalizer.
     pub(super) fn of(services: &[MultiClusterService], works: &[Work]) -> Self {
         let mut karmadas = Self::default();
         for service in services {
@@ -51,19 +51,21 @@ impl ManagedByKarmada {
         karmadas
     }
 
-    /// Whether it is one of them.
+    /// Whether Karmada manages a service.
     pub(super) fn has(&self, service: &MultiClusterService) -> bool {
         self.services.contains_key(&key(service))
     }
 
-    /// `shop/foo (Work karmada-es-a/foo-1), ...`; nothing where there is none.
+    /// Lists the services with evidence, for example `shop/foo (Work karmada-es-a/foo-1)`. Returns
+    /// `None` if there are none.
     pub(super) fn named(&self) -> Option<String> {
         let all = self.services.iter();
         let all: Vec<_> = all.map(|(key, why)| format!("{key} ({why})")).collect();
         (!all.is_empty()).then(|| all.join(", "))
     }
 
-    /// What a person runs so that nothing of causeway's is left of those that bear its finalizer; nothing where none does.
+    /// Returns the commands that hand over the services with causeway's finalizer, or `None` if no
+    /// service has it.
     pub(super) fn commands(&self) -> Option<String> {
         let all = self
             .kept
@@ -78,7 +80,8 @@ fn key(service: &MultiClusterService) -> ServiceKey {
 }
 
 impl Serving {
-    /// A Cluster of Karmada's is none: its credentials are in another namespace, and it bears no finalizer of causeway's.
+    /// Selects the services and Clusters that causeway serves. Excludes Karmada's Clusters, which
+    /// have credentials in another namespace and no finalizer of causeway.
     pub(super) fn of(
         services: &[MultiClusterService],
         clusters: &[Cluster],
@@ -102,7 +105,7 @@ impl Serving {
         self.services.is_empty() && self.clusters.is_empty()
     }
 
-    /// The services alone.
+    /// Returns the services without the Clusters.
     pub(super) fn without_clusters(self) -> Self {
         Self {
             clusters: Vec::new(),
@@ -110,7 +113,7 @@ impl Serving {
         }
     }
 
-    /// Namespace and name of each service.
+    /// Returns the namespace and name of each service.
     pub(super) fn services(&self) -> impl Iterator<Item = (String, String)> {
         let services = self.services.iter();
         services.flat_map(|(namespace, names)| {
@@ -118,12 +121,12 @@ impl Serving {
         })
     }
 
-    /// The names of the Clusters.
+    /// Returns the names of the Clusters.
     pub(super) fn clusters(&self) -> &[String] {
         &self.clusters
     }
 
-    /// What a person runs to have the controller clean up after all of it, a line each.
+    /// Returns the commands that delete all objects with cleanup by the controller, one per line.
     pub(super) fn commands(&self) -> String {
         let services = self.services.iter().map(|(namespace, names)| {
             format!("  kubectl -n {namespace} delete mcs {}", names.join(" "))
@@ -135,7 +138,7 @@ impl Serving {
         lines(services.chain(clusters))
     }
 
-    /// What a person runs to give up what the controller would clean, a line each.
+    /// Returns the commands that remove the finalizers without cleanup, one per line.
     pub(super) fn surrender(&self) -> String {
         let patch = "--type=merge -p '{\"metadata\":{\"finalizers\":null}}'";
         let services = self
@@ -181,13 +184,14 @@ fn lines(all: impl Iterator<Item = String>) -> String {
     all.join("\n")
 }
 
-/// Whether the controller keeps it until it has cleaned up after it.
+/// Whether an object has causeway's finalizer, which blocks deletion until the controller has
+/// cleaned up.
 pub(super) fn is_kept(object: &impl Resource) -> bool {
     let finalizers = object.meta().finalizers.as_deref().unwrap_or_default();
     finalizers.iter().any(|one| one == labels::FINALIZER)
 }
 
-/// Whether its credentials are where `join` puts them.
+/// Whether the Cluster's credentials are in the namespace that `join` uses.
 fn is_joined(cluster: &Cluster) -> bool {
     let secret = cluster.spec.secret_ref.as_ref();
     secret.is_some_and(|secret| secret.namespace == MEMBERS_NAMESPACE)
