@@ -1,6 +1,7 @@
-//! Last result of `verify` for a service: a ConfigMap of the service's namespace on the hub.
+//! Last result of `verify` for a service, stored in a ConfigMap in the service's namespace on the
+//! hub.
 //!
-//! The caller of `verify` writes it. `explain` and `bug-report` read it.
+//! `verify` writes the ConfigMap with the rights of its user. `explain` and `bug-report` read it.
 
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -12,15 +13,15 @@ use serde_json::json;
 use crate::api_server::ApiServer;
 use crate::objects::{self, ObjectError};
 
-/// Label of every pod and every stored result of `verify`.
+/// Label of all pods and stored results of `verify`.
 pub(crate) const LABEL: &str = "mcs.causeway.dev/verify";
-/// Maximum number of results that are stored. Problems come first.
+/// Maximum number of stored results. Problems take precedence.
 const MAX_RESULTS: usize = 100;
-/// Maximum size in bytes of a stored result that is read.
+/// Maximum size in bytes of a stored result. Larger results are ignored.
 const MAX_BYTES: usize = 256 * 1024;
 const KEY: &str = "result.json";
 
-/// Something that a service leads to: a column of the matrix.
+/// Destination of a service: a column of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Destination {
     Provider(String),
@@ -28,31 +29,32 @@ pub(crate) enum Destination {
     Names,
 }
 
-/// Last result of a service. The names of fields are stable.
+/// Last result of a service. Programs read this format, and its field names must not change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Verification {
     pub time: Timestamp,
-    /// Results by place and destination.
+    /// Results by origin and destination.
     pub results: Vec<Reached>,
 }
 
-/// Paths from one place to one destination.
+/// Paths from one origin to one destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reached {
     pub from: String,
     pub to: Destination,
     pub works: usize,
     pub tried: usize,
-    /// Outcome of the first path that does not work.
+    /// Outcome of the first failed path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// Last result of a service, or the cause why it is unknown.
+/// Last result of a service, or the reason that it is unknown.
 pub(crate) type Read = Result<Option<Verification>, String>;
 
 impl Verification {
-    /// Returns a bounded result, problems first; `None` without any.
+    /// Creates a result of at most [`MAX_RESULTS`] entries, problems first. Returns `None` without
+    /// entries.
     pub(crate) fn new(time: Timestamp, mut results: Vec<Reached>) -> Option<Self> {
         results.sort_by_key(|one| one.problem.is_none());
         results.truncate(MAX_RESULTS);
@@ -62,7 +64,7 @@ impl Verification {
     /// Stores the result on the hub.
     ///
     /// # Errors
-    /// The caller may not, or the hub lacks the namespace.
+    /// [`ObjectError`] if the user may not write ConfigMaps, or if the hub lacks the namespace.
     pub(crate) async fn write(&self, hub: &ApiServer, key: &ServiceKey) -> Result<(), ObjectError> {
         let map = objects::object(json!({
             "apiVersion": "v1",
@@ -77,21 +79,21 @@ impl Verification {
         objects::apply_quietly(hub, &map).await
     }
 
-    /// Reads the last result of a service; `None` if there is none.
+    /// Reads the last result of a service. Returns `None` if no result is stored.
     ///
     /// # Errors
-    /// The cause why the hub gives no answer.
+    /// The reason that the hub does not respond, as text.
     pub(crate) async fn read(hub: &ApiServer, key: &ServiceKey) -> Read {
         let maps: Api<ConfigMap> = hub.api(Some(&key.namespace));
         let map = hub.request(maps.get_opt(&name(key))).await;
         let map = map.map_err(|error| error.to_string())?;
         let text = map.and_then(|map| map.data?.remove(KEY));
         let text = text.filter(|text| text.len() <= MAX_BYTES);
-        // Another program's ConfigMap is no result.
+        // A ConfigMap of another program does not parse and counts as no result.
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
-    /// Returns the result in one sentence.
+    /// Summarizes the result in one sentence.
     pub(crate) fn summary(&self) -> String {
         let problems = self.results.iter().filter_map(|one| {
             let problem = one.problem.as_ref()?;

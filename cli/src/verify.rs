@@ -1,4 +1,4 @@
-//! `kubectl mcs verify`: dials from pods what a service leads to, and reports what does not work.
+//! `kubectl mcs verify`: connects from pods to the destinations of a service, and reports failures.
 
 mod diagnosis;
 mod paths;
@@ -39,12 +39,12 @@ use crate::screen::Screen;
 
 /// Maximum number of services that one run verifies.
 const MAX_SERVICES: usize = 200;
-/// Maximum number of nodes of a consumer from which one run dials.
+/// Maximum number of nodes of a consumer that one run connects from.
 const MAX_NODES: usize = 100;
-/// Exit code of a program that the person interrupts (POSIX shells: 128 + SIGINT).
+/// Exit code of a program that the user interrupts (POSIX shells: 128 + SIGINT).
 const INTERRUPTED: u8 = 130;
 
-/// Services could not be verified.
+/// Failed verification of services.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VerifyError {
     #[error(transparent)]
@@ -85,7 +85,7 @@ impl CommandError for VerifyError {
     }
 }
 
-/// A member with the caller's rights, or the cause why it is not read.
+/// Member with the user's rights, or the reason that it cannot be read.
 type Member = Result<ApiServer, String>;
 
 /// Services and clusters of a run.
@@ -93,11 +93,11 @@ struct Targets {
     clusters: Vec<Cluster>,
     members: BTreeMap<String, Member>,
     services: Vec<ServiceKey>,
-    /// Consumers that a MultiClusterService names, by service.
+    /// Consumers of each service according to its MultiClusterService.
     consumers: BTreeMap<ServiceKey, BTreeSet<String>>,
 }
 
-/// Pod that dials, with the paths that it dials.
+/// Pod that connects, with its paths.
 struct Dialler {
     cluster: String,
     node: Option<String>,
@@ -139,7 +139,8 @@ pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState
     Ok(report.exit_state())
 }
 
-/// Stores the result of a service. An error is a line on stderr: the caller has the report.
+/// Stores the result of a service. Prints an error on stderr, because the user already has the
+/// report.
 async fn store(hub: &ApiServer, service: &ServiceReport) -> Result<(), OutputError> {
     let Some(verification) = service.verification(Timestamp::now()) else {
         return Ok(());
@@ -166,7 +167,7 @@ async fn image(hub: &ApiServer) -> Result<String, VerifyError> {
     for deployment in bundle::deployments()? {
         let stored = match objects::get(hub, &deployment).await {
             Ok(stored) => stored,
-            // The default serves who may not read Deployments.
+            // The default serves users who may not read Deployments.
             Err(ObjectError::Request(RequestError::NotAllowed { .. })) => None,
             Err(error) => return Err(error.into()),
         };
@@ -248,7 +249,7 @@ impl Targets {
         let scope = &scope;
         let read = self.members.values().flatten();
         let imports = read.map(|member| scope.served::<ServiceImport>(member));
-        // A member that cannot be read has no consumers that could dial.
+        // An unreadable member has no consumers to connect from.
         let imports = join_all(imports).await.into_iter().flatten().flatten();
         services.extend(imports.map(|import| key_of(&import)));
         if services.is_empty() {
@@ -267,7 +268,7 @@ impl Targets {
         Ok(())
     }
 
-    /// Returns the members that a MultiClusterService makes consumers.
+    /// Returns the members that a MultiClusterService selects as consumers.
     fn named_consumers(&self, object: &MultiClusterService) -> BTreeSet<String> {
         let Ok(valid) = domain::MultiClusterService::try_from(object) else {
             return BTreeSet::new();
@@ -278,7 +279,7 @@ impl Targets {
         names.cloned().collect()
     }
 
-    /// Reads the consumers and returns the pods that dial, with what cannot be dialled.
+    /// Reads the consumers. Returns the pods to run, and the parts that cannot be tried.
     async fn diallers(&self, verify: &VerifyArgs) -> (Vec<Dialler>, Vec<String>) {
         let chosen = |name: &String| verify.from.is_empty() || verify.from.contains(name);
         let members = self.members.iter().filter(|(name, _)| chosen(name));
@@ -309,7 +310,8 @@ impl Targets {
             let held = once::held(member.clone(), key).await?;
             let named = self.consumers.get(key);
             let is_named = named.is_some_and(|named| named.contains(name));
-            // A Service of the same name in a cluster that consumes nothing is its own matter.
+            // A Service of the same name in a cluster that does not consume the service is
+            // unrelated.
             if !is_named && held.imports.is_empty() {
                 continue;
             }
@@ -374,7 +376,8 @@ impl Targets {
         Ok(objects)
     }
 
-    /// Creates the pods, waits for their outcomes and deletes them, also if the person interrupts.
+    /// Creates the pods, waits for their outcomes, and deletes the pods even if the user
+    /// interrupts.
     async fn verify(
         &self,
         run: &Run,
@@ -474,7 +477,8 @@ impl Targets {
         Ok(Report::new(services.collect(), untried))
     }
 
-    /// Starts a pod in each provider and returns their addresses, or why there is none.
+    /// Starts a pod in each provider. Returns the address of each pod, or the reason that it has
+    /// none.
     async fn serve(
         &self,
         run: &Run,
@@ -510,8 +514,8 @@ impl Targets {
         Ok(join_all(ready).await.into_iter().collect())
     }
 
-    /// Adds the pods that answer to the paths of each dialler. Pods of another network are reached by
-    /// entries of the service alone.
+    /// Adds the answering pods to the paths of each dialler. Pods of another network are reachable
+    /// only through entries of the service.
     fn add_servers(
         &self,
         diallers: &mut [Dialler],
@@ -539,12 +543,12 @@ impl Targets {
 }
 
 impl Dialler {
-    /// Returns the last part of the pod's name.
+    /// Returns the suffix of the pod's name.
     fn name(&self, number: usize) -> String {
         format!("dial-{number}")
     }
 
-    /// Divides the outcomes of a pod by service.
+    /// Splits the outcomes of a pod by service.
     fn reports(self, dialled: Vec<probe::Dialled>) -> Vec<(ServiceKey, ConsumerReport)> {
         let Self {
             cluster,
@@ -580,7 +584,7 @@ fn key_of(object: &impl kube::ResourceExt) -> ServiceKey {
     ServiceKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Connects to a member with the caller's rights, and checks that it is that member.
+/// Connects to a member with the user's rights, and checks the identity of the member.
 async fn connect(
     kubeconfig: Option<&FilePath>,
     cluster: &Cluster,
@@ -607,7 +611,7 @@ async fn connect(
     }
 }
 
-/// Returns the names of the nodes on which pods can run.
+/// Returns the names of the nodes that can run pods.
 async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
     let nodes: Api<Node> = Api::all(member.client.clone());
     let nodes = member.request(nodes.list(&ListParams::default())).await?;
@@ -623,7 +627,7 @@ async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
     Ok(nodes.map(|node| node.name_any()).take(MAX_NODES).collect())
 }
 
-/// Waits until the person or the system asks the command to end.
+/// Waits for SIGINT or SIGTERM.
 async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (

@@ -1,15 +1,15 @@
-//! Words, likely cause and remedy of each outcome. Pure.
+//! Wording, likely cause and remedy of each outcome. Pure.
 
 use super::probe::{Outcome, Path};
 
-/// Likely cause of a path that does not work, and what to do.
+/// Likely cause of a failed path, and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Diagnosis {
     pub cause: String,
     pub remedy: String,
 }
 
-/// Returns an outcome in a few words.
+/// Describes an outcome in a few words.
 pub(super) fn words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Works => "works".to_owned(),
@@ -30,8 +30,8 @@ pub(super) fn words(outcome: &Outcome) -> String {
     }
 }
 
-/// Returns the likely cause of an outcome and its remedy; `None` if the path works. `from` is the
-/// cluster that dialled. `network_works` is true if the pod of this run in the same provider answers.
+/// Returns the likely cause of an outcome and its remedy, or `None` if the path works. `from` is
+/// the connecting cluster. `network_works` is true if this run's pod in the same provider answers.
 pub(super) fn diagnose(
     from: &str,
     path: &Path,

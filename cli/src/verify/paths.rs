@@ -1,4 +1,4 @@
-//! Paths of a service from one consumer, by the objects that the consumer has. Pure.
+//! Paths of a service from one consumer, derived from the objects of the consumer. Pure.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,23 +11,23 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use super::probe::{CLUSTER_DOMAIN, Path};
 use crate::observe::service::{Held, OfService as _};
 
-/// Maximum number of endpoints of a provider that are dialled.
+/// Maximum number of endpoints to connect to in each provider.
 const MAX_ENDPOINTS: usize = 5;
-/// Maximum number of ports of a service that are dialled.
+/// Maximum number of ports to connect to in each service.
 const MAX_PORTS: usize = 4;
-/// Maximum number of addresses to which a name is compared.
+/// Maximum number of addresses that a name is compared with.
 const MAX_ADDRESSES: usize = 500;
 
 /// Paths of one service from one consumer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Paths {
     pub paths: Vec<Path>,
-    /// Parts of the service that have no path, with the cause.
+    /// Parts of the service without a path, with the reason.
     pub untried: Vec<String>,
 }
 
 impl Paths {
-    /// Returns the paths of a service from a consumer, by the objects that it holds.
+    /// Derives the paths of a service from the objects of a consumer.
     pub(super) fn of(held: &Held, key: &ServiceKey, consumer: &str) -> Self {
         let mut all = Self::default();
         let derived = key.derived();
@@ -64,7 +64,7 @@ impl Paths {
     }
 }
 
-/// Returns the names of a service. Those of a headless Service have the addresses of its endpoints.
+/// Returns the names of a service. Names of a headless Service resolve to its endpoints.
 fn names(held: &Held, key: &ServiceKey, endpoints: &[IpAddr]) -> Vec<Path> {
     let ServiceKey { namespace, name } = key;
     let mut paths = Vec::new();
@@ -92,7 +92,7 @@ fn names(held: &Held, key: &ServiceKey, endpoints: &[IpAddr]) -> Vec<Path> {
     paths
 }
 
-/// Returns the addresses of a Service; `None` if it is headless.
+/// Returns the addresses of a Service, or `None` if the Service is headless.
 fn own_addresses(service: &Service) -> Option<Vec<IpAddr>> {
     let spec = service.spec.as_ref()?;
     let all = spec.cluster_ips.iter().flatten();
@@ -116,7 +116,7 @@ fn cluster_ips(service: &Service) -> Vec<Path> {
     paths.collect()
 }
 
-/// Returns the addresses of the serving endpoints of a slice, with its TCP ports.
+/// Returns the addresses of a slice's serving endpoints, with the TCP ports of the slice.
 fn dialled(slice: &EndpointSlice, untried: &mut Vec<String>) -> Vec<(IpAddr, Vec<u16>)> {
     let mut ports = Vec::new();
     for port in slice.ports.iter().flatten() {
@@ -137,7 +137,7 @@ fn dialled(slice: &EndpointSlice, untried: &mut Vec<String>) -> Vec<(IpAddr, Vec
     addresses.map(|address| (address, ports.clone())).collect()
 }
 
-/// Returns paths to some endpoints of a provider, spread over all of them.
+/// Returns paths to at most [`MAX_ENDPOINTS`] endpoints of a provider, evenly spread.
 fn sample(provider: &str, mut endpoints: Vec<(IpAddr, Vec<u16>)>) -> Vec<Path> {
     endpoints.sort();
     endpoints.dedup();

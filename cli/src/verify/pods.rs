@@ -1,4 +1,4 @@
-//! Pods of one run: created with the caller's rights, and deleted whatever becomes of the run.
+//! Pods of one run: created with the user's rights, and deleted regardless of the result.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::objects::{self, ObjectError};
 use crate::verification::LABEL;
 use crate::wait;
 
-/// Maximum size in bytes of the output of one pod.
+/// Maximum size in bytes of one pod's output.
 const MAX_LOG: i64 = 4 * 1024 * 1024;
-/// Time that pods may take to end by themselves after the command's own time limit.
+/// Time after the command's own timeout at which Kubernetes ends the pods.
 const GRACE: Duration = Duration::from_secs(30);
-/// Maximum number of pods of earlier runs that are deleted at one time.
+/// Maximum number of pods of earlier runs that one run deletes.
 const MAX_OLD: u32 = 100;
 
-/// A pod that could not do its work, in words for the person.
+/// Failed pod, with a message for the user.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PodError {
     #[error(transparent)]
@@ -48,24 +48,24 @@ pub(super) enum PodError {
 /// Properties that all pods of a run share.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
-    /// Random identity.
+    /// Random identity of the run.
     pub id: String,
     pub namespace: String,
     pub image: String,
     pub timeout: Duration,
 }
 
-/// A role in one member.
+/// Role of a pod in one member.
 #[derive(Clone, Debug)]
 pub(super) enum Role<'a> {
-    /// Dials these paths, given by service.
+    /// Connects to the given paths, grouped by service.
     Dial(&'a [Vec<Path>]),
-    /// Answers for this cluster.
+    /// Answers with the name of the given cluster.
     Serve(&'a str),
 }
 
 impl Run {
-    /// Returns a pod. `node` is the node on which it has to run.
+    /// Returns a pod. `node` restricts the pod to one node.
     pub(super) fn pod(
         &self,
         name: &str,
@@ -92,7 +92,7 @@ impl Run {
         }))
     }
 
-    /// Returns the whole name of a pod.
+    /// Returns the full name of a pod.
     pub(super) fn pod_name(&self, name: &str) -> String {
         format!("causeway-verify-{}-{name}", self.id)
     }
@@ -109,8 +109,8 @@ impl Run {
         json!({ LABEL: self.id })
     }
 
-    /// Returns the spec of a pod, which meets the Pod Security Standard "restricted" and ends by
-    /// itself. A pod for a node is placed as those of a DaemonSet (Kubernetes, "DaemonSet").
+    /// Returns the spec of a pod. The spec meets the Pod Security Standard "restricted" and has a
+    /// deadline. A pod for a node is placed like the pods of a DaemonSet (Kubernetes, "DaemonSet").
     fn spec(&self, role: &Role<'_>, node: Option<&str>) -> Value {
         let mut spec = json!({
             "activeDeadlineSeconds": (self.timeout + GRACE).as_secs(),
@@ -168,7 +168,8 @@ impl Run {
     }
 }
 
-/// Pods of a member. They are recorded before they are created, so none is forgotten.
+/// Pods of a run in one member. Pods are recorded before they are created, and `delete` misses
+/// none.
 pub(super) struct Pods<'a> {
     member: &'a ApiServer,
     namespace: &'a str,
@@ -188,7 +189,7 @@ impl<'a> Pods<'a> {
         self.member.api(Some(self.namespace))
     }
 
-    /// Creates a pod.
+    /// Records and creates a pod.
     pub(super) async fn create(&mut self, pod: &DynamicObject) -> Result<(), PodError> {
         self.names.push(pod.name_any());
         match objects::create(self.member, pod).await {
@@ -219,7 +220,7 @@ impl<'a> Pods<'a> {
         })
     }
 
-    /// Waits until a pod has ended and returns what it printed.
+    /// Waits until a pod has ended and returns the outcomes that it printed.
     pub(super) async fn dialled(
         &self,
         name: &str,
@@ -257,7 +258,7 @@ impl<'a> Pods<'a> {
         Ok(read(&log))
     }
 
-    /// Deletes all pods of the run. Returns the error of each that may still be there.
+    /// Deletes all pods of the run. Returns the error of each pod that may still exist.
     pub(super) async fn delete(&self) -> Vec<String> {
         let api = self.api();
         let now = DeleteParams::default().grace_period(0);
@@ -271,7 +272,7 @@ impl<'a> Pods<'a> {
         left
     }
 
-    /// Records pods of earlier runs that have ended, so that they are deleted as well.
+    /// Records the ended pods of earlier runs for deletion.
     pub(super) async fn adopt_ended(&mut self) -> Result<(), RequestError> {
         let of_earlier = ListParams::default().labels(LABEL).limit(MAX_OLD);
         let api = self.api();
@@ -286,14 +287,14 @@ impl<'a> Pods<'a> {
     }
 }
 
-/// Reads the lines that the dialling role printed. Lines of other programs are no outcomes.
+/// Parses the lines that the dialling role printed. Ignores other lines.
 fn read(log: &str) -> Vec<Dialled> {
     let lines = log.lines();
     let dialled = lines.filter_map(|line| serde_json::from_str(line).ok());
     dialled.collect()
 }
 
-/// Describes why a pod does not run, if its status has a cause.
+/// Describes the reason that a pod does not run, if its status has one.
 fn describe(status: &PodStatus) -> String {
     let containers = status.container_statuses.iter().flatten();
     let states = containers.filter_map(|one| one.state.as_ref());

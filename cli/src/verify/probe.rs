@@ -1,6 +1,6 @@
-//! The program that runs inside the pods of `verify`: one role dials paths, the other answers.
+//! Program inside the pods of `verify`: one role connects to paths, the other answers.
 //!
-//! Both roles know nothing of Kubernetes. The dialling role prints one line of JSON for each path.
+//! Neither role uses the Kubernetes API. The dialling role prints one line of JSON for each path.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,23 +25,23 @@ use crate::output::{self, OutputError};
 
 /// Port of the answering role.
 pub(super) const PORT: u16 = 8474;
-/// Maximum time of a connection or a lookup. Linux sends a SYN after 0, 1 and 3 s.
+/// Timeout of a connection or a lookup. Linux sends a SYN after 0, 1 and 3 s.
 const CONNECT_WITHIN: Duration = Duration::from_secs(4);
-/// Time after which a node reports "host unreachable" again.
+/// Pause after which a node reports "host unreachable" again.
 const PAUSE: Duration = Duration::from_secs(3);
-/// Maximum time of the exchange with the answering role.
+/// Timeout of the exchange with the answering role.
 const EXCHANGE_WITHIN: Duration = Duration::from_secs(5);
-/// Size in bytes that no path with a usual MTU carries in one packet.
+/// Size in bytes that exceeds the usual MTU and requires multiple packets.
 const LARGE: usize = 8 * 1024;
-/// Maximum number of paths that are dialled at one time.
+/// Maximum number of concurrent connections of the dialling role.
 const AT_ONCE: usize = 16;
-/// Maximum number of connections that the answering role serves at one time.
+/// Maximum number of concurrent connections of the answering role.
 const SERVED_AT_ONCE: usize = 64;
 /// Maximum length in bytes of the greeting of the answering role.
 const MAX_GREETING: u64 = 256;
 const GREETING: &str = "causeway-verify/1";
 
-/// Path from a pod to something that a service name leads to.
+/// Path from a pod to a destination of a service name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
 pub(crate) enum Path {
@@ -53,7 +53,7 @@ pub(crate) enum Path {
     },
     /// Port of the Service itself.
     ClusterIp { address: IpAddr, port: u16 },
-    /// Name of the service. `search` names are completed by the search path of the pod.
+    /// Name of the service, with the addresses that it should resolve to.
     Name { name: String, expected: Vec<IpAddr> },
     /// Pod in a provider that answers with the provider's name and echoes large data.
     Server {
@@ -68,31 +68,31 @@ pub(crate) enum Path {
 #[serde(tag = "result")]
 pub(crate) enum Outcome {
     Works,
-    /// The pod of the provider answers and sees another source address than the caller's own.
+    /// The provider's pod answers, and observes another source address than the pod's own.
     WorksThroughNat {
         seen: IpAddr,
     },
-    /// The connection was refused.
+    /// The destination refused the connection.
     Refused,
-    /// A router or the node's own kernel knows no route.
+    /// A router or the node's own kernel has no route.
     NoRoute,
     TimedOut,
-    /// The connection was made and then reset.
+    /// The connection was established and then reset.
     Reset,
     NameNotFound,
-    /// The nameserver gave no answer, or an error.
+    /// The nameserver did not respond, or returned an error.
     NameserverFailed {
         error: String,
     },
-    /// The name has addresses that are not those of the service.
+    /// The name resolves to addresses outside of the service.
     WrongAddress {
         found: Vec<IpAddr>,
     },
-    /// A pod of this other cluster answered.
+    /// A pod of another cluster answered.
     WrongCluster {
         answered: String,
     },
-    /// Small packets arrive, large ones do not.
+    /// Small packets arrive, and large packets are lost.
     LargePacketsLost,
     /// Another error of the kernel.
     Failed {
@@ -101,16 +101,16 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the path can be used.
+    /// Whether clients can use the path.
     pub(crate) fn works(&self) -> bool {
         matches!(self, Self::Works | Self::WorksThroughNat { .. })
     }
 }
 
-/// One path with its outcome: a line of the dialling role's output.
+/// Path with its outcome: one line of the dialling role's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Dialled {
-    /// Position of the service in the arguments.
+    /// Index of the service in the arguments.
     pub service: usize,
     pub path: Path,
     pub outcome: Outcome,
@@ -118,7 +118,7 @@ pub(crate) struct Dialled {
 }
 
 impl Dialled {
-    /// Returns the provider to which the path timed out.
+    /// Returns the provider if the path to it timed out.
     fn silent_provider(&self) -> Option<&str> {
         match (&self.path, &self.outcome) {
             (
@@ -130,7 +130,7 @@ impl Dialled {
     }
 }
 
-/// The program in the pod could not do its work.
+/// Failed program in the pod.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProbeError {
     #[error("paths of a service cannot be read: {0}")]
@@ -152,7 +152,7 @@ impl CommandError for ProbeError {
 /// Runs one role. The dialling role returns [`ExitState::Problem`] if a path does not work.
 ///
 /// # Errors
-/// The arguments are malformed, or the pod has no network to work with.
+/// [`ProbeError`] if the arguments are malformed, or if the pod lacks the required network setup.
 pub(crate) async fn run(args: &ProbeArgs) -> Result<ExitState, ProbeError> {
     match &args.role {
         ProbeRole::Dial { run, services } => {
@@ -192,9 +192,9 @@ async fn dial_all(run: &str, services: Vec<Vec<Path>>) -> Result<ExitState, Prob
     Ok(ExitState::new(all_work, true))
 }
 
-/// Dials one path to each provider again that timed out, alone and after a pause. A node limits the
-/// rate of "host unreachable" (Linux: ip_error and icmp_ratelimit, about one in two seconds for each
-/// pod), so of many paths without a route most time out.
+/// Retries one path to each provider that timed out, alone and after a pause. A node limits the
+/// rate of "host unreachable" to about one in two seconds for each pod (Linux: ip_error and
+/// icmp_ratelimit). Among many paths without a route, most therefore time out.
 async fn find_missing_routes(run: &str, names: &Names, dialled: &mut [Dialled]) {
     let providers = dialled.iter().filter_map(Dialled::silent_provider);
     let providers: BTreeSet<_> = providers.map(ToOwned::to_owned).collect();
@@ -250,7 +250,7 @@ fn outcome_of(error: &io::Error) -> Outcome {
     }
 }
 
-/// Reads the greeting of the answering role, then has it echo large data.
+/// Reads the greeting of the answering role, and then requests an echo of large data.
 async fn exchange(stream: TcpStream, run: &str, provider: &str) -> Outcome {
     let mut stream = BufReader::new(stream);
     let mut greeting = String::new();
@@ -287,12 +287,12 @@ async fn exchange(stream: TcpStream, run: &str, provider: &str) -> Outcome {
 /// First line of the answering role: `causeway-verify/1 RUN CLUSTER ADDRESS`.
 struct Greeting<'a> {
     cluster: &'a str,
-    /// Address of the caller, as the answering role sees it.
+    /// Address of the dialling pod, as observed by the answering role.
     seen: IpAddr,
 }
 
 impl<'a> Greeting<'a> {
-    /// Reads a greeting; `None` if it is of another run or another program.
+    /// Parses a greeting. Returns `None` for a greeting of another run or another program.
     fn read(line: &'a str, run: &str) -> Option<Self> {
         let mut words = line.trim_end().split(' ');
         let is_ours = words.next() == Some(GREETING) && words.next() == Some(run);
@@ -321,7 +321,7 @@ async fn serve(run: &str, cluster: &str, port: u16) -> Result<ExitState, ProbeEr
         };
         let greeting = Arc::clone(&greeting);
         tokio::spawn(async move {
-            // The caller sees a broken connection at its own end.
+            // The dialling role reports a broken connection at its own end.
             let seen = caller.ip().to_canonical();
             let greeting = format!("{greeting} {seen}\n");
             timeout(2 * EXCHANGE_WITHIN, echo(stream, &greeting))
@@ -340,22 +340,22 @@ async fn echo(mut stream: TcpStream, greeting: &str) -> io::Result<()> {
     stream.shutdown().await
 }
 
-/// DNS as a pod has it.
+/// DNS configuration of a pod.
 struct Names {
     resolver: TokioResolver,
-    /// Domain of the cluster, such as `cluster.local`.
+    /// Domain of the cluster, for example `cluster.local`.
     domain: String,
 }
 
 impl Names {
-    /// Reads the resolver's configuration of the pod (Kubernetes, "DNS for Services and Pods").
+    /// Reads the resolver configuration of the pod (Kubernetes, "DNS for Services and Pods").
     fn of_pod() -> Result<Self, ProbeError> {
         let (config, mut options) = read_system_conf().map_err(ProbeError::ResolvConf)?;
         let search = config.search().iter().map(ToString::to_string);
         let domain = cluster_domain(search);
         options.timeout = CONNECT_WITHIN;
         options.attempts = 1;
-        // Each lookup is to be seen by the nameserver.
+        // Each lookup must reach the nameserver.
         options.cache_size = 0;
         let resolver = TokioResolver::builder_with_config(config, Default::default());
         let resolver = resolver.with_options(options).build();
@@ -365,7 +365,7 @@ impl Names {
         })
     }
 
-    /// Writes the domain of the cluster into a name.
+    /// Replaces the placeholder of the cluster's domain in a name.
     fn complete(&self, path: Path) -> Path {
         match path {
             Path::Name { name, expected } => Path::Name {
@@ -376,7 +376,7 @@ impl Names {
         }
     }
 
-    /// Looks a name up and compares its addresses with those of the service.
+    /// Resolves a name and compares its addresses with those of the service.
     async fn look_up(&self, name: &str, expected: &[IpAddr]) -> Outcome {
         let found = match timeout(2 * CONNECT_WITHIN, self.resolver.lookup_ip(name)).await {
             Ok(found) => found,
@@ -397,10 +397,10 @@ impl Names {
     }
 }
 
-/// Stands for the domain of the cluster in a name, which only a pod of the cluster knows.
+/// Placeholder for the domain of the cluster, which only a pod of the cluster can read.
 pub(super) const CLUSTER_DOMAIN: &str = "$domain";
 
-/// Returns the domain of the cluster by the search path of its pods.
+/// Returns the domain of the cluster from the search path of its pods.
 fn cluster_domain(search: impl Iterator<Item = String>) -> String {
     const DEFAULT: &str = "cluster.local";
     let mut search = search.map(|name| name.trim_end_matches('.').to_owned());
@@ -408,7 +408,8 @@ fn cluster_domain(search: impl Iterator<Item = String>) -> String {
     domain.unwrap_or_else(|| DEFAULT.to_owned())
 }
 
-/// A name may have some of the addresses: resolvers ask for both families, and servers shorten.
+/// Compares resolved addresses with those of the service. A subset is correct, because resolvers
+/// query both address families and servers truncate answers.
 fn compare(found: Vec<IpAddr>, expected: &[IpAddr]) -> Outcome {
     if found.is_empty() {
         Outcome::NameNotFound

@@ -1,4 +1,4 @@
-//! Report of a run: a matrix for people, and stable fields for programs. Pure.
+//! Report of a run: a matrix for users, and stable fields for programs. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use crate::screen::{Screen, Tone};
 use crate::table::{Cell, Row, Table};
 use crate::verification::{Destination, Reached, Verification};
 
-/// Maximum number of paths that a line of a problem names.
+/// Maximum number of paths that one line of a problem names.
 const MAX_NAMED: usize = 3;
 
-/// Result of a run. The names of fields are stable.
+/// Result of a run. Programs read this format, and its field names must not change.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Report {
-    /// Whether every path that was dialled works.
+    /// Whether every tried path works.
     pub works: bool,
-    /// Whether everything could be tried.
+    /// Whether every path could be tried.
     pub complete: bool,
     pub services: Vec<ServiceReport>,
-    /// Causes for which nothing could be tried somewhere.
+    /// Reasons that some paths could not be tried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub untried: Vec<String>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct PathReport {
 }
 
 impl Report {
-    /// Returns the report of these services.
+    /// Creates the report of the given services.
     pub(super) fn new(services: Vec<ServiceReport>, untried: Vec<String>) -> Self {
         let consumers = || services.iter().flat_map(|service| &service.consumers);
         let mut paths = consumers().flat_map(|consumer| &consumer.paths);
@@ -84,7 +84,7 @@ impl Report {
         ExitState::new(self.works, self.complete)
     }
 
-    /// Returns the text for a person.
+    /// Renders the report as text for users.
     pub(super) fn render(&self, screen: Screen) -> String {
         let mut text = String::new();
         for service in &self.services {
@@ -101,12 +101,12 @@ impl Report {
 }
 
 impl ServiceReport {
-    /// Returns the service of this report.
+    /// Returns the key of the service.
     pub(crate) fn key(&self) -> ServiceKey {
         ServiceKey::new(self.namespace.as_str(), self.name.as_str())
     }
 
-    /// Returns the part that is kept on the hub; `None` if nothing was dialled.
+    /// Returns the part to store on the hub, or `None` if no path was tried.
     pub(super) fn verification(&self, time: Timestamp) -> Option<Verification> {
         let mut results: BTreeMap<_, (usize, usize, Option<String>)> = BTreeMap::new();
         for consumer in &self.consumers {
@@ -155,7 +155,7 @@ impl ServiceReport {
 }
 
 impl ConsumerReport {
-    /// Returns the report of what a pod dialled. Paths without an outcome are untried.
+    /// Creates the report of one pod's outcomes. Paths without an outcome are untried.
     pub(super) fn new(
         cluster: &str,
         node: Option<&str>,
@@ -185,7 +185,7 @@ impl ConsumerReport {
         }
     }
 
-    /// Returns the place from which it was dialled.
+    /// Returns the cluster, and the node if there is one.
     pub(crate) fn from(&self) -> String {
         match &self.node {
             Some(node) => format!("{} ({node})", self.cluster),
@@ -204,7 +204,7 @@ impl ConsumerReport {
         }
     }
 
-    /// Returns a line for each problem: paths of the same kind and outcome are one.
+    /// Returns one line for each problem. Paths of equal kind and outcome share a line.
     fn notes(&self) -> Vec<String> {
         let mut problems: BTreeMap<(Destination, bool, String), Vec<&PathReport>> = BTreeMap::new();
         for one in self

@@ -1,4 +1,4 @@
-//! Tests of the report, and of what is stored of it.
+//! Tests of the report and of its stored part.
 
 use k8s_openapi::jiff::Timestamp;
 
