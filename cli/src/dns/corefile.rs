@@ -112,7 +112,8 @@ pub(super) enum ZoneState {
     Nothing,
     /// Server block with the kubernetes plugin for the zone, without the option: its keys.
     WithoutOption(String),
-    /// Server block of the zone with neither: its keys and its plugins.
+    /// Server block of the zone without multicluster and without the kubernetes plugin for the
+    /// zone: its keys and its plugins.
     Other(String, String),
 }
 

@@ -25,7 +25,7 @@ impl std::fmt::Display for CoreDnsVersion {
 
 impl CoreDnsVersion {
     /// First version whose kubernetes plugin has the option multicluster (release notes of CoreDNS
-    /// 1.12.2; kubernetes/kubernetes uses it from 1.35 on).
+    /// 1.12.2; kubernetes/kubernetes has such a version since 1.35).
     const FIRST: Self = Self(1, 12, 2);
 
     /// Parses a tag such as `v1.12.3`, `1.13.1-eksbuild.1` or `v1.12.1-2`.

@@ -37,9 +37,9 @@ const LISTED_WITHIN: Duration = Duration::from_secs(30);
 /// Observed state of Karmada's MultiClusterService controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
-    /// They wrote this Work.
+    /// Running: the controllers wrote this Work.
     On(String),
-    /// They did not respond.
+    /// Not observed: the controllers did not respond.
     Off,
 }
 

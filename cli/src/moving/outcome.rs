@@ -89,13 +89,13 @@ impl fmt::Display for Left {
 /// Final state of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum State {
-    /// Move is complete.
+    /// The move is complete.
     Done,
     /// Dry run: nothing was written.
     Planned,
-    /// Move is incomplete. The same command continues it.
+    /// The move is incomplete. The same command continues it.
     Unfinished,
-    /// Move was refused or stopped.
+    /// The move was refused or stopped.
     Refused,
 }
 

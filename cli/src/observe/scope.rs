@@ -23,12 +23,13 @@ pub(crate) struct Scope {
     pub breadth: Breadth,
 }
 
-/// Followed kinds. Each variant includes the one before.
+/// Set of followed kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Breadth {
     /// MultiClusterServices and Clusters of the hub. No member is followed.
     Hub,
-    /// Kinds of the Multi-Cluster Services API on hub and members.
+    /// MultiClusterServices and Clusters of the hub, and the kinds of the Multi-Cluster Services API
+    /// on hub and members.
     #[default]
     Clusterset,
     /// All kinds that a service depends on.
