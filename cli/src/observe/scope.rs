@@ -28,8 +28,8 @@ pub(crate) struct Scope {
 pub(crate) enum Breadth {
     /// MultiClusterServices and Clusters of the hub. No member is followed.
     Hub,
-    /// MultiClusterServices and Clusters of the hub, and the kinds of the Multi-Cluster Services API
-    /// on hub and members.
+    /// MultiClusterServices and Clusters of the hub, and the kinds of the Multi-Cluster Services
+    /// API on hub and members.
     #[default]
     Clusterset,
     /// All kinds that a service depends on.
