@@ -1,4 +1,4 @@
-//! `kubectl mcs confirm-deletions`: lets a user confirm the suspended deletions of a cluster.
+//! `kubectl mcs confirm-deletions`: confirms the suspended deletions of a cluster for a user.
 
 use causeway::api::condition::{self, DELETIONS_SUSPENDED, TRUE};
 use causeway::api::{Cluster, labels};

@@ -83,7 +83,7 @@ pub(crate) struct Serving {
 }
 
 /// Explains a service. Returns [`ExitState::Good`] if every consumer has every ready endpoint, and
-/// [`ExitState::Unknown`] if only unread members are in question.
+/// [`ExitState::Unknown`] if the only problems are members that could not be read.
 pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, ExplainError> {
     let hub = ApiServer::hub(hub).await?;
     let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());

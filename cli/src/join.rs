@@ -242,7 +242,8 @@ fn networking(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Networkin
     given.or(recorded.map_or_else(Networking::default, |cluster| cluster.networking.clone()))
 }
 
-/// Checks that the name belongs to no other cluster, and that the cluster has no other name.
+/// Checks that the name belongs to no other cluster, that the cluster has no other name, and that
+/// no ClusterProfile owns the Cluster.
 fn check_identity(known: &[Known], name: &ClusterName, uid: &str) -> Result<(), JoinError> {
     for cluster in known {
         let same_name = cluster.name == name.as_str();

@@ -88,9 +88,9 @@ impl Work {
         self.manages_service() && !dispatched
     }
 
-    /// Returns the other kinds for which Karmada collects the Work. Karmada's ServiceExport
-    /// controllers use such a Work too and delete it (endpointslice_collect_controller.go,
-    /// cleanProviderClustersEndpointSliceWork).
+    /// Returns the other kinds for which Karmada collects the Work. A Work with other kinds also
+    /// belongs to Karmada's ServiceExport controllers, which delete it
+    /// (endpointslice_collect_controller.go, cleanProviderClustersEndpointSliceWork).
     pub(crate) fn others(&self) -> Option<String> {
         let kinds = label(&self.0, labels::WORK_COLLECTED_BY)?.split('.');
         let others: Vec<_> = kinds.filter(|kind| *kind != COLLECTED_FOR).collect();

@@ -208,7 +208,7 @@ pub(crate) async fn grant(
     for object in rights.objects(false, hub_uid)?.iter().rev() {
         objects::remove(member, object).await?;
     }
-    // A Secret of this name is left from an earlier join and unused.
+    // An earlier join may have left an unused Secret of this name.
     objects::remove(member, &new).await?;
     objects::apply(member, &new, Run::Real).await?;
     let credentials = match token.lifetime {

@@ -152,7 +152,7 @@ fn is_secret_name(name: &str) -> bool {
         "signature",
         "kubeconfig",
     ];
-    // Words that mark a value as the location of a secret, which is not secret itself.
+    // Words that mark a value as harmless, for example as the location of a secret.
     const HARMLESS: [&str; 14] = [
         "name",
         "names",

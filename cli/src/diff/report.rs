@@ -229,7 +229,7 @@ fn by_name<K: Resource>(objects: &[K]) -> BTreeMap<String, &K> {
     objects.iter().map(|one| (one.name_any(), one)).collect()
 }
 
-/// Returns the change of one object, or `None` if the object stays equal.
+/// Returns the change of one object, or `None` if the object does not change.
 fn change<K>(cluster: &str, now: Option<&K>, then: Option<&K>) -> Result<Option<Change>, DiffError>
 where
     K: Resource<DynamicType = ()> + Serialize,

@@ -23,7 +23,7 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
     Plan::steps(release(snapshot).into_iter().collect())
 }
 
-/// Returns the reason that a service cannot be handed over at all.
+/// Returns the reason that a service cannot be handed over.
 pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     let Some(object) = &snapshot.mcs else {
         return Some("MultiClusterService not found on the hub".to_owned());
