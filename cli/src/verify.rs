@@ -95,6 +95,8 @@ struct Targets {
     services: Vec<ServiceKey>,
     /// Consumers of each service according to its MultiClusterService.
     consumers: BTreeMap<ServiceKey, BTreeSet<String>>,
+    /// Services that a member imports.
+    imported: BTreeSet<ServiceKey>,
 }
 
 /// Pod that connects, with its paths.
@@ -214,6 +216,7 @@ impl Targets {
             members,
             services: Vec::new(),
             consumers: BTreeMap::new(),
+            imported: BTreeSet::new(),
         };
         targets.find_services(hub, verify).await?;
         Ok(targets)
@@ -251,7 +254,8 @@ impl Targets {
         let imports = read.map(|member| scope.served::<ServiceImport>(member));
         // An unreadable member has no consumers to connect from.
         let imports = join_all(imports).await.into_iter().flatten().flatten();
-        services.extend(imports.map(|import| key_of(&import)));
+        self.imported = imports.map(|import| key_of(&import)).collect();
+        services.extend(self.imported.iter().cloned());
         if services.is_empty() {
             let what = match (&verify.name, &namespace) {
                 (Some(name), Some(namespace)) => format!("service {namespace}/{name}"),
@@ -281,8 +285,11 @@ impl Targets {
 
     /// Reads the consumers. Returns the pods to run, and the parts that cannot be tried.
     async fn diallers(&self, verify: &VerifyArgs) -> (Vec<Dialler>, Vec<String>) {
-        let chosen = |name: &String| verify.from.is_empty() || verify.from.contains(name);
-        let members = self.members.iter().filter(|(name, _)| chosen(name));
+        let is_chosen = |name: &String| match verify.from.is_empty() {
+            true => self.may_consume(name),
+            false => verify.from.contains(name),
+        };
+        let members = self.members.iter().filter(|(name, _)| is_chosen(name));
         let read = members.map(|(name, member)| async move {
             let member = member.as_ref().map_err(Clone::clone)?;
             let why = |error: RequestError| format!("{name}: {error}");
@@ -296,7 +303,16 @@ impl Targets {
                 Err(why) => untried.push(why),
             }
         }
+        if diallers.is_empty() && untried.is_empty() {
+            untried.push("no member consumes a service of these".to_owned());
+        }
         (diallers, untried)
+    }
+
+    /// Whether a member may be a consumer of one of the services, as far as is known without it.
+    fn may_consume(&self, name: &str) -> bool {
+        let named = self.consumers.values();
+        !self.imported.is_empty() || named.flatten().any(|consumer| consumer == name)
     }
 
     async fn diallers_of(

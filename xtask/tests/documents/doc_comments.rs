@@ -9,7 +9,7 @@ use crate::pages::files_below;
 const CRATES: [(&str, usize); 10] = [
     ("bench", 3),
     ("certs", 3),
-    ("cli", 23),
+    ("cli", 3),
     ("controller/src", 3),
     ("engine", 3),
     ("src", 3),
