@@ -6,7 +6,6 @@ use std::sync::Arc;
 use causeway::api::Cluster;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::domain::ServiceKey;
-use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::{Failure, FailureKind, Identity};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -18,11 +17,11 @@ use tokio::task::AbortHandle;
 
 use super::connect::{self, ConnectError};
 use super::link::{Kind, Link};
-use super::once::release;
+use super::once::identify;
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
 use super::reader::{Reader, Sent, View};
 use super::scope::{Breadth, Scope};
-use super::service::Held;
+use super::service::{Held, served};
 use super::store::{Store, key_of, name_of, note_reach, service_of};
 use super::touched::Touched;
 use crate::api_server::{ApiServer, RequestError};
@@ -108,14 +107,7 @@ impl Member {
         let namespace = String::from(&*key.namespace);
         Held {
             identity: self.identity.clone(),
-            served: Served {
-                exports: self.exports_served,
-                export_clusters: false,
-                imports: self.imports_served.map(|version| ServedImports {
-                    version,
-                    fields: ImportFields::ALL,
-                }),
-            },
+            served: served(self.exports_served, self.imports_served),
             namespaces: self.namespaces.of(&namespace).cloned().collect(),
             services: services.cloned().collect(),
             slices: slices.cloned().collect(),
@@ -338,16 +330,6 @@ async fn connect(
         Ok((server, identity))
     };
     connect::in_time(connected).await
-}
-
-async fn identify(server: &ApiServer) -> Result<Identity, RequestError> {
-    let version = server.request(server.client.apiserver_version());
-    let (uid, version) = tokio::try_join!(server.uid(), version)?;
-    Ok(Identity {
-        uid,
-        release: release(&version)?,
-        version: version.git_version,
-    })
 }
 
 /// Checks that the connected cluster still has the known UID.

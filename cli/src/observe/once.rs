@@ -7,7 +7,6 @@ use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{KubernetesVersion, ServiceKey};
 use causeway_engine::lists::need_nodes;
-use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::{Failure, FailureKind, Identity};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -244,10 +243,8 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     let (by_name, by_derived) = (named(&key.name), named(&derived.name));
     let by_companion = named(&key.companion().name);
     let selection = of(key);
-    let version = member.request(member.client.apiserver_version());
-    let (uid, version, namespace, own, derived, companion, slices, exports, imports) = tokio::try_join!(
-        member.uid(),
-        version,
+    let (identity, namespace, own, derived, companion, slices, exports, imports) = tokio::try_join!(
+        identify(&member),
         member.request(namespaces.get_opt(&key.namespace)),
         member.request(services.list(&by_name)),
         member.request(services.list(&by_derived)),
@@ -258,20 +255,12 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     )?;
     // A member without rights on the clusterset's kinds takes no part in the clusterset.
     let (exports, imports) = (exports.flatten(), imports.flatten());
-    let served = Served {
-        exports: exports.as_ref().map(|(version, _)| *version),
-        export_clusters: false,
-        imports: imports.as_ref().map(|(version, _)| ServedImports {
-            version: *version,
-            fields: ImportFields::ALL,
-        }),
-    };
+    let served = service::served(
+        exports.as_ref().map(|(version, _)| *version),
+        imports.as_ref().map(|(version, _)| *version),
+    );
     Ok(Held {
-        identity: Identity {
-            uid,
-            release: release(&version)?,
-            version: version.git_version,
-        },
+        identity,
         served,
         namespaces: namespace.into_iter().collect(),
         services: [own.items, derived.items, companion.items].concat(),
@@ -282,9 +271,20 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     })
 }
 
+/// Reads the identity of a member.
+pub(super) async fn identify(server: &ApiServer) -> Result<Identity, RequestError> {
+    let version = server.request(server.client.apiserver_version());
+    let (uid, version) = tokio::try_join!(server.uid(), version)?;
+    Ok(Identity {
+        uid,
+        release: release(&version)?,
+        version: version.git_version,
+    })
+}
+
 /// Parses the Kubernetes version of a member. An unparsable version is an error, never an old
 /// version.
-pub(crate) fn release(version: &Info) -> Result<KubernetesVersion, RequestError> {
+fn release(version: &Info) -> Result<KubernetesVersion, RequestError> {
     KubernetesVersion::of(version).ok_or_else(|| RequestError::Busy {
         side: Side::Member,
         message: "its /version names no release".to_owned(),

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use causeway::api::condition;
+use causeway::api::multicluster::Version;
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
 use causeway::domain::{ClusterName, ServiceKey, imported_by};
 use causeway_engine::lists::{HubLists, MemberLists, Members};
+use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::{Failure, FailureKind, ServiceWork, TimePoint};
 use causeway_engine::reasons::Reason;
 use k8s_openapi::api::core::v1::Service;
@@ -189,6 +191,19 @@ impl OfService for MemberLists {
         self.slices.iter().filter(move |slice| {
             slice.labels().get(labels::SERVICE_NAME).map(String::as_str) == Some(service)
         })
+    }
+}
+
+/// Returns the clusterset's API of a member that serves its kinds in these versions. The command
+/// does not read the definitions, and assumes all fields of ServiceImports.
+pub(super) fn served(exports: Option<Version>, imports: Option<Version>) -> Served {
+    Served {
+        exports,
+        export_clusters: false,
+        imports: imports.map(|version| ServedImports {
+            version,
+            fields: ImportFields::ALL,
+        }),
     }
 }
 
