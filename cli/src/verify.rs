@@ -97,6 +97,8 @@ struct Targets {
     consumers: BTreeMap<ServiceKey, BTreeSet<String>>,
     /// Services that a member imports.
     imported: BTreeSet<ServiceKey>,
+    /// Members whose ServiceImports cannot be read, with the reasons.
+    unread: BTreeMap<String, String>,
 }
 
 /// Pod that connects, with its paths.
@@ -217,6 +219,7 @@ impl Targets {
             services: Vec::new(),
             consumers: BTreeMap::new(),
             imported: BTreeSet::new(),
+            unread: BTreeMap::new(),
         };
         targets.find_services(hub, verify).await?;
         Ok(targets)
@@ -250,11 +253,19 @@ impl Targets {
             services.insert(key);
         }
         let scope = &scope;
-        let read = self.members.values().flatten();
-        let imports = read.map(|member| scope.served::<ServiceImport>(member));
-        // An unreadable member has no consumers to connect from.
-        let imports = join_all(imports).await.into_iter().flatten().flatten();
-        self.imported = imports.map(|import| key_of(&import)).collect();
+        let imports = self.members.iter().map(|(name, member)| async move {
+            let member = member.as_ref().ok()?;
+            let imports = scope.served::<ServiceImport>(member).await;
+            Some(imports.map_err(|error| (name.clone(), format!("{name}: {error}"))))
+        });
+        for imports in join_all(imports).await.into_iter().flatten() {
+            match imports {
+                Ok(imports) => self.imported.extend(imports.iter().map(key_of)),
+                Err((name, why)) => {
+                    self.unread.insert(name, why);
+                }
+            }
+        }
         services.extend(self.imported.iter().cloned());
         if services.is_empty() {
             let what = match (&verify.name, &namespace) {
@@ -296,7 +307,11 @@ impl Targets {
             let diallers = self.diallers_of(name, member, verify.nodes);
             diallers.await.map_err(why)
         });
-        let (mut diallers, mut untried) = (Vec::new(), Vec::new());
+        let unread = self.unread.iter();
+        let unread =
+            unread.filter(|(name, _)| verify.from.is_empty() || verify.from.contains(name));
+        let mut untried: Vec<_> = unread.map(|(_, why)| why.clone()).collect();
+        let mut diallers = Vec::new();
         for read in join_all(read).await {
             match read {
                 Ok(found) => diallers.extend(found),
@@ -356,11 +371,7 @@ impl Targets {
     /// Returns the providers of the paths.
     fn providers(diallers: &[Dialler]) -> BTreeSet<String> {
         let paths = diallers.iter().flat_map(|one| one.paths.iter().flatten());
-        let providers = paths.filter_map(|path| match path {
-            Path::Endpoint { provider, .. } => Some(provider.clone()),
-            _ => None,
-        });
-        providers.collect()
+        paths.filter_map(provider_of).map(str::to_owned).collect()
     }
 
     fn network(&self, name: &str) -> Network {
@@ -400,9 +411,13 @@ impl Targets {
         diallers: Vec<Dialler>,
         untried: Vec<String>,
     ) -> Result<Report, VerifyError> {
+        let mut involved = Self::providers(&diallers);
+        involved.extend(diallers.iter().map(|dialler| dialler.cluster.clone()));
         let mut pods: BTreeMap<&str, Pods<'_>> = BTreeMap::new();
         for (name, member) in &self.members {
-            if let Ok(member) = member {
+            if let Ok(member) = member
+                && involved.contains(name)
+            {
                 pods.insert(name, Pods::new(member, &run.namespace));
             }
         }
@@ -427,11 +442,11 @@ impl Targets {
         mut untried: Vec<String>,
     ) -> Result<Report, VerifyError> {
         let deadline = Instant::now() + run.timeout;
-        for (name, pods) in pods.iter_mut() {
-            if let Err(error) = pods.adopt_ended().await {
-                untried.push(format!("{name}: {error}"));
-            }
-        }
+        let adopted = pods.iter_mut().map(|(name, pods)| async move {
+            let adopted = pods.adopt_ended().await.err();
+            adopted.map(|error| format!("{name}: {error}"))
+        });
+        untried.extend(join_all(adopted).await.into_iter().flatten());
         let servers = self.serve(run, pods, &diallers, deadline).await?;
         self.add_servers(&mut diallers, &servers);
         for (provider, address) in servers {
