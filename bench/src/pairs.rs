@@ -76,8 +76,8 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     low.midpoint(high)
 }
 
-/// Returns the interval of a median in 95 of 100 runs, by the binomial distribution of the ranks. Of
-/// less than six values it is that of all.
+/// Returns the interval of a median in 95 of 100 runs, by the binomial distribution of the ranks.
+/// Of less than six values it is that of all.
 fn interval(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let values = sorted(values);
     let count = values.len() as f64;

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Runs a part quickly. Checks its table, and that it has rows of these names with these values, and
-/// rows of the other names with a goal.
+/// Runs a part quickly. Checks its table, and that it has rows of these names with these values,
+/// and rows of the other names with a goal.
 fn run(part: &str, groups: &[&str], values: &[(&str, f64)], goals: &[&str]) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut command = Command::new(env!("CARGO_BIN_EXE_causeway-bench"));

@@ -34,7 +34,8 @@ pub(crate) struct PackageArgs {
     time: u64,
 }
 
-/// Stands in options/webhook-by-url.yaml for the webhook's address and for its authority; the chart takes neither word for one.
+/// Stands in options/webhook-by-url.yaml for the webhook's address and for its authority; the chart
+/// takes neither word for one.
 const PLACEHOLDERS: [(&str, &str); 2] = [
     ("https://webhook.invalid", "WEBHOOK_URL"),
     (PEM, "CA_BUNDLE"),

@@ -1,7 +1,8 @@
 //! OCI images of causeway and an SBOM of each, made without a daemon.
 //!
-//! One commit gives one digest, on whatever machine with the same toolchains: what is compiled holds no path and no
-//! time of the machine, what is packed is in order and of no time. docs/images.md says what an image holds.
+//! One commit gives one digest, on whatever machine with the same toolchains: what is compiled
+//! holds no path and no time of the machine, what is packed is in order and of no time.
+//! docs/images.md says what an image holds.
 
 mod commit;
 mod compile;

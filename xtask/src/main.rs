@@ -18,7 +18,8 @@ use clap::Parser;
 enum Task {
     /// Write the definitions, the alerting rules and the dashboards below manifests/
     GenerateManifests(manifests::Args),
-    /// Render the manifests of a hub from the Helm chart, and give the chart the workspace's version
+    /// Render the manifests of a hub from the Helm chart, and give the chart the workspace's
+    /// version
     RenderManifests(chart::RenderArgs),
     /// Pack the Helm chart, the same bytes each time, and print the path of the archive
     PackageChart(chart::PackageArgs),

@@ -11,7 +11,8 @@ use crate::generated::Generated;
 use crate::monitoring::{self, Times};
 use crate::repository;
 
-/// Directories of definitions. Those of a hub are in the chart too, which can hold no file from outside.
+/// Directories of definitions. Those of a hub are in the chart too, which can hold no file from
+/// outside.
 const HUB: [&str; 2] = ["crds/hub", "chart/files/crds"];
 const MEMBER: [&str; 1] = ["crds/member"];
 

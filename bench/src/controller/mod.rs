@@ -1,5 +1,5 @@
-//! The controller, as it is delivered, between a hub and members that are imitated, beside the least
-//! that a program can do.
+//! The controller, as it is delivered, between a hub and members that are imitated, beside the
+//! least that a program can do.
 
 pub(crate) mod environment;
 mod isolation;

@@ -1,5 +1,5 @@
-//! The floor: the least that a program can do. It watches each provider and makes one write into each
-//! consumer for each event. For a start, it reads the same lists and passes over them.
+//! The floor: the least that a program can do. It watches each provider and makes one write into
+//! each consumer for each event. For a start, it reads the same lists and passes over them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

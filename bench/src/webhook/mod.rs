@@ -103,7 +103,8 @@ fn measure(
     ])
 }
 
-/// Sends every request once, checks that it is accepted, and returns the length of the longest answer.
+/// Sends every request once, checks that it is accepted, and returns the length of the longest
+/// answer.
 fn longest_answer(load: &Load, call: Call) -> anyhow::Result<usize> {
     let runtime = crate::runtime()?;
     let mut longest = None;

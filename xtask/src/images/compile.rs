@@ -60,8 +60,9 @@ impl Places {
 
 /// Compiles the programs of these packages for a target; their directory is the answer.
 ///
-/// The flags go to what is compiled for the target only, since it is named; build scripts run on this machine and
-/// are compiled as ever. So nothing here makes another build compile anything a second time.
+/// The flags go to what is compiled for the target only, since it is named; build scripts run on
+/// this machine and are compiled as ever. So nothing here makes another build compile anything a
+/// second time.
 pub(crate) fn compile(
     cargo: &mut Command,
     packages: &[&str],

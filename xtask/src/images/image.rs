@@ -63,7 +63,8 @@ pub(crate) enum ImageError {
 }
 
 impl Description {
-    /// The labels of the image, which are the annotations of its manifest too: tools read the one or the other.
+    /// The labels of the image, which are the annotations of its manifest too: tools read the one
+    /// or the other.
     fn labels(&self) -> HashMap<String, String> {
         let labels = [
             (ANNOTATION_TITLE, &self.name),
@@ -290,7 +291,8 @@ mod tests {
         (index, manifest, config, layer)
     }
 
-    /// A newer compressor or an order of keys would show here: the digest of what was pushed is to be made again.
+    /// A newer compressor or an order of keys would show here: the digest of what was pushed is to
+    /// be made again.
     #[test]
     fn the_same_files_of_the_same_commit_have_the_same_digest_on_every_machine() {
         let image = image();

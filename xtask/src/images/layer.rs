@@ -18,7 +18,8 @@ pub(crate) struct File {
 /// Files by their paths, which do not begin with a slash.
 pub(crate) type Files = BTreeMap<String, File>;
 
-/// An archive of these files and the directories above them: in the order of their paths, root's, of no time.
+/// An archive of these files and the directories above them: in the order of their paths, root's,
+/// of no time.
 pub(crate) fn archive(files: &Files) -> io::Result<Vec<u8>> {
     let mut entries: BTreeMap<String, Option<&File>> = BTreeMap::new();
     for (path, file) in files {

@@ -1,4 +1,5 @@
-//! The licences of what others wrote and the programs hold: the texts that each package brings, every text once.
+//! The licences of what others wrote and the programs hold: the texts that each package brings,
+//! every text once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +16,8 @@ use super::toolchain::{CLibrary, Rust};
 /// Name of the document.
 pub(crate) const NAME: &str = "THIRD-PARTY-LICENSES.txt";
 
-/// The first word of the name of a file with a licence, in lower case: of `LICENSE-MIT` and `COPYING.txt`.
+/// The first word of the name of a file with a licence, in lower case: of `LICENSE-MIT` and
+/// `COPYING.txt`.
 const WORDS: [&str; 9] = [
     "copying",
     "copyright",
@@ -128,7 +130,8 @@ pub(crate) fn document<'a>(
 }
 
 impl Work {
-    /// A package of Cargo's. One under Apache-2.0 that brings no text gets it from causeway, whose licence it is too.
+    /// A package of Cargo's. One under Apache-2.0 that brings no text gets it from causeway, whose
+    /// licence it is too.
     fn of_package(package: &Package, apache: &str) -> Result<Self, LicensesError> {
         let name = format!("{} {}", package.name, package.version);
         let license = package.license_expression().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The root certificates of an image: those of Mozilla, as `Cargo.lock` names their version.
 //!
-//! A member whose Secret has no CA bundle is verified against the system's authorities, and an image from scratch has
-//! none of its own.
+//! A member whose Secret has no CA bundle is verified against the system's authorities, and an
+//! image from scratch has none of its own.
 
 use pem::{EncodeConfig, LineEnding, Pem};
 

@@ -1,7 +1,8 @@
 //! Components of an image, as a CycloneDX document.
 //!
-//! The crates are those that the program itself names, so that the document says of an image what a scanner finds
-//! in it. Beside them stands what no crate names: the standard library, the C library and the root certificates.
+//! The crates are those that the program itself names, so that the document says of an image what a
+//! scanner finds in it. Beside them stands what no crate names: the standard library, the C library
+//! and the root certificates.
 
 use auditable_serde::{DependencyKind, Package as Crate, Source, VersionInfo};
 use jiff::Timestamp;

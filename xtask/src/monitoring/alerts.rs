@@ -1,7 +1,8 @@
-//! The alerts. docs/troubleshooting.md has the runbook of each, and why it waits as long as it does.
+//! The alerts. docs/troubleshooting.md has the runbook of each, and why it waits as long as it
+//! does.
 //!
-//! Series of replicas are joined, so that an alert fires once, and goes on when a pod is replaced. One Prometheus sees one hub: nothing
-//! tells the series of two apart where a process is gone.
+//! Series of replicas are joined, so that an alert fires once, and goes on when a pod is replaced.
+//! One Prometheus sees one hub: nothing tells the series of two apart where a process is gone.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Checks of documents, comments, words and modules, on the sources and the programs. `make lint` runs
-//! them.
+//! Checks of documents, comments, words and modules, on the sources and the programs. `make lint`
+//! runs them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

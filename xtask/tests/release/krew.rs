@@ -1,7 +1,9 @@
-//! The manifest for krew, filled in for the archives of a release, by the rules with which krew's own index checks it
-//! (`validate-krew-manifest`), and by those that its guide for developers gives beside them.
+//! The manifest for krew, filled in for the archives of a release, by the rules with which krew's
+//! own index checks it (`validate-krew-manifest`), and by those that its guide for developers gives
+//! beside them.
 //!
-//! krew's checks are internal to its module, so that no other program can call them: they are written here again.
+//! krew's checks are internal to its module, so that no other program can call them: they are
+//! written here again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -145,7 +147,8 @@ fn problems(file: &str, manifest: &Value) -> Vec<String> {
     wrong
 }
 
-/// A semantic version behind the v that krew requires: three numbers and perhaps the words of a version that is to come.
+/// A semantic version behind the v that krew requires: three numbers and perhaps the words of a
+/// version that is to come.
 fn is_version(text: &str) -> bool {
     let Some(text) = text.strip_prefix('v') else {
         return false;

@@ -14,7 +14,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Directory of the scripts of a release.
 const SCRIPTS: &str = "xtask/release";
 
-/// A repository with one commit, whose only program is a kubectl-mcs of version 0.3.0, and causeway's scripts of a release.
+/// A repository with one commit, whose only program is a kubectl-mcs of version 0.3.0, and
+/// causeway's scripts of a release.
 fn example(changelog: &str) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
@@ -197,7 +198,8 @@ fn the_archive_of_the_manifests_is_the_same_each_time_and_unpacks_below_its_vers
     }
 }
 
-/// A directory with a program of this name that runs a shell script, first in the PATH of [`script`].
+/// A directory with a program of this name that runs a shell script, first in the PATH of
+/// [`script`].
 fn stand_in(name: &str, body: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join(name);
@@ -305,7 +307,8 @@ fn images_of_a_dirty_work_tree_are_not_pushed_over_a_version() {
     }
 }
 
-/// krew unpacks regular files and directories alone, so that the second name of kubectl-mcs cannot be a link.
+/// krew unpacks regular files and directories alone, so that the second name of kubectl-mcs cannot
+/// be a link.
 #[test]
 fn kubectl_mcs_completes_under_the_name_that_a_release_brings() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,5 @@
-//! Many API servers in one process, light enough for a hundred clusters with a million objects. They
-//! serve lists, watches and writes as Kubernetes does, and store slices as a few numbers.
+//! Many API servers in one process, light enough for a hundred clusters with a million objects.
+//! They serve lists, watches and writes as Kubernetes does, and store slices as a few numbers.
 
 pub(crate) mod journal;
 mod seed;

@@ -3,7 +3,8 @@
 use super::book::{self, Kind, Page};
 use super::{none, product};
 
-/// The flags of a row, each with the first word of its default; none where the row is of something else.
+/// The flags of a row, each with the first word of its default; none where the row is of something
+/// else.
 fn reported(row: &str) -> Vec<(String, String)> {
     let mut cells = row.trim_matches('|').split(" | ");
     let (flags, defaults) = (
