@@ -14,7 +14,6 @@ mod ui;
 mod values;
 mod verify;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -23,7 +22,7 @@ use clap_complete::Shell;
 pub(crate) use self::admin_url::AdminUrlArgs;
 use self::bug_report::BUG_REPORT_EXAMPLES;
 pub(crate) use self::bug_report::BugReportArgs;
-pub(crate) use self::color::{Color, ColorArgs};
+pub(crate) use self::color::ColorArgs;
 use self::diff::DIFF_EXAMPLES;
 pub(crate) use self::diff::DiffArgs;
 use self::dns::DNS_EXAMPLES;
@@ -32,21 +31,21 @@ use self::examples::{
     CHECK_EXAMPLES, COMPLETION_EXAMPLES, CONFIRM_DELETIONS_EXAMPLES, DRAIN_EXAMPLES,
     EXPLAIN_EXAMPLES, JOIN_EXAMPLES, STATUS_EXAMPLES, UNJOIN_EXAMPLES,
 };
-pub(crate) use self::install::{
-    ClientDryRun, DryRun, ImageArgs, InstallArgs, MissingService, PartArgs, UninstallArgs,
-};
+pub(crate) use self::install::{ClientDryRun, DryRun, InstallArgs, UninstallArgs};
 use self::install::{INSTALL_EXAMPLES, UNINSTALL_EXAMPLES};
-pub(crate) use self::join::{JoinArgs, RequiredMemberArgs, Side, UnjoinArgs};
+pub(crate) use self::join::{JoinArgs, RequiredMemberArgs, UnjoinArgs};
 pub(crate) use self::moving::MoveArgs;
 use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
 use self::top::TOP_EXAMPLES;
 pub(crate) use self::top::{SortBy, TopArgs};
 use self::ui::UI_EXAMPLES;
 pub(crate) use self::ui::UiArgs;
-pub(crate) use self::values::Lease;
-use self::values::{duration, lease, request_timeout};
+use self::values::{duration, lease};
 use self::verify::VERIFY_EXAMPLES;
 pub(crate) use self::verify::{ProbeArgs, ProbeRole, VerifyArgs};
+use crate::cluster::access::HubArgs;
+use crate::cluster::lease::LeaseName;
+use crate::term::output::Format;
 
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
@@ -65,42 +64,6 @@ pub(crate) struct CommandLine {
     pub hub: HubArgs,
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// Which hub is spoken to, as kubectl has it.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Hub")]
-pub(crate) struct HubArgs {
-    /// Kubeconfig of the hub [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of that kubeconfig [default: its current one]
-    #[arg(long, global = true, value_name = "NAME")]
-    pub context: Option<String>,
-    /// Cluster of that kubeconfig [default: that of the context]
-    #[arg(long, global = true, value_name = "NAME")]
-    pub cluster: Option<String>,
-    /// User of that kubeconfig [default: that of the context]
-    #[arg(long, global = true, value_name = "NAME")]
-    pub user: Option<String>,
-    /// Namespace [default: that of the context, else default]
-    #[arg(short, long, global = true, value_name = "NAMESPACE")]
-    pub namespace: Option<String>,
-    /// User to impersonate on the hub
-    #[arg(long = "as", global = true, value_name = "USER", id = "as_user")]
-    pub as_user: Option<String>,
-    /// Group to impersonate on the hub; repeatable
-    #[arg(long, global = true, value_name = "GROUP", requires = "as_user")]
-    pub as_group: Vec<String>,
-    /// Maximum time of one request to the hub; 0 for no limit
-    #[arg(
-        long,
-        global = true,
-        value_name = "DURATION",
-        value_parser = request_timeout,
-        default_value = "10s"
-    )]
-    pub request_timeout: Duration,
 }
 
 #[derive(Debug, Subcommand)]
@@ -277,7 +240,7 @@ pub(crate) struct VersionArgs {
 pub(crate) struct LeaseArgs {
     /// Lease of causeway-controller on the hub, which shows whether it is running; empty where it runs without one
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease)]
-    pub lease: Lease,
+    pub lease: LeaseName,
 }
 
 /// Whether members are trusted without a certificate.
@@ -329,13 +292,6 @@ pub(crate) struct OutputArgs {
 pub(crate) enum Awaited {
     Ready,
     Endpoints,
-}
-
-/// A form for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    Json,
-    Yaml,
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::karmada::binding::Unapplied;
-use crate::karmada::tests::{dispatched_slice, work};
+use crate::cluster::karmada::binding::Unapplied;
+use crate::cluster::karmada::tests::{dispatched_slice, work};
+use crate::fixtures as status;
+use crate::fixtures::{condition, cross, exported, ready, service};
 use crate::observe::connect::ConnectError;
 use crate::observe::fixtures::{BOTH, copy, core_service, from, healthy, source};
 use crate::observe::service::Snapshot;
-use crate::status::fixtures as status;
-use crate::status::fixtures::{condition, cross, exported, ready, service};
 
 /// Name of a state, and the change that produces it from a healthy service.
 type State = (&'static str, fn(&mut Snapshot));

@@ -1,56 +1,16 @@
 //! `kubectl mcs`: sets up a hub, joins clusters to it, and shows the services that reach across
 //! clusters.
 
-mod admin_endpoint;
-mod adopt;
-mod age;
-mod api_server;
 mod args;
-mod bug_report;
-mod bundle;
-mod check;
-mod completion;
-mod confirm;
-mod confirm_deletions;
-mod credentials;
-mod definitions;
-mod diff;
-mod dns;
-mod drain;
-mod exit;
-mod explain;
+mod cluster;
+mod commands;
+#[cfg(test)]
+mod fixtures;
 #[cfg(test)]
 mod golden;
-mod hand_over;
-mod helm;
-mod hub;
-mod install;
-mod join;
-mod karmada;
-mod kubeconfig;
-mod lease;
-mod location;
-mod member;
-mod membership;
-mod misplaced;
-mod moving;
-mod networking;
-mod objects;
 mod observe;
-mod output;
-mod progress;
-mod redact;
-mod screen;
-mod status;
-mod table;
-mod top;
-mod ui;
-mod uninstall;
-mod unjoin;
-mod verification;
-mod verify;
-mod version;
-mod wait;
+mod term;
+mod views;
 
 use std::process::ExitCode;
 
@@ -58,7 +18,12 @@ use clap::Parser as _;
 use tokio::runtime::Builder;
 
 use self::args::{Command, CommandLine};
-use self::exit::{CommandError, ExitState, UNKNOWN};
+use self::commands::{
+    adopt, bug_report, check, completion, confirm_deletions, diff, dns, drain, explain, hand_over,
+    install, join, status, top, ui, uninstall, unjoin, verify, version,
+};
+use self::term::exit::{CommandError, ExitState, UNKNOWN};
+use self::term::output;
 
 /// Failed start of the program.
 #[derive(Debug, thiserror::Error)]

@@ -1,14 +1,8 @@
 //! Colours.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-/// When colours are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
-    Auto,
-    Always,
-    Never,
-}
+use crate::term::screen::Color;
 
 /// Whether the result is coloured.
 #[derive(Args, Clone, Copy, Debug)]

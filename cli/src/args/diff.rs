@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Format;
+use crate::term::output::Format;
 
 pub(crate) const DIFF_EXAMPLES: &str = "Examples:
   # Show what applying mcs.yaml would change, in the hub and in every member

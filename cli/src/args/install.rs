@@ -1,12 +1,12 @@
 //! The arguments of `install` and `uninstall`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use super::DefaultWaitArgs;
-use super::values::{Malformed, duration};
+use super::values::duration;
+use crate::cluster::bundle::parts::{ImageArgs, PartArgs};
 
 pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
   # Install causeway, or upgrade it to the version of this program
@@ -75,57 +75,6 @@ pub(crate) struct InstallArgs {
     pub images: ImageArgs,
 }
 
-/// What is installed.
-#[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Parts")]
-pub(crate) struct PartArgs {
-    /// Apply only the CRDs of MultiClusterService and Cluster
-    #[arg(long)]
-    pub crds_only: bool,
-    /// Apply everything but the CRDs
-    #[arg(long, conflicts_with = "crds_only")]
-    pub skip_crds: bool,
-    /// Webhook and controller run outside the hub, as on a hub without nodes: create long-lived tokens, and no Deployments
-    #[arg(long, conflicts_with = "crds_only")]
-    pub external: bool,
-    /// URL at which the hub reaches that webhook [default: it is not registered]
-    #[arg(long, value_name = "URL", requires = "external", value_parser = https)]
-    pub webhook_url: Option<String>,
-    /// CA of that webhook's certificate, in PEM [default: the webhook publishes its own]
-    #[arg(long, value_name = "FILE", requires = "webhook_url")]
-    pub webhook_ca: Option<PathBuf>,
-    /// Let cert-manager manage the certificate of the webhook
-    #[arg(long, conflicts_with_all = ["crds_only", "external"])]
-    pub cert_manager: bool,
-    /// The hub is a Karmada control plane: grant the controller the members' Secrets in namespace karmada-cluster
-    #[arg(long, conflicts_with = "crds_only")]
-    pub karmada: bool,
-    /// How the webhook handles a MultiClusterService whose Service or port does not exist: deny rejects it; warn accepts
-    /// it with a warning and exposes nothing until the Service exists, so that objects may be applied in any order
-    /// [default: deny]
-    #[arg(long, value_name = "deny|warn", conflicts_with_all = ["crds_only", "external"])]
-    pub missing_service: Option<MissingService>,
-}
-
-/// What becomes of a MultiClusterService whose Service does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MissingService {
-    Deny,
-    Warn,
-}
-
-/// Where the images come from.
-#[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Images")]
-pub(crate) struct ImageArgs {
-    /// Registry and path of causeway-webhook and causeway-controller, such as registry.example/team [default: the one that is deployed, else causeway]
-    #[arg(long, value_name = "REGISTRY", value_parser = registry)]
-    pub registry: Option<String>,
-    /// Tag of both images [default: the version of this program]
-    #[arg(long, value_name = "TAG", value_parser = tag)]
-    pub image_tag: Option<String>,
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct UninstallArgs {
     /// First delete the MultiClusterServices and the joined Clusters, and wait until the controller has cleaned up the members
@@ -165,41 +114,6 @@ pub(crate) enum DryRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClientDryRun {
     Client,
-}
-
-fn https(text: &str) -> Result<String, Malformed> {
-    let config = kube::Config::new(text.parse().map_err(|_| Malformed::Url)?);
-    let url = &config.cluster_url;
-    if url.scheme_str() != Some("https") || url.host().is_none() || text.contains(['?', '#']) {
-        return Err(Malformed::Url);
-    }
-    Ok(text.trim_end_matches('/').to_owned())
-}
-
-fn registry(text: &str) -> Result<String, Malformed> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:/[]".contains(c);
-    let trimmed = text.trim_end_matches('/');
-    if trimmed.is_empty()
-        || !trimmed.chars().all(is_plain)
-        || trimmed.starts_with('/')
-        || trimmed.contains("//")
-    {
-        return Err(Malformed::Registry);
-    }
-    Ok(trimmed.to_owned())
-}
-
-fn tag(text: &str) -> Result<String, Malformed> {
-    const LONGEST: usize = 128;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if text.is_empty()
-        || text.len() > LONGEST
-        || text.starts_with(['.', '-'])
-        || !text.chars().all(is_plain)
-    {
-        return Err(Malformed::Tag);
-    }
-    Ok(text.to_owned())
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! What joins a cluster to the hub, and removes it.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use causeway::domain::Reach;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::values::{duration, network, place, reach, token_lifetime};
 use super::{ClientDryRun, LeaseArgs, OutputArgs};
+use crate::cluster::access::Side;
 
 #[derive(Args, Debug)]
 #[command(mut_arg("format", |format| {
@@ -74,22 +74,6 @@ pub(crate) struct JoinArgs {
     pub timeout: Duration,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-/// Which of the two clusters is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Side {
-    Hub,
-    Member,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Hub => "hub",
-            Self::Member => "member",
-        })
-    }
 }
 
 /// How the member is reached from here.

@@ -210,10 +210,17 @@ fn request_timeouts_are_read_as_kubectl_reads_them() {
         ("0s", year),
     ] {
         let expected = Duration::from_secs(seconds);
-        assert_eq!(super::values::request_timeout(text), Ok(expected), "{text}");
+        assert_eq!(
+            crate::cluster::access::request_timeout(text),
+            Ok(expected),
+            "{text}"
+        );
     }
     for text in ["", "soon", "-1", "1.5"] {
-        assert!(super::values::request_timeout(text).is_err(), "{text}");
+        assert!(
+            crate::cluster::access::request_timeout(text).is_err(),
+            "{text}"
+        );
     }
 }
 

@@ -6,9 +6,7 @@ use causeway::domain::{MalformedDuration, Network, Reach, parse_duration};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Uri;
 
-/// The Lease of the controller, if it has one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lease(pub Option<(String, String)>);
+use crate::cluster::lease::LeaseName;
 
 /// Form that a value should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,12 +15,6 @@ pub(super) enum Malformed {
     AdminUrl,
     #[error("write it as NAMESPACE/NAME")]
     Lease,
-    #[error("write it as https://webhook.example:9443")]
-    Url,
-    #[error("write it as registry.example/team, without https://")]
-    Registry,
-    #[error("a tag is of letters, digits, dots, dashes and underscores")]
-    Tag,
     #[error(
         "write it as the nodes' labels have it: at most 63 letters, digits, dots, dashes and underscores"
     )]
@@ -44,18 +36,6 @@ pub(super) enum Malformed {
 
 pub(super) fn duration(text: &str) -> Result<Duration, MalformedDuration> {
     parse_duration(text)
-}
-
-/// Parses the maximum time of a request as kubectl does: a number alone is of seconds, and 0 is no
-/// limit, for which a year stands.
-pub(super) fn request_timeout(text: &str) -> Result<Duration, MalformedDuration> {
-    const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
-    let seconds = text.parse().map(Duration::from_secs);
-    let timeout = seconds.or_else(|_| parse_duration(text))?;
-    Ok(match timeout.is_zero() {
-        true => UNLIMITED,
-        false => timeout.min(UNLIMITED),
-    })
 }
 
 /// Parses the lifetime of a token. API servers issue none for less than ten minutes (TokenRequest,
@@ -125,13 +105,13 @@ pub(super) fn image(text: &str) -> Result<String, Malformed> {
     is_image.then(|| text.to_owned()).ok_or(Malformed::Image)
 }
 
-pub(super) fn lease(text: &str) -> Result<Lease, Malformed> {
+pub(super) fn lease(text: &str) -> Result<LeaseName, Malformed> {
     match text.split_once('/') {
-        _ if text.is_empty() => Ok(Lease(None)),
+        _ if text.is_empty() => Ok(LeaseName(None)),
         Some((namespace, name))
             if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
         {
-            Ok(Lease(Some((namespace.to_owned(), name.to_owned()))))
+            Ok(LeaseName(Some((namespace.to_owned(), name.to_owned()))))
         }
         _ => Err(Malformed::Lease),
     }

@@ -11,9 +11,9 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
 use tokio::time::sleep_until;
 
-use crate::api_server::{ApiServer, RequestError, root_cause};
-use crate::credentials;
-use crate::progress::Progress;
+use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
+use crate::cluster::credentials;
+use crate::term::progress::Progress;
 
 /// Maximum time of all requests to one member.
 pub(crate) const READ_WITHIN: Duration = Duration::from_secs(5);
@@ -206,8 +206,8 @@ impl From<RequestError> for ConnectError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Side;
-    use crate::status::fixtures::synced;
+    use crate::cluster::access::Side;
+    use crate::fixtures::synced;
 
     #[tokio::test]
     async fn a_member_that_cannot_be_asked_is_reported_with_what_to_do() {

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::service::{Held, Snapshot};
-use crate::status::fixtures::{cross, ready, service, synced};
+use crate::fixtures::{cross, ready, service, synced};
 
 pub(crate) fn from<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).expect("an object")

@@ -11,8 +11,8 @@ use super::member::{Id, Member};
 use super::reader::Apply;
 use super::service::{Held, Readings, Snapshot};
 use super::touched::Touched;
-use crate::karmada::Work;
-use crate::networking::is_by_node_ports;
+use crate::cluster::karmada::Work;
+use crate::observe::networking::is_by_node_ports;
 
 /// Observed state of the hub and of all members.
 #[derive(Default)]
@@ -206,9 +206,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::fixtures::{cross, export, service, synced};
     use crate::observe::hub;
     use crate::observe::member;
-    use crate::status::fixtures::{cross, export, service, synced};
 
     fn apply_cluster(fleet: &mut Fleet, cluster: Cluster) {
         let touched = hub::clusters(&mut fleet.hub, Event::Apply(cluster));

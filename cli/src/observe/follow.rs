@@ -14,7 +14,7 @@ use super::member::{Engaged, Member, Settings};
 use super::reader::Sent;
 use super::scope::Scope;
 use super::touched::Touched;
-use crate::api_server::ApiServer;
+use crate::cluster::api_server::ApiServer;
 
 /// Capacity of the channels of pending changes. Further changes wait at the API servers.
 const CHANGES: usize = 1024;
@@ -193,7 +193,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::status::fixtures::{cluster, condition, synced};
+    use crate::fixtures::{cluster, condition, synced};
 
     #[test]
     fn services_depend_on_facts_and_not_on_versions_of_clusters() {

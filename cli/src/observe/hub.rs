@@ -20,8 +20,8 @@ use super::reader::{Reader, Sent, View};
 use super::scope::{Breadth, Scope};
 use super::store::{Store, key_of, name_of, note_reach};
 use super::touched::Touched;
-use crate::api_server::{ApiServer, RequestError, allowed};
-use crate::karmada::{self, Work};
+use crate::cluster::api_server::{ApiServer, RequestError, allowed};
+use crate::cluster::karmada::{self, Work};
 
 /// Metadata of Karmada's Work.
 pub(crate) type WorkMeta = PartialObjectMeta<DynamicObject>;

@@ -24,7 +24,7 @@ use super::scope::{Breadth, Scope};
 use super::service::{Held, served};
 use super::store::{Store, key_of, name_of, note_reach, service_of};
 use super::touched::Touched;
-use crate::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::{ApiServer, RequestError};
 
 /// Objects of a member.
 pub(crate) struct Member {
@@ -426,8 +426,8 @@ async fn follow_nodes(reader: &Reader<'_, Member>) -> RequestError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Side;
-    use crate::status::fixtures::export;
+    use crate::cluster::access::Side;
+    use crate::fixtures::export;
     use serde_json::json;
 
     fn forbidden() -> RequestError {

@@ -18,11 +18,11 @@ use serde::de::DeserializeOwned;
 use super::connect::{self, ConnectError};
 use super::scope::Scope;
 use super::service::{self, Held, Readings, Snapshot};
-use crate::api_server::{ApiServer, RequestError, allowed};
-use crate::args::Side;
-use crate::definitions::DEFINE;
-use crate::exit::{CommandError, PROBLEM};
-use crate::karmada::{self, binding};
+use crate::cluster::access::Side;
+use crate::cluster::api_server::{ApiServer, RequestError, allowed};
+use crate::cluster::definitions::DEFINE;
+use crate::cluster::karmada::{self, binding};
+use crate::term::exit::{CommandError, PROBLEM};
 
 /// Failure to read a service.
 #[derive(Debug, thiserror::Error)]

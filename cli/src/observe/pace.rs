@@ -14,7 +14,7 @@ use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use crate::api_server::{ApiServer, RequestError, root_cause};
+use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
 
 /// Pause before another look at a kind that is not served or forbidden.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(10);

@@ -13,7 +13,7 @@ use super::link::{Kind, Link};
 use super::pace::{self, Broken, ClustersetKind, LOOK_AGAIN};
 use super::scope::Scope;
 use super::touched::Touched;
-use crate::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::{ApiServer, RequestError};
 
 /// Part of the observed state that one API server fills.
 pub(super) trait View: Sized + 'static {

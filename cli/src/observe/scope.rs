@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use kube::runtime::watcher::Event;
 
 use super::pace::{self, Broken, ClustersetKind};
-use crate::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::{ApiServer, RequestError};
 
 /// Selection of services and kinds.
 #[derive(Clone, Debug, Default)]
@@ -113,7 +113,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::status::fixtures::{cluster, condition, synced};
+    use crate::fixtures::{cluster, condition, synced};
 
     #[test]
     fn only_members_known_to_serve_neither_kind_are_left_out() {

@@ -21,8 +21,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
 
 use super::connect::ConnectError;
-use crate::karmada::binding::Unapplied;
-use crate::karmada::{self, Work};
+use crate::cluster::karmada::binding::Unapplied;
+use crate::cluster::karmada::{self, Work};
 
 /// Objects of a service in all clusters.
 #[derive(Clone, Debug)]

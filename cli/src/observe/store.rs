@@ -9,7 +9,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt as _};
 
-use crate::networking::is_by_node_ports;
+use crate::observe::networking::is_by_node_ports;
 
 /// Namespace and name of an object.
 type Id = (String, String);

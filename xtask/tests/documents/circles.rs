@@ -70,6 +70,16 @@ impl Modules {
         Self(modules)
     }
 
+    /// Reads the sources of a crate. Programs below `bin` are crates of their own.
+    fn of_crate(sources: &str) -> Self {
+        let directory = repository().join(sources);
+        let files = files_below(&directory, "rs").into_iter();
+        Self::new(files.filter(|file| !file.starts_with("bin/")).map(|file| {
+            let text = std::fs::read_to_string(directory.join(&file)).expect("a source file");
+            (file, text)
+        }))
+    }
+
     /// Returns the path of the module that defines an item.
     fn home(&self, path: &[String], hops: usize) -> Option<&Names> {
         let mut module = self.0.get(&Names::new())?;
@@ -125,6 +135,73 @@ impl Modules {
     }
 }
 
+/// Floors of `kubectl mcs`, from the ground up. Rooms of one floor do not name each other.
+const CLI_FLOORS: [&[&str]; 5] = [
+    &["term"],
+    &["cluster"],
+    &["args", "observe"],
+    &["views"],
+    &["commands"],
+];
+/// Modules that commands share. No command names another command.
+const CLI_SHARED: [&str; 3] = ["membership", "moving", "overview"];
+
+/// Returns the places in `kubectl mcs` that name a room of the same floor or of a higher one, or
+/// another command.
+fn upward(arrows: &Arrows) -> Vec<&String> {
+    let floor = |room: &String| CLI_FLOORS.iter().position(|all| all.contains(&&**room));
+    let is_upward = |from: &Names, to: &Names| match (&**from, &**to) {
+        ([from], [to]) => floor(from).is_some() && floor(from) <= floor(to),
+        ([room, _], [_, to]) => room == "commands" && !CLI_SHARED.contains(&&**to),
+        _ => false,
+    };
+    let rooms = arrows
+        .iter()
+        .flat_map(|(from, rooms)| rooms.iter().map(move |(to, places)| (from, to, places)));
+    rooms
+        .filter(|(from, to, _)| is_upward(from, to))
+        .flat_map(|(_, _, places)| places)
+        .collect()
+}
+
+#[test]
+fn commands_stand_on_views_and_views_on_observed_objects() {
+    let modules = Modules::of_crate("cli/src");
+    let tops = modules.0.keys().filter(|path| path.len() == 1);
+    let floors: BTreeSet<_> = CLI_FLOORS.into_iter().flatten().copied().collect();
+    assert_eq!(tops.map(|path| &*path[0]).collect::<BTreeSet<_>>(), floors);
+    assert_eq!(upward(&modules.arrows()), [""; 0]);
+}
+
+#[test]
+fn upward_names_and_names_of_other_commands_are_found() {
+    let files = [
+        ("main.rs", "mod args; mod commands; mod term; mod views;"),
+        ("args.rs", "pub struct Args(crate::term::Format);"),
+        ("commands.rs", "mod join; mod moving; mod unjoin;"),
+        (
+            "commands/join.rs",
+            "pub struct A(super::unjoin::B, super::moving::C);",
+        ),
+        ("commands/moving.rs", "pub struct C(crate::views::V);"),
+        ("commands/unjoin.rs", "pub struct B;"),
+        ("term.rs", "pub struct Format; struct X(crate::args::Args);"),
+        (
+            "views.rs",
+            "pub struct V; struct Y(crate::commands::moving::C);",
+        ),
+    ];
+    let modules = Modules::new(files.map(|(file, text)| (file.to_owned(), text.to_owned())));
+    assert_eq!(
+        upward(&modules.arrows()),
+        [
+            "commands/join.rs:1 names commands::unjoin::B",
+            "term.rs:1 names args::Args",
+            "views.rs:1 names commands::moving::C",
+        ]
+    );
+}
+
 fn reached<'a>(arrows: &'a Arrows, start: &'a Names) -> BTreeSet<&'a Names> {
     let (mut seen, mut next) = (BTreeSet::new(), vec![start]);
     while let Some(room) = next.pop() {
@@ -137,13 +214,7 @@ fn reached<'a>(arrows: &'a Arrows, start: &'a Names) -> BTreeSet<&'a Names> {
 #[test]
 fn modules_of_a_crate_form_no_circle() {
     for (sources, known) in CRATES {
-        let directory = repository().join(sources);
-        // Programs below bin are crates of their own.
-        let files = files_below(&directory, "rs").into_iter();
-        let modules = Modules::new(files.filter(|file| !file.starts_with("bin/")).map(|file| {
-            let text = std::fs::read_to_string(directory.join(&file)).expect("a source file");
-            (file, text)
-        }));
+        let modules = Modules::of_crate(sources);
         let circles = modules.circles();
         let (count, files) = (circles.len(), modules.0.len());
         let lines: usize = modules.0.values().map(|module| module.lines).sum();

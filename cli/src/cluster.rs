@@ -1,0 +1,15 @@
+//! One API server: the connection, its kubeconfig, and objects that commands read and apply.
+
+pub(crate) mod access;
+pub(crate) mod admin_endpoint;
+pub(crate) mod api_server;
+pub(crate) mod bundle;
+pub(crate) mod credentials;
+pub(crate) mod definitions;
+pub(crate) mod helm;
+pub(crate) mod karmada;
+pub(crate) mod kubeconfig;
+pub(crate) mod lease;
+pub(crate) mod objects;
+pub(crate) mod token;
+pub(crate) mod wait;

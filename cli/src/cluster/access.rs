@@ -1,0 +1,72 @@
+//! Arguments that select a hub, as in kubectl.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use causeway::domain::{MalformedDuration, parse_duration};
+use clap::{Args, ValueEnum};
+
+/// One of the two clusters of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Side {
+    Hub,
+    Member,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Hub => "hub",
+            Self::Member => "member",
+        })
+    }
+}
+
+/// Hub of a command, and the user on it.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Hub")]
+pub(crate) struct HubArgs {
+    /// Kubeconfig of the hub [default: $KUBECONFIG, else ~/.kube/config]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of that kubeconfig [default: its current one]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Cluster of that kubeconfig [default: that of the context]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// User of that kubeconfig [default: that of the context]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Namespace [default: that of the context, else default]
+    #[arg(short, long, global = true, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// User to impersonate on the hub
+    #[arg(long = "as", global = true, value_name = "USER", id = "as_user")]
+    pub as_user: Option<String>,
+    /// Group to impersonate on the hub; repeatable
+    #[arg(long, global = true, value_name = "GROUP", requires = "as_user")]
+    pub as_group: Vec<String>,
+    /// Maximum time of one request to the hub; 0 for no limit
+    #[arg(
+        long,
+        global = true,
+        value_name = "DURATION",
+        value_parser = request_timeout,
+        default_value = "10s"
+    )]
+    pub request_timeout: Duration,
+}
+
+/// Parses the maximum time of a request as kubectl does: a number alone is of seconds, and 0 is no
+/// limit, for which a year stands.
+pub(crate) fn request_timeout(text: &str) -> Result<Duration, MalformedDuration> {
+    const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
+    let seconds = text.parse().map(Duration::from_secs);
+    let timeout = seconds.or_else(|_| parse_duration(text))?;
+    Ok(match timeout.is_zero() {
+        true => UNLIMITED,
+        false => timeout.min(UNLIMITED),
+    })
+}

@@ -1,0 +1,412 @@
+//! Requests to an API server, each with a deadline, and the classification of their failures.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway::api::multicluster::Version;
+use causeway::target::{ProxyError, Target, Token, Transport, TransportError};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::client::retry::RetryPolicy;
+use kube::core::{DynamicResourceScope, NamespaceResourceScope};
+use kube::{Api, Client, Config, Resource};
+use tokio::sync::{OnceCell, watch};
+use tower::Layer as _;
+use tower::retry::RetryLayer;
+
+use crate::cluster::access::HubArgs;
+use crate::cluster::access::Side;
+use crate::cluster::kubeconfig::{self, Access, Choice, LoadError, describe_plugin_failure};
+use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
+use crate::term::screen::printable;
+
+/// Default timeout of one request.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Failed or rejected request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RequestError {
+    /// The given kubeconfig is invalid.
+    #[error("invalid kubeconfig of the {side}: {why}")]
+    Kubeconfig { side: Side, why: String },
+    /// The user gave no kubeconfig and none was found.
+    #[error("no kubeconfig for the hub was found ({0}); set KUBECONFIG or give --kubeconfig")]
+    NoKubeconfig(String),
+    /// The API server did not respond.
+    #[error(
+        "cannot reach the {side} at {address}: {why}; check that it is running and that {flag} names the right cluster",
+        flag = kubeconfig_flag(side)
+    )]
+    Unreachable {
+        side: Side,
+        address: String,
+        why: String,
+    },
+    /// The API server rejected the credentials (401) or the permissions (403).
+    #[error("forbidden by the {side}: {message}; use a kubeconfig with administrator rights")]
+    NotAllowed { side: Side, message: String },
+    /// The object or the API does not exist.
+    #[error("the {side} answered: {message}")]
+    NotFound { side: Side, message: String },
+    /// The stored object differs from the one that the request assumes.
+    #[error("the {side} refused: {message}")]
+    Conflict { side: Side, message: String },
+    /// The API server rejected the request for another reason.
+    #[error("the {side} refused: {message}")]
+    Refused { side: Side, message: String },
+    /// The API server is reachable and cannot serve the request now.
+    #[error("the {side} is unavailable: {message}; try again")]
+    Busy { side: Side, message: String },
+}
+
+impl CommandError for RequestError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Kubeconfig { .. } => USAGE,
+            Self::NoKubeconfig(_)
+            | Self::Unreachable { .. }
+            | Self::NotAllowed { .. }
+            | Self::Busy { .. } => UNKNOWN,
+            _ => PROBLEM,
+        }
+    }
+}
+
+fn kubeconfig_flag(side: &Side) -> &'static str {
+    match side {
+        Side::Hub => "--kubeconfig",
+        Side::Member => "--member-kubeconfig",
+    }
+}
+
+/// API server with the client and configuration that reach it.
+#[derive(Clone)]
+pub(crate) struct ApiServer {
+    pub side: Side,
+    pub client: Client,
+    pub config: Config,
+    /// Namespaces of the hub that hold the members' credentials, read on first use.
+    pub secret_namespaces: Arc<OnceCell<BTreeSet<String>>>,
+    /// `proxy-url` of the kubeconfig. Excludes the proxy of the environment.
+    pub proxy_url: Option<String>,
+    /// Timeout of one request.
+    pub answer_within: Duration,
+}
+
+impl ApiServer {
+    /// Connects to the hub of the given kubeconfig, or of kubectl's default kubeconfig.
+    pub(crate) async fn hub(args: &HubArgs) -> Result<Self, RequestError> {
+        let choice = Choice {
+            context: args.context.as_deref(),
+            cluster: args.cluster.as_deref(),
+            user: args.user.as_deref(),
+        };
+        let mut access = match kubeconfig::load(args.kubeconfig.as_deref()) {
+            Err(LoadError::Absent {
+                why,
+                in_cluster: true,
+            }) if choice.is_empty() => Access {
+                config: Config::incluster().map_err(|_| RequestError::NoKubeconfig(why))?,
+                proxy_url: None,
+            },
+            Err(LoadError::Absent { why, .. }) => return Err(RequestError::NoKubeconfig(why)),
+            loaded => access(Side::Hub, loaded, choice).await?,
+        };
+        let user = &mut access.config.auth_info;
+        if args.as_user.is_some() {
+            user.impersonate.clone_from(&args.as_user);
+            user.impersonate_groups = Some(args.as_group.clone());
+        }
+        if let Some(namespace) = &args.namespace {
+            access.config.default_namespace.clone_from(namespace);
+        }
+        let hub = Self::of(Side::Hub, access)?;
+        Ok(Self {
+            answer_within: args.request_timeout,
+            ..hub
+        })
+    }
+
+    /// Connects to the member of the given kubeconfig.
+    pub(crate) async fn member(path: &Path, context: Option<&str>) -> Result<Self, RequestError> {
+        let choice = Choice {
+            context,
+            ..Choice::default()
+        };
+        let access = access(Side::Member, kubeconfig::load(Some(path)), choice).await?;
+        Self::of(Side::Member, access)
+    }
+
+    /// Connects to a member by a context of the given kubeconfig, or of kubectl's default
+    /// kubeconfig.
+    pub(crate) async fn member_by_context(
+        path: Option<&Path>,
+        context: &str,
+    ) -> Result<Self, RequestError> {
+        let choice = Choice {
+            context: Some(context),
+            ..Choice::default()
+        };
+        let access = access(Side::Member, kubeconfig::load(path), choice).await?;
+        Self::of(Side::Member, access)
+    }
+
+    fn of(side: Side, access: Access) -> Result<Self, RequestError> {
+        let mut server = Self::new(side, access.config)?;
+        server.proxy_url = access.proxy_url;
+        Ok(server)
+    }
+
+    /// Creates a client for a configuration. The client retries requests that a busy server rejects
+    /// (429, 503, 504).
+    pub(crate) fn new(side: Side, mut config: Config) -> Result<Self, RequestError> {
+        config.connect_timeout = Some(CONNECT_WITHIN);
+        let client =
+            Client::try_from(config.clone()).map_err(|error| RequestError::Kubeconfig {
+                side,
+                why: describe_plugin_failure(&error, config.auth_info.exec.as_ref())
+                    .unwrap_or_else(|| root_cause(&error)),
+            })?;
+        Ok(Self {
+            side,
+            client,
+            config,
+            secret_namespaces: Arc::default(),
+            proxy_url: None,
+            answer_within: ANSWER_WITHIN,
+        })
+    }
+
+    /// Connects to a member with the same transport as causeway-controller. The client retries
+    /// requests that a busy server rejects (429, 503, 504).
+    pub(crate) fn of_target(target: &Target, token: Token) -> Result<Self, TransportError> {
+        let mut config = target.config();
+        config.connect_timeout = Some(CONNECT_WITHIN);
+        let transport = Transport::new(target, config.clone())?;
+        let (_, token) = watch::channel(token);
+        let requests = transport.requests(&token).map_err(TransportError::Member)?;
+        let requests = RetryLayer::new(RetryPolicy::server_retry()).layer(requests);
+        Ok(Self {
+            side: Side::Member,
+            client: Client::new(requests, config.default_namespace.clone()),
+            config,
+            secret_namespaces: Arc::default(),
+            proxy_url: None,
+            answer_within: ANSWER_WITHIN,
+        })
+    }
+
+    /// Returns the URL of the API server without a trailing slash.
+    pub(crate) fn url(&self) -> String {
+        self.config
+            .cluster_url
+            .to_string()
+            .trim_end_matches('/')
+            .to_owned()
+    }
+
+    /// Returns the URL for messages, with the proxy of the kubeconfig or of the environment.
+    /// Credentials of the proxy are omitted.
+    fn address(&self) -> String {
+        let proxy = self.config.proxy_url.as_ref();
+        let proxy = proxy.and_then(|proxy| proxy.scheme_str().zip(proxy.authority()));
+        let Some((scheme, authority)) = proxy else {
+            return self.url();
+        };
+        let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+        format!("{} through the proxy {scheme}://{host}", self.url())
+    }
+
+    /// Sends one request and waits for the response. The timeout is 10 seconds unless the user sets
+    /// another.
+    pub(crate) async fn request<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, RequestError> {
+        match tokio::time::timeout(self.answer_within, request).await {
+            Ok(answer) => answer.map_err(|error| self.failure(&error)),
+            Err(_) => Err(self.late()),
+        }
+    }
+
+    /// Sends one request. Returns `None` if the object or the API does not exist.
+    pub(crate) async fn found<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<Option<T>, RequestError> {
+        match self.request(request).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(RequestError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the server serves a resource, named by its plural, in an API version.
+    pub(crate) async fn serves(
+        &self,
+        api_version: &str,
+        plural: &str,
+    ) -> Result<bool, RequestError> {
+        let resources = self.client.list_api_group_resources(api_version);
+        let served = self.found(resources).await?;
+        let mut served = served.iter().flat_map(|list| &list.resources);
+        Ok(served.any(|one| one.name == plural))
+    }
+
+    /// Returns the error of a request that timed out.
+    pub(crate) fn late(&self) -> RequestError {
+        self.unreachable(format!(
+            "no answer within {} s, or only that it is busy",
+            self.answer_within.as_secs()
+        ))
+    }
+
+    /// Returns [`RequestError::Unreachable`] with a reason.
+    pub(crate) fn unreachable(&self, why: String) -> RequestError {
+        RequestError::Unreachable {
+            side: self.side,
+            address: self.address(),
+            why,
+        }
+    }
+
+    /// Converts a client error into a [`RequestError`].
+    pub(crate) fn failure(&self, error: &kube::Error) -> RequestError {
+        let side = self.side;
+        let kube::Error::Api(status) = error else {
+            let exec = self.config.auth_info.exec.as_ref();
+            let of_plugin = describe_plugin_failure(error, exec);
+            return self.unreachable(of_plugin.unwrap_or_else(|| root_cause(error)));
+        };
+        let message = printable(&status.message).into_owned();
+        match status.code {
+            401 | 403 => RequestError::NotAllowed { side, message },
+            404 => RequestError::NotFound { side, message },
+            409 => RequestError::Conflict { side, message },
+            429 | 500.. => RequestError::Busy { side, message },
+            _ => RequestError::Refused { side, message },
+        }
+    }
+
+    /// Returns the API of a namespaced kind in one namespace, or in all.
+    pub(crate) fn api<K>(&self, namespace: Option<&str>) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let client = self.client.clone();
+        match namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        }
+    }
+
+    /// Returns the API of a kind of the Multi-Cluster Services API in one version and one
+    /// namespace, or in all namespaces.
+    pub(crate) fn api_in<K>(&self, version: Version, namespace: Option<&str>) -> Api<K>
+    where
+        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>,
+    {
+        let client = self.client.clone();
+        match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &version),
+            None => Api::all_with(client, &version),
+        }
+    }
+
+    /// Returns the identity of the cluster: the UID of its kube-system namespace.
+    pub(crate) async fn uid(&self) -> Result<String, RequestError> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let kube_system = self.request(namespaces.get_metadata("kube-system")).await?;
+        Ok(kube_system.metadata.uid.unwrap_or_default())
+    }
+}
+
+async fn access(
+    side: Side,
+    loaded: Result<kubeconfig::Loaded, LoadError>,
+    choice: Choice<'_>,
+) -> Result<Access, RequestError> {
+    let unusable = |error: LoadError| RequestError::Kubeconfig {
+        side,
+        why: error.to_string(),
+    };
+    loaded
+        .map_err(unusable)?
+        .access(choice)
+        .await
+        .map_err(unusable)
+}
+
+/// Returns the message of the innermost error: "connection refused" is more useful than "client
+/// error". The message of a proxy error names the proxy.
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    let mut proxy = String::new();
+    while let Some(source) = innermost.source() {
+        if let Some(ProxyError::Unusable { proxy: at, .. }) = innermost.downcast_ref() {
+            proxy = format!("its proxy {at}: ");
+        }
+        innermost = source;
+    }
+    printable(&format!("{proxy}{innermost}")).into_owned()
+}
+
+/// Converts [`RequestError::NotAllowed`] to `None`.
+pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(RequestError::NotAllowed { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> ApiServer {
+        let config = Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
+        ApiServer::new(Side::Hub, config).expect("a client")
+    }
+
+    fn answered(code: u16) -> RequestError {
+        let status = kube::core::Status::failure("no", "Reason").with_code(code);
+        server().failure(&kube::Error::Api(status.boxed()))
+    }
+
+    #[tokio::test]
+    async fn an_answer_says_whether_the_server_could_be_asked() {
+        assert!(matches!(answered(401), RequestError::NotAllowed { .. }));
+        assert!(matches!(answered(403), RequestError::NotAllowed { .. }));
+        assert!(matches!(answered(404), RequestError::NotFound { .. }));
+        assert!(matches!(answered(409), RequestError::Conflict { .. }));
+        assert!(matches!(answered(422), RequestError::Refused { .. }));
+        assert!(matches!(answered(429), RequestError::Busy { .. }));
+        assert!(matches!(answered(503), RequestError::Busy { .. }));
+    }
+
+    #[tokio::test]
+    async fn a_closed_port_reads_as_connection_refused() {
+        let error = server().uid().await.expect_err("nothing listens there");
+        let text = error.to_string();
+        assert!(
+            text.starts_with("cannot reach the hub at https://127.0.0.1:1: "),
+            "{text}"
+        );
+        assert!(text.contains("refused"), "{text}");
+        assert!(text.contains("--kubeconfig"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn unreachable_server_is_named_with_its_proxy_without_user() {
+        let mut config = Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
+        config.proxy_url = Some("http://me:hunter2@127.0.0.1:2".parse().expect("a URL"));
+        let server = ApiServer::new(Side::Member, config).expect("a client");
+        let error = server.uid().await.expect_err("nothing listens there");
+        let named =
+            "cannot reach the member at https://127.0.0.1:1 through the proxy http://127.0.0.1:2: ";
+        assert!(error.to_string().starts_with(named), "{error}");
+    }
+}

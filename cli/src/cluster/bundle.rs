@@ -1,0 +1,575 @@
+//! Manifests of a hub, embedded at build time, and the selection of objects to apply. Pure.
+
+pub(crate) mod parts;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use causeway::api::labels;
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use self::parts::{ImageArgs, MissingService, PartArgs};
+use crate::cluster::objects::{self, ObjectError};
+
+const RBAC: &str = include_str!("../../../manifests/hub/rbac.yaml");
+const WORKLOADS: &str = include_str!("../../../manifests/hub/workloads.yaml");
+const BY_SERVICE: &str = include_str!("../../../manifests/hub/webhook-by-service.yaml");
+const BY_URL: &str = include_str!("../../../manifests/hub/options/webhook-by-url.yaml");
+const TOKENS: &str = include_str!("../../../manifests/hub/options/tokens.yaml");
+const KARMADA: &str = include_str!("../../../manifests/hub/options/karmada.yaml");
+const CLUSTER_PROFILES: &str = include_str!("../../../manifests/hub/options/cluster-profiles.yaml");
+const CERT_MANAGER: &str = include_str!("../../../manifests/hub/options/cert-manager.yaml");
+const CERT_MANAGER_PATCH: &str =
+    include_str!("../../../manifests/hub/options/cert-manager.patch.yaml");
+
+/// Placeholders in options/webhook-by-url.yaml for the webhook's URL and CA bundle.
+const URL: &str = "WEBHOOK_URL";
+const AUTHORITY: &str = "CA_BUNDLE";
+
+/// Annotation that the manifests' comments recommend for hubs with cert-manager.
+const INJECT: (&str, &str) = (
+    "cert-manager.io/inject-ca-from",
+    "causeway-system/causeway-webhook",
+);
+/// Controller flag that allows reading the credentials that Karmada stores.
+pub(crate) const KARMADA_SECRETS: &str = "--secret-namespace=karmada-cluster";
+
+/// Component label of the objects with which the webhook manages its own certificates.
+const CERTIFICATES: &str = "webhook-certificates";
+
+const CONTAINERS: &str = "/spec/template/spec/containers";
+
+/// Deployments of a hub that runs causeway itself.
+pub(crate) const DEPLOYMENTS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
+
+/// Returns the objects to apply to a hub besides the definitions, in order: RBAC, workloads, and
+/// the webhook registration last.
+pub(crate) fn chosen(
+    parts: &PartArgs,
+    images: &ImageArgs,
+    authority: Option<&str>,
+) -> Result<Vec<DynamicObject>, ObjectError> {
+    if parts.crds_only {
+        return Ok(Vec::new());
+    }
+    let mut chosen = objects::parse(RBAC)?;
+    let superseded = superseded(parts)?;
+    chosen.retain(|object| !superseded.contains(object));
+    if parts.karmada {
+        chosen.extend(objects::parse(KARMADA)?);
+    }
+    if parts.external {
+        chosen.extend(objects::parse(TOKENS)?);
+    } else {
+        if parts.cert_manager {
+            chosen.extend(objects::parse(CERT_MANAGER)?);
+        }
+        chosen.extend(workloads(parts, images)?);
+    }
+    chosen.extend(registration(parts, authority)?);
+    Ok(chosen)
+}
+
+/// Returns the objects of [`RBAC`] that these parts do not need. If the user provides the caBundle,
+/// the webhook gets no right to change webhook configurations, and no Secret.
+pub(crate) fn superseded(parts: &PartArgs) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut superseded = objects::parse(RBAC)?;
+    let is_certified = parts.cert_manager || parts.webhook_ca.is_some();
+    superseded.retain(|object| is_certified && is_of_certificates(object));
+    Ok(superseded)
+}
+
+/// Whether an object is needed only by webhooks that manage their own certificates.
+pub(crate) fn is_of_certificates(object: &DynamicObject) -> bool {
+    let labels = object.metadata.labels.as_ref();
+    let component = labels.and_then(|labels| labels.get("app.kubernetes.io/component"));
+    component.is_some_and(|component| component == CERTIFICATES)
+}
+
+fn workloads(parts: &PartArgs, images: &ImageArgs) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut workloads = objects::parse(WORKLOADS)?;
+    for deployment in workloads.iter_mut().filter(|one| is_deployment(one)) {
+        let [webhook, controller] = DEPLOYMENTS.map(|name| is_named(deployment, name));
+        if parts.cert_manager && webhook {
+            overlay(
+                &mut deployment.data,
+                serde_saphyr::from_str(CERT_MANAGER_PATCH)?,
+            );
+        }
+        let karmada = (parts.karmada && controller).then_some(KARMADA_SECRETS);
+        let missing = parts.missing_service.filter(|_| webhook).map(flag);
+        for container in containers(deployment) {
+            if let Some(Value::Array(args)) = container.get_mut("args") {
+                args.extend(karmada.into_iter().chain(missing).map(Value::from));
+            }
+        }
+        let (registry, tag) = (images.registry.as_deref(), images.image_tag.as_deref());
+        place(deployment, registry, tag);
+    }
+    Ok(workloads)
+}
+
+fn flag(missing: MissingService) -> &'static str {
+    match missing {
+        MissingService::Deny => "--missing-service=deny",
+        MissingService::Warn => "--missing-service=warn",
+    }
+}
+
+fn registration(
+    parts: &PartArgs,
+    authority: Option<&str>,
+) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut registration = match (&parts.webhook_url, parts.external) {
+        (Some(url), _) => by_url(url, authority)?,
+        (None, true) => Vec::new(),
+        (None, false) => objects::parse(BY_SERVICE)?,
+    };
+    if parts.cert_manager {
+        for configuration in &mut registration {
+            let annotations = configuration.metadata.annotations.get_or_insert_default();
+            annotations.insert(INJECT.0.to_owned(), INJECT.1.to_owned());
+        }
+    }
+    Ok(registration)
+}
+
+/// Returns the registration of the webhook by URL. Without an authority, the webhook publishes its
+/// own caBundle.
+fn by_url(url: &str, authority: Option<&str>) -> Result<Vec<DynamicObject>, ObjectError> {
+    let bundle = authority.map(|pem| STANDARD.encode(pem));
+    let manifest = BY_URL.replace(AUTHORITY, bundle.as_deref().unwrap_or("null"));
+    let mut registration = objects::parse(&manifest)?;
+    for configuration in &mut registration {
+        let webhooks = configuration.data.pointer_mut("/webhooks");
+        let webhooks = webhooks.and_then(Value::as_array_mut);
+        for webhook in webhooks.into_iter().flatten() {
+            let Some(Value::Object(client)) = webhook.get_mut("clientConfig") else {
+                continue;
+            };
+            client.retain(|_, value| !value.is_null());
+            if let Some(Value::String(address)) = client.get_mut("url") {
+                *address = address.replace(URL, url);
+            }
+        }
+    }
+    Ok(registration)
+}
+
+/// Returns all objects that a hub may hold besides the definitions and the namespace, in order of
+/// deletion.
+///
+/// The registration of the webhook comes first, then workloads, then RBAC. Objects that the
+/// programs write themselves come last, because a running program would recreate them.
+pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut all = objects::parse(BY_SERVICE)?;
+    for manifest in [WORKLOADS, CERT_MANAGER, TOKENS, KARMADA, RBAC] {
+        let of_manifest = objects::parse(manifest)?;
+        let kept = of_manifest.into_iter().rev();
+        all.extend(kept.filter(|object| !objects::is_a(object, "Namespace")));
+    }
+    all.push(objects::object(json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": { "name": "causeway-controller", "namespace": DEFAULT_NAMESPACE },
+    }))?);
+    Ok(all)
+}
+
+/// Returns the objects of [`RBAC`] without the namespaces. Every installation has them, and
+/// `uninstall` deletes them.
+pub(crate) fn rights() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut rights = objects::parse(RBAC)?;
+    rights.retain(|object| !objects::is_a(object, "Namespace"));
+    Ok(rights)
+}
+
+/// Returns the ClusterRole that allows the controller to read Karmada's Works.
+pub(crate) fn karmada_role() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut rights = objects::parse(KARMADA)?;
+    rights.retain(|object| objects::is_a(object, "ClusterRole"));
+    Ok(rights)
+}
+
+/// Namespace of ClusterProfiles in the manifests. Users choose their own.
+pub(crate) const PROFILE_NAMESPACE: &str = "cluster-inventory";
+
+/// Returns the roles that allow the controller to create Clusters from the ClusterProfiles of
+/// [`PROFILE_NAMESPACE`].
+pub(crate) fn profile_roles() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut rights = objects::parse(CLUSTER_PROFILES)?;
+    rights.retain(|object| objects::is_a(object, "ClusterRole") || objects::is_a(object, "Role"));
+    Ok(rights)
+}
+
+/// Whether a stored object with a name from the manifests belongs to causeway. The Lease has no
+/// labels and always counts.
+pub(crate) fn is_managed(stored: &DynamicObject) -> bool {
+    let all = stored.metadata.labels.as_ref();
+    let named = all.and_then(|all| all.get(labels::NAME));
+    named.is_some_and(|name| name == labels::MANAGER) || objects::is_a(stored, "Lease")
+}
+
+pub(crate) fn is_deployment(object: &DynamicObject) -> bool {
+    objects::is_a(object, "Deployment")
+}
+
+/// Sets the registry and the tag of a Deployment's images.
+pub(crate) fn place(deployment: &mut DynamicObject, registry: Option<&str>, tag: Option<&str>) {
+    for container in containers(deployment) {
+        if let Some(Value::String(image)) = container.get_mut("image") {
+            let parsed = Image::parse(image);
+            let registry = registry.unwrap_or(parsed.registry);
+            let tag = tag.unwrap_or(parsed.tag);
+            *image = format!("{registry}/{}:{tag}", parsed.name);
+        }
+    }
+}
+
+/// Returns the registry of a stored Deployment's image, if the image is named like the Deployment.
+pub(crate) fn registry(deployment: &DynamicObject) -> Option<&str> {
+    let images = deployment.data.pointer(CONTAINERS)?.as_array()?.iter();
+    let mut images = images.filter_map(|container| container.get("image")?.as_str());
+    let name = deployment.metadata.name.as_deref()?;
+    images.find_map(|image| {
+        let image = Image::parse(image);
+        (image.name == name).then_some(image.registry)
+    })
+}
+
+/// Returns the tag of a stored Deployment's image, if the image is named like the Deployment.
+pub(crate) fn deployed_tag(deployment: &DynamicObject) -> Option<&str> {
+    let images = deployment.data.pointer(CONTAINERS)?.as_array()?.iter();
+    let mut images = images.filter_map(|container| container.get("image")?.as_str());
+    let name = deployment.metadata.name.as_deref()?;
+    let image = images.find(|image| Image::parse(image).name == name)?;
+    tag(image)
+}
+
+/// Returns the Deployments of a hub that runs causeway itself.
+pub(crate) fn deployments() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut workloads = objects::parse(WORKLOADS)?;
+    workloads.retain(is_deployment);
+    Ok(workloads)
+}
+
+fn is_named(object: &DynamicObject, name: &str) -> bool {
+    object.metadata.name.as_deref() == Some(name)
+}
+
+fn containers(deployment: &mut DynamicObject) -> impl Iterator<Item = &mut Value> {
+    let containers = deployment.data.pointer_mut(CONTAINERS);
+    let containers = containers.and_then(Value::as_array_mut);
+    containers.into_iter().flatten()
+}
+
+/// Returns the tag of an image, if the image has one.
+pub(crate) fn tag(image: &str) -> Option<&str> {
+    let tag = Image::parse(image).tag;
+    (!tag.is_empty()).then_some(tag)
+}
+
+/// Parts of an image reference: `registry/name:tag`, `registry/name@digest`, or both.
+#[derive(Debug, PartialEq, Eq)]
+struct Image<'a> {
+    registry: &'a str,
+    name: &'a str,
+    tag: &'a str,
+}
+
+impl<'a> Image<'a> {
+    fn parse(image: &'a str) -> Self {
+        let (image, _) = image.split_once('@').unwrap_or((image, ""));
+        let (registry, rest) = image.rsplit_once('/').unwrap_or(("", image));
+        let (name, tag) = rest.split_once(':').unwrap_or((rest, ""));
+        Self {
+            registry,
+            name,
+            tag,
+        }
+    }
+}
+
+/// Merges a patch into an object as `kubectl patch` does: objects by field, lists of named items by
+/// name, and other lists as a whole.
+fn overlay(base: &mut Value, patch: Value) {
+    match (base, patch) {
+        (Value::Object(base), Value::Object(patch)) => {
+            for (key, value) in patch {
+                overlay(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(base), Value::Array(patch))
+            if patch.iter().all(|one| one.get("name").is_some()) =>
+        {
+            for value in patch {
+                let same = base.iter_mut().find(|one| one["name"] == value["name"]);
+                match same {
+                    Some(same) => overlay(same, value),
+                    None => base.push(value),
+                }
+            }
+        }
+        (base, patch) => *base = patch,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn titles(objects: &[DynamicObject]) -> Vec<String> {
+        objects.iter().map(objects::title).collect()
+    }
+
+    fn with(parts: PartArgs) -> Vec<DynamicObject> {
+        chosen(&parts, &ImageArgs::default(), None).expect("objects")
+    }
+
+    fn kinds(objects: &[DynamicObject]) -> Vec<&str> {
+        let types = objects.iter().filter_map(|one| one.types.as_ref());
+        types.map(|types| types.kind.as_str()).collect()
+    }
+
+    fn find<'a>(objects: &'a [DynamicObject], kind: &str, name: &str) -> &'a DynamicObject {
+        let mut found = objects.iter();
+        found
+            .find(|one| objects::is_a(one, kind) && is_named(one, name))
+            .unwrap_or_else(|| panic!("no {kind} {name} in {:?}", titles(objects)))
+    }
+
+    fn args(objects: &[DynamicObject], name: &str) -> String {
+        let pointer = format!("{CONTAINERS}/0/args");
+        let deployment = find(objects, "Deployment", name);
+        deployment.data.pointer(&pointer).expect("args").to_string()
+    }
+
+    #[test]
+    fn the_namespace_comes_first_and_the_registration_of_the_webhook_last() {
+        let all = with(PartArgs::default());
+        let kinds = kinds(&all);
+        assert_eq!(kinds.first(), Some(&"Namespace"));
+        assert_eq!(
+            kinds[kinds.len() - 2..],
+            [
+                "MutatingWebhookConfiguration",
+                "ValidatingWebhookConfiguration"
+            ]
+        );
+        assert_eq!(
+            kinds.iter().filter(|kind| **kind == "Deployment").count(),
+            2
+        );
+        let documents = [RBAC, WORKLOADS, BY_SERVICE].map(|one| objects::parse(one).unwrap());
+        assert_eq!(all, documents.concat(), "as in the manifests");
+    }
+
+    #[test]
+    fn every_object_bears_the_label_by_which_it_is_known_at_the_end() {
+        let parts = PartArgs {
+            karmada: true,
+            cert_manager: true,
+            ..PartArgs::default()
+        };
+        let external = PartArgs {
+            external: true,
+            webhook_url: Some("https://a".to_owned()),
+            ..PartArgs::default()
+        };
+        let removed = titles(&everything().expect("objects"));
+        for object in with(parts).iter().chain(&with(external)) {
+            let title = objects::title(object);
+            assert!(is_managed(object), "{title}");
+            let stays = objects::is_a(object, "Namespace");
+            assert_eq!(removed.contains(&title), !stays, "{title}");
+        }
+    }
+
+    #[test]
+    fn the_webhook_alone_is_reported_what_becomes_of_a_missing_service() {
+        for cert_manager in [false, true] {
+            for (missing_service, flag) in [
+                (None, None),
+                (Some(MissingService::Deny), Some("--missing-service=deny")),
+                (Some(MissingService::Warn), Some("--missing-service=warn")),
+            ] {
+                let all = with(PartArgs {
+                    missing_service,
+                    cert_manager,
+                    ..PartArgs::default()
+                });
+                let [webhook, controller] = DEPLOYMENTS.map(|name| args(&all, name));
+                assert_eq!(
+                    webhook.contains("--missing-service"),
+                    flag.is_some(),
+                    "{webhook}"
+                );
+                assert!(flag.is_none_or(|flag| webhook.contains(flag)), "{webhook}");
+                assert!(!controller.contains("--missing-service"), "{controller}");
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_asks_the_webhook_before_anything_of_it_goes() {
+        let all = everything().expect("objects");
+        let kinds = kinds(&all);
+        let first = |kind: &str| kinds.iter().position(|one| *one == kind).expect(kind);
+        let last = |kind: &str| kinds.iter().rposition(|one| *one == kind).expect(kind);
+        assert!(last("ValidatingWebhookConfiguration") < first("Deployment"));
+        assert!(last("MutatingWebhookConfiguration") < first("Service"));
+        for rights in ["ClusterRole", "Role", "ServiceAccount", "RoleBinding"] {
+            assert!(last("Deployment") < first(rights), "{rights}");
+        }
+        // The webhook recreates its Secret while its RoleBinding exists.
+        let tls = all
+            .iter()
+            .position(|one| is_named(one, "causeway-webhook-tls"));
+        assert!(tls > Some(last("RoleBinding")));
+    }
+
+    #[test]
+    fn the_images_are_of_this_version_and_found_where_the_person_has_them() {
+        let image = |images: &ImageArgs| {
+            let all = chosen(&PartArgs::default(), images, None).expect("objects");
+            DEPLOYMENTS.map(|name| {
+                let pointer = format!("{CONTAINERS}/0/image");
+                let image = find(&all, "Deployment", name).data.pointer(&pointer);
+                image.and_then(Value::as_str).expect("an image").to_owned()
+            })
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = DEPLOYMENTS.map(|name| format!("causeway/{name}:{version}"));
+        assert_eq!(image(&ImageArgs::default()), expected);
+        let elsewhere = ImageArgs {
+            registry: Some("localhost:5000/team".to_owned()),
+            image_tag: Some("test".to_owned()),
+        };
+        let expected = DEPLOYMENTS.map(|name| format!("localhost:5000/team/{name}:test"));
+        assert_eq!(image(&elsewhere), expected);
+    }
+
+    #[test]
+    fn a_digest_is_no_tag() {
+        for (image, expected) in [
+            ("a.example:5000/b/causeway-webhook:1", Some("1")),
+            ("a.example:5000/causeway-webhook:1@sha256:0", Some("1")),
+            ("a.example:5000/causeway-webhook@sha256:0", None),
+            ("causeway-webhook", None),
+        ] {
+            assert_eq!(tag(image), expected, "{image}");
+        }
+    }
+
+    #[test]
+    fn the_registry_of_a_deployed_image_is_known_by_the_images_name() {
+        for (image, expected) in [
+            (
+                "a.example:5000/b/causeway-webhook:1",
+                Some("a.example:5000/b"),
+            ),
+            ("a.example/causeway-webhook@sha256:0", Some("a.example")),
+            ("a.example/causeway-webhook:1@sha256:0", Some("a.example")),
+            ("a.example/causeway-webhook", Some("a.example")),
+            ("a.example/mirror-of-causeway:1", None),
+        ] {
+            let deployment = objects::object(json!({
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": { "name": "causeway-webhook" },
+                "spec": { "template": { "spec": { "containers": [
+                    { "name": "sidecar", "image": "other.example/sidecar:1" },
+                    { "name": "webhook", "image": image },
+                ] } } },
+            }));
+            let deployment = deployment.expect("an object");
+            assert_eq!(registry(&deployment), expected, "{image}");
+        }
+    }
+
+    #[test]
+    fn cert_manager_mounts_its_certificate_and_injects_its_authority() {
+        let all = with(PartArgs {
+            cert_manager: true,
+            ..PartArgs::default()
+        });
+        let webhook = args(&all, "causeway-webhook");
+        assert!(webhook.contains("--tls-dir=") && !webhook.contains("--self-managed"));
+        let pod = "/spec/template/spec";
+        let deployment = find(&all, "Deployment", "causeway-webhook");
+        let pod = deployment.data.pointer(pod).expect("a pod");
+        assert_eq!(pod["containers"].as_array().map(Vec::len), Some(1));
+        assert!(pod["containers"][0]["readinessProbe"].is_object(), "{pod}");
+        let secret = &pod["volumes"][0]["secret"]["secretName"];
+        let certificate = find(&all, "Certificate", "causeway-webhook");
+        assert_eq!(&certificate.data["spec"]["secretName"], secret);
+        for kind in [
+            "MutatingWebhookConfiguration",
+            "ValidatingWebhookConfiguration",
+        ] {
+            let annotations = &find(&all, kind, "causeway").metadata.annotations;
+            let inject = annotations.as_ref().and_then(|all| all.get(INJECT.0));
+            assert_eq!(inject.map(String::as_str), Some(INJECT.1));
+        }
+    }
+
+    #[test]
+    fn programs_that_run_elsewhere_get_tokens_and_are_asked_only_at_an_address() {
+        let external = PartArgs {
+            external: true,
+            ..PartArgs::default()
+        };
+        let all = with(external.clone());
+        let names = all.iter().filter_map(|one| one.metadata.name.as_deref());
+        let tokens = names.filter(|name| name.ends_with("-token"));
+        assert_eq!(tokens.count(), 2);
+        for kind in ["Deployment", "Service", "MutatingWebhookConfiguration"] {
+            assert!(!kinds(&all).contains(&kind), "{kind}");
+        }
+        let addressed = PartArgs {
+            webhook_url: Some("https://webhook.example:9443".to_owned()),
+            ..external
+        };
+        for authority in [None, Some("PEM")] {
+            let all = chosen(&addressed, &ImageArgs::default(), authority).expect("objects");
+            for (kind, path) in [
+                ("MutatingWebhookConfiguration", "mutate"),
+                ("ValidatingWebhookConfiguration", "validate"),
+            ] {
+                let client = &find(&all, kind, "causeway").data["webhooks"][0]["clientConfig"];
+                let url = format!("https://webhook.example:9443/{path}");
+                let expected = match authority {
+                    Some(pem) => json!({ "url": url, "caBundle": STANDARD.encode(pem) }),
+                    None => json!({ "url": url }),
+                };
+                assert_eq!(client, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn on_karmada_the_controller_may_read_the_credentials_and_is_reported_where_they_are() {
+        let all = with(PartArgs {
+            karmada: true,
+            ..PartArgs::default()
+        });
+        let role = all.iter().filter(|one| objects::is_a(one, "Role"));
+        let namespaces: Vec<_> = role
+            .filter_map(|one| one.metadata.namespace.as_deref())
+            .collect();
+        assert!(namespaces.contains(&"karmada-cluster"), "{namespaces:?}");
+        assert!(args(&all, "causeway-controller").contains(KARMADA_SECRETS));
+        assert!(!args(&all, "causeway-webhook").contains(KARMADA_SECRETS));
+        assert!(!args(&with(PartArgs::default()), "causeway-controller").contains("karmada"));
+    }
+
+    #[test]
+    fn the_definitions_may_be_all() {
+        let parts = PartArgs {
+            crds_only: true,
+            ..PartArgs::default()
+        };
+        assert_eq!(with(parts), []);
+    }
+}

@@ -1,0 +1,102 @@
+//! Arguments that select the parts of an installation and its images.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Form that a value should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MalformedPart {
+    #[error("write it as https://webhook.example:9443")]
+    Url,
+    #[error("write it as registry.example/team, without https://")]
+    Registry,
+    #[error("a tag is of letters, digits, dots, dashes and underscores")]
+    Tag,
+}
+
+/// Parts of an installation.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Parts")]
+pub(crate) struct PartArgs {
+    /// Apply only the CRDs of MultiClusterService and Cluster
+    #[arg(long)]
+    pub crds_only: bool,
+    /// Apply everything but the CRDs
+    #[arg(long, conflicts_with = "crds_only")]
+    pub skip_crds: bool,
+    /// Webhook and controller run outside the hub, as on a hub without nodes: create long-lived tokens, and no Deployments
+    #[arg(long, conflicts_with = "crds_only")]
+    pub external: bool,
+    /// URL at which the hub reaches that webhook [default: it is not registered]
+    #[arg(long, value_name = "URL", requires = "external", value_parser = https)]
+    pub webhook_url: Option<String>,
+    /// CA of that webhook's certificate, in PEM [default: the webhook publishes its own]
+    #[arg(long, value_name = "FILE", requires = "webhook_url")]
+    pub webhook_ca: Option<PathBuf>,
+    /// Let cert-manager manage the certificate of the webhook
+    #[arg(long, conflicts_with_all = ["crds_only", "external"])]
+    pub cert_manager: bool,
+    /// The hub is a Karmada control plane: grant the controller the members' Secrets in namespace karmada-cluster
+    #[arg(long, conflicts_with = "crds_only")]
+    pub karmada: bool,
+    /// How the webhook handles a MultiClusterService whose Service or port does not exist: deny rejects it; warn accepts
+    /// it with a warning and exposes nothing until the Service exists, so that objects may be applied in any order
+    /// [default: deny]
+    #[arg(long, value_name = "deny|warn", conflicts_with_all = ["crds_only", "external"])]
+    pub missing_service: Option<MissingService>,
+}
+
+/// Treatment of a MultiClusterService whose Service does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MissingService {
+    Deny,
+    Warn,
+}
+
+/// Source of the images.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Images")]
+pub(crate) struct ImageArgs {
+    /// Registry and path of causeway-webhook and causeway-controller, such as registry.example/team [default: the one that is deployed, else causeway]
+    #[arg(long, value_name = "REGISTRY", value_parser = registry)]
+    pub registry: Option<String>,
+    /// Tag of both images [default: the version of this program]
+    #[arg(long, value_name = "TAG", value_parser = tag)]
+    pub image_tag: Option<String>,
+}
+
+fn https(text: &str) -> Result<String, MalformedPart> {
+    let config = kube::Config::new(text.parse().map_err(|_| MalformedPart::Url)?);
+    let url = &config.cluster_url;
+    if url.scheme_str() != Some("https") || url.host().is_none() || text.contains(['?', '#']) {
+        return Err(MalformedPart::Url);
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+fn registry(text: &str) -> Result<String, MalformedPart> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:/[]".contains(c);
+    let trimmed = text.trim_end_matches('/');
+    if trimmed.is_empty()
+        || !trimmed.chars().all(is_plain)
+        || trimmed.starts_with('/')
+        || trimmed.contains("//")
+    {
+        return Err(MalformedPart::Registry);
+    }
+    Ok(trimmed.to_owned())
+}
+
+fn tag(text: &str) -> Result<String, MalformedPart> {
+    const LONGEST: usize = 128;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if text.is_empty()
+        || text.len() > LONGEST
+        || text.starts_with(['.', '-'])
+        || !text.chars().all(is_plain)
+    {
+        return Err(MalformedPart::Tag);
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,99 @@
+//! State of the controller, from its Lease.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::Api;
+
+use crate::cluster::api_server::{ApiServer, RequestError};
+
+/// Maximum age of a Lease's renewal. Exceeds any expected clock skew.
+const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// Commands for further diagnosis.
+pub(crate) const REMEDY: &str =
+    "kubectl -n causeway-system get pods; see the log of causeway-controller and its /readyz";
+
+/// Namespace and name of the controller's Lease. `None` for a controller without a Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeaseName(pub Option<(String, String)>);
+
+/// Lease of the controller.
+#[derive(Debug)]
+pub(crate) enum Controller {
+    /// The controller runs without a Lease.
+    NoLease,
+    /// The user may not read the Lease.
+    Unknown,
+    /// Name of the Lease, and the Lease if it exists.
+    Lease(String, Option<Box<Lease>>),
+}
+
+impl Controller {
+    /// Reads the Lease of the controller.
+    pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Self, RequestError> {
+        let Some((namespace, name)) = &lease.0 else {
+            return Ok(Self::NoLease);
+        };
+        let leases: Api<Lease> = Api::namespaced(hub.client.clone(), namespace);
+        match hub.request(leases.get_opt(name)).await {
+            Ok(lease) => Ok(Self::Lease(
+                format!("{namespace}/{name}"),
+                lease.map(Box::new),
+            )),
+            Err(RequestError::NotAllowed { .. }) => Ok(Self::Unknown),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the Lease exists.
+    pub(crate) fn is_known(&self) -> bool {
+        matches!(self, Self::Lease(_, Some(_)))
+    }
+
+    /// Returns the holder of the Lease if it was renewed within [`RENEWED_WITHIN`].
+    pub(crate) fn holder(&self, now: Timestamp) -> Option<&str> {
+        let Self::Lease(_, Some(lease)) = self else {
+            return None;
+        };
+        let spec = lease.spec.as_ref()?;
+        let renewed = spec.renew_time.as_ref()?.0;
+        let holder = spec.holder_identity.as_deref()?;
+        let held = !holder.is_empty() && now.duration_since(renewed) <= RENEWED_WITHIN;
+        held.then_some(holder)
+    }
+
+    /// Returns the time at which the current holder acquired the Lease.
+    pub(crate) fn since(&self) -> Option<Timestamp> {
+        let Self::Lease(_, Some(lease)) = self else {
+            return None;
+        };
+        Some(lease.spec.as_ref()?.acquire_time.as_ref()?.0)
+    }
+
+    /// Returns the reason that the controller seems not to run, or `None`.
+    pub(crate) fn problem(&self, now: Timestamp) -> Option<String> {
+        let Self::Lease(name, lease) = self else {
+            return None;
+        };
+        let Some(lease) = lease else {
+            return Some(format!(
+                "Lease {name} not found on the hub: causeway-controller has never run, or uses another --lease"
+            ));
+        };
+        if self.holder(now).is_some() {
+            return None;
+        }
+        let spec = lease.spec.as_ref();
+        let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
+        let renewed = spec.and_then(|spec| spec.renew_time.as_ref());
+        Some(
+            match (holder.filter(|holder| !holder.is_empty()), renewed) {
+                (Some(holder), Some(renewed)) => format!(
+                    "causeway-controller is not running: {holder} last renewed Lease {name} at {:.0}",
+                    renewed.0
+                ),
+                _ => format!("causeway-controller is not running: nobody holds Lease {name}"),
+            },
+        )
+    }
+}

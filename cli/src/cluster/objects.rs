@@ -1,0 +1,305 @@
+//! Objects as kubectl treats them: applied from a manifest, deleted by name, printed as
+//! `kind/name`.
+
+pub(crate) mod preview;
+
+use causeway::api::labels;
+use kube::Api;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+    PropagationPolicy, TypeMeta,
+};
+use kube::core::gvk::ParseGroupVersionError;
+use serde_json::Value;
+
+use crate::cluster::access::Side;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::term::exit::{CommandError, PROBLEM};
+use crate::term::output;
+use crate::term::output::OutputError;
+
+/// Field manager of this program's writes.
+pub(crate) const FIELD_MANAGER: &str = "kubectl-mcs";
+
+/// Failed write of an object, or invalid embedded manifest.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ObjectError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("a built-in manifest does not read: {0}")]
+    Yaml(#[from] serde_saphyr::Error),
+    #[error("a built-in object is none: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("a built-in object has no kind")]
+    Untyped,
+    #[error("a built-in object is of no known version: {0}")]
+    Version(#[from] ParseGroupVersionError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(
+        "{side}: another field manager changed what this would change back; nothing was applied. Take \
+         the values over with --force-conflicts, or leave them as they are:\n{conflicts}"
+    )]
+    Conflicts { side: Side, conflicts: String },
+}
+
+impl CommandError for ObjectError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Result of applying an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Applied {
+    Created,
+    Configured,
+    Unchanged,
+}
+
+impl Applied {
+    /// Returns kubectl's word for the result.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Configured => "configured",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// Parses a manifest with one or more documents.
+pub(crate) fn parse(manifest: &str) -> Result<Vec<DynamicObject>, ObjectError> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(manifest)?;
+    documents.into_iter().map(object).collect()
+}
+
+/// Parses an object from JSON.
+pub(crate) fn object(value: Value) -> Result<DynamicObject, ObjectError> {
+    Ok(serde_json::from_value(value)?)
+}
+
+/// Whether this program or its manifests created an object. The label of causeway identifies it.
+pub(crate) fn is_managed(object: &DynamicObject) -> bool {
+    let labels = object.metadata.labels.as_ref();
+    labels
+        .and_then(|labels| labels.get(labels::MANAGED_BY))
+        .is_some_and(|manager| manager == labels::MANAGER)
+}
+
+/// Whether an object has the given kind.
+pub(crate) fn is_a(object: &DynamicObject, kind: &str) -> bool {
+    let types = object.types.as_ref();
+    types.is_some_and(|types| types.kind == kind)
+}
+
+/// Returns `kind.group/name`, as kubectl prints objects.
+pub(crate) fn title(object: &DynamicObject) -> String {
+    let types = object.types.clone().unwrap_or_default();
+    let kind = types.kind.to_lowercase();
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    match types.api_version.split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}/{name}"),
+        None => format!("{kind}/{name}"),
+    }
+}
+
+/// Whether the API server stores a change or only validates it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Run {
+    Real,
+    Dry,
+}
+
+/// Applies an object server-side, takes over fields of other managers, and prints the result.
+pub(crate) async fn apply(
+    server: &ApiServer,
+    object: &DynamicObject,
+    run: Run,
+) -> Result<(), ObjectError> {
+    apply_with(server, object, run, true).await
+}
+
+/// Applies an object server-side and prints the result. A dry run also prints a diff. Without
+/// `force`, a field of another manager is an error.
+pub(crate) async fn apply_with(
+    server: &ApiServer,
+    object: &DynamicObject,
+    run: Run,
+    force: bool,
+) -> Result<(), ObjectError> {
+    let before = stored(server, object).await?;
+    let after = patch(server, object, run, force).await?;
+    let applied = match &before {
+        None => Applied::Created,
+        Some(before) if *before == after => Applied::Unchanged,
+        Some(_) => Applied::Configured,
+    };
+    let dry_run = match run {
+        Run::Real => "",
+        Run::Dry => " (server dry run)",
+    };
+    output::result(format_args!(
+        "{}: {} {}{dry_run}",
+        server.side,
+        title(object),
+        applied.word()
+    ))?;
+    if let (Run::Dry, Some(before), Applied::Configured) = (run, &before, applied) {
+        let diff = preview::diff(before, &after)?;
+        output::result(diff.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Creates an object and prints nothing.
+pub(crate) async fn create(server: &ApiServer, object: &DynamicObject) -> Result<(), ObjectError> {
+    let parameters = PostParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let api = api(server, object)?;
+    server.request(api.create(&parameters, object)).await?;
+    Ok(())
+}
+
+/// Applies an object server-side and prints nothing.
+pub(crate) async fn apply_quietly(
+    server: &ApiServer,
+    object: &DynamicObject,
+) -> Result<(), ObjectError> {
+    patch(server, object, Run::Real, true).await.map(drop)
+}
+
+/// Deletes an object and prints a line if the object existed.
+pub(crate) async fn remove(server: &ApiServer, object: &DynamicObject) -> Result<(), ObjectError> {
+    if delete(server, object).await? {
+        output::result(format_args!("{}: {} deleted", server.side, title(object)))?;
+    }
+    Ok(())
+}
+
+async fn stored(
+    server: &ApiServer,
+    object: &DynamicObject,
+) -> Result<Option<DynamicObject>, ObjectError> {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    Ok(server.request(api(server, object)?.get_opt(name)).await?)
+}
+
+/// Applies an object. Takes over fields that causeway's own programs wrote even without `force`,
+/// for example those of version 0.1.
+async fn patch(
+    server: &ApiServer,
+    object: &DynamicObject,
+    run: Run,
+    force: bool,
+) -> Result<DynamicObject, ObjectError> {
+    match apply_patch(server, object, run, force).await {
+        Err(ObjectError::Request(RequestError::Conflict { message, .. })) if is_own(&message) => {
+            apply_patch(server, object, run, true).await
+        }
+        patched => patched,
+    }
+}
+
+/// Whether a conflict names only causeway's own programs as managers. The API server names each
+/// manager as `with "MANAGER"`.
+fn is_own(conflict: &str) -> bool {
+    let managers = conflict.split("with \"").skip(1);
+    let mut managers = managers.map(|rest| rest.split('"').next()).peekable();
+    managers.peek().is_some() && managers.all(|manager| manager == Some(labels::MANAGER))
+}
+
+async fn apply_patch(
+    server: &ApiServer,
+    object: &DynamicObject,
+    run: Run,
+    force: bool,
+) -> Result<DynamicObject, ObjectError> {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let parameters = PatchParams {
+        dry_run: run == Run::Dry,
+        force,
+        ..PatchParams::apply(FIELD_MANAGER)
+    };
+    let api = api(server, object)?;
+    let patch = Patch::Apply(object);
+    Ok(server.request(api.patch(name, &parameters, &patch)).await?)
+}
+
+/// Deletes an object. Returns true if the object existed.
+pub(crate) async fn delete(
+    server: &ApiServer,
+    object: &DynamicObject,
+) -> Result<bool, ObjectError> {
+    let api = api(server, object)?;
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let parameters = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Background),
+        ..DeleteParams::default()
+    };
+    let deleted = server.found(api.delete(name, &parameters)).await?;
+    Ok(deleted.is_some())
+}
+
+/// Reads the stored object. Returns `None` if the object does not exist, or if the server does not
+/// serve its kind.
+pub(crate) async fn get(
+    server: &ApiServer,
+    object: &DynamicObject,
+) -> Result<Option<DynamicObject>, ObjectError> {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    Ok(server.found(api(server, object)?.get(name)).await?)
+}
+
+fn api(server: &ApiServer, object: &DynamicObject) -> Result<Api<DynamicObject>, ObjectError> {
+    let types: &TypeMeta = object.types.as_ref().ok_or(ObjectError::Untyped)?;
+    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(types)?);
+    let client = server.client.clone();
+    Ok(match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_causeways_own_programs_are_taken_over() {
+        for (conflict, own) in [
+            (
+                r#"Apply failed with 1 conflict: conflict with "causeway" using v1: .metadata.labels.a"#,
+                true,
+            ),
+            (
+                r#"2 conflicts: conflicts with "causeway": - .a conflicts with "kubectl-label" using v1: - .a"#,
+                false,
+            ),
+            (r#"conflict with "causeway-fork" using v1: .a"#, false),
+            ("the object has been modified", false),
+        ] {
+            assert_eq!(is_own(conflict), own, "{conflict}");
+        }
+    }
+
+    #[test]
+    fn objects_are_spoken_of_as_kubectl_does() {
+        let manifest = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n---\n\
+                        apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: b\n";
+        let titles: Vec<_> = parse(manifest)
+            .expect("two objects")
+            .iter()
+            .map(title)
+            .collect();
+        assert_eq!(
+            titles,
+            ["namespace/a", "clusterrole.rbac.authorization.k8s.io/b"]
+        );
+    }
+}

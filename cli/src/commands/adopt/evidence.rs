@@ -1,0 +1,262 @@
+//! Decides whether a slice that Karmada left in a consumer may be deleted. Pure.
+
+use std::collections::BTreeSet;
+
+use causeway::api::{Cluster, labels};
+use causeway::domain::{self, ClusterName, ExposureType, FieldErrors};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use kube::ResourceExt as _;
+
+use crate::cluster::karmada;
+use crate::observe::connect::ConnectError;
+use crate::observe::networking::network;
+use crate::observe::service::{Held, OfService as _, Snapshot, has, is_ready};
+use crate::views::status::condition::deletions_suspended;
+
+/// Reason to retain a slice of Karmada's.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unreplaced {
+    #[error("no MultiClusterService needs it, and nothing replaces it")]
+    NotAsked,
+    #[error("the MultiClusterService cannot be read: {0}")]
+    Unreadable(#[from] FieldErrors),
+    #[error("its name and annotation do not identify its source slice")]
+    NoSource,
+    #[error("{0} is not joined, so its endpoints cannot be read")]
+    NotJoined(String),
+    #[error("deletions in {provider} are not confirmed yet: {why}")]
+    NotConfirmed { provider: String, why: String },
+    #[error("{provider} could not be read: {why}")]
+    Unread { provider: String, why: ConnectError },
+    #[error("{0} is in Pull mode without credentials, so causeway does not serve it")]
+    WithoutCredentials(String),
+    #[error("causeway's copy {copy} in {consumer} does not hold {address} of {provider} as ready")]
+    NotReady {
+        copy: String,
+        consumer: String,
+        address: String,
+        provider: String,
+    },
+    #[error("{consumer} has no copy of causeway's of EndpointSlice {source_slice} of {provider}")]
+    NoCopy {
+        consumer: String,
+        source_slice: String,
+        provider: String,
+    },
+    #[error(
+        "{consumer} has no ready entry of causeway's to {provider}, which is of another network"
+    )]
+    NoEntry { consumer: String, provider: String },
+    #[error(
+        "causeway's copy {copy} in {consumer} has no port {port:?}, which the Service there has and Karmada's slice serves: spec.ports of the \
+         MultiClusterService does not expose it"
+    )]
+    NoPort {
+        copy: String,
+        consumer: String,
+        port: String,
+    },
+}
+
+/// Checks that deleting a slice of Karmada's removes no ready endpoint that the consumer needs.
+///
+/// Causeway's copies in the consumer must hold every ready endpoint of the source slice, and every
+/// endpoint of the source that moved into another slice of the provider. A source that a reachable
+/// provider no longer holds needs no copy. A slice may always be deleted if the MultiClusterService
+/// does not request it or is being deleted, or if the provider is drained. A consumer in another
+/// network cannot reach the addresses of Karmada's slice, and causeway's entry to the provider
+/// replaces the slice.
+///
+/// # Errors
+/// [`Unreplaced`] where it is left.
+pub(super) fn may_go(
+    snapshot: &Snapshot,
+    consumer: &str,
+    held: &Held,
+    slice: &EndpointSlice,
+) -> Result<(), Unreplaced> {
+    let object = snapshot.mcs.as_ref();
+    let object = object.ok_or(Unreplaced::NotAsked)?;
+    if object.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let desired = domain::MultiClusterService::try_from(object)?;
+    let (provider, source) = karmada::source(slice).ok_or(Unreplaced::NoSource)?;
+    if !asks_for(&desired, provider, consumer) {
+        return Ok(());
+    }
+    let cluster = snapshot
+        .cluster(provider)
+        .ok_or_else(|| Unreplaced::NotJoined(provider.to_owned()))?;
+    if cluster.is_drained() {
+        return Ok(());
+    }
+    if let Some(why) = deletions_suspended(cluster) {
+        return Err(Unreplaced::NotConfirmed {
+            provider: provider.to_owned(),
+            why: why.to_owned(),
+        });
+    }
+    let there = match snapshot.members.get(provider) {
+        Some(Ok(there)) => there,
+        Some(Err(why)) => {
+            return Err(Unreplaced::Unread {
+                provider: provider.to_owned(),
+                why: why.clone(),
+            });
+        }
+        None => return Err(Unreplaced::WithoutCredentials(provider.to_owned())),
+    };
+    let left = Left {
+        snapshot,
+        consumer,
+        held,
+        slice,
+        provider,
+        there,
+    };
+    if left.is_of_another_network(cluster) {
+        return left.is_entered();
+    }
+    let mut sources = there.sources(&snapshot.key.name);
+    sources.try_for_each(|own| left.is_replaced(own, own.name_any() == source))
+}
+
+/// A slice of Karmada's whose provider answers.
+struct Left<'a> {
+    snapshot: &'a Snapshot,
+    consumer: &'a str,
+    held: &'a Held,
+    slice: &'a EndpointSlice,
+    provider: &'a str,
+    /// Objects that the provider holds.
+    there: &'a Held,
+}
+
+impl Left<'_> {
+    /// Checks that causeway's copies hold the ready endpoints of one provider slice: all of them if
+    /// the slice is the source of Karmada's slice, or else those that Karmada's slice holds too. If
+    /// causeway makes no copy because other slices of the provider hold the same endpoints, the
+    /// copies of those slices count.
+    fn is_replaced(&self, own: &EndpointSlice, is_source: bool) -> Result<(), Unreplaced> {
+        let (consumer, provider) = (self.consumer, self.provider);
+        let mut needed = ready(own).filter(|one| is_source || has(self.slice, one));
+        let uid = own.metadata.uid.as_deref().unwrap_or_default();
+        let copy = self.copies().find(|copy| comes_from(copy, uid));
+        needed.try_for_each(|endpoint| {
+            let serving = match copy {
+                Some(copy) => Some(copy).filter(|copy| is_ready_in(copy, endpoint)),
+                None => self.copies().find(|copy| is_ready_in(copy, endpoint)),
+            };
+            let address = endpoint.addresses.join(",");
+            let serving = serving.ok_or_else(|| match copy {
+                Some(copy) => Unreplaced::NotReady {
+                    copy: copy.name_any(),
+                    consumer: consumer.to_owned(),
+                    address,
+                    provider: provider.to_owned(),
+                },
+                None => Unreplaced::NoCopy {
+                    consumer: consumer.to_owned(),
+                    source_slice: own.name_any(),
+                    provider: provider.to_owned(),
+                },
+            })?;
+            self.has_ports(serving)
+        })
+    }
+
+    fn is_of_another_network(&self, provider: &Cluster) -> bool {
+        let consumer = self.snapshot.cluster(self.consumer);
+        consumer.is_some_and(|consumer| network(consumer) != network(provider))
+    }
+
+    /// Checks that causeway's entry to the provider has a ready endpoint if the provider has one.
+    fn is_entered(&self) -> Result<(), Unreplaced> {
+        let key = &self.snapshot.key;
+        if !self
+            .there
+            .sources(&key.name)
+            .any(|own| ready(own).next().is_some())
+        {
+            return Ok(());
+        }
+        let mut entries = self.snapshot.copies(self.held, &key.name, self.provider);
+        let entry = entries.find(|entry| ready(entry).next().is_some());
+        let entry = entry.ok_or_else(|| Unreplaced::NoEntry {
+            consumer: self.consumer.to_owned(),
+            provider: self.provider.to_owned(),
+        })?;
+        self.has_ports(entry)
+    }
+
+    fn has_ports(&self, copy: &EndpointSlice) -> Result<(), Unreplaced> {
+        match lost_port(self.snapshot, self.held, self.slice, copy) {
+            None => Ok(()),
+            Some(port) => Err(Unreplaced::NoPort {
+                copy: copy.name_any(),
+                consumer: self.consumer.to_owned(),
+                port,
+            }),
+        }
+    }
+
+    /// Returns causeway's copies of the slices that the provider holds now.
+    fn copies(&self) -> impl Iterator<Item = &EndpointSlice> {
+        let key = &self.snapshot.key;
+        let copies = self.snapshot.copies(self.held, &key.name, self.provider);
+        copies.filter(|copy| {
+            let mut sources = self.there.sources(&key.name);
+            sources.any(|own| comes_from(copy, own.metadata.uid.as_deref().unwrap_or_default()))
+        })
+    }
+}
+
+fn asks_for(desired: &domain::MultiClusterService, provider: &str, consumer: &str) -> bool {
+    let (Ok(from), Ok(to)) = (
+        ClusterName::try_from(provider),
+        ClusterName::try_from(consumer),
+    ) else {
+        return false;
+    };
+    desired.exposure == ExposureType::CrossCluster
+        && desired.providers.includes(&from)
+        && desired.consumers.includes(&to)
+        && from != to
+}
+
+fn comes_from(copy: &EndpointSlice, uid: &str) -> bool {
+    let source = copy.annotations().get(labels::SOURCE);
+    let source = source.and_then(|source| source.split_once('/'));
+    source.is_some_and(|(own, _)| own == uid)
+}
+
+fn ready(slice: &EndpointSlice) -> impl Iterator<Item = &Endpoint> {
+    slice.endpoints.iter().filter(|one| is_ready(one))
+}
+
+fn is_ready_in(copy: &EndpointSlice, endpoint: &Endpoint) -> bool {
+    ready(copy).any(|one| one.addresses == endpoint.addresses)
+}
+
+/// Returns a port of the consumer's Service that Karmada's slice serves and the copy does not.
+/// kube-proxy matches ports of Service and slice by name.
+fn lost_port(
+    snapshot: &Snapshot,
+    held: &Held,
+    slice: &EndpointSlice,
+    copy: &EndpointSlice,
+) -> Option<String> {
+    let names = |slice: &EndpointSlice| -> BTreeSet<String> {
+        let ports = slice.ports.iter().flatten();
+        ports
+            .map(|port| port.name.clone().unwrap_or_default())
+            .collect()
+    };
+    let service = held.service(&snapshot.key.name)?;
+    let offered = service.spec.as_ref()?.ports.iter().flatten();
+    let offered = offered.map(|port| port.name.clone().unwrap_or_default());
+    let (served, kept) = (names(slice), names(copy));
+    let mut lost = offered.filter(|name| served.contains(name) && !kept.contains(name));
+    lost.next()
+}

@@ -1,0 +1,165 @@
+//! Plans the writes that move a service from Karmada to causeway, and the objects to wait for.
+//! Pure.
+
+use causeway::api::labels;
+use causeway::domain::{self, ClusterName};
+use causeway_engine::messages::REPORT_SECRETS;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use super::evidence;
+use crate::cluster::karmada::{self, Work};
+use crate::commands::moving::outcome::{Left, Plan};
+use crate::commands::moving::step::{Step, Target};
+use crate::observe::service::{Held, OfService as _, Snapshot};
+
+/// Plans the writes that are allowed now.
+///
+/// The plan holds one kind of write, and the next kind follows once no write of the previous kind
+/// remains: finalizers of the service's Works, the Works, Karmada's slices in the consumers that
+/// causeway's copies replace, Karmada's finalizer of the MultiClusterService. Karmada's execution
+/// controller deletes the content of a Work in deletion from the member. The finalizers are removed
+/// first because a Work without finalizers is deleted at once.
+pub(super) fn plan(snapshot: &Snapshot) -> Plan {
+    let works = snapshot.works.as_deref().unwrap_or_default();
+    let freed: Vec<_> = works.iter().filter_map(free).collect();
+    if !freed.is_empty() {
+        return Plan::steps(freed);
+    }
+    let gone: Vec<_> = works.iter().map(delete).collect();
+    if !gone.is_empty() {
+        return Plan::steps(gone);
+    }
+    let (gone, left) = orphans(snapshot);
+    if !gone.is_empty() || !left.is_empty() {
+        return Plan { steps: gone, left };
+    }
+    Plan::steps(release(snapshot).into_iter().collect())
+}
+
+/// Plans all writes of the move, as if every consumer held causeway's copies.
+pub(super) fn whole(snapshot: &Snapshot) -> Plan {
+    let works = snapshot.works.as_deref().unwrap_or_default();
+    let whole = works.iter().filter_map(free);
+    let owned = works.iter().filter(|work| work.others().is_none());
+    let slices = dispatched(snapshot).map(|(member, _, slice)| slice_step(member, slice));
+    let steps = whole
+        .chain(owned.map(delete))
+        .chain(slices)
+        .chain(release(snapshot));
+    Plan::steps(steps.collect())
+}
+
+/// Returns the reason that causeway cannot manage the service once Karmada's objects are deleted.
+pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
+    let works = snapshot.works.iter().flatten();
+    let mut members = works.map(Work::member);
+    let pulled = members.find(|member| {
+        let cluster = snapshot.cluster(member);
+        cluster.is_some_and(|cluster| !cluster.spec.takes_part())
+    });
+    pulled.map(|member| {
+        format!(
+            "{member} takes part in it and is in Pull mode without credentials: its endpoints would \
+             never be updated; {REPORT_SECRETS}, or name other clusters in spec.providerClusters \
+             and spec.consumerClusters"
+        )
+    })
+}
+
+/// Removes the finalizers of a Work. A Work that also belongs to ServiceExports loses only the
+/// labels of the MultiClusterService.
+fn free(work: &Work) -> Option<Step> {
+    let version = work.0.resource_version.clone().unwrap_or_default();
+    let metadata = match work.others() {
+        Some(others) => json!({
+            "finalizers": work.others_finalizers(),
+            "labels": {
+                labels::WORK_SERVICE_NAMESPACE: null,
+                labels::WORK_SERVICE_NAME: null,
+                labels::WORK_COLLECTED_BY: others,
+            },
+            "resourceVersion": version,
+        }),
+        None if work.0.finalizers.as_ref().is_none_or(Vec::is_empty) => return None,
+        None => json!({ "finalizers": null, "resourceVersion": version }),
+    };
+    let patch = json!({ "metadata": metadata });
+    Some(Step::PatchWork(Target::of_work(work), patch))
+}
+
+fn delete(work: &Work) -> Step {
+    Step::DeleteWork(Target::of_work(work))
+}
+
+/// Returns the slices that Karmada dispatched, each with its member and the objects of that member.
+fn dispatched(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &Held, &EndpointSlice)> {
+    let read = snapshot.members.iter();
+    let read = read.filter_map(|(name, held)| Some((name.as_str(), held.as_ref().ok()?)));
+    read.flat_map(|(name, held)| {
+        let slices = held.slices_of(&snapshot.key.name);
+        let dispatched = slices.filter(|slice| karmada::is_dispatched(slice));
+        dispatched.map(move |slice| (name, held, slice))
+    })
+}
+
+fn slice_step(member: &str, slice: &EndpointSlice) -> Step {
+    Step::DeleteSlice(member.to_owned(), Target::of(slice))
+}
+
+/// Sorts Karmada's slices in the consumers into deletions and retained slices with the reason.
+fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
+    let (mut steps, mut left) = (Vec::new(), Vec::new());
+    for (member, held, slice) in dispatched(snapshot) {
+        match evidence::may_go(snapshot, member, held, slice) {
+            Ok(()) => steps.push(slice_step(member, slice)),
+            Err(why) => left.push(Left::slice(member, slice, why.to_string())),
+        }
+    }
+    let consumers = snapshot
+        .members
+        .iter()
+        .filter(|(name, _)| may_consume(snapshot, name));
+    left.extend(consumers.filter_map(|(name, held)| {
+        let why = held.as_ref().err()?;
+        let why = format!("cannot be read, so objects of Karmada may remain there: {why}");
+        Some(Left::member(name, why))
+    }));
+    (steps, left)
+}
+
+fn may_consume(snapshot: &Snapshot, member: &str) -> bool {
+    let desired = snapshot.mcs.as_ref();
+    let desired = desired.and_then(|desired| domain::MultiClusterService::try_from(desired).ok());
+    let (Some(desired), Ok(member)) = (desired, ClusterName::try_from(member)) else {
+        return true;
+    };
+    desired.consumers.includes(&member)
+}
+
+/// Removes Karmada's finalizer and the probe annotation from the MultiClusterService.
+fn release(snapshot: &Snapshot) -> Option<Step> {
+    let object = snapshot.mcs.as_ref()?;
+    let karmadas = karmada::finalizers(object);
+    let is_probed = object.annotations().contains_key(labels::PROBE);
+    if karmadas.is_empty() && !is_probed {
+        return None;
+    }
+    let mut metadata = json!({ "resourceVersion": object.metadata.resource_version });
+    if !karmadas.is_empty() {
+        let others = object.finalizers().iter();
+        let others: Vec<_> = others
+            .filter(|one| !karmadas.contains(&one.as_str()))
+            .collect();
+        metadata["finalizers"] = json!(others);
+    }
+    if is_probed {
+        metadata["annotations"] = json!({ labels::PROBE: Value::Null });
+    }
+    let patch = json!({ "metadata": metadata });
+    Some(Step::PatchService(Target::of(object), patch))
+}
+
+#[cfg(test)]
+mod tests;

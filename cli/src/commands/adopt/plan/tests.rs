@@ -1,0 +1,425 @@
+use causeway::api::{SecretReference, SyncMode, condition};
+use serde_json::json;
+
+use super::*;
+use crate::cluster::karmada::tests::{dispatched_slice, work};
+use crate::fixtures::{cluster, condition as reported, cross, ready, service};
+use crate::observe::connect::ConnectError;
+use crate::observe::fixtures::{BOTH, copy, core_service, from, healthy, source};
+
+/// State of shop/foo under Karmada: a causeway copy next to Karmada's slice, with Works and
+/// finalizer.
+fn managed_by_karmada() -> Snapshot {
+    let mut snapshot = healthy();
+    snapshot.works = Some(vec![
+        work("a", "own"),
+        work("a", "collected"),
+        work("b", "dispatched"),
+    ]);
+    snapshot.member("b").slices.push(dispatched_slice(&BOTH));
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    mcs.metadata.finalizers = Some(
+        [
+            "karmada.io/multiclusterservice-controller",
+            labels::FINALIZER,
+        ]
+        .map(str::to_owned)
+        .into(),
+    );
+    mcs.metadata.resource_version = Some("3".to_owned());
+    snapshot
+}
+
+fn commands(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(Step::located_command).collect()
+}
+
+/// Applies a plan to the snapshot as the API servers would.
+fn carry_out(snapshot: &mut Snapshot, plan: &Plan) {
+    for step in &plan.steps {
+        let works = snapshot.works.as_mut().expect("Works");
+        match step {
+            Step::PatchWork(target, _) => {
+                let work = works.iter_mut().find(|one| one.uid() == target.uid);
+                work.expect("the Work").0.finalizers = None;
+            }
+            Step::DeleteWork(target) => works.retain(|one| one.uid() != target.uid),
+            Step::DeleteSlice(member, target) => {
+                let slices = &mut snapshot.member(member).slices;
+                slices.retain(|one| one.metadata.uid.as_deref() != Some(&*target.uid));
+            }
+            Step::PatchService(..) => {
+                let mcs = snapshot.mcs.as_mut().expect("it");
+                mcs.metadata.finalizers = Some(vec![labels::FINALIZER.to_owned()]);
+            }
+        }
+    }
+}
+
+#[test]
+fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finalizer() {
+    let mut snapshot = managed_by_karmada();
+    let mut reported = Vec::new();
+    let everything = commands(&whole(&snapshot));
+    loop {
+        let plan = plan(&snapshot);
+        assert_eq!(plan.left, []);
+        if plan.is_empty() {
+            break;
+        }
+        reported.push(commands(&plan));
+        carry_out(&mut snapshot, &plan);
+    }
+    let off = "--type=merge -p '{\"metadata\":{\"finalizers\":null,\"resourceVersion\":\"5\"}}'";
+    assert_eq!(
+        reported,
+        [
+            vec![
+                format!("kubectl -n karmada-es-a patch works.work.karmada.io foo-own {off}"),
+                format!("kubectl -n karmada-es-a patch works.work.karmada.io foo-collected {off}"),
+                format!("kubectl -n karmada-es-b patch works.work.karmada.io foo-dispatched {off}"),
+            ],
+            vec![
+                "kubectl -n karmada-es-a delete works.work.karmada.io foo-own".to_owned(),
+                "kubectl -n karmada-es-a delete works.work.karmada.io foo-collected".to_owned(),
+                "kubectl -n karmada-es-b delete works.work.karmada.io foo-dispatched".to_owned(),
+            ],
+            vec!["in b: kubectl -n shop delete endpointslice a-foo-abc".to_owned()],
+            vec![
+                "kubectl -n shop patch mcs foo --type=merge -p \
+                 '{\"metadata\":{\"finalizers\":[\"mcs.causeway.dev/cleanup\"],\"resourceVersion\":\"3\"}}'"
+                    .to_owned()
+            ],
+        ]
+    );
+    assert_eq!(everything, reported.concat());
+    let slices: Vec<_> = snapshot
+        .member("b")
+        .slices
+        .iter()
+        .map(|one| one.name_any())
+        .collect();
+    assert_eq!(slices, ["a-foo-abc-0"], "causeway's copy stays");
+    assert_eq!(
+        snapshot.member("a").slices.len(),
+        1,
+        "the provider's own slice stays"
+    );
+}
+
+#[test]
+fn entry_replaces_the_slice_of_a_provider_of_another_network() {
+    let mut snapshot = managed_by_karmada();
+    snapshot.works = Some(Vec::new());
+    snapshot.annotate("a", labels::NETWORK, "edge");
+    let addresses = |snapshot: &mut Snapshot, ready| {
+        let entry = copy("7", &[("192.168.1.1", ready)]);
+        snapshot.member("b").slices[0] = entry;
+        plan(snapshot)
+    };
+    let pending = addresses(&mut snapshot, false);
+    assert!(pending.steps.is_empty());
+    assert!(
+        pending.left[0]
+            .to_string()
+            .contains("no ready entry of causeway's to a"),
+        "{}",
+        pending.left[0]
+    );
+    let entered = addresses(&mut snapshot, true);
+    assert_eq!(entered.left, []);
+    assert_eq!(
+        commands(&entered),
+        ["in b: kubectl -n shop delete endpointslice a-foo-abc"]
+    );
+    let companion = snapshot.key.companion();
+    let mut entry = core_service(true, &[("http", 80)]);
+    entry.metadata.name = Some(companion.name.to_string());
+    snapshot.member("a").services.push(entry);
+    carry_out(&mut snapshot, &entered);
+    let last = commands(&plan(&snapshot));
+    assert!(
+        last.len() == 1 && last[0].contains("patch mcs foo"),
+        "{last:?}"
+    );
+}
+
+#[test]
+fn whatever_was_interrupted_is_gone_on_with() {
+    let mut snapshot = managed_by_karmada();
+    let works = snapshot.works.as_mut().expect("Works");
+    works[0].0.finalizers = None;
+    works[1].0.deletion_timestamp = healthy().mcs.expect("it").metadata.creation_timestamp;
+    let all = commands(&plan(&snapshot));
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(all.iter().all(|one| one.contains("patch works")), "{all:?}");
+    assert!(
+        all[0].contains("foo-collected"),
+        "one that hangs in deletion is freed too: {all:?}"
+    );
+}
+
+#[test]
+fn a_work_that_service_exports_keep_too_is_left_to_them() {
+    let mut snapshot = managed_by_karmada();
+    let mut shared = work("a", "collected");
+    let marks = shared.0.labels.as_mut().expect("labels");
+    let both = "MultiClusterService.ServiceExport".to_owned();
+    marks.insert(labels::WORK_COLLECTED_BY.to_owned(), both);
+    shared
+        .0
+        .finalizers
+        .get_or_insert_default()
+        .push("karmada.io/endpointslice-controller".to_owned());
+    snapshot.works = Some(vec![shared]);
+    let patch = json!({ "metadata": {
+        "finalizers": ["karmada.io/endpointslice-controller"],
+        "labels": {
+            labels::WORK_SERVICE_NAMESPACE: null,
+            labels::WORK_SERVICE_NAME: null,
+            labels::WORK_COLLECTED_BY: "ServiceExport",
+        },
+        "resourceVersion": "5",
+    }});
+    let steps = plan(&snapshot).steps;
+    assert!(
+        matches!(&steps[..], [Step::PatchWork(_, value)] if *value == patch),
+        "{steps:?}"
+    );
+    let all = commands(&whole(&snapshot));
+    assert!(
+        !all.iter().any(|one| one.contains("delete works")),
+        "{all:?}"
+    );
+}
+
+/// Name, change of the snapshot without Works, and expected reason to retain Karmada's slice. An
+/// empty reason means that the slice is deleted.
+type Case = (&'static str, fn(&mut Snapshot), &'static str);
+
+#[test]
+fn karmadas_slice_goes_by_evidence_alone() {
+    let cases: &[Case] = &[
+        ("causeway's copy holds every ready endpoint", |_| {}, ""),
+        (
+            "there is no copy",
+            |s| s.member("b").slices.retain(karmada::is_dispatched),
+            "b has no copy of causeway's of EndpointSlice foo-abc of a",
+        ),
+        (
+            "the copy lacks an endpoint",
+            |s| {
+                s.member("a").slices = vec![source(&[("10.1.0.1", true), ("10.1.0.9", true)])];
+            },
+            "does not hold 10.1.0.9 of a as ready",
+        ),
+        (
+            "the copy holds one as not ready",
+            |s| s.member("b").slices[0].endpoints[1].conditions = from(json!({ "ready": false })),
+            "does not hold 10.1.0.2 of a as ready",
+        ),
+        (
+            "an endpoint that is not ready is not asked for",
+            |s| s.member("a").slices = vec![source(&[("10.1.0.1", true), ("10.1.0.9", false)])],
+            "",
+        ),
+        (
+            "the copy is of another slice",
+            |s| s.member("a").slices[0].metadata.uid = Some("u2".to_owned()),
+            "b has no copy of causeway's of EndpointSlice foo-abc of a",
+        ),
+        (
+            "causeway makes no copy of its source, for another of the provider's slices says the same",
+            |s| {
+                let mut same = source(&BOTH);
+                same.metadata.name = Some("by-hand".to_owned());
+                same.metadata.uid = Some("u2".to_owned());
+                s.member("a").slices.push(same);
+                let dispatched = &mut s.member("b").slices[1];
+                dispatched.metadata.name = Some("a-by-hand".to_owned());
+            },
+            "",
+        ),
+        ("its source is gone", |s| s.member("a").slices.clear(), ""),
+        (
+            "its endpoints moved into another slice",
+            |s| {
+                let moved = &mut s.member("a").slices[0];
+                moved.metadata.name = Some("foo-new".to_owned());
+                moved.metadata.uid = Some("u2".to_owned());
+            },
+            "b has no copy of causeway's of EndpointSlice foo-new of a",
+        ),
+        (
+            "the provider cannot be read",
+            |s| {
+                drop(s.members.insert(
+                    "a".to_owned(),
+                    Err(ConnectError::Failed("no answer".to_owned())),
+                ))
+            },
+            "a could not be read: no answer",
+        ),
+        (
+            "the provider is not joined",
+            |s| s.clusters_mut().remove(0).status = None,
+            "a is not joined",
+        ),
+        (
+            "the provider's deletions are not confirmed",
+            |s| {
+                let held = reported(
+                    condition::DELETIONS_SUSPENDED,
+                    "True",
+                    "DeletionsSuspended",
+                    "it lacks 12",
+                );
+                s.clusters_mut()[0] = cluster("a", json!([ready("True", "Synced", ""), held]));
+            },
+            "deletions in a are not confirmed yet: it lacks 12",
+        ),
+        (
+            "the provider is drained",
+            |s| {
+                s.annotate("a", labels::WITHDRAW, "true").without_copies();
+                s.member("b").slices.push(dispatched_slice(&BOTH));
+            },
+            "",
+        ),
+        (
+            "the MultiClusterService names another provider",
+            |s| s.mcs.as_mut().expect("it").spec = from(cross(&["c"], &["b"])),
+            "",
+        ),
+        (
+            "the MultiClusterService is being deleted",
+            |s| {
+                let mcs = s.mcs.as_mut().expect("it");
+                mcs.metadata.deletion_timestamp = mcs.metadata.creation_timestamp.clone();
+                s.member("b").slices.retain(karmada::is_dispatched);
+            },
+            "",
+        ),
+        (
+            "there is no MultiClusterService",
+            |s| s.mcs = None,
+            "no MultiClusterService needs it",
+        ),
+        (
+            "Karmada serves a port that is not exposed",
+            |s| {
+                let port =
+                    json!([{ "name": "http", "port": 8080 }, { "name": "metrics", "port": 9090 }]);
+                let slices = &mut s.member("b").slices;
+                slices[1].ports = from(port);
+                let spec = s.member("b").services[0].spec.as_mut().expect("a spec");
+                spec.ports = from(
+                    json!([{ "name": "http", "port": 80 }, { "name": "metrics", "port": 9090 }]),
+                );
+            },
+            "has no port \"metrics\"",
+        ),
+        (
+            "another hub's copy is not causeway's here",
+            |s| {
+                let labels = s.member("b").slices[0]
+                    .metadata
+                    .labels
+                    .as_mut()
+                    .expect("labels");
+                labels.insert(labels::HUB.to_owned(), "other".to_owned());
+            },
+            "b has no copy of causeway's",
+        ),
+    ];
+    for (what, change, why) in cases {
+        let mut snapshot = managed_by_karmada();
+        snapshot.works = Some(Vec::new());
+        change(&mut snapshot);
+        let plan = plan(&snapshot);
+        let goes = plan
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::DeleteSlice(..)));
+        assert_eq!(goes, why.is_empty(), "{what}: {plan:?}");
+        let left = plan.left.iter().any(|left| left.message.contains(why));
+        assert!(goes || left, "{what}: {plan:?}");
+        let released = plan
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::PatchService(..)));
+        assert!(
+            !released,
+            "{what}: the finalizer stays while anything is left: {plan:?}"
+        );
+    }
+}
+
+#[test]
+fn a_consumer_that_cannot_be_read_keeps_karmadas_finalizer() {
+    let mut snapshot = managed_by_karmada();
+    snapshot.works = Some(Vec::new());
+    snapshot.members.insert(
+        "b".to_owned(),
+        Err(ConnectError::Failed("no answer".to_owned())),
+    );
+    snapshot.members.insert(
+        "c".to_owned(),
+        Err(ConnectError::Failed("no answer".to_owned())),
+    );
+    let plan = plan(&snapshot);
+    assert!(plan.steps.is_empty(), "{plan:?}");
+    let left: Vec<_> = plan
+        .left
+        .iter()
+        .map(|left| left.member.as_deref())
+        .collect();
+    assert_eq!(left, [Some("b")], "c takes no part");
+}
+
+#[test]
+fn the_probe_goes_with_karmadas_finalizer_or_alone() {
+    let mut snapshot = healthy();
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    *mcs = service("foo", cross(&["a"], &["b"]), json!([]));
+    assert!(plan(&snapshot).is_empty());
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    mcs.metadata.annotations = Some([(labels::PROBE.to_owned(), "now".to_owned())].into());
+    let probe = "{\"metadata\":{\"annotations\":{\"mcs.causeway.dev/probe\":null},\"resourceVersion\":null}}";
+    assert_eq!(
+        commands(&plan(&snapshot)),
+        [format!(
+            "kubectl -n shop patch mcs foo --type=merge -p '{probe}'"
+        )]
+    );
+}
+
+#[test]
+fn member_in_pull_mode_without_credentials_is_an_obstacle() {
+    let mut snapshot = managed_by_karmada();
+    assert_eq!(obstacle(&snapshot), None);
+    let spec = &mut snapshot.clusters_mut()[1].spec;
+    spec.sync_mode = Some(SyncMode::Pull);
+    spec.secret_ref = Some(SecretReference {
+        namespace: "karmada-cluster".to_owned(),
+        name: "b".to_owned(),
+    });
+    assert_eq!(obstacle(&snapshot), None);
+    snapshot.clusters_mut()[1].spec.secret_ref = None;
+    let why = obstacle(&snapshot).expect("an obstacle");
+    assert!(
+        why.starts_with("b takes part in it and is in Pull mode without credentials"),
+        "{why}"
+    );
+}
+
+#[test]
+fn golden_plans_of_an_adoption_are_kept() {
+    crate::golden::check_states("adopt", |snapshot| {
+        crate::commands::moving::outcome::golden(
+            snapshot,
+            &[plan(snapshot), whole(snapshot)],
+            obstacle,
+        )
+    });
+}

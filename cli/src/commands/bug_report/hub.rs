@@ -1,0 +1,306 @@
+//! Objects of causeway on the hub.
+
+use std::collections::BTreeSet;
+
+use causeway::api::{Cluster, labels};
+use causeway::domain::protected::MEMBERS_NAMESPACE;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+
+use super::Request;
+use super::archive::Archive;
+use super::listing::{CLUSTERSET, Listed, Listing, note_more};
+use crate::cluster::api_server::RequestError;
+use crate::cluster::credentials;
+use crate::observe::once;
+use crate::observe::verification::LABEL;
+
+/// Keys of Secrets whose values are public, or common words.
+const PUBLIC: [&str; 7] = [
+    "ca.crt",
+    "caBundle",
+    "tls.crt",
+    "namespace",
+    "username",
+    "next-tls.crt",
+    "type",
+];
+
+/// Results that the rest of the report depends on.
+pub(super) struct Found {
+    pub clusters: Vec<Cluster>,
+    /// UID of the hub's namespace kube-system, which labels the objects that causeway writes into
+    /// members.
+    pub uid: Option<String>,
+}
+
+/// Reads the Secrets of causeway and of its members, and registers their values with the redactor.
+/// Returns outlines without values for the archive.
+pub(super) async fn know_secrets(request: &Request<'_>, archive: &mut Archive) -> Vec<Value> {
+    let mut namespaces =
+        BTreeSet::from([request.own_namespace.clone(), MEMBERS_NAMESPACE.to_owned()]);
+    // The listing of objects records an error of this request.
+    let clusters = once::clusters(&request.hub).await.ok().flatten();
+    let references = clusters
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one.spec.secret_ref);
+    namespaces.extend(references.map(|reference| reference.namespace));
+    let mut outlines = Vec::new();
+    for namespace in namespaces {
+        // Other namespaces that a Cluster references are skipped unless the controller may read
+        // them.
+        let is_own = namespace == request.own_namespace;
+        if !is_own
+            && !matches!(
+                credentials::may_read(&request.hub, &namespace).await,
+                Ok(true)
+            )
+        {
+            continue;
+        }
+        let api: Api<Secret> = Api::namespaced(request.hub.client.clone(), &namespace);
+        let listed = request.hub.request(api.list(&ListParams::default())).await;
+        match listed {
+            Ok(secrets) => {
+                for secret in secrets.items {
+                    know(archive, &secret);
+                    outlines.push(outline(secret));
+                }
+            }
+            Err(error) => archive.missing(
+                format!("Secrets of namespace {namespace}, by which their values are recognised"),
+                error,
+            ),
+        }
+    }
+    outlines
+}
+
+fn know(archive: &mut Archive, secret: &Secret) {
+    for (key, value) in secret.data.iter().flatten() {
+        if !PUBLIC.contains(&key.as_str())
+            && let Ok(text) = std::str::from_utf8(&value.0)
+        {
+            archive.know(text);
+        }
+    }
+}
+
+/// Returns an outline of a Secret: its metadata, its type, and the names and sizes of its keys.
+fn outline(secret: Secret) -> Value {
+    let keys = secret.data.iter().flatten();
+    let keys: serde_json::Map<_, _> = keys
+        .map(|(key, value)| (key.clone(), format!("{} bytes", value.0.len()).into()))
+        .collect();
+    let meta = secret.metadata;
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": secret.type_,
+        "metadata": {
+            "namespace": meta.namespace,
+            "name": meta.name,
+            "uid": meta.uid,
+            "creationTimestamp": meta.creation_timestamp,
+            "labels": meta.labels,
+            "annotations": meta.annotations,
+        },
+        "keys": keys,
+    })
+}
+
+/// Adds the outlines of the Secrets.
+pub(super) fn add_secrets(archive: &mut Archive, outlines: Vec<Value>) {
+    archive.objects("hub/objects/secrets-without-data.yaml", outlines);
+}
+
+/// Adds the versions of this program and of the hub. Returns whether the hub responds.
+pub(super) async fn versions(request: &Request<'_>, archive: &mut Archive) -> bool {
+    let hub = &request.hub;
+    let version = hub.request(hub.client.apiserver_version()).await;
+    let answers = !matches!(version, Err(RequestError::Unreachable { .. }));
+    let version = match version {
+        Ok(version) => format!("{} ({})", version.git_version, version.platform),
+        Err(error) => {
+            let what = if answers {
+                "version of the hub"
+            } else {
+                "the hub and the members"
+            };
+            archive.missing(what, &error);
+            "unknown".to_owned()
+        }
+    };
+    let own = env!("CARGO_PKG_VERSION");
+    archive.text(
+        "versions.txt",
+        &format!("kubectl-mcs: v{own}\nhub: {version} at {}\n", hub.url()),
+    );
+    answers
+}
+
+/// Gathers objects and Events of the hub.
+pub(super) async fn gather(request: &Request<'_>, archive: &mut Archive) -> Found {
+    let hub = &request.hub;
+    for listing in listings(request) {
+        let listed = read(request, archive, &listing).await;
+        archive.objects(format!("hub/objects/{}", listing.file()), listed.objects);
+    }
+    services(request, archive).await;
+    definitions(request, archive).await;
+    events(request, archive).await;
+    let clusters = once::clusters(hub).await.ok().flatten();
+    Found {
+        clusters: clusters.unwrap_or_default(),
+        uid: hub.uid().await.ok(),
+    }
+}
+
+/// Returns the listings of objects that are archived without a filter.
+fn listings(request: &Request<'_>) -> Vec<Listing> {
+    let services = request.namespace.as_deref();
+    let own = Some(request.own_namespace.as_str());
+    let of_causeway = || format!("{}={}", labels::NAME, labels::MANAGER);
+    let registration = "admissionregistration.k8s.io";
+    let rbac = "rbac.authorization.k8s.io";
+    vec![
+        Listing::of("networking.karmada.io", "v1alpha1", "MultiClusterService").within(services),
+        Listing::of("cluster.karmada.io", "v1alpha1", "Cluster"),
+        Listing::of(CLUSTERSET, "v1beta1", "ServiceExport")
+            .or("v1alpha1")
+            .within(services),
+        Listing::of(CLUSTERSET, "v1beta1", "ServiceImport")
+            .or("v1alpha1")
+            .within(services),
+        Listing::of("", "v1", "ConfigMap")
+            .within(services)
+            .labelled(LABEL),
+        Listing::of("apps", "v1", "Deployment").within(own),
+        Listing::of("apps", "v1", "ReplicaSet").within(own),
+        Listing::of("", "v1", "Pod").within(own),
+        Listing::of("discovery.k8s.io", "v1", "EndpointSlice").within(own),
+        Listing::of("coordination.k8s.io", "v1", "Lease").within(own),
+        Listing::of("", "v1", "ServiceAccount").within(own),
+        Listing::of("policy", "v1", "PodDisruptionBudget").within(own),
+        Listing::of("networking.k8s.io", "v1", "NetworkPolicy").within(own),
+        Listing::of(rbac, "v1", "ClusterRole").labelled(of_causeway()),
+        Listing::of(rbac, "v1", "ClusterRoleBinding").labelled(of_causeway()),
+        Listing::of(rbac, "v1", "Role").within(own),
+        Listing::of(rbac, "v1", "RoleBinding").within(own),
+        Listing::of(registration, "v1", "MutatingWebhookConfiguration"),
+        Listing::of(registration, "v1", "ValidatingWebhookConfiguration"),
+    ]
+}
+
+async fn read(request: &Request<'_>, archive: &mut Archive, listing: &Listing) -> Listed {
+    match listing.read(&request.hub).await {
+        Ok(listed) => {
+            note_more(archive, &format!("{} of the hub", listing.title()), &listed);
+            listed
+        }
+        Err(error) => {
+            archive.missing(format!("{} of the hub", listing.title()), error);
+            Listed::default()
+        }
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Gathers the Services of causeway's namespace, and those with the name of a MultiClusterService.
+async fn services(request: &Request<'_>, archive: &mut Archive) {
+    let listing = Listing::of("networking.karmada.io", "v1alpha1", "MultiClusterService");
+    let mcs = listing
+        .within(request.namespace.as_deref())
+        .read(&request.hub)
+        .await;
+    let mcs = mcs.unwrap_or_default().objects;
+    let named: BTreeSet<_> = mcs
+        .iter()
+        .map(|one| {
+            (
+                text(one, "/metadata/namespace"),
+                text(one, "/metadata/name"),
+            )
+        })
+        .collect();
+    let own = request.own_namespace.as_str();
+    let namespaces: BTreeSet<_> = named
+        .iter()
+        .map(|(namespace, _)| *namespace)
+        .chain([own])
+        .collect();
+    let mut found = Vec::new();
+    for namespace in namespaces {
+        let listing = Listing::of("", "v1", "Service").within(Some(namespace));
+        let listed = read(request, archive, &listing).await;
+        found.extend(listed.objects.into_iter().filter(|service| {
+            namespace == own || named.contains(&(namespace, text(service, "/metadata/name")))
+        }));
+    }
+    archive.objects("hub/objects/services.yaml", found);
+}
+
+/// Gathers the CustomResourceDefinitions of the known groups without their long schemas.
+async fn definitions(request: &Request<'_>, archive: &mut Archive) {
+    const GROUPS: [&str; 4] = [
+        "networking.karmada.io",
+        "cluster.karmada.io",
+        "work.karmada.io",
+        "multicluster.x-k8s.io",
+    ];
+    let listing = Listing::of("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let listed = read(request, archive, &listing).await;
+    let of_interest = listed
+        .objects
+        .into_iter()
+        .filter(|one| GROUPS.contains(&text(one, "/spec/group")));
+    let outlines = of_interest.map(|mut one| {
+        let versions = one
+            .pointer_mut("/spec/versions")
+            .and_then(Value::as_array_mut);
+        for version in versions
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
+            version.remove("schema");
+        }
+        one
+    });
+    archive.objects(
+        "hub/objects/customresourcedefinitions.yaml",
+        outlines.collect(),
+    );
+}
+
+/// Gathers the Events of causeway's namespace, those of the controller, and those about
+/// MultiClusterServices.
+async fn events(request: &Request<'_>, archive: &mut Archive) {
+    let services = request.namespace.as_deref();
+    let own = Listing::of("", "v1", "Event").within(Some(&request.own_namespace));
+    let recorded = Listing::of("", "v1", "Event").within(services);
+    let listings = [
+        own,
+        recorded
+            .clone()
+            .with_fields("reportingComponent=causeway-controller"),
+        recorded.with_fields("involvedObject.kind=MultiClusterService"),
+    ];
+    let mut seen = BTreeSet::new();
+    let mut events = Vec::new();
+    for listing in listings {
+        let listed = read(request, archive, &listing).await;
+        let mut new = |event: &Value| seen.insert(text(event, "/metadata/uid").to_owned());
+        events.extend(listed.objects.into_iter().filter(|event| new(event)));
+    }
+    archive.objects("hub/events.yaml", events);
+}

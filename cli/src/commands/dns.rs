@@ -1,0 +1,126 @@
+//! `kubectl mcs dns`: checks and sets up a member's CoreDNS for the zone of the clusterset.
+
+mod corefile;
+mod diagnosis;
+mod fix;
+mod gather;
+mod image;
+mod plan;
+mod site;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use causeway::domain::ClusterName;
+
+use self::plan::Refusal;
+use crate::args::DnsArgs;
+use crate::cluster::access::HubArgs;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::objects::ObjectError;
+use crate::commands::membership::hub::{self, HubError};
+use crate::term::exit::{CommandError, ExitState, PROBLEM, USAGE};
+use crate::term::output;
+use crate::term::output::OutputError;
+use crate::views::check::Report;
+
+/// Failure to check or to set up the DNS of a member.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DnsError {
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("{0} is not joined; kubectl mcs status lists the members")]
+    NotJoined(ClusterName),
+    #[error(
+        "the member's kubeconfig is of another cluster than {name} (kube-system UID {given}, {name} has {known}); name the right one"
+    )]
+    AnotherCluster {
+        name: ClusterName,
+        known: String,
+        given: String,
+    },
+    #[error("the answer cannot be read: {0}")]
+    Input(io::Error),
+    #[error(
+        "cannot ask for confirmation: standard input is not a terminal. Nothing was changed; to go on, give --yes"
+    )]
+    NotConfirmed,
+    #[error("nothing was changed")]
+    Declined,
+    #[error("nothing was changed: {0}")]
+    Refused(Box<Refusal>),
+    #[error(
+        "account {account} of CoreDNS still may not list and watch ServiceImports after {seconds} s, so the Corefile was not changed; \
+         see kubectl describe clusterrolebinding coredns-serviceimports there"
+    )]
+    NoRights { account: String, seconds: u64 },
+}
+
+impl CommandError for DnsError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotConfirmed => USAGE,
+            Self::Hub(error) => error.exit_code(),
+            Self::Request(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Checks a member's DNS, sets it up with `--fix`, and returns the exit state of the checks.
+pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<ExitState, DnsError> {
+    let name = hub::cluster_name(&args.name)?;
+    let hub = ApiServer::hub(hub).await?;
+    let member = ApiServer::member(
+        &args.member.member_kubeconfig,
+        args.member.member_context.as_deref(),
+    )
+    .await?;
+    check_identity(&hub, &name, &member).await?;
+    if args.fix {
+        let found = gather::read(&member).await?;
+        if !fix::fix(&member, &found, args).await? {
+            return Ok(ExitState::Good);
+        }
+    }
+    let found = gather::read(&member).await?;
+    let fix = format!("kubectl mcs dns {name} --fix, with the same --member-kubeconfig");
+    let report = Report::new(diagnosis::diagnose(&found, &fix, args.image_has));
+    output::report(&report, args.output.format, || report.render())?;
+    Ok(report.exit_state())
+}
+
+/// Checks that the kubeconfig is of the named cluster, by the UID of namespace kube-system.
+///
+/// # Errors
+/// `NotJoined` for an unknown name, `AnotherCluster` for another UID. A cluster without a known UID
+/// passes.
+async fn check_identity(
+    hub: &ApiServer,
+    name: &ClusterName,
+    member: &ApiServer,
+) -> Result<(), DnsError> {
+    let known = hub::known(hub).await?;
+    let known = known.into_iter().find(|one| one.name == name.as_str());
+    let known = known.ok_or_else(|| DnsError::NotJoined(name.clone()))?;
+    let Some(known) = known.id else {
+        return Ok(());
+    };
+    let given = member.uid().await?;
+    match given == known {
+        true => Ok(()),
+        false => Err(DnsError::AnotherCluster {
+            name: name.clone(),
+            known,
+            given,
+        }),
+    }
+}

@@ -1,0 +1,358 @@
+//! `kubectl mcs drain`: withdraws all endpoints that a cluster provides, whether or not the cluster
+//! is reachable.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use causeway::api::{Cluster, MultiClusterService, labels, ownership};
+use causeway::domain::{self, ClusterName, ServiceKey};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+
+use self::effect::Effect;
+use crate::args::DrainArgs;
+use crate::cluster::access::HubArgs;
+use crate::cluster::api_server::{ApiServer, RequestError, allowed};
+use crate::commands::membership::hub::{self, HubError, annotate};
+use crate::observe::connect::{self, ConnectError};
+use crate::observe::once;
+use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
+use crate::term::output;
+use crate::term::output::OutputError;
+use crate::term::table::listed;
+
+mod effect;
+
+/// Failed drain, or failed undo of a drain.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DrainError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("{0} is not joined; kubectl mcs status lists the members")]
+    NotJoined(ClusterName),
+    #[error("{0} was removed from the hub meanwhile; kubectl mcs status lists the members")]
+    Removed(ClusterName),
+    #[error(
+        "{name} is drained, but its endpoints are not withdrawn everywhere within {seconds} s: {left}; check that causeway-controller is running \
+         (kubectl mcs status), and run this again to wait longer"
+    )]
+    NotWithdrawn {
+        name: ClusterName,
+        seconds: u64,
+        left: String,
+    },
+    #[error(
+        "{name} is drained, but after {seconds} s it is unknown whether its endpoints are withdrawn \
+         everywhere: {left}"
+    )]
+    NotKnown {
+        name: ClusterName,
+        seconds: u64,
+        left: String,
+    },
+}
+
+impl CommandError for DrainError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Hub(error) => error.exit_code(),
+            Self::NotKnown { .. } => UNKNOWN,
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Interval at which `drain` reads the members while it waits.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Drains a cluster, or undoes a drain.
+pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, DrainError> {
+    let name = hub::cluster_name(&args.name)?;
+    let hub = ApiServer::hub(hub).await?;
+    let clusters = clusters(&hub).await?;
+    let found = clusters.iter().find(|one| one.name_any() == name.as_str());
+    let cluster = found.ok_or_else(|| DrainError::NotJoined(name.clone()))?;
+    let services = services(&hub).await?;
+    // A dry run only reports the affected services.
+    let is_complete = services.is_some() || !args.dry_run;
+    let was = cluster.is_drained();
+    if was == args.undo {
+        mark(&hub, &name, args).await?;
+    }
+    output::result(done(&name, was, args))?;
+    match services {
+        Some(services) => print_effect(&name, &Effect::of(&name, &clusters, &services), args)?,
+        None => output::progress(format_args!(
+            "note: affected services are not shown: you may not list MultiClusterServices on the hub"
+        ))?,
+    }
+    if !cluster.spec.takes_part() {
+        output::progress(format_args!(
+            "note: {name} is in Pull mode without credentials, so causeway does not serve it"
+        ))?;
+    }
+    if args.waiting.wait {
+        withdrawn(&hub, &name, args).await?;
+    }
+    Ok(ExitState::new(true, is_complete))
+}
+
+async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, DrainError> {
+    let clusters = once::clusters(hub).await?;
+    Ok(clusters.ok_or(HubError::NoClusterApi)?)
+}
+
+/// Lists all MultiClusterServices. Returns `None` if the user may not list them.
+async fn services(hub: &ApiServer) -> Result<Option<Vec<MultiClusterService>>, RequestError> {
+    let all = Api::all(hub.client.clone());
+    let services = once::list(hub, all, &ListParams::default()).await;
+    Ok(allowed(services)?.map(Option::unwrap_or_default))
+}
+
+/// Sets or removes the annotation that drains a cluster.
+async fn mark(hub: &ApiServer, name: &ClusterName, args: &DrainArgs) -> Result<(), DrainError> {
+    let value = (!args.undo).then_some("true");
+    match annotate(hub, name, labels::WITHDRAW, value, args.dry_run).await {
+        Ok(()) => Ok(()),
+        Err(RequestError::NotFound { .. }) => Err(DrainError::Removed(name.clone())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn done(name: &ClusterName, was: bool, args: &DrainArgs) -> String {
+    let what = match (was, args.undo) {
+        (false, false) => "drained",
+        (true, false) => "is drained already",
+        (true, true) => "in use again",
+        (false, true) => "is not drained",
+    };
+    let dry_run = if args.dry_run { " (dry run)" } else { "" };
+    format!("hub: cluster.cluster.karmada.io/{name} {what}{dry_run}")
+}
+
+/// Prints the effect of the drain on the hub's services.
+fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result<(), OutputError> {
+    let services = effect.provides.len();
+    let plural = if services == 1 { "" } else { "s" };
+    if args.undo {
+        return output::result(format_args!(
+            "{services} MultiClusterService{plural} may use {name}: {}",
+            listed(&effect.provides)
+        ));
+    }
+    output::result(format_args!(
+        "{services} MultiClusterService{plural} lose {name}: {}; its exports are not used either; what it consumes stays",
+        listed(&effect.provides)
+    ))?;
+    if effect.alone.is_empty() {
+        return Ok(());
+    }
+    output::progress(format_args!(
+        "warning: no other cluster in use provides {}: clients in other clusters lose all its endpoints; \
+         add a provider, or undo it: kubectl mcs drain {name} --undo",
+        listed(&effect.alone)
+    ))
+}
+
+/// Waits until every member was read and none holds a copy of the cluster's endpoints.
+async fn withdrawn(
+    hub: &ApiServer,
+    name: &ClusterName,
+    args: &DrainArgs,
+) -> Result<(), DrainError> {
+    let deadline = Instant::now() + args.waiting.timeout;
+    let hub_uid = hub.uid().await?;
+    let mut ticks = interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut last = None;
+    loop {
+        ticks.tick().await;
+        let Ok(read) = timeout_at(deadline, read_left(hub, &hub_uid, name, args)).await else {
+            return Err(late(name, args, last.as_ref()));
+        };
+        let left = read?;
+        if left.is_withdrawn() {
+            return Ok(output::result(format_args!("{name} is withdrawn"))?);
+        }
+        if last.as_ref() != Some(&left) {
+            output::progress(format_args!("waiting for {name} to be withdrawn: {left}"))?;
+        }
+        if Instant::now() >= deadline {
+            return Err(late(name, args, Some(&left)));
+        }
+        last = Some(left);
+    }
+}
+
+/// Returns the error at the deadline. The result is unknown if only unread members are missing.
+fn late(name: &ClusterName, args: &DrainArgs, last: Option<&Left>) -> DrainError {
+    let (name, seconds) = (name.clone(), args.waiting.timeout.as_secs());
+    let left = last.map_or_else(|| "no member was read yet".to_owned(), ToString::to_string);
+    if last.is_none_or(|left| left.counts.is_empty()) {
+        return DrainError::NotKnown {
+            name,
+            seconds,
+            left,
+        };
+    }
+    DrainError::NotWithdrawn {
+        name,
+        seconds,
+        left,
+    }
+}
+
+/// Remaining copies by member, and the members that could not be read.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Left {
+    counts: BTreeMap<String, usize>,
+    unread: BTreeMap<String, ConnectError>,
+}
+
+impl Left {
+    /// Whether every member was read and holds no copy.
+    fn is_withdrawn(&self) -> bool {
+        self.counts.is_empty() && self.unread.is_empty()
+    }
+}
+
+impl std::fmt::Display for Left {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counts = self.counts.iter();
+        let counts: Vec<_> = counts
+            .map(|(member, count)| format!("{count} in {member}"))
+            .collect();
+        let counts = match counts.is_empty() {
+            true => None,
+            false => Some(format!("EndpointSlices left: {}", counts.join(", "))),
+        };
+        let unread = self.unread.iter();
+        let unread: Vec<_> = unread
+            .map(|(name, why)| format!("{name} ({why})"))
+            .collect();
+        let unread = match unread.is_empty() {
+            true => None,
+            false => Some(format!("cannot read {}", unread.join(", "))),
+        };
+        let both: Vec<_> = counts.into_iter().chain(unread).collect();
+        out.write_str(&both.join("; "))
+    }
+}
+
+async fn read_left(
+    hub: &ApiServer,
+    hub_uid: &str,
+    name: &ClusterName,
+    args: &DrainArgs,
+) -> Result<Left, DrainError> {
+    let clusters = clusters(hub).await?;
+    let own = clusters.iter().find(|one| one.name_any() == name.as_str());
+    let id = own.and_then(|cluster| cluster.annotations().get(labels::CLUSTER_ID));
+    let ours = format!(
+        "{} in ({name},{}),{}={hub_uid},{}={}",
+        labels::SOURCE_CLUSTER,
+        id.map_or(name.as_str(), String::as_str),
+        labels::HUB,
+        labels::SLICE_MANAGED_BY,
+        labels::SLICE_DISPATCHER
+    );
+    let parameters = &ListParams::default().labels(&ours);
+    // The drained cluster retains its own copies of its endpoints for the clusterset.
+    let others = clusters
+        .iter()
+        .filter(|cluster| cluster.name_any() != name.as_str());
+    let read = connect::read_each(
+        hub,
+        others,
+        args.insecure.allow_insecure_members,
+        |member| async move {
+            let slices: Api<EndpointSlice> = Api::all(member.client.clone());
+            let list = member.request(slices.list_metadata(parameters)).await?;
+            let left = list.items.iter().filter(|copy| {
+                // The id of another cluster may briefly be the name of this one.
+                ownership::source_member(&copy.metadata) == Some(name.as_str())
+            });
+            Ok(left.count())
+        },
+    );
+    let mut left = Left::default();
+    for (member, answer) in read.await {
+        match answer {
+            Ok(0) => {}
+            Ok(count) => {
+                left.counts.insert(member, count);
+            }
+            Err(why) => {
+                left.unread.insert(member, why);
+            }
+        }
+    }
+    Ok(left)
+}
+
+/// Returns the key and the desired state of a service, or `None` if the object is invalid.
+fn desired(service: &MultiClusterService) -> Option<(ServiceKey, domain::MultiClusterService)> {
+    let desired = domain::MultiClusterService::try_from(service).ok()?;
+    let key = ServiceKey::new(service.namespace().unwrap_or_default(), service.name_any());
+    Some((key, desired))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Command, CommandLine};
+    use clap::Parser as _;
+
+    #[test]
+    fn a_drain_is_over_only_when_every_member_was_read() {
+        let line = ["kubectl-mcs", "drain", "a", "--wait"];
+        let Command::Drain(args) = CommandLine::parse_from(line).command else {
+            panic!("no drain");
+        };
+        let name = ClusterName::try_from("a").expect("a name");
+        let left = |counts: &[(&str, usize)], unread: &[&str]| Left {
+            counts: counts
+                .iter()
+                .map(|(name, count)| ((*name).to_owned(), *count))
+                .collect(),
+            unread: unread
+                .iter()
+                .map(|name| ((*name).to_owned(), ConnectError::Timeout(5)))
+                .collect(),
+        };
+        assert!(left(&[], &[]).is_withdrawn());
+        assert!(matches!(
+            late(&name, &args, None),
+            DrainError::NotKnown { .. }
+        ));
+        for (left, is_known, text) in [
+            (
+                left(&[], &["b"]),
+                false,
+                "cannot read b (no answer within 5 s)",
+            ),
+            (left(&[("c", 2)], &[]), true, "EndpointSlices left: 2 in c"),
+            (
+                left(&[("c", 2)], &["b"]),
+                true,
+                "EndpointSlices left: 2 in c; cannot read b (",
+            ),
+        ] {
+            assert!(!left.is_withdrawn());
+            assert!(left.to_string().starts_with(text), "{left}");
+            let error = late(&name, &args, Some(&left));
+            assert_eq!(
+                !matches!(error, DrainError::NotKnown { .. }),
+                is_known,
+                "{error}"
+            );
+        }
+    }
+}

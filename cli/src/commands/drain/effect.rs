@@ -1,0 +1,113 @@
+//! Effect of a drained cluster on the services of the hub.
+
+use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::{ClusterName, ServiceKey};
+use kube::ResourceExt as _;
+
+/// Services that a cluster provides, sorted.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Effect {
+    /// All services that the cluster provides.
+    pub provides: Vec<ServiceKey>,
+    /// Services without another provider in use.
+    pub alone: Vec<ServiceKey>,
+}
+
+impl Effect {
+    /// Computes the effect on the given services among the given clusters.
+    pub(super) fn of(
+        name: &ClusterName,
+        clusters: &[Cluster],
+        services: &[MultiClusterService],
+    ) -> Self {
+        let others: Vec<_> = clusters
+            .iter()
+            .filter(|cluster| is_used(cluster) && cluster.name_any() != name.as_str())
+            .filter_map(|cluster| ClusterName::try_from(cluster.name_any().as_str()).ok())
+            .collect();
+        let mut effect = Self::default();
+        let all_desired = services
+            .iter()
+            .filter(|service| service.metadata.deletion_timestamp.is_none())
+            .filter_map(super::desired);
+        for (key, desired) in all_desired.filter(|(_, desired)| desired.providers.includes(name)) {
+            if !others.iter().any(|other| desired.providers.includes(other)) {
+                effect.alone.push(key.clone());
+            }
+            effect.provides.push(key);
+        }
+        effect.provides.sort();
+        effect.alone.sort();
+        effect
+    }
+}
+
+/// Whether consumers use the endpoints that a cluster provides.
+fn is_used(cluster: &Cluster) -> bool {
+    !cluster.is_drained()
+        && cluster.spec.takes_part()
+        && cluster.metadata.deletion_timestamp.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway::api::labels;
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::{cross, service, synced};
+    use crate::term::table::listed;
+
+    fn name(text: &str) -> ClusterName {
+        ClusterName::try_from(text).expect("a name")
+    }
+
+    fn drained(name: &str) -> Cluster {
+        let mut cluster = synced(name);
+        cluster.metadata.annotations =
+            Some([(labels::WITHDRAW.to_owned(), "true".to_owned())].into());
+        cluster
+    }
+
+    #[test]
+    fn a_service_is_lost_where_no_other_cluster_in_use_provides_it() {
+        let mut pull = synced("pull");
+        pull.spec.sync_mode = Some(causeway::api::SyncMode::Pull);
+        let clusters = [synced("a"), synced("b"), drained("c"), pull];
+        for (providers, provides, alone) in [
+            (&["a"][..], true, true),
+            (&["a", "b"], true, false),
+            (&["a", "c"], true, true),
+            (&["a", "pull"], true, true),
+            (&["a", "nowhere"], true, true),
+            (&["b"], false, false),
+            (&[], true, false),
+        ] {
+            let services = [service("foo", cross(providers, &["b"]), json!([]))];
+            let effect = Effect::of(&name("a"), &clusters, &services);
+            let found = (!effect.provides.is_empty(), !effect.alone.is_empty());
+            assert_eq!(found, (provides, alone), "{providers:?}");
+        }
+    }
+
+    #[test]
+    fn every_member_is_alone_when_there_is_no_other() {
+        let services = [service("foo", cross(&[], &[]), json!([]))];
+        let effect = Effect::of(&name("a"), &[synced("a")], &services);
+        assert_eq!(effect.alone, [ServiceKey::new("shop", "foo")]);
+        let mut leaving = services;
+        leaving[0].metadata.deletion_timestamp = leaving[0].metadata.creation_timestamp.clone();
+        let effect = Effect::of(&name("a"), &[synced("a")], &leaving);
+        assert_eq!(effect, Effect::default(), "it is terminating");
+    }
+
+    #[test]
+    fn of_many_services_the_first_are_named() {
+        let keys: Vec<_> = (0..12)
+            .map(|number| ServiceKey::new("shop", format!("s{number}")))
+            .collect();
+        assert_eq!(listed::<ServiceKey>(&[]), "none");
+        assert_eq!(listed(&keys[..2]), "shop/s0, shop/s1");
+        assert!(listed(&keys).ends_with("shop/s9, and 2 more"));
+    }
+}

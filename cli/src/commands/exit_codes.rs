@@ -1,0 +1,149 @@
+//! Exit codes of the errors of all commands.
+
+use crate::cluster::access::Side;
+use crate::cluster::api_server::RequestError;
+use crate::cluster::definitions::DefinitionError;
+use crate::cluster::objects::ObjectError;
+use crate::commands::bug_report::BugReportError;
+use crate::commands::check::CheckError;
+use crate::commands::confirm_deletions::ConfirmDeletionsError;
+use crate::commands::diff::DiffError;
+use crate::commands::dns::DnsError;
+use crate::commands::drain::DrainError;
+use crate::commands::explain::ExplainError;
+use crate::commands::install::InstallError;
+use crate::commands::join::JoinError;
+use crate::commands::membership::hub::HubError;
+use crate::commands::membership::member::MemberError;
+use crate::commands::moving::MoveError;
+use crate::commands::status::StatusError;
+use crate::commands::top::TopError;
+use crate::commands::ui::{RightsError, UiError};
+use crate::commands::uninstall::UninstallError;
+use crate::commands::unjoin::UnjoinError;
+use crate::commands::verify::VerifyError;
+use crate::commands::version::VersionError;
+use crate::observe::once::GatherError;
+use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN, USAGE};
+
+fn unreachable() -> RequestError {
+    RequestError::Unreachable {
+        side: Side::Hub,
+        address: "https://a".to_owned(),
+        why: "refused".to_owned(),
+    }
+}
+
+fn refused() -> RequestError {
+    RequestError::Refused {
+        side: Side::Hub,
+        message: "no".to_owned(),
+    }
+}
+
+fn kubeconfig() -> RequestError {
+    RequestError::Kubeconfig {
+        side: Side::Hub,
+        why: "no such file".to_owned(),
+    }
+}
+
+#[test]
+fn one_cause_has_one_exit_code_in_every_command() {
+    for (cause, code) in [
+        (unreachable as fn() -> RequestError, UNKNOWN),
+        (refused, PROBLEM),
+        (kubeconfig, USAGE),
+    ] {
+        let ends: [Box<dyn CommandError>; _] = [
+            JoinError::from(cause()).into(),
+            InstallError::from(cause()).into(),
+            InstallError::from(ObjectError::from(cause())).into(),
+            InstallError::from(DefinitionError::from(cause())).into(),
+            UninstallError::from(cause()).into(),
+            UninstallError::from(ObjectError::from(cause())).into(),
+            UninstallError::from(DefinitionError::from(cause())).into(),
+            JoinError::from(HubError::from(cause())).into(),
+            JoinError::from(MemberError::from(cause())).into(),
+            JoinError::from(MemberError::from(ObjectError::from(cause()))).into(),
+            JoinError::from(ObjectError::from(cause())).into(),
+            JoinError::from(DefinitionError::from(cause())).into(),
+            UnjoinError::from(DefinitionError::from(ObjectError::from(cause()))).into(),
+            UnjoinError::from(cause()).into(),
+            VerifyError::from(cause()).into(),
+            VerifyError::from(ObjectError::from(cause())).into(),
+            UnjoinError::from(MemberError::from(cause())).into(),
+            StatusError::from(cause()).into(),
+            UiError::from(cause()).into(),
+            UiError::from(RightsError::Request(cause())).into(),
+            ExplainError::from(cause()).into(),
+            DnsError::from(cause()).into(),
+            DnsError::from(ObjectError::from(cause())).into(),
+            DrainError::from(cause()).into(),
+            DrainError::from(HubError::from(cause())).into(),
+            ConfirmDeletionsError::from(cause()).into(),
+            ConfirmDeletionsError::from(HubError::from(cause())).into(),
+            VersionError::from(cause()).into(),
+            BugReportError::from(cause()).into(),
+            TopError::from(cause()).into(),
+            CheckError::from(cause()).into(),
+            ExplainError::from(GatherError::from(cause())).into(),
+            MoveError::from(cause()).into(),
+            MoveError::from(GatherError::from(cause())).into(),
+        ];
+        for end in ends {
+            assert_eq!(end.exit_code(), code, "{end:?}");
+        }
+    }
+}
+
+#[test]
+fn diff_reports_failures_by_more_than_1() {
+    for (cause, code) in [
+        (unreachable as fn() -> RequestError, UNKNOWN),
+        (refused, UNKNOWN),
+        (kubeconfig, USAGE),
+    ] {
+        assert_eq!(DiffError::from(cause()).exit_code(), code);
+        let gathered = DiffError::from(GatherError::from(cause()));
+        assert_eq!(gathered.exit_code(), code);
+    }
+}
+
+#[test]
+fn unknown_state_is_never_success() {
+    assert_eq!(ExitState::new(true, true).code(), 0);
+    assert_eq!(ExitState::new(false, true).code(), PROBLEM);
+    assert_eq!(
+        ExitState::new(false, false).code(),
+        PROBLEM,
+        "a problem was found"
+    );
+    assert_eq!(ExitState::new(true, false).code(), UNKNOWN);
+    let not_found = |unread: &str| StatusError::NotFound {
+        name: "foo".to_owned(),
+        place: String::new(),
+        unread: unread.to_owned(),
+    };
+    assert_eq!(not_found("").exit_code(), PROBLEM);
+    assert_eq!(not_found(", not read: a").exit_code(), UNKNOWN);
+    let not_known = StatusError::NotKnown {
+        seconds: 1,
+        what: String::new(),
+    };
+    assert_eq!(not_known.exit_code(), UNKNOWN);
+}
+
+#[test]
+fn problems_and_wrong_usage_have_different_exit_codes() {
+    assert_eq!(
+        StatusError::from(GatherError::NoApi("Cluster")).exit_code(),
+        PROBLEM
+    );
+    assert_eq!(JoinError::JoinedAs("a".to_owned()).exit_code(), PROBLEM);
+    assert_eq!(JoinError::Endpoint("x".to_owned()).exit_code(), USAGE);
+    assert_eq!(InstallError::NoCertManager.exit_code(), PROBLEM);
+    assert_eq!(UninstallError::Declined.exit_code(), PROBLEM);
+    assert_eq!(UninstallError::NotConfirmed.exit_code(), USAGE);
+    assert_eq!(DnsError::NotConfirmed.exit_code(), USAGE);
+}

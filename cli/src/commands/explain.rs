@@ -1,0 +1,55 @@
+//! `kubectl mcs explain`: locates each endpoint of a service, and explains missing ones.
+
+use causeway::domain::ServiceKey;
+use k8s_openapi::jiff::Timestamp;
+
+use crate::args::ExplainArgs;
+use crate::cluster::access::HubArgs;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::lease::Controller;
+use crate::observe::once::{self, GatherError};
+use crate::observe::verification::Verification;
+use crate::term::exit::{CommandError, ExitState, PROBLEM};
+use crate::term::output::{self, OutputError};
+use crate::views::explain::{Answer, explained_with};
+
+/// Failed explanation of a service.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExplainError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Gather(#[from] GatherError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+impl CommandError for ExplainError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Gather(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Explains a service. Returns [`ExitState::Good`] if every consumer has every ready endpoint, and
+/// [`ExitState::Unknown`] if the only problems are members that could not be read.
+pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, ExplainError> {
+    let hub = ApiServer::hub(hub).await?;
+    let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
+    let snapshot = once::read(&hub, &key, args.insecure.allow_insecure_members).await?;
+    let controller = Controller::read(&hub, &args.controller.lease).await?;
+    let explanation = explained_with(&snapshot, &controller, Timestamp::now());
+    let verified = Verification::read(&hub, &key).await;
+    let answer = Answer::new(&explanation, &verified);
+    output::report(&answer, args.output.format, || {
+        answer.render(args.endpoints)
+    })?;
+    let only_unread = explanation.is_wrong_only_where_unread();
+    Ok(ExitState::new(
+        explanation.ready || only_unread,
+        !only_unread,
+    ))
+}

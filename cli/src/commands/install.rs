@@ -1,0 +1,430 @@
+//! `kubectl mcs install`: applies the definitions and the other manifests of a hub, and waits until
+//! causeway is ready.
+
+mod crds;
+pub(crate) mod ready;
+
+use causeway::domain::KubernetesVersion;
+use std::path::{Path, PathBuf};
+
+use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
+use tokio::time::Instant;
+
+use self::ready::NotReady;
+use crate::args::{CONTROLLER_LEASE, DryRun, InstallArgs};
+use crate::cluster::access::HubArgs;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::bundle;
+use crate::cluster::definitions::{CLUSTERS, DefinitionError, SERVICES};
+use crate::cluster::helm;
+use crate::cluster::helm::Release;
+use crate::cluster::lease::Controller;
+use crate::cluster::lease::LeaseName;
+use crate::cluster::objects::{self, ObjectError, Run, preview};
+use crate::commands::membership::member;
+use crate::term::exit::{CommandError, PROBLEM, USAGE};
+use crate::term::output;
+use crate::term::output::OutputError;
+
+/// Namespace in which a Karmada control plane stores the members' credentials.
+const KARMADA: &str = "karmada-cluster";
+
+/// Failed installation.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InstallError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    #[error(transparent)]
+    NotReady(#[from] NotReady),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(
+        "the hub runs causeway v{deployed}, newer than this program (v{own}). Nothing was changed. Use the \
+         program of that version; to go back to v{own}, leave the newer CRDs as they are: add --skip-crds"
+    )]
+    Older { deployed: String, own: &'static str },
+    #[error("--webhook-ca {file}: {why}", file = file.display())]
+    Authority { file: PathBuf, why: String },
+    #[error("the hub runs Kubernetes {0}; causeway needs 1.30 or later")]
+    TooOld(String),
+    #[error(
+        "{title} on the hub is not managed by causeway and has no {fields}, which causeway needs; upgrade what installed it, such as Karmada. \
+         Nothing was changed"
+    )]
+    Lacks { title: String, fields: String },
+    #[error(
+        "causeway on the hub is {release}, and what is applied beside Helm is lost at its next upgrade; upgrade it with Helm: \
+         helm upgrade {name} CHART -n {namespace}. Nothing was changed. docs/install.md#with-helm says how to go from one to the other",
+        name = release.name,
+        namespace = release.namespace
+    )]
+    OfHelm { release: Release },
+    #[error(
+        "namespace {0} of the hub is terminating; wait until it is deleted and run this again: \
+         kubectl wait --for=delete namespace/{0}"
+    )]
+    NamespaceEnds(&'static str),
+    #[error(
+        "the hub has no namespace {KARMADA}, in which a Karmada control plane keeps the members' credentials; leave --karmada out"
+    )]
+    NoKarmada,
+    #[error(
+        "the hub does not serve cert-manager.io/v1; install cert-manager first, or leave --cert-manager out: the webhook manages \
+         its certificate itself"
+    )]
+    NoCertManager,
+}
+
+impl CommandError for InstallError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Authority { .. } => USAGE,
+            Self::Request(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            Self::Definition(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Installs causeway, or prints the objects of a dry run.
+pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), InstallError> {
+    let authority = args.parts.webhook_ca.as_deref().map(pem).transpose()?;
+    let mut chosen = bundle::chosen(&args.parts, &args.images, authority.as_deref())?;
+    if args.dry_run == Some(DryRun::Client) {
+        return Ok(output::result(output::manifest(&all(args, chosen)?)?)?);
+    }
+    let hub = ApiServer::hub(hub).await?;
+    let version = check_version(&hub).await?;
+    output::result(format_args!("hub: Kubernetes {version} at {}", hub.url()))?;
+    check_helm(&hub, args.parts.crds_only).await?;
+    if args.parts.cert_manager {
+        check_cert_manager(&hub).await?;
+    }
+    if args.parts.karmada && !has_namespace(&hub, KARMADA).await? {
+        return Err(InstallError::NoKarmada);
+    }
+    let mut absent = Vec::new();
+    for namespace in [DEFAULT_NAMESPACE, MEMBERS_NAMESPACE] {
+        if !has_namespace(&hub, namespace).await? {
+            absent.push(namespace);
+        }
+    }
+    if args.images.registry.is_none() {
+        keep_registries(&hub, &mut chosen).await?;
+    }
+    let mut definitions = Vec::new();
+    if !args.parts.skip_crds {
+        check_newer(&hub).await?;
+        definitions = crds::choose(&hub, &args.parts).await?;
+    }
+    let is_new = |object: &DynamicObject| {
+        let namespace = object.metadata.namespace.as_deref();
+        namespace.is_some_and(|one| absent.contains(&one))
+    };
+    let existing = chosen.iter().filter(|object| !is_new(object));
+    let existing = definitions.iter().map(|one| &one.object).chain(existing);
+    let checked = preview::check(&hub, existing, args.force_conflicts).await;
+    if args.dry_run.is_none() {
+        checked?;
+        crds::apply(&hub, &definitions, args.force_conflicts).await?;
+        return apply(&hub, args, &chosen).await;
+    }
+    let all = definitions.iter().map(|one| &one.object).chain(&chosen);
+    note_nodes(&hub, &chosen).await?;
+    rehearse(&hub, all, is_new).await?;
+    Ok(checked?)
+}
+
+/// Applies all objects in a server-side dry run. Skips objects in a namespace that does not exist
+/// yet.
+async fn rehearse(
+    hub: &ApiServer,
+    all: impl Iterator<Item = &DynamicObject>,
+    is_new: impl Fn(&DynamicObject) -> bool,
+) -> Result<(), InstallError> {
+    for object in all {
+        if is_new(object) {
+            output::result(format_args!(
+                "hub: {} created (dry run, not validated: its namespace does not exist yet)",
+                objects::title(object)
+            ))?;
+        } else {
+            objects::apply(hub, object, Run::Dry).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Applies all objects except the CRDs, and waits if requested.
+async fn apply(
+    hub: &ApiServer,
+    args: &InstallArgs,
+    chosen: &[DynamicObject],
+) -> Result<(), InstallError> {
+    note_nodes(hub, chosen).await?;
+    for object in chosen {
+        objects::apply_with(hub, object, Run::Real, args.force_conflicts).await?;
+    }
+    finish(hub, args, chosen).await?;
+    for object in bundle::superseded(&args.parts)?.iter().rev() {
+        objects::remove(hub, object).await?;
+    }
+    Ok(())
+}
+
+/// Rejects the downgrade of a newer version. The tags of the deployed images show the version.
+async fn check_newer(hub: &ApiServer) -> Result<(), InstallError> {
+    let own = env!("CARGO_PKG_VERSION");
+    for deployment in bundle::deployments()? {
+        let stored = objects::get(hub, &deployment).await?;
+        let deployed = stored.as_ref().and_then(bundle::deployed_tag);
+        if let Some(deployed) = deployed.filter(|deployed| is_newer(deployed, own)) {
+            let deployed = deployed.to_owned();
+            return Err(InstallError::Older { deployed, own });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a tag is a newer version than `own`. Tags that are not versions are not newer.
+fn is_newer(tag: &str, own: &str) -> bool {
+    let version = |text: &str| {
+        let (numbers, rest) = match text.split_once('-') {
+            Some((numbers, _)) => (numbers, false),
+            None => (text, true),
+        };
+        let mut numbers = numbers.split('.').map(|one| one.parse::<u64>().ok());
+        let mut next = || numbers.next().flatten();
+        Some((next()?, next()?, next()?, rest))
+    };
+    match (version(tag.trim_start_matches('v')), version(own)) {
+        (Some(tag), Some(own)) => tag > own,
+        _ => false,
+    }
+}
+
+/// Waits if requested, and prints the next step.
+async fn finish(
+    hub: &ApiServer,
+    args: &InstallArgs,
+    chosen: &[DynamicObject],
+) -> Result<(), InstallError> {
+    let runs_here = chosen.iter().any(bundle::is_deployment);
+    let version = env!("CARGO_PKG_VERSION");
+    if args.parts.crds_only {
+        return Ok(());
+    }
+    if args.parts.external && leads(hub).await? {
+        return Ok(output::result(format_args!(
+            "the hub is ready for causeway v{version}, and causeway-controller is running; replace programs of \
+             another version, then check: kubectl mcs check"
+        ))?);
+    }
+    if args.parts.external {
+        output::result(format_args!(
+            "the hub is ready for causeway v{version}; start causeway-webhook and causeway-controller with the tokens of Secrets \
+             causeway-webhook-token and causeway-controller-token in namespace {DEFAULT_NAMESPACE}{}",
+            match args.parts.webhook_url {
+                Some(_) => ", unless they are running already",
+                None => ", then register the webhook: run this again with --webhook-url",
+            }
+        ))?;
+        if args.parts.karmada {
+            output::result(format_args!(
+                "start causeway-controller with {}: there Karmada keeps the members' credentials",
+                bundle::KARMADA_SECRETS
+            ))?;
+        }
+        return Ok(());
+    }
+    if !args.waiting.wait || !runs_here {
+        return Ok(output::result(format_args!(
+            "causeway v{version} is applied; check that it is running: kubectl mcs check"
+        ))?);
+    }
+    ready::wait(
+        hub,
+        Instant::now() + args.waiting.timeout,
+        args.waiting.timeout,
+    )
+    .await?;
+    Ok(output::result(format_args!(
+        "causeway v{version} is ready; join a member: kubectl mcs join NAME --member-kubeconfig FILE"
+    ))?)
+}
+
+/// Whether a controller is the leader. A Lease that the user may not read counts as no leader.
+async fn leads(hub: &ApiServer) -> Result<bool, InstallError> {
+    let lease = CONTROLLER_LEASE.split_once('/');
+    let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+    let controller = Controller::read(hub, &LeaseName(lease)).await?;
+    Ok(controller.holder(Timestamp::now()).is_some())
+}
+
+/// Returns all objects to apply on a hub without foreign definitions.
+fn all(args: &InstallArgs, chosen: Vec<DynamicObject>) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut all = Vec::new();
+    if !args.parts.skip_crds {
+        all.push(SERVICES.definition()?);
+        all.push(CLUSTERS.definition()?);
+    }
+    all.extend(chosen);
+    Ok(all)
+}
+
+/// Reads a PEM certificate file.
+fn pem(file: &Path) -> Result<String, InstallError> {
+    let wrong = |why: String| InstallError::Authority {
+        file: file.to_owned(),
+        why,
+    };
+    member::certificates(file).map_err(wrong)
+}
+
+async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {
+    let info = hub.request(hub.client.apiserver_version()).await?;
+    match KubernetesVersion::of(&info) {
+        Some(version) if version < KubernetesVersion::OLDEST_HUB => {
+            Err(InstallError::TooOld(info.git_version))
+        }
+        _ => Ok(info.git_version),
+    }
+}
+
+/// Checks that Helm does not own the objects to apply. A release without the definitions does not
+/// own them.
+async fn check_helm(hub: &ApiServer, crds_only: bool) -> Result<(), InstallError> {
+    match helm::release(hub).await? {
+        Some(release) if !crds_only || helm::has_definitions(hub, &release).await? => {
+            Err(InstallError::OfHelm { release })
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn check_cert_manager(hub: &ApiServer) -> Result<(), InstallError> {
+    let resources = hub.client.list_api_group_resources("cert-manager.io/v1");
+    let found = hub.found(resources).await?;
+    found.map(drop).ok_or(InstallError::NoCertManager)
+}
+
+async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, InstallError> {
+    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
+    let found = hub.request(namespaces.get_metadata_opt(name)).await?;
+    match found {
+        Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => {
+            Err(InstallError::NamespaceEnds(name))
+        }
+        found => Ok(found.is_some()),
+    }
+}
+
+/// Sets the registry of each image to that of an earlier installation.
+async fn keep_registries(
+    hub: &ApiServer,
+    chosen: &mut [DynamicObject],
+) -> Result<(), InstallError> {
+    for deployment in chosen.iter_mut().filter(|one| bundle::is_deployment(one)) {
+        let stored = objects::get(hub, deployment).await?;
+        if let Some(registry) = stored.as_ref().and_then(bundle::registry) {
+            bundle::place(deployment, Some(registry), None);
+        }
+    }
+    Ok(())
+}
+
+/// Prints a note if the objects include pods and the hub has no Node to run them.
+async fn note_nodes(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), InstallError> {
+    if !chosen.iter().any(bundle::is_deployment) {
+        return Ok(());
+    }
+    let nodes: Api<Node> = Api::all(hub.client.clone());
+    match hub
+        .request(nodes.list_metadata(&ListParams::default().limit(1)))
+        .await
+    {
+        Ok(list) if list.items.is_empty() => Ok(output::progress(
+            "note: the hub has no nodes to run the pods; if the webhook and the controller run elsewhere, give --external",
+        )?),
+        Ok(_) | Err(RequestError::NotAllowed { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Command, CommandLine};
+
+    fn args(line: &str) -> InstallArgs {
+        let words = "kubectl-mcs install"
+            .split(' ')
+            .chain(line.split_whitespace());
+        match CommandLine::try_parse_from(words).expect(line).command {
+            Command::Install(args) => *args,
+            other => panic!("not install: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_printed_reads_back_as_what_would_be_applied() {
+        for (line, first, count) in [
+            ("", "multiclusterservices.networking.karmada.io", 37),
+            (
+                "--crds-only",
+                "multiclusterservices.networking.karmada.io",
+                2,
+            ),
+            ("--skip-crds --external", DEFAULT_NAMESPACE, 27),
+            (
+                "--skip-crds --cert-manager --karmada",
+                DEFAULT_NAMESPACE,
+                33,
+            ),
+        ] {
+            let args = args(line);
+            let chosen = bundle::chosen(&args.parts, &args.images, None).expect(line);
+            let applied = all(&args, chosen).expect(line);
+            let text = output::manifest(&applied).expect(line);
+            let read = objects::parse(&text).expect(line);
+            assert_eq!(read, applied, "{line}");
+            assert_eq!(read[0].metadata.name.as_deref(), Some(first), "{line}");
+            assert_eq!(read.len(), count, "{line}");
+        }
+    }
+
+    #[test]
+    fn newer_versions_are_recognized_by_their_tags() {
+        for (tag, own, newer) in [
+            ("0.3.0", "0.2.0", true),
+            ("v0.10.0", "0.9.0", true),
+            ("0.2.0", "0.2.0-dev", true),
+            ("0.2.0-dev", "0.2.0", false),
+            ("0.2.0", "0.2.0", false),
+            ("0.1.9", "0.2.0", false),
+            ("latest", "0.2.0", false),
+        ] {
+            assert_eq!(is_newer(tag, own), newer, "{tag} over {own}");
+        }
+    }
+
+    #[test]
+    fn an_authority_that_is_none_is_reported_before_anything_is_asked() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let error = pem(file.path()).expect_err("it is empty").to_string();
+        assert!(error.contains("holds no certificate"), "{error}");
+        let error = pem(Path::new("/nowhere")).expect_err("it is not there");
+        assert!(error.to_string().contains("/nowhere"), "{error}");
+    }
+}

@@ -1,0 +1,238 @@
+//! Readiness of causeway on a hub that runs it: its pods are ready, and the webhook configurations
+//! hold a caBundle.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use kube::api::ListParams;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::InstallError;
+use crate::cluster::api_server::ApiServer;
+use crate::cluster::bundle::DEPLOYMENTS;
+use crate::cluster::wait;
+use crate::cluster::wait::TimedOut;
+use crate::observe::installation::rollout;
+use crate::term::output;
+use crate::term::output::OutputError;
+
+/// Name of causeway's webhook configurations.
+const REGISTRATION: &str = "causeway";
+
+/// Timeout while waiting for causeway.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "causeway is applied but not ready within {seconds} s{late}: {what}: {state}{why}; see kubectl -n {DEFAULT_NAMESPACE} get pods, \
+     fix the cause, and run this again"
+)]
+pub(crate) struct NotReady {
+    what: String,
+    state: String,
+    /// Problem of the pods in parentheses, or an empty string.
+    why: String,
+    seconds: u64,
+    late: TimedOut,
+}
+
+/// Waits until the pods of both Deployments are ready, and then until the webhook configurations
+/// hold a caBundle.
+pub(super) async fn wait(
+    hub: &ApiServer,
+    deadline: Instant,
+    timeout: Duration,
+) -> Result<(), InstallError> {
+    for name in DEPLOYMENTS {
+        let what = format!("deployment.apps/{name}");
+        let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
+        let waited = until(deployments, name, &what, deadline, rollout).await?;
+        if let Err((state, late)) = waited {
+            let pods: Api<Pod> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
+            let of_deployment = of_deployment(name);
+            // If the user may not list pods, the error contains only the state of the Deployment.
+            let pods = hub.request(pods.list(&of_deployment)).await;
+            let pods = pods.map(|list| list.items);
+            return Err(not_ready(
+                what,
+                state,
+                pod_problem(&pods.unwrap_or_default()),
+                timeout,
+                late,
+            ));
+        }
+    }
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
+    let what = "mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
+    let waited = until(mutating, REGISTRATION, what, deadline, |one| {
+        let webhooks = one.webhooks.iter().flatten();
+        unregistered(webhooks.map(|webhook| &webhook.client_config))
+    });
+    let unknown =
+        |what: &str, (state, late)| not_ready(what.to_owned(), state, None, timeout, late);
+    waited.await?.map_err(|end| unknown(what, end))?;
+    let what = "validatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
+    let waited = until(validating, REGISTRATION, what, deadline, |one| {
+        let webhooks = one.webhooks.iter().flatten();
+        unregistered(webhooks.map(|webhook| &webhook.client_config))
+    });
+    waited.await?.map_err(|end| unknown(what, end))
+}
+
+fn not_ready(
+    what: String,
+    state: String,
+    why: Option<String>,
+    timeout: Duration,
+    late: TimedOut,
+) -> InstallError {
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    let seconds = timeout.as_secs();
+    let not_ready = NotReady {
+        what,
+        state,
+        why,
+        seconds,
+        late,
+    };
+    not_ready.into()
+}
+
+/// Watches an object until `missing` returns `None`, and prints each state. Returns the last state
+/// at the deadline.
+async fn until<K>(
+    api: Api<K>,
+    name: &str,
+    what: &str,
+    deadline: Instant,
+    missing: impl Fn(&K) -> Option<String>,
+) -> Result<Result<(), (String, TimedOut)>, OutputError>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut last = "not read from the hub yet".to_owned();
+    let mut shown = Ok(());
+    let followed = wait::until(api, name, deadline, |object| {
+        let gap = match object.map(&missing) {
+            Some(None) => return Some(()),
+            Some(Some(gap)) => gap,
+            None => "not found".to_owned(),
+        };
+        if gap != last && shown.is_ok() {
+            shown = output::progress(format_args!("waiting for {what}: {gap}"));
+        }
+        last = gap;
+        None
+    });
+    let followed = followed.await;
+    shown?;
+    if followed.is_ok() {
+        output::result(format_args!("hub: {what} is ready"))?;
+    }
+    Ok(followed.map_err(|late| (last, late)))
+}
+
+fn of_deployment(name: &str) -> ListParams {
+    let component = name.strip_prefix("causeway-").unwrap_or(name);
+    ListParams::default().labels(&format!(
+        "app.kubernetes.io/name=causeway,app.kubernetes.io/component={component}"
+    ))
+}
+
+/// Returns the reason that a webhook configuration is incomplete, or `None` if every webhook has a
+/// caBundle.
+fn unregistered<'a>(mut clients: impl Iterator<Item = &'a WebhookClientConfig>) -> Option<String> {
+    let is_known = |client: &WebhookClientConfig| {
+        let bundle = client.ca_bundle.as_ref();
+        bundle.is_some_and(|bundle| !bundle.0.is_empty())
+    };
+    match clients.next() {
+        Some(first) if is_known(first) && clients.all(is_known) => None,
+        Some(_) => Some("its caBundle is not published yet".to_owned()),
+        None => Some("contains no webhook".to_owned()),
+    }
+}
+
+/// Returns the problem of the first pod that is not ready.
+fn pod_problem(pods: &[Pod]) -> Option<String> {
+    pods.iter().find_map(|pod| {
+        let status = pod.status.as_ref()?;
+        let why = waiting(status).or_else(|| unscheduled(status))?;
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        Some(format!("pod {name}: {why}"))
+    })
+}
+
+fn waiting(status: &PodStatus) -> Option<String> {
+    let mut containers = status.container_statuses.iter().flatten();
+    containers.find_map(|container| {
+        let state = container.state.as_ref()?.waiting.as_ref()?;
+        let reason = state.reason.as_deref()?;
+        Some(match state.message.as_deref() {
+            Some(message) => format!("{reason} of {}: {message}", container.image),
+            None => format!("{reason} of {}", container.image),
+        })
+    })
+}
+
+fn unscheduled(status: &PodStatus) -> Option<String> {
+    let mut conditions = status.conditions.iter().flatten();
+    let condition = conditions.find(|one| one.type_ == "PodScheduled" && one.status == "False")?;
+    condition.message.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_webhook_is_known_by_its_authority() {
+        let client = |bundle: &str| -> WebhookClientConfig {
+            serde_json::from_value(json!({ "caBundle": bundle })).expect("a client")
+        };
+        let unregistered = |clients: &[WebhookClientConfig]| unregistered(clients.iter());
+        assert_eq!(unregistered(&[client("eA==")]), None);
+        for clients in [&[][..], &[client("")], &[client("eA=="), client("")]] {
+            assert!(unregistered(clients).is_some(), "not known");
+        }
+    }
+
+    #[test]
+    fn the_problem_of_a_pod_is_reported_with_its_image() {
+        let pod = |status: Value| -> Pod {
+            let pod = json!({ "metadata": { "name": "a" }, "status": status });
+            serde_json::from_value(pod).expect("a Pod")
+        };
+        let waiting = json!({"containerStatuses": [{
+            "name": "webhook", "image": "causeway/causeway-webhook:0", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}},
+        }]});
+        let unscheduled = json!({"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]});
+        let running = json!({"containerStatuses": []});
+        for (pods, expected) in [
+            (
+                vec![pod(running.clone()), pod(waiting)],
+                Some(
+                    "pod a: ImagePullBackOff of causeway/causeway-webhook:0: Back-off pulling image",
+                ),
+            ),
+            (
+                vec![pod(unscheduled)],
+                Some("pod a: 0/1 nodes are available"),
+            ),
+            (vec![pod(running)], None),
+            (Vec::new(), None),
+        ] {
+            assert_eq!(pod_problem(&pods).as_deref(), expected);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `kubectl mcs join --dry-run=client`: prints the objects of both clusters, for users who store
+//! them in git.
+//!
+//! The dry run creates nothing, and no token exists. The printed Secret of the hub therefore has no
+//! token key. Applying the printed Secret again never changes a token that another process added.
+
+use causeway::domain::ClusterName;
+use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
+use kube::api::DynamicObject;
+use serde_json::json;
+
+use super::{JoinError, certificates, check_identity, location, networking, optional_rights};
+use crate::args::JoinArgs;
+use crate::cluster::access::Side;
+use crate::cluster::api_server::ApiServer;
+use crate::cluster::definitions::{self, Choice};
+use crate::commands::membership::hub::{self, HubError};
+use crate::commands::membership::member;
+use crate::term::output;
+use crate::term::output::Format;
+use crate::term::output::OutputError;
+
+/// Prints the objects that `join` would apply. Reads both clusters and changes neither.
+pub(super) async fn print(
+    hub: &ApiServer,
+    member: &ApiServer,
+    name: &ClusterName,
+    endpoint: Option<String>,
+    args: &JoinArgs,
+) -> Result<(), JoinError> {
+    match hub::check_cluster_api(hub).await {
+        // The user may install causeway on the hub later in the same way.
+        Ok(()) | Err(HubError::NoClusterApi) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let identity = member::identify(member).await?;
+    let known = hub::known(hub).await?;
+    check_identity(&known, name, &identity.uid)?;
+    let hub_uid = hub.uid().await?;
+    let mut sets = Vec::new();
+    if args.only != Some(Side::Hub) {
+        sets.push((member, of_member(member, &hub_uid, args).await?));
+    }
+    if args.only != Some(Side::Member) {
+        let endpoint = endpoint.unwrap_or_else(|| member.url());
+        let ca_bundle = member::published_authorities(member).await?;
+        let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
+        let proxy_ca = given.or(hub::stored(hub, name).await?.proxy_ca);
+        let secret = hub::secret(name, None, &ca_bundle, proxy_ca.as_deref())?;
+        let location = location(member, &known, name, args).await?.location;
+        let proxy = member.proxy_url.as_deref();
+        let cluster = hub::MemberFields {
+            id: &identity.uid,
+            endpoint: &endpoint,
+            proxy,
+            location: &location,
+            networking: &networking(&known, name, args),
+        };
+        let cluster = hub::cluster(name, &cluster)?;
+        sets.push((hub, vec![secret, cluster]));
+        note_token(name, &hub_uid)?;
+    }
+    let texts = sets
+        .iter()
+        .map(|(server, objects)| match args.output.format {
+            Some(Format::Json) => list(objects),
+            Some(Format::Yaml) | None => manifest(server, objects),
+        });
+    let texts: Vec<_> = texts.collect::<Result<_, _>>()?;
+    let part = match args.output.format {
+        Some(Format::Json) => "\n",
+        Some(Format::Yaml) | None => "\n---\n",
+    };
+    Ok(output::result(texts.join(part))?)
+}
+
+async fn of_member(
+    member: &ApiServer,
+    hub_uid: &str,
+    args: &JoinArgs,
+) -> Result<Vec<DynamicObject>, JoinError> {
+    let mut objects = member::account(hub_uid, optional_rights(args))?;
+    let [token, _] = member::token_names(hub_uid);
+    objects.push(member::token_secret(hub_uid, &token)?);
+    objects.extend(member::policy(member).await?);
+    if args.skip_crds {
+        return Ok(objects);
+    }
+    match definitions::choose(member).await? {
+        Choice::Apply(kinds) => {
+            for kind in kinds {
+                objects.push(kind.definition()?);
+            }
+        }
+        Choice::Leave(messages) => {
+            for message in messages {
+                output::progress(format_args!("note: member: {message}"))?;
+            }
+        }
+    }
+    Ok(objects)
+}
+
+/// Prints the command that copies the token to the hub.
+fn note_token(name: &ClusterName, hub_uid: &str) -> Result<(), OutputError> {
+    let [token, _] = member::token_names(hub_uid);
+    output::progress(format_args!(
+        "note: Secret {MEMBERS_NAMESPACE}/{name} is printed without its token, which the member issues once its objects are applied. \
+         Copy it to the hub then:\n\
+         kubectl --kubeconfig MEMBER -n {DEFAULT_NAMESPACE} get secret {token} -o go-template='{{\"data\":{{\"token\":\"{{{{.data.token}}}}\"}}}}' | \
+         kubectl --kubeconfig HUB -n {MEMBERS_NAMESPACE} patch secret {name} --patch-file /dev/stdin"
+    ))
+}
+
+fn manifest(server: &ApiServer, objects: &[DynamicObject]) -> Result<String, OutputError> {
+    let text = output::manifest(objects)?;
+    Ok(format!(
+        "# For the {}, {}\n{text}",
+        server.side,
+        server.url()
+    ))
+}
+
+/// Returns a JSON List, the format in which kubectl prints and applies multiple objects.
+fn list(objects: &[DynamicObject]) -> Result<String, OutputError> {
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+    Ok(serde_json::to_string_pretty(&list)?)
+}

@@ -1,0 +1,75 @@
+//! Objects of a membership on the hub and in the member, which `join` and `unjoin` share.
+
+pub(crate) mod hub;
+pub(crate) mod location;
+pub(crate) mod member;
+
+use std::fmt::Display;
+
+use causeway::api::{Cluster, condition};
+
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::definitions::DefinitionError;
+use crate::cluster::objects::ObjectError;
+use crate::commands::membership::hub::HubError;
+use crate::commands::membership::member::MemberError;
+use crate::term::exit::{CommandError, PROBLEM};
+use crate::term::output::{self, OutputError};
+
+/// Error of a step that changes the hub or the member.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MembershipError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error(transparent)]
+    Member(#[from] MemberError),
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+impl CommandError for MembershipError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Hub(error) => error.exit_code(),
+            Self::Member(error) => error.exit_code(),
+            Self::Definition(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            Self::Output(_) => PROBLEM,
+        }
+    }
+}
+
+/// Prints the commands that delete the objects that the controller could not clean up.
+pub(crate) async fn report_left(
+    hub: &ApiServer,
+    name: impl Display,
+    why: &str,
+) -> Result<(), OutputError> {
+    output::result(format_args!(
+        "note: {name} could not be cleaned up{why}; what causeway wrote there remains. When it can be reached, join and unjoin it again, or \
+         run there: {}",
+        hub::leftovers_command(hub).await
+    ))
+}
+
+/// Returns the reason that a member cannot be cleaned up now, prefixed with a colon. Returns an
+/// empty string if the member is ready.
+pub(crate) fn cleaning(cluster: &Cluster) -> String {
+    let conditions = cluster
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let ready = condition::find(conditions, condition::READY)
+        .filter(|ready| ready.status != condition::TRUE);
+    ready
+        .map(|ready| format!(": {} ({})", ready.reason, ready.message))
+        .unwrap_or_default()
+}

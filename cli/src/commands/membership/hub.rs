@@ -1,0 +1,281 @@
+//! Objects of a member on the hub: the Cluster and the Secret with its credentials.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use causeway::api::{Cluster, labels};
+use causeway::domain::protected::MEMBERS_NAMESPACE;
+use causeway::domain::{ClusterName, NameError};
+use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Api, Resource as _, ResourceExt};
+use serde_json::json;
+
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::definitions::DEFINE;
+use crate::cluster::objects::{self, FIELD_MANAGER, ObjectError};
+use crate::commands::membership::location::Location;
+use crate::observe::networking::Networking;
+use crate::observe::once;
+use crate::term::exit::{CommandError, PROBLEM, USAGE};
+
+const CLUSTERS: &str = "clusters.cluster.karmada.io";
+
+/// Failed access to a hub's Clusters, hub that this program cannot join members to, or invalid
+/// member name.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HubError {
+    #[error("{name:?} cannot be the name of a member: {rule}")]
+    Name { name: String, rule: NameError },
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("the hub serves no Cluster objects; install the CRD: {DEFINE}")]
+    NoClusterApi,
+    #[error(
+        "the hub is a Karmada control plane, whose members are joined with karmadactl; causeway uses the Cluster objects \
+         that are there"
+    )]
+    Karmada,
+    #[error(
+        "the hub has no namespace {MEMBERS_NAMESPACE}; install causeway there first: kubectl mcs install, or kubectl apply -f manifests/hub/rbac.yaml"
+    )]
+    NoNamespace,
+}
+
+impl CommandError for HubError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Name { .. } => USAGE,
+            Self::Request(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Parses the name of a member.
+pub(crate) fn cluster_name(name: &str) -> Result<ClusterName, HubError> {
+    ClusterName::try_from(name).map_err(|rule| HubError::Name {
+        name: name.to_owned(),
+        rule,
+    })
+}
+
+/// Sets or removes an annotation of a Cluster. Changes no other field, because Karmada may own the
+/// object.
+pub(crate) async fn annotate(
+    hub: &ApiServer,
+    name: &ClusterName,
+    annotation: &str,
+    value: Option<&str>,
+    dry_run: bool,
+) -> Result<(), RequestError> {
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": { annotation: value } } }));
+    let parameters = PatchParams {
+        dry_run,
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    let patch = clusters.patch_metadata(name.as_str(), &parameters, &patch);
+    hub.request(patch).await.map(drop)
+}
+
+/// Checks that the hub serves Cluster from a CustomResourceDefinition. Otherwise Karmada serves
+/// Cluster, and only Karmada may create and delete the objects.
+pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
+    if !hub.serves(&Cluster::api_version(&()), "clusters").await? {
+        return Err(HubError::NoClusterApi);
+    }
+    let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
+    match hub.request(definitions.get_metadata_opt(CLUSTERS)).await {
+        Ok(None) => Err(HubError::Karmada),
+        // A user who may not read definitions may still be allowed to create a Cluster.
+        Ok(Some(_)) | Err(RequestError::NotAllowed { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Checks that the hub has the namespace of the members' credentials.
+pub(crate) async fn check_namespace(hub: &ApiServer) -> Result<(), HubError> {
+    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
+    match hub
+        .request(namespaces.get_metadata_opt(MEMBERS_NAMESPACE))
+        .await?
+    {
+        Some(_) => Ok(()),
+        None => Err(HubError::NoNamespace),
+    }
+}
+
+/// Joined member, as recorded in its Cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub name: String,
+    /// `spec.id`: the UID of the member's kube-system namespace, if recorded.
+    pub id: Option<String>,
+    /// Location from `spec.region` and `spec.zones`.
+    pub location: Location,
+    /// Network of the member, and the type of entry through which other networks reach it.
+    pub networking: Networking,
+    /// Namespace of the ClusterProfile that the Cluster was created from, if any.
+    pub profile: Option<String>,
+}
+
+/// Returns the UID that a Cluster records for its member.
+pub(crate) fn recorded_id(cluster: &DynamicObject) -> Option<&str> {
+    cluster.data.pointer("/spec/id")?.as_str()
+}
+
+/// Lists the Clusters of the hub. Returns an empty list if the hub does not serve Clusters.
+pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
+    let clusters: Api<DynamicObject> =
+        Api::all_with(hub.client.clone(), &ApiResource::erase::<Cluster>(&()));
+    let list = once::list(hub, clusters, &ListParams::default()).await?;
+    Ok(list
+        .into_iter()
+        .flatten()
+        .map(|cluster| Known {
+            id: recorded_id(&cluster).map(ToOwned::to_owned),
+            location: Location::recorded(&cluster),
+            networking: Networking::recorded(&cluster),
+            profile: ResourceExt::labels(&cluster)
+                .get(labels::PROFILE_NAMESPACE)
+                .cloned(),
+            name: cluster.metadata.name.unwrap_or_default(),
+        })
+        .collect())
+}
+
+/// Returns the Secret with a member's credentials. Without a token, the key belongs to the user who
+/// adds it later.
+pub(crate) fn secret(
+    name: &ClusterName,
+    token: Option<&str>,
+    ca_bundle: &str,
+    proxy_ca: Option<&str>,
+) -> Result<DynamicObject, ObjectError> {
+    let mut secret = bare_secret(name)?;
+    let values = [
+        (CA_BUNDLE, Some(ca_bundle)),
+        (PROXY_CA_BUNDLE, proxy_ca),
+        ("token", token),
+    ];
+    let values = values
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, STANDARD.encode(value?))));
+    let data: BTreeMap<_, _> = values.collect();
+    secret.data = json!({ "type": "Opaque", "data": data });
+    Ok(secret)
+}
+
+/// Values of a member's Secret that a later join reuses.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    pub token: Option<String>,
+    /// CA certificates for the member's proxy.
+    pub proxy_ca: Option<String>,
+}
+
+/// Returns the stored credentials of a member.
+///
+/// # Errors
+/// [`RequestError`] if the Secret cannot be read.
+pub(crate) async fn stored(hub: &ApiServer, name: &ClusterName) -> Result<Stored, RequestError> {
+    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), MEMBERS_NAMESPACE);
+    let secret = hub.request(secrets.get_opt(name.as_str())).await?;
+    let mut data = secret.and_then(|secret| secret.data).unwrap_or_default();
+    let mut text = |key| String::from_utf8(data.remove(key)?.0).ok();
+    Ok(Stored {
+        token: text("token"),
+        proxy_ca: text(PROXY_CA_BUNDLE),
+    })
+}
+
+/// Returns a member's Secret without data, which identifies it.
+pub(crate) fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectError> {
+    objects::object(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": name.as_str(),
+            "namespace": MEMBERS_NAMESPACE,
+            "labels": { labels::MANAGED_BY: labels::MANAGER, labels::CLUSTER: name.as_str() },
+        },
+    }))
+}
+
+/// Fields of a member's Cluster object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberFields<'a> {
+    /// UID of the member's kube-system namespace.
+    pub id: &'a str,
+    /// URL of the member's API server.
+    pub endpoint: &'a str,
+    /// URL of the proxy to the member's API server.
+    pub proxy: Option<&'a str>,
+    /// Region and zones of the member.
+    pub location: &'a Location,
+    /// Network of the member, and the type of entry through which other networks reach it.
+    pub networking: &'a Networking,
+}
+
+/// Returns the Cluster object of a member.
+pub(crate) fn cluster(
+    name: &ClusterName,
+    fields: &MemberFields<'_>,
+) -> Result<DynamicObject, ObjectError> {
+    let MemberFields {
+        id,
+        endpoint,
+        proxy,
+        location,
+        networking,
+    } = fields;
+    let mut cluster = bare_cluster(name)?;
+    cluster.metadata.annotations = networking.annotations();
+    let mut spec = json!({
+        "id": id,
+        "syncMode": "Push",
+        "apiEndpoint": endpoint,
+        "secretRef": { "namespace": MEMBERS_NAMESPACE, "name": name.as_str() },
+    });
+    if let Some(spec) = spec.as_object_mut() {
+        let proxy = proxy.map(|proxy| ("proxyURL".to_owned(), json!(proxy)));
+        spec.extend(proxy.into_iter().chain(location.fields()));
+    }
+    cluster.data = json!({ "spec": spec });
+    Ok(cluster)
+}
+
+/// Returns a member's Cluster without spec, which identifies it.
+pub(crate) fn bare_cluster(name: &ClusterName) -> Result<DynamicObject, ObjectError> {
+    objects::object(json!({
+        "apiVersion": Cluster::api_version(&()),
+        "kind": "Cluster",
+        "metadata": { "name": name.as_str() },
+    }))
+}
+
+/// Returns the Secret with a member's credentials if `join` created it. The object holds no data.
+pub(crate) async fn credentials(
+    hub: &ApiServer,
+    name: &ClusterName,
+) -> Result<Option<DynamicObject>, ObjectError> {
+    let secret = bare_secret(name)?;
+    let stored = objects::get(hub, &secret).await?;
+    Ok(stored.filter(objects::is_managed).map(|_| secret))
+}
+
+/// Returns the command that deletes all objects that causeway wrote to a member for this hub.
+pub(crate) async fn leftovers_command(hub: &ApiServer) -> String {
+    // The value of the label is the UID of the hub's kube-system namespace, which some users may
+    // not read.
+    let uid = hub.uid().await.unwrap_or_else(|_| "HUB-UID".to_owned());
+    format!(
+        "kubectl delete services,endpointslices -A -l {}={uid}, and the same of serviceexports,serviceimports if it serves them",
+        labels::HUB
+    )
+}

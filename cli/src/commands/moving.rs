@@ -1,0 +1,368 @@
+//! Moves services between Karmada's controllers and causeway. Each turn reads hub and members,
+//! plans, and carries out the writes that are possible.
+
+pub(crate) mod gate;
+pub(crate) mod outcome;
+pub(crate) mod step;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use causeway::domain::ServiceKey;
+use k8s_openapi::jiff::Timestamp;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use self::gate::{Gate, Manager};
+use self::outcome::{Left, Outcome, Plan, Report, State, Written};
+use self::step::{Done, Members, StepError};
+use crate::args::MoveArgs;
+use crate::cluster::access::HubArgs;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::karmada;
+use crate::cluster::lease::{self, Controller};
+use crate::observe::once::{self, GatherError};
+use crate::observe::service::Snapshot;
+use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
+use crate::term::output;
+use crate::term::output::OutputError;
+
+/// Interval between two reads of hub and members during a move.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Failure to move services.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MoveError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Gather(#[from] GatherError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Works(#[from] karmada::WorksForbidden),
+    #[error(
+        "you may not get namespace kube-system of the hub, whose UID identifies what causeway wrote; use a kubeconfig that may"
+    )]
+    HubForbidden,
+    #[error(
+        "MultiClusterService {0} not found on the hub, and no object of Karmada's belongs to one; kubectl mcs status -A shows all namespaces"
+    )]
+    NotFound(ServiceKey),
+}
+
+impl CommandError for MoveError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Gather(error) => error.exit_code(),
+            Self::Works(_) | Self::HubForbidden => UNKNOWN,
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Direction of a move, between Karmada and causeway.
+pub(crate) struct Direction {
+    /// Participle for messages, such as `adopted`.
+    pub done: &'static str,
+    /// Message about a service that needs no move.
+    pub nothing: &'static str,
+    /// Required state of Karmada's controllers: true if they must be running.
+    pub gate: bool,
+    /// Returns the possible writes and the unfinished rest.
+    pub plan: fn(&Snapshot) -> Plan,
+    /// Returns all writes of the move, for a dry run.
+    pub whole: fn(&Snapshot) -> Plan,
+    /// Returns the reason that makes the move impossible.
+    pub obstacle: fn(&Snapshot) -> Option<String>,
+    /// Returns the reason to stop the move, given the UIDs of the Works at its start.
+    pub halt: fn(&Snapshot, &BTreeSet<String>) -> Option<String>,
+    /// Returns the reason to refuse the move, given the state of Karmada's controllers.
+    pub refusal: fn(&Gate) -> Option<String>,
+}
+
+/// Services that a command without a name moves.
+pub(crate) struct Found {
+    pub keys: Vec<ServiceKey>,
+    /// Whether every member was searched.
+    pub is_complete: bool,
+}
+
+/// Moves the named service, or all services that `list` finds in the given namespace. Returns
+/// [`ExitState::Unknown`] if more services may exist in unread members.
+pub(crate) async fn run(
+    hub: &HubArgs,
+    args: &MoveArgs,
+    direction: &Direction,
+    list: impl AsyncFnOnce(&ApiServer, Option<&str>) -> Result<Found, MoveError>,
+) -> Result<ExitState, MoveError> {
+    let namespace = hub.namespace.as_deref();
+    let hub = &ApiServer::hub(hub).await?;
+    let found = match &args.name {
+        Some(name) => {
+            let namespace = hub.config.default_namespace.as_str();
+            Found {
+                keys: vec![ServiceKey::new(namespace, name.as_str())],
+                is_complete: true,
+            }
+        }
+        None => list(hub, namespace).await?,
+    };
+    let mover = Mover {
+        hub,
+        args,
+        direction,
+    };
+    let is_done = mover.run(&found.keys).await?;
+    Ok(ExitState::new(is_done, found.is_complete))
+}
+
+/// Context of a move.
+struct Mover<'a> {
+    hub: &'a ApiServer,
+    args: &'a MoveArgs,
+    direction: &'a Direction,
+}
+
+impl Mover<'_> {
+    /// Moves the services one by one. Returns whether all moves are complete.
+    async fn run(&self, keys: &[ServiceKey]) -> Result<bool, MoveError> {
+        let mut outcomes = Vec::new();
+        let mut due = Vec::new();
+        for key in keys {
+            let snapshot = self.look(key).await?;
+            if snapshot.mcs.is_none()
+                && snapshot.works.iter().flatten().next().is_none()
+                && !self.args.all
+            {
+                return Err(MoveError::NotFound(key.clone()));
+            }
+            match self.settled(key, &snapshot) {
+                Some(outcome) => outcomes.push(outcome),
+                None => due.push(snapshot),
+            }
+        }
+        for outcome in &outcomes {
+            self.print(outcome)?;
+        }
+        let refused = match due.is_empty() {
+            true => None,
+            false => self.refused(&due).await?,
+        };
+        for snapshot in &due {
+            let outcome = match &refused {
+                Some(why) => Outcome::new(
+                    &snapshot.key,
+                    State::Refused,
+                    format!("not {}: {why}", self.direction.done),
+                ),
+                None if self.args.dry_run => self.planned(snapshot)?,
+                None => self.walk(&snapshot.key).await?,
+            };
+            self.print(&outcome)?;
+            outcomes.push(outcome);
+        }
+        self.finish(Report::new(self.args.dry_run, outcomes))
+    }
+
+    async fn look(&self, key: &ServiceKey) -> Result<Snapshot, MoveError> {
+        let allow_insecure = self.args.insecure.allow_insecure_members;
+        let snapshot = once::read(self.hub, key, allow_insecure).await?;
+        if snapshot.works.is_none() {
+            return Err(karmada::WorksForbidden.into());
+        }
+        if snapshot.hub_uid.is_none() {
+            return Err(MoveError::HubForbidden);
+        }
+        Ok(snapshot)
+    }
+
+    /// Returns the outcome of a service that needs no move or cannot be moved.
+    fn settled(&self, key: &ServiceKey, snapshot: &Snapshot) -> Option<Outcome> {
+        if (self.direction.plan)(snapshot).is_empty() {
+            return Some(Outcome::new(key, State::Done, self.direction.nothing));
+        }
+        let why = (self.direction.obstacle)(snapshot)?;
+        Some(Outcome::new(
+            key,
+            State::Refused,
+            format!("not {}: {why}", self.direction.done),
+        ))
+    }
+
+    /// Returns the reason to refuse all moves: causeway does not run, or Karmada's controllers are
+    /// not in the required state.
+    async fn refused(&self, due: &[Snapshot]) -> Result<Option<String>, MoveError> {
+        let controller = Controller::read(self.hub, &self.args.controller.lease).await?;
+        if let Some(problem) = controller.problem(Timestamp::now()) {
+            return Ok(Some(format!(
+                "{problem}: nothing would manage the service afterwards. {}",
+                lease::REMEDY
+            )));
+        }
+        let window = match gate::manager(self.hub).await? {
+            Manager::Answers(after) => self.args.observe.max(after),
+            Manager::Silent(why) => {
+                let reported = "so its feature gates cannot be determined; start it first";
+                return Ok(Some(format!("{why}, {reported}")));
+            }
+        };
+        let probed = due
+            .iter()
+            .filter(|snapshot| snapshot.mcs.is_some() && !self.args.dry_run);
+        let probed: Vec<_> = probed.map(|snapshot| snapshot.key.clone()).collect();
+        self.note(format_args!(
+            "watching for {} s whether Karmada's MultiClusterService controllers write",
+            window.as_secs()
+        ))?;
+        for key in &probed {
+            self.note(gate::command(key))?;
+        }
+        let gate = gate::observe(self.hub, &probed, window).await?;
+        // Without probes, silence of the controllers proves nothing.
+        let unknown = probed.is_empty() && gate == Gate::Off && self.direction.gate;
+        let refusal = (self.direction.refusal)(&gate).filter(|_| !unknown);
+        if refusal.is_some() {
+            for key in &probed {
+                gate::probe(self.hub, key, None).await?;
+            }
+        }
+        Ok(refusal)
+    }
+
+    fn planned(&self, snapshot: &Snapshot) -> Result<Outcome, MoveError> {
+        let plan = (self.direction.whole)(snapshot);
+        let mut outcome = Outcome::new(
+            &snapshot.key,
+            State::Planned,
+            format!("would be {} (dry run)", self.direction.done),
+        );
+        for step in &plan.steps {
+            self.command(&step.located_command())?;
+            outcome.commands.push(Written::from(step));
+        }
+        outcome.left = plan.left;
+        Ok(outcome)
+    }
+
+    /// Repeats plan and writes until the move is complete, `halt` gives a reason, or the deadline
+    /// passes. Without `--wait` it ends after a turn without progress.
+    async fn walk(&self, key: &ServiceKey) -> Result<Outcome, MoveError> {
+        let deadline = Instant::now() + self.args.waiting.timeout;
+        let mut ticks = interval(POLL_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut outcome = Outcome::new(key, State::Done, self.direction.done);
+        let (mut works, mut last) = (None, String::new());
+        loop {
+            ticks.tick().await;
+            let snapshot = self.look(key).await?;
+            let works = works.get_or_insert_with(|| uids(&snapshot));
+            if let Some(why) = (self.direction.halt)(&snapshot, works) {
+                outcome.state = State::Refused;
+                outcome.message = format!("not {}: {why}", self.direction.done);
+                return Ok(outcome);
+            }
+            let plan = (self.direction.plan)(&snapshot);
+            if plan.is_empty() {
+                return Ok(outcome);
+            }
+            let failed = self.write(&plan, &snapshot, &mut outcome).await?;
+            let wrote = !plan.steps.is_empty() && failed.is_empty();
+            let late = Instant::now() >= deadline;
+            if late || (!self.args.waiting.wait && !wrote) {
+                outcome.left = plan.left.into_iter().chain(failed).collect();
+                outcome.state = State::Unfinished;
+                outcome.message = self.unfinished(&snapshot, late);
+                return Ok(outcome);
+            }
+            if wrote {
+                ticks.reset_immediately();
+                continue;
+            }
+            let waits = plan.left.iter().chain(&failed).map(ToString::to_string);
+            let now = waits.collect::<Vec<_>>().join("; ");
+            if now != last {
+                self.note(format_args!("{key}: waiting: {now}"))?;
+            }
+            last = now;
+        }
+    }
+
+    /// Carries out and prints the writes of a plan. Returns the writes that members failed to
+    /// accept.
+    async fn write(
+        &self,
+        plan: &Plan,
+        snapshot: &Snapshot,
+        outcome: &mut Outcome,
+    ) -> Result<Vec<Left>, MoveError> {
+        let mut members = Members::new(
+            &snapshot.clusters,
+            self.args.insecure.allow_insecure_members,
+        );
+        let mut failed = Vec::new();
+        for step in &plan.steps {
+            match step.write(self.hub, &mut members).await {
+                Ok(Done::Written) => {
+                    self.command(&step.located_command())?;
+                    outcome.commands.push(Written::from(step));
+                }
+                Ok(Done::Overtaken) => {}
+                Err(StepError::Hub(error)) => return Err(error.into()),
+                Err(StepError::Member(why)) => failed.push(Left::hub(why)),
+            }
+        }
+        Ok(failed)
+    }
+
+    fn unfinished(&self, snapshot: &Snapshot, late: bool) -> String {
+        let within = match late {
+            true => format!(" within {} s", self.args.waiting.timeout.as_secs()),
+            false => String::new(),
+        };
+        let reported = snapshot
+            .reported()
+            .map(|reported| format!("; the controller says {reported}"));
+        format!(
+            "not {} yet{within}: run this again{}",
+            self.direction.done,
+            reported.unwrap_or_default()
+        )
+    }
+
+    fn finish(&self, report: Report) -> Result<bool, MoveError> {
+        output::report(&report, self.args.output.format, || {
+            match (self.args.all, self.args.dry_run) {
+                (false, _) => String::new(),
+                (true, true) => report.summary(&format!("would be {}", self.direction.done)),
+                (true, false) => report.summary(self.direction.done),
+            }
+        })?;
+        Ok(report.done)
+    }
+
+    fn print(&self, outcome: &Outcome) -> Result<(), OutputError> {
+        outcome
+            .lines()
+            .iter()
+            .try_for_each(|line| self.command(line))
+    }
+
+    /// Prints a command on standard output, or as progress if programs read standard output.
+    fn command(&self, line: &str) -> Result<(), OutputError> {
+        match self.args.output.format {
+            Some(_) => output::progress(line),
+            None => output::result(line),
+        }
+    }
+
+    fn note(&self, text: impl std::fmt::Display) -> Result<(), OutputError> {
+        output::progress(text)
+    }
+}
+
+/// Returns the UIDs of the Works.
+fn uids(snapshot: &Snapshot) -> BTreeSet<String> {
+    let works = snapshot.works.iter().flatten();
+    works.map(|work| work.uid().to_owned()).collect()
+}

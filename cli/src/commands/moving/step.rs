@@ -1,0 +1,263 @@
+//! Writes of a move. Each has an equivalent kubectl command.
+
+use std::collections::BTreeMap;
+
+use causeway::api::{Cluster, MultiClusterService};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{
+    DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy,
+};
+use kube::{Api, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::karmada::{Work, work_kind};
+use crate::cluster::objects::FIELD_MANAGER;
+use crate::observe::connect::{self, ConnectError};
+
+/// Object at the resource version that was read. Writes apply to that version only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    pub version: String,
+}
+
+impl Target {
+    /// Returns the target for an object.
+    pub(crate) fn of<K: Resource>(object: &K) -> Self {
+        let meta = object.meta();
+        Self {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+            version: meta.resource_version.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the target for a Work.
+    pub(crate) fn of_work(work: &Work) -> Self {
+        Self {
+            namespace: work.namespace().to_owned(),
+            name: work.name().to_owned(),
+            uid: work.uid().to_owned(),
+            version: work.0.resource_version.clone().unwrap_or_default(),
+        }
+    }
+
+    fn only(&self) -> DeleteParams {
+        DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            preconditions: Some(Preconditions {
+                uid: Some(self.uid.clone()),
+                resource_version: Some(self.version.clone()),
+            }),
+            ..DeleteParams::default()
+        }
+    }
+}
+
+/// Single write of a move.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Merge patch of a Work.
+    PatchWork(Target, Value),
+    DeleteWork(Target),
+    /// Deletion of an EndpointSlice in the named member.
+    DeleteSlice(String, Target),
+    /// Merge patch of a MultiClusterService.
+    PatchService(Target, Value),
+}
+
+/// Result of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    Written,
+    /// The object changed since the read or is gone: the caller reads it again.
+    Overtaken,
+}
+
+/// Failure of a write.
+#[derive(Debug)]
+pub(crate) enum StepError {
+    /// The hub rejected the write.
+    Hub(RequestError),
+    /// The member rejected the write or is unreachable.
+    Member(String),
+}
+
+impl StepError {
+    fn member(name: &str, why: ConnectError) -> Self {
+        Self::Member(format!("{name}: {why}"))
+    }
+}
+
+impl Step {
+    /// Returns the member of the write. `None` for the hub.
+    pub(crate) fn member(&self) -> Option<&str> {
+        match self {
+            Self::DeleteSlice(member, _) => Some(member),
+            Self::PatchWork(..) | Self::DeleteWork(_) | Self::PatchService(..) => None,
+        }
+    }
+
+    /// Returns the equivalent command without its cluster.
+    pub(crate) fn command(&self) -> String {
+        let patch = |kind: &str, target: &Target, patch: &Value| {
+            format!(
+                "kubectl -n {} patch {kind} {} --type=merge -p '{patch}'",
+                target.namespace, target.name
+            )
+        };
+        let delete = |kind: &str, target: &Target| {
+            format!(
+                "kubectl -n {} delete {kind} {}",
+                target.namespace, target.name
+            )
+        };
+        match self {
+            Self::PatchWork(target, value) => patch("works.work.karmada.io", target, value),
+            Self::DeleteWork(target) => delete("works.work.karmada.io", target),
+            Self::DeleteSlice(_, target) => delete("endpointslice", target),
+            Self::PatchService(target, value) => patch("mcs", target, value),
+        }
+    }
+
+    /// Returns the equivalent command, with the member unless the write is on the hub.
+    pub(crate) fn located_command(&self) -> String {
+        match self.member() {
+            Some(member) => format!("in {member}: {}", self.command()),
+            None => self.command(),
+        }
+    }
+
+    /// Carries out the write, provided that the object still has the version that was read.
+    pub(crate) async fn write(
+        &self,
+        hub: &ApiServer,
+        members: &mut Members<'_>,
+    ) -> Result<Done, StepError> {
+        match self {
+            Self::PatchWork(target, value) => {
+                let api: Api<DynamicObject> =
+                    Api::namespaced_with(hub.client.clone(), &target.namespace, &work_kind());
+                done(merge(hub, &api, target, value).await).map_err(StepError::Hub)
+            }
+            Self::DeleteWork(target) => {
+                let api: Api<DynamicObject> =
+                    Api::namespaced_with(hub.client.clone(), &target.namespace, &work_kind());
+                let deleted = hub.request(api.delete(&target.name, &target.only())).await;
+                done(deleted.map(drop)).map_err(StepError::Hub)
+            }
+            Self::PatchService(target, value) => {
+                let api: Api<MultiClusterService> =
+                    Api::namespaced(hub.client.clone(), &target.namespace);
+                done(merge(hub, &api, target, value).await).map_err(StepError::Hub)
+            }
+            Self::DeleteSlice(member, target) => {
+                let server = members.connect(hub, member).await?;
+                let api: Api<EndpointSlice> =
+                    Api::namespaced(server.client.clone(), &target.namespace);
+                let deleted = server
+                    .request(api.delete(&target.name, &target.only()))
+                    .await;
+                done(deleted.map(drop)).map_err(|error| StepError::member(member, error.into()))
+            }
+        }
+    }
+}
+
+async fn merge<K: Clone + DeserializeOwned + std::fmt::Debug>(
+    hub: &ApiServer,
+    api: &Api<K>,
+    target: &Target,
+    patch: &Value,
+) -> Result<(), RequestError> {
+    let parameters = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = Patch::Merge(patch);
+    let patched = api.patch_metadata(&target.name, &parameters, &patch);
+    hub.request(patched).await.map(drop)
+}
+
+fn done(answer: Result<(), RequestError>) -> Result<Done, RequestError> {
+    match answer {
+        Ok(()) => Ok(Done::Written),
+        Err(RequestError::NotFound { .. } | RequestError::Conflict { .. }) => Ok(Done::Overtaken),
+        Err(error) => Err(error),
+    }
+}
+
+/// Members with cached connections.
+pub(crate) struct Members<'a> {
+    clusters: &'a [Cluster],
+    allow_insecure: bool,
+    known: BTreeMap<String, ApiServer>,
+}
+
+impl<'a> Members<'a> {
+    /// Returns the members of the Clusters, without any connection.
+    pub(crate) fn new(clusters: &'a [Cluster], allow_insecure: bool) -> Self {
+        Self {
+            clusters,
+            allow_insecure,
+            known: BTreeMap::new(),
+        }
+    }
+
+    async fn connect(&mut self, hub: &ApiServer, name: &str) -> Result<ApiServer, StepError> {
+        if let Some(known) = self.known.get(name) {
+            return Ok(known.clone());
+        }
+        let cluster = self.clusters.iter().find(|one| one.name_any() == name);
+        let unjoined = || StepError::Member(format!("{name} is not joined"));
+        let server = connect::connect(hub, cluster.ok_or_else(unjoined)?, self.allow_insecure)
+            .await
+            .map_err(|why| StepError::member(name, why))?;
+        self.known.insert(name.to_owned(), server.clone());
+        Ok(server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_write_is_reported_as_the_command_that_does_the_same() {
+        let target = |namespace: &str, name: &str| Target {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: "u".to_owned(),
+            version: "7".to_owned(),
+        };
+        let patch = json!({ "metadata": { "finalizers": null, "resourceVersion": "7" } });
+        for (step, command) in [
+            (
+                Step::PatchWork(target("karmada-es-a", "foo-1"), patch.clone()),
+                "kubectl -n karmada-es-a patch works.work.karmada.io foo-1 --type=merge -p \
+                 '{\"metadata\":{\"finalizers\":null,\"resourceVersion\":\"7\"}}'",
+            ),
+            (
+                Step::DeleteWork(target("karmada-es-a", "foo-1")),
+                "kubectl -n karmada-es-a delete works.work.karmada.io foo-1",
+            ),
+            (
+                Step::DeleteSlice("b".to_owned(), target("shop", "a-foo-abc")),
+                "in b: kubectl -n shop delete endpointslice a-foo-abc",
+            ),
+            (
+                Step::PatchService(target("shop", "foo"), patch),
+                "kubectl -n shop patch mcs foo --type=merge -p '{\"metadata\":{\"finalizers\":null,\"resourceVersion\":\"7\"}}'",
+            ),
+        ] {
+            assert_eq!(step.located_command(), command);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Overview of members, services and exports, which `status` and `bug-report` report on.
+
+use std::sync::Arc;
+
+use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::{Failover, ServiceKey};
+use futures::StreamExt as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Resource, ResourceExt as _};
+
+use crate::cluster::api_server::{ApiServer, allowed};
+use crate::cluster::karmada::binding;
+use crate::observe::hub::Hub;
+use crate::observe::misplaced::{self, Misplaced};
+use crate::observe::once::{self, GatherError};
+use crate::observe::scope::{Breadth, Scope};
+use crate::observe::service::{self, Readings};
+use crate::views::explain::{self, Exposed};
+use crate::views::status::karmada::{Observations, Observed, is_karmadas, observed};
+use crate::views::status::report::{self, Report};
+
+/// Part of the overview that holds the tiers of one service.
+const TIERS: &str = "Tiers of the service";
+/// Part of the overview that holds objects without an effect.
+pub(super) const MISPLACED: &str = "ServiceExports and ServiceImports on the hub";
+
+/// Maximum number of services that are evaluated at once. Each evaluation reads every member.
+const AT_ONCE: usize = 4;
+
+/// Hub, and the part of it that an overview reports on.
+pub(super) struct Overview {
+    pub hub: ApiServer,
+    pub all_namespaces: bool,
+    /// Name of one service. `None` for all services.
+    pub name: Option<String>,
+    pub allow_insecure: bool,
+}
+
+/// Objects that a status is computed from.
+#[derive(Default)]
+pub(super) struct Snapshot {
+    pub services: Vec<MultiClusterService>,
+    /// `None` if the user may not list Clusters.
+    pub clusters: Option<Arc<Vec<Cluster>>>,
+    /// Exports, imports and their objects in each member, or the error of the read.
+    pub readings: Readings,
+    /// Observations of services that involve Karmada.
+    pub karmadas: Observations,
+    /// Tiers and ready endpoints of the consumers. `None` unless one service is named and read.
+    pub exposed: Option<Exposed>,
+    /// ServiceExports and ServiceImports on the hub, without any effect there.
+    pub misplaced: Vec<Misplaced>,
+    /// Failed reads other than those of members, a sentence each.
+    pub unknown: Vec<String>,
+}
+
+impl Overview {
+    /// Returns the set of objects that the command observes.
+    pub(super) fn scope(&self) -> Scope {
+        let namespace = self.hub.config.default_namespace.clone();
+        Scope {
+            namespace: (!self.all_namespaces).then_some(namespace),
+            name: self.name.clone(),
+            allow_insecure: self.allow_insecure,
+            breadth: Breadth::Clusterset,
+        }
+    }
+
+    pub(super) async fn look(&self) -> Result<Snapshot, GatherError> {
+        let services = once::multi_cluster_services(&self.hub, &self.scope()).await?;
+        // A hub that does not serve Cluster yields an empty list.
+        let clusters = allowed(once::clusters(&self.hub).await)?;
+        let mut snapshot = Snapshot {
+            services,
+            clusters: clusters.map(|clusters| Arc::new(clusters.unwrap_or_default())),
+            ..Snapshot::default()
+        };
+        self.read_members(&mut snapshot).await;
+        Ok(snapshot)
+    }
+
+    pub(super) async fn read_members(&self, snapshot: &mut Snapshot) {
+        let Some(clusters) = &snapshot.clusters else {
+            return;
+        };
+        let scope = self.scope();
+        let (services, insecure) = (&snapshot.services, scope.allow_insecure);
+        // `one` reads the named service with Karmada's objects, so `karmada::read` skips it.
+        let several = match self.name {
+            Some(_) => &[],
+            None => services.as_slice(),
+        };
+        let (readings, misplaced, mut karmadas, one) = tokio::join!(
+            once::clusterset(&self.hub, clusters, &scope),
+            misplaced::read(&self.hub, clusters, &scope),
+            karmadas(&self.hub, several, insecure),
+            self.one()
+        );
+        snapshot.unknown.clear();
+        snapshot.exposed = None;
+        if let (Some(key), Some(one)) = (self.key(), one) {
+            let observed = match &one {
+                Ok(one) => observed(one),
+                Err(_) => Observed {
+                    health: None,
+                    unapplied: binding::unapplied(&self.hub, &key)
+                        .await
+                        .unwrap_or_default(),
+                },
+            };
+            karmadas.insert((key.namespace.to_string(), key.name.to_string()), observed);
+            snapshot.exposed = match one {
+                Ok(one) => Some(explain::exposed(&one)),
+                Err(why) if asks_for_tiers(services, &readings) => snapshot.unknown(TIERS, &why),
+                Err(_) => None,
+            };
+        }
+        snapshot.karmadas = karmadas;
+        snapshot.readings = readings;
+        snapshot.misplaced = misplaced.unwrap_or_else(|why| snapshot.unknown(MISPLACED, &why));
+    }
+
+    /// Returns the key of the named service.
+    fn key(&self) -> Option<ServiceKey> {
+        let name = self.name.as_deref()?;
+        let namespace = self.hub.config.default_namespace.as_str();
+        Some(ServiceKey::new(namespace, name))
+    }
+
+    /// Reads the named service.
+    async fn one(&self) -> Option<Result<service::Snapshot, GatherError>> {
+        let insecure = self.allow_insecure;
+        Some(once::read(&self.hub, &self.key()?, insecure).await)
+    }
+
+    pub(super) fn report(&self, snapshot: &Snapshot) -> Report {
+        let scope = match self.name {
+            Some(_) => report::Scope::One,
+            None => report::Scope::All,
+        };
+        let clusters = snapshot
+            .clusters
+            .as_ref()
+            .map(|clusters| clusters.as_slice());
+        Report::new(scope, clusters, &snapshot.services)
+            .with_karmadas(&snapshot.karmadas)
+            .with(&snapshot.readings)
+            .with_exposed(snapshot.exposed.as_ref())
+            .with_misplaced(&snapshot.misplaced)
+            .with_unknown(&snapshot.unknown)
+    }
+}
+
+impl Snapshot {
+    /// Replaces services and Clusters by those of a followed hub.
+    pub(super) fn take_hub(&mut self, hub: &Hub) {
+        self.services = hub.mcs.all().cloned().collect();
+        self.clusters = hub.may_list_clusters.then(|| hub.all_clusters.clone());
+    }
+
+    /// Records that `what` could not be read, and returns an empty value.
+    pub(super) fn unknown<T: Default>(&mut self, what: &str, why: &dyn std::error::Error) -> T {
+        self.unknown.push(format!("{what} are not shown: {why}"));
+        T::default()
+    }
+}
+
+/// Reads the health of the services that Karmada manages. A service that cannot be read has no
+/// health, so its conditions remain in effect.
+pub(super) async fn karmadas(
+    hub: &ApiServer,
+    services: &[MultiClusterService],
+    allow_insecure: bool,
+) -> Observations {
+    let managed = services.iter().filter(|service| is_karmadas(service));
+    let known = managed.map(|service| async move {
+        let (namespace, name) = (service.namespace().unwrap_or_default(), service.name_any());
+        let key = ServiceKey::new(namespace.as_str(), name.as_str());
+        let snapshot = once::read(hub, &key, allow_insecure).await.ok();
+        let health = snapshot
+            .as_ref()
+            .and_then(|snapshot| observed(snapshot).health);
+        let known = Observed {
+            health,
+            unapplied: None,
+        };
+        ((namespace, name), known)
+    });
+    futures::stream::iter(known)
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await
+}
+
+/// Whether an annotation requests tiers instead of equal use of all providers.
+fn asks_for_tiers(services: &[MultiClusterService], readings: &Readings) -> bool {
+    let asks = |meta: &ObjectMeta| {
+        let annotations = meta.annotations.as_ref();
+        annotations.is_some_and(|all| {
+            let mut names = Failover::ANNOTATIONS.into_iter();
+            names.any(|name| all.contains_key(name))
+        })
+    };
+    let exports = readings.values().flatten().flat_map(|held| &held.exports);
+    let mut metas = services
+        .iter()
+        .map(Resource::meta)
+        .chain(exports.map(Resource::meta));
+    metas.any(asks)
+}

@@ -1,0 +1,148 @@
+//! `kubectl mcs top`: shows the members and services that cause most of causeway's work, and the
+//! latency of changes.
+//!
+//! The command watches the members for the duration of the measurement to count changes of
+//! services. No metric names services, because their number is unbounded. The other values come
+//! from the metrics of the leading controller. `docs/decisions/0029` contains the reasons.
+
+mod scrape;
+mod watches;
+
+use std::collections::BTreeSet;
+
+use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::ServiceKey;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+
+use self::scrape::Controller;
+use crate::args::TopArgs;
+use crate::cluster::access::HubArgs;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::observe::once::{self, GatherError};
+use crate::observe::scope::Scope;
+use crate::term::exit::{CommandError, ExitState, PROBLEM};
+use crate::term::output::{self, OutputError};
+use crate::term::screen::Screen;
+use crate::views::top::report::Report;
+use crate::views::top::text;
+
+/// Failed measurement.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TopError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Gather(#[from] GatherError),
+    #[error("nothing can be measured: {0}")]
+    Nothing(String),
+}
+
+impl CommandError for TopError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Gather(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Measures and prints the result. Returns [`ExitState::Unknown`] if a part could not be measured.
+pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, TopError> {
+    let hub = ApiServer::hub(hub).await?;
+    let clusters = once::clusters(&hub).await?;
+    let clusters = clusters.ok_or(GatherError::NoApi("Cluster"))?;
+    let insecure = args.insecure.allow_insecure_members;
+    let mut notes = Vec::new();
+    let (known, uid, controller) = tokio::join!(
+        known(&hub, &clusters, insecure),
+        hub.uid(),
+        Controller::find(&hub, args)
+    );
+    let known = match known {
+        (known, None) => known,
+        (known, Some(why)) => {
+            notes.push(format!("MultiClusterServices are not listed: {why}"));
+            known
+        }
+    };
+    let controller = controller
+        .map_err(|error| notes.push(error.to_string()))
+        .ok();
+    let watches = match &uid {
+        Ok(_) => watches::start(&hub, &clusters, insecure).await,
+        Err(error) => {
+            notes.push(format!(
+                "what is written into members is not known: {error}"
+            ));
+            watches::Watches::default()
+        }
+    };
+    notes.extend(watches.notes());
+    if watches.is_empty() && controller.is_none() {
+        return Err(TopError::Nothing(notes.join("; ")));
+    }
+    let begun = std::time::Instant::now();
+    let (activity, broken) = watches
+        .observe(&uid.unwrap_or_default(), args.interval)
+        .await;
+    let seconds = begun.elapsed().as_secs_f64();
+    notes.extend(broken);
+    let rates = match controller {
+        Some(controller) => {
+            let rates = controller.rates(&hub, Timestamp::now()).await;
+            rates.map_err(|error| notes.push(error.to_string())).ok()
+        }
+        None => None,
+    };
+    let namespace = (!args.all_namespaces).then_some(hub.config.default_namespace.as_str());
+    let names: Vec<_> = clusters.iter().map(Cluster::name_any).collect();
+    let mut report = Report::new(&names, &activity, rates, seconds);
+    report.add_networks(&clusters);
+    report.keep(&known, namespace);
+    report.sort(args.sort_by);
+    report.notes = notes;
+    let screen = Screen::stdout(args.color.color);
+    output::report_on(screen, &report, args.output.format, || {
+        text::render(&report, screen)
+    })?;
+    Ok(ExitState::new(true, report.notes.is_empty()))
+}
+
+/// Returns the services that have a MultiClusterService or a ServiceExport, and the error of
+/// listing MultiClusterServices. [`watches::Watches::notes`] names the members that could not be
+/// read.
+async fn known(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+    insecure: bool,
+) -> (BTreeSet<ServiceKey>, Option<RequestError>) {
+    let services: Api<MultiClusterService> = Api::all(hub.client.clone());
+    let all = ListParams::default();
+    let scope = Scope {
+        allow_insecure: insecure,
+        ..Scope::default()
+    };
+    let (services, readings) = tokio::join!(
+        hub.found(services.list_metadata(&all)),
+        once::clusterset(hub, clusters, &scope)
+    );
+    let (services, why) = match services {
+        Ok(list) => (list.map(|list| list.items).unwrap_or_default(), None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
+    let key = |namespace: Option<String>, name: String| {
+        ServiceKey::new(namespace.unwrap_or_default().as_str(), name.as_str())
+    };
+    let services = services
+        .iter()
+        .map(|one| key(one.namespace(), one.name_any()));
+    let held = readings.values().flatten();
+    let exports = held.flat_map(|held| &held.exports);
+    let exports = exports.map(|one| key(one.namespace(), one.name_any()));
+    (services.chain(exports).collect(), why)
+}

@@ -1,0 +1,164 @@
+//! `kubectl mcs ui`: serves a live page about clusters and services on 127.0.0.1.
+//!
+//! One loop (`live.rs`) follows hub and members and reports on each changed service as `status` and
+//! `explain` do. The loop sends the reports to the streams of the page (`feed.rs`, `server.rs`).
+
+mod assets;
+mod browser;
+mod controller;
+mod feed;
+mod guard;
+mod live;
+mod queue;
+mod rights;
+mod server;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use self::feed::Feed;
+use self::guard::{Guard, NoRandom, ONCE, Token};
+use self::live::Live;
+pub(crate) use self::rights::RightsError;
+use crate::args::UiArgs;
+use crate::cluster::access::HubArgs;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::kubeconfig;
+use crate::observe::follow::follow;
+use crate::observe::scope::{Breadth, Scope};
+use crate::term::exit::{CommandError, PROBLEM};
+use crate::term::output;
+use crate::term::output::OutputError;
+use crate::views::ui::ServerRow;
+
+/// Capacity of the channel of [`live::Note`]s.
+const NOTES: usize = 64;
+
+/// Failure to serve the page.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UiError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Rights(#[from] RightsError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(
+        "cannot serve on {address}: {source}; choose another port with --port, or leave it out"
+    )]
+    Bind {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
+    #[error("the page can no longer be served: {0}")]
+    Serve(std::io::Error),
+    #[error(transparent)]
+    Random(#[from] NoRandom),
+    #[error("what is shown cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("cannot wait for Ctrl-C: {0}")]
+    Signal(std::io::Error),
+    #[error("the watches have ended: {0}")]
+    Watches(#[from] tokio::task::JoinError),
+}
+
+impl CommandError for UiError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Rights(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Serves the page until Ctrl-C.
+pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
+    let hub = ApiServer::hub(args).await?;
+    let namespace = args.namespace.clone();
+    rights::check(&hub, namespace.as_deref()).await?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ui.port));
+    let bound = async {
+        let listener = TcpListener::bind(address).await?;
+        let port = listener.local_addr()?.port();
+        Ok((listener, port))
+    };
+    let bound = bound.await;
+    let (listener, port) = bound.map_err(|source| UiError::Bind { address, source })?;
+    let (token, once) = (Token::random()?, Token::random()?);
+    let url = format!("http://127.0.0.1:{port}/{}/", token.as_str());
+    // Other users of the machine can read the arguments of the browser.
+    let opened = format!("http://127.0.0.1:{port}/{ONCE}/{}", once.as_str());
+    let (feed, requests) = Feed::new();
+    let feed = Arc::new(feed);
+    let router = server::router(Guard::new(token, once, port), feed.clone());
+    let row = ServerRow {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        context: context(args).unwrap_or_default(),
+        hub: hub.url(),
+        namespace: namespace.clone(),
+        ..ServerRow::default()
+    };
+    greet(ui, &url, &opened)?;
+    let scope = Scope {
+        namespace,
+        name: None,
+        allow_insecure: ui.insecure.allow_insecure_members,
+        breadth: Breadth::Everything,
+    };
+    let (follow, changes) = follow(hub.clone(), scope);
+    let (sender, notes) = mpsc::channel(NOTES);
+    let live = Live::new(row, follow, feed, sender.clone());
+    // Dropping the set stops the task.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(controller::follow(hub, ui.controller.lease.clone(), sender));
+    tokio::select! {
+        ended = live.run(changes, notes, requests) => Ok(ended?),
+        ended = axum::serve(listener, router) => ended.map_err(UiError::Serve),
+        Some(ended) = tasks.join_next() => Ok(ended?),
+        ended = interrupted() => ended.map_err(UiError::Signal),
+    }
+}
+
+/// Prints the address of the page, and opens the browser at the one-time address.
+fn greet(ui: &UiArgs, url: &str, once: &str) -> Result<(), UiError> {
+    output::result(url)?;
+    output::progress("Serving until Ctrl-C. Whoever has this address sees what you may see.")?;
+    if !ui.no_browser
+        && browser::is_there()
+        && let Err(error) = browser::open(once)
+    {
+        output::progress(format_args!(
+            "No browser opened ({error}); open the address yourself."
+        ))?;
+    }
+    Ok(())
+}
+
+/// Returns the name of the current kubeconfig context.
+fn context(args: &HubArgs) -> Option<String> {
+    if args.context.is_some() {
+        return args.context.clone();
+    }
+    let loaded = kubeconfig::load(args.kubeconfig.as_deref());
+    loaded.ok()?.kubeconfig.current_context
+}
+
+/// Returns on Ctrl-C or SIGTERM.
+async fn interrupted() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            pressed = tokio::signal::ctrl_c() => pressed,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}

@@ -1,0 +1,448 @@
+//! Event loop: applies the changes of the watches and publishes the affected rows.
+//!
+//! The loop reports only on affected services. Services that a change of a cluster may affect are
+//! queued behind services with changes of their own. Changes within 100 ms are published together.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway::domain::ServiceKey;
+use causeway_engine::explain::{Diagnosis, Explanation};
+use causeway_engine::model::slice::Exposure;
+use causeway_engine::reasons::Reason;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::feed::{self, Feed, Update};
+use super::queue::Queue;
+use crate::cluster::karmada::binding::{self, Unapplied};
+use crate::cluster::lease;
+use crate::observe::fleet::Change;
+use crate::observe::follow::{Changes, Follow};
+use crate::observe::link::ConnectionRow;
+use crate::observe::service::Snapshot;
+use crate::observe::touched::Touched;
+use crate::observe::verification::{self, Verification};
+use crate::views::explain::{Answer, explained, health};
+use crate::views::status::clusterset;
+use crate::views::status::karmada::{Observations, Observed, is_karmadas};
+use crate::views::status::report::{Report, Scope};
+use crate::views::ui::{ClusterRow, ServerRow, ServiceRow, row_key};
+
+/// Minimum time between two publications. Changes in between are published together.
+const GATHER: Duration = Duration::from_millis(100);
+/// Time during which changes are collected after a quiet period, as a change rarely comes alone.
+const SETTLE: Duration = Duration::from_millis(10);
+/// Maximum time of reports on services before results are published.
+const BUDGET: Duration = Duration::from_millis(40);
+/// Maximum number of simultaneously changed services that have precedence. Larger sets come from a
+/// list.
+const BULK: usize = 32;
+/// Maximum wait for members before the first reports on services.
+const MEMBERS_WITHIN: Duration = Duration::from_secs(5);
+/// Minimum time between two reads of the facts about a service with an open explanation.
+const ASK_EVERY: Duration = Duration::from_secs(5);
+
+/// State of the loop: observed objects and pending reports.
+pub(super) struct Live {
+    follow: Follow,
+    queue: Queue,
+    stale: Stale,
+    feed: Arc<Feed>,
+    notes: mpsc::Sender<Note>,
+    server: ServerRow,
+    /// Clusters whose rows may have changed.
+    clusters: BTreeSet<String>,
+    /// Facts about services, with the time of the read.
+    asked: HashMap<ServiceKey, (Instant, Asked)>,
+    /// Time of the first complete read of the hub.
+    read: Option<Instant>,
+    shown: Instant,
+    due: Option<Instant>,
+}
+
+/// Fact that no watch provides.
+#[derive(Debug)]
+pub(super) enum Note {
+    /// Problem of the controller according to its Lease.
+    Controller(Option<String>),
+    /// Facts about a service with an open explanation.
+    Asked(ServiceKey, Asked),
+}
+
+/// Last read facts about a service.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Asked {
+    /// Failure of Karmada's own propagation of the Service.
+    unapplied: Option<Unapplied>,
+    verified: verification::Read,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            unapplied: None,
+            verified: Ok(None),
+        }
+    }
+}
+
+/// Changes of clusters that may affect services.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Stale {
+    all: bool,
+    members: BTreeSet<String>,
+    namespaces: BTreeSet<String>,
+}
+
+impl Live {
+    pub(super) fn new(
+        server: ServerRow,
+        follow: Follow,
+        feed: Arc<Feed>,
+        notes: mpsc::Sender<Note>,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            follow,
+            queue: Queue::default(),
+            stale: Stale::default(),
+            feed,
+            notes,
+            server,
+            clusters: BTreeSet::new(),
+            asked: HashMap::new(),
+            read: None,
+            shown: now,
+            due: Some(now),
+        }
+    }
+
+    /// Publishes changes until all senders are gone.
+    ///
+    /// # Errors
+    /// A row that cannot be serialized to JSON. No such row exists.
+    pub(super) async fn run(
+        mut self,
+        mut changes: Changes,
+        mut notes: mpsc::Receiver<Note>,
+        mut requests: mpsc::Receiver<ServiceKey>,
+    ) -> Result<(), serde_json::Error> {
+        loop {
+            let due = self.due.unwrap_or(self.shown);
+            tokio::select! {
+                biased;
+                () = sleep_until(due), if self.due.is_some() => {
+                    // Pending changes are published together.
+                    while let Some(change) = changes.received() {
+                        self.apply(change);
+                    }
+                    while let Ok(key) = requests.try_recv() {
+                        self.explain(key);
+                    }
+                    self.show()?;
+                }
+                Some(change) = changes.recv() => self.apply(change),
+                Some(note) = notes.recv() => self.note(note),
+                Some(key) = requests.recv() => self.explain(key),
+                else => return Ok(()),
+            }
+            // Lets the tasks run that send changes and read events.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Queues the report on a service with an open explanation, and reads the facts about it.
+    fn explain(&mut self, key: ServiceKey) {
+        self.ask(&key);
+        self.queue.soon(key);
+        self.schedule();
+    }
+
+    fn schedule(&mut self) {
+        let next = (self.shown + GATHER).max(Instant::now() + SETTLE);
+        self.due.get_or_insert(next);
+    }
+
+    fn note(&mut self, note: Note) {
+        match note {
+            Note::Controller(problem) => {
+                let remedy = problem.as_ref().map(|_| lease::REMEDY.to_owned());
+                (self.server.problem, self.server.remedy) = (problem, remedy);
+                for key in self.feed.explained() {
+                    self.queue.soon(key);
+                }
+                self.schedule();
+            }
+            Note::Asked(key, asked) => {
+                let now = Instant::now();
+                let last = self.asked.insert(key.clone(), (now, asked.clone()));
+                if last.is_none_or(|(_, last)| last != asked) {
+                    self.queue.soon(key);
+                    self.schedule();
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, change: Change) {
+        let touched = self.follow.apply(change);
+        let is_seen = touched.link
+            || touched.nodes
+            || touched.all
+            || !touched.clusters.is_empty()
+            || !touched.namespaces.is_empty();
+        if is_seen {
+            self.schedule();
+        }
+        let Touched {
+            services,
+            namespaces,
+            clusters,
+            all,
+            link,
+            nodes,
+            member,
+            ..
+        } = touched;
+        self.stale.all |= all;
+        self.stale.namespaces.extend(namespaces);
+        self.clusters.extend(clusters);
+        match member {
+            Some(name) => {
+                if link {
+                    self.clusters.insert(name.clone());
+                }
+                if link || nodes {
+                    self.stale.members.insert(name);
+                }
+            }
+            None => {
+                if link && self.follow.fleet.hub.link.row().connected {
+                    self.read.get_or_insert_with(Instant::now);
+                }
+            }
+        }
+        self.services_changed(services);
+    }
+
+    /// Queues the services that depend on changed Services. `services` names Services and
+    /// exposures.
+    fn services_changed(&mut self, services: BTreeSet<ServiceKey>) {
+        if services.is_empty() {
+            return;
+        }
+        let is_bulk = services.len() > BULK;
+        for service in services {
+            for key in self.follow.fleet.concerned(service) {
+                match is_bulk {
+                    true => self.queue.later(key),
+                    false => self.queue.soon(key),
+                }
+            }
+        }
+        self.schedule();
+    }
+
+    /// Queues once the services that the collected changes of clusters may affect.
+    fn queue_stale(&mut self) {
+        let stale = std::mem::take(&mut self.stale);
+        if stale == Stale::default() {
+            return;
+        }
+        for key in self.follow.fleet.exposed() {
+            if stale.all
+                || stale.namespaces.contains(&*key.namespace)
+                || self.follow.fleet.takes_part(&key, &stale.members)
+            {
+                self.queue.later(key);
+            }
+        }
+    }
+
+    /// Whether reports can begin: hub and members are read, or the wait for members has timed out.
+    fn is_open(&self) -> bool {
+        let read = self.read.map(|read| read.elapsed());
+        let is_late = read.is_some_and(|since| since > MEMBERS_WITHIN);
+        let mut members = self.follow.fleet.members.values();
+        self.server.synced
+            || self.follow.fleet.hub.link.is_tried()
+                && self.follow.fleet.hub.link.row().connected
+                && (is_late || members.all(|member| member.link.is_tried()))
+    }
+
+    /// Publishes changed rows, as many as the time budget allows.
+    fn show(&mut self) -> Result<(), serde_json::Error> {
+        let begun = Instant::now();
+        (self.due, self.shown) = (None, begun);
+        let mut update = Update::default();
+        self.follow.follow_needed_nodes();
+        for name in std::mem::take(&mut self.clusters) {
+            let row = self.cluster_row(&name);
+            let row = row.as_ref().map(feed::json).transpose()?;
+            update.clusters.insert(name, row);
+        }
+        let is_open = self.is_open();
+        if is_open {
+            self.queue_stale();
+        }
+        while is_open && begun.elapsed() < BUDGET {
+            let Some(key) = self.queue.next() else {
+                break;
+            };
+            self.report(&key, &mut update)?;
+        }
+        // The budget may end with the last service, and no later change may follow.
+        self.server.synced |= is_open && self.queue.is_empty();
+        self.server.connection = self.follow.fleet.hub.link.row().clone();
+        update.server = Some(feed::json(&self.server)?);
+        self.feed.publish(update)?;
+        if !is_open {
+            self.due = Some(begun + GATHER);
+        } else if !self.queue.is_empty() {
+            self.due = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn cluster_row(&self, name: &String) -> Option<ClusterRow> {
+        let cluster = self.follow.fleet.hub.clusters.of(name).next()?;
+        let report = Report::new(Scope::All, Some(std::slice::from_ref(cluster)), &[]);
+        let report = report.members.into_iter().flatten().next()?;
+        let connection = match self.follow.fleet.members.get(name) {
+            Some(member) => member.link.row().clone(),
+            // Members in Pull mode without credentials are not watched.
+            None => ConnectionRow {
+                connected: true,
+                ..ConnectionRow::default()
+            },
+        };
+        Some(ClusterRow::new(cluster, report, connection))
+    }
+
+    /// Adds the rows of a service, and sends its explanation if a client is subscribed.
+    fn report(&mut self, key: &ServiceKey, update: &mut Update) -> Result<(), serde_json::Error> {
+        let rows = [Exposure::Native, Exposure::Clusterset]
+            .map(|path| row_key(path, &key.namespace, &key.name));
+        let [native, exported] = rows;
+        if !self.follow.fleet.exposes(key) {
+            update.services.extend([(native, None), (exported, None)]);
+            self.feed.show(key, feed::event("gone", "{}"));
+            return Ok(());
+        }
+        let snapshot = self.snapshot(key);
+        let mut explanation = explained(&snapshot);
+        let row = native_row(&snapshot, &explanation);
+        let row = row.as_ref().map(feed::json).transpose()?;
+        update.services.insert(native, row);
+        let row = self.exported_row(key, &explanation);
+        let row = row.as_ref().map(feed::json).transpose()?;
+        update.services.insert(exported, row);
+        if self.feed.is_explained(key) {
+            if let Some(problem) = &self.server.problem {
+                let problem = Diagnosis::new(Reason::ControllerNotRunning, problem.as_str());
+                explanation.add(problem.fix(lease::REMEDY));
+            }
+            let asked = self.asked.get(key).map(|(_, asked)| asked.clone());
+            let verified = asked.unwrap_or_default().verified;
+            let data = serde_json::to_string(&Answer::new(&explanation, &verified))?;
+            self.feed.show(key, feed::event("explain", &data));
+            self.ask(key);
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self, key: &ServiceKey) -> Snapshot {
+        let asked = self.asked.get(key);
+        Snapshot {
+            unapplied: asked.and_then(|(_, asked)| asked.unapplied.clone()),
+            ..self.follow.fleet.snapshot(key)
+        }
+    }
+
+    fn exported_row(&self, key: &ServiceKey, explanation: &Explanation) -> Option<ServiceRow> {
+        if !self.follow.fleet.is_exported(key) {
+            return None;
+        }
+        let exported = clusterset::exported(&self.follow.fleet.readings(key));
+        let report = exported.into_iter().next()?;
+        Some(ServiceRow::exported(report, explanation))
+    }
+
+    /// Reads the facts that no watch provides, unless the last read is younger than [`ASK_EVERY`].
+    fn ask(&mut self, key: &ServiceKey) {
+        let last = self.asked.get(key);
+        if last.is_some_and(|(at, _)| at.elapsed() < ASK_EVERY) {
+            return;
+        }
+        let known = last.map(|(_, known)| known.clone()).unwrap_or_default();
+        let is_karmada = self.follow.fleet.hub.karmada;
+        let unapplied = known.unapplied.clone();
+        self.asked.insert(key.clone(), (Instant::now(), known));
+        let (hub, notes) = (self.follow.server().clone(), self.notes.clone());
+        let key = key.clone();
+        tokio::spawn(async move {
+            let unapplied = match is_karmada {
+                // The last value remains after a failed read.
+                true => binding::unapplied(&hub, &key).await.unwrap_or(unapplied),
+                false => None,
+            };
+            let verified = Verification::read(&hub, &key).await;
+            let asked = Asked {
+                unapplied,
+                verified,
+            };
+            notes.send(Note::Asked(key, asked)).await.ok();
+        });
+    }
+}
+
+fn native_row(snapshot: &Snapshot, explanation: &Explanation) -> Option<ServiceRow> {
+    let mcs = snapshot.mcs.as_ref()?;
+    let mut observations = Observations::new();
+    if is_karmadas(mcs) {
+        let key = &snapshot.key;
+        let observed = Observed {
+            health: Some(health(snapshot, explanation)),
+            unapplied: None,
+        };
+        observations.insert((key.namespace.to_string(), key.name.to_string()), observed);
+    }
+    // The explanation contains the participating clusters.
+    let report = Report::new(Scope::One, None, std::slice::from_ref(mcs));
+    let services = report.with_karmadas(&observations).services;
+    let report = services.into_iter().next()?;
+    Some(ServiceRow::native(report, explanation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden;
+
+    #[test]
+    fn golden_rows_of_the_page_are_kept() {
+        golden::check_states("ui", |snapshot| {
+            let mut explanation = explained(snapshot);
+            let native = native_row(snapshot, &explanation);
+            let exported = clusterset::exported(&snapshot.members).into_iter().next();
+            let exported = exported.map(|report| ServiceRow::exported(report, &explanation));
+            let clusters: Vec<_> = snapshot.clusters.iter().collect();
+            let clusters: Vec<_> = clusters
+                .into_iter()
+                .filter_map(|cluster| {
+                    let report = Report::new(Scope::All, Some(std::slice::from_ref(cluster)), &[]);
+                    let report = report.members.into_iter().flatten().next()?;
+                    Some(ClusterRow::new(cluster, report, ConnectionRow::default()))
+                })
+                .collect();
+            let problem = Diagnosis::new(Reason::ControllerNotRunning, "nobody holds the Lease");
+            explanation.add(problem.fix(lease::REMEDY));
+            let rows = serde_json::json!({
+                "native": native, "exported": exported, "clusters": clusters, "explain": explanation,
+            });
+            golden::both("", &rows)
+        });
+    }
+}

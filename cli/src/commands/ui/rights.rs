@@ -1,0 +1,82 @@
+//! Check of the user's rights on the objects that the page shows.
+
+use std::fmt::Debug;
+
+use causeway::api::{Cluster, MultiClusterService};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::ListParams;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::definitions::DEFINE;
+use crate::term::exit::{CommandError, PROBLEM, UNKNOWN};
+
+/// Failure that would leave the page empty.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RightsError {
+    #[error(transparent)]
+    Request(RequestError),
+    #[error("the hub serves no {0}; install the CRD: {DEFINE}")]
+    NoApi(&'static str),
+    #[error(
+        "you may not list {kind} on the hub ({why}); ask for the rights to list and watch MultiClusterServices, Services and \
+         Clusters there (docs/ui.md){hint}"
+    )]
+    Forbidden {
+        kind: &'static str,
+        why: String,
+        hint: &'static str,
+    },
+}
+
+impl CommandError for RightsError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Forbidden { .. } => UNKNOWN,
+            _ => PROBLEM,
+        }
+    }
+}
+
+const ONE_NAMESPACE: &str = ", or show one namespace in which you have them: -n NAMESPACE";
+
+/// Checks that the user may list the required objects on the hub.
+///
+/// # Errors
+/// [`RightsError`] names the missing right or CRD and the remedy.
+pub(super) async fn check(hub: &ApiServer, namespace: Option<&str>) -> Result<(), RightsError> {
+    let hint = match namespace {
+        Some(_) => "",
+        None => ONE_NAMESPACE,
+    };
+    tokio::try_join!(
+        lists::<MultiClusterService>(hub, hub.api(namespace), "MultiClusterServices", hint),
+        lists::<Service>(hub, hub.api(namespace), "Services", hint),
+        lists::<Cluster>(hub, Api::all(hub.client.clone()), "Clusters", ""),
+    )?;
+    Ok(())
+}
+
+async fn lists<K>(
+    hub: &ApiServer,
+    api: Api<K>,
+    kind: &'static str,
+    hint: &'static str,
+) -> Result<(), RightsError>
+where
+    K: Resource + Clone + Debug + DeserializeOwned,
+{
+    let one = ListParams::default().limit(1);
+    match hub.request(api.list_metadata(&one)).await {
+        Ok(_) => Ok(()),
+        Err(RequestError::NotFound { .. }) => Err(RightsError::NoApi(kind)),
+        Err(RequestError::NotAllowed { message, .. }) => Err(RightsError::Forbidden {
+            kind,
+            why: message,
+            hint,
+        }),
+        Err(error) => Err(RightsError::Request(error)),
+    }
+}

@@ -1,0 +1,319 @@
+//! HTTP server of the page and its event streams. Every request needs a token.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, LOCATION};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+use causeway::domain::ServiceKey;
+use futures::Stream;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::assets;
+use super::feed::Feed;
+use super::guard::{Admitted, Guard, protect};
+
+/// Maximum number of concurrent streams.
+const STREAMS: usize = 32;
+/// Interval between two keep-alive comments of a stream.
+const ALIVE_EVERY: Duration = Duration::from_secs(15);
+const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const EVENTS: &str = "text/event-stream";
+
+/// Shared state of the request handlers.
+#[derive(Clone)]
+pub(super) struct Page {
+    guard: Guard,
+    feed: Arc<Feed>,
+    streams: Arc<Semaphore>,
+}
+
+/// Resource below the token.
+#[derive(Debug, PartialEq, Eq)]
+enum Path {
+    Events,
+    Explanation(ServiceKey),
+    Asset(assets::Asset),
+}
+
+impl Path {
+    fn read(path: &str) -> Option<Self> {
+        if let Some(asset) = assets::find(path) {
+            return Some(Self::Asset(asset));
+        }
+        let parts: Vec<_> = path.split('/').collect();
+        match parts.as_slice() {
+            ["api", "events"] => Some(Self::Events),
+            // Names of objects contain no character that needs encoding (DNS labels and
+            // subdomains).
+            ["api", "services", namespace, name, "events"]
+                if is_name(namespace) && is_name(name) =>
+            {
+                Some(Self::Explanation(ServiceKey::new(*namespace, *name)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether the text has the form of a DNS subdomain: lower case letters, digits, dashes and dots,
+/// at most 253 characters (Kubernetes, "Object Names and IDs").
+fn is_name(text: &str) -> bool {
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    (1..=253).contains(&text.len()) && text.bytes().all(allowed)
+}
+
+/// Returns the router with one handler for all requests.
+pub(super) fn router(guard: Guard, feed: Arc<Feed>) -> Router {
+    let page = Page {
+        guard,
+        feed,
+        streams: Arc::new(Semaphore::new(STREAMS)),
+    };
+    Router::new().fallback(answer).with_state(page)
+}
+
+async fn answer(State(page): State<Page>, request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    let mut answer = page.answer(&head).await;
+    protect(answer.headers_mut());
+    answer
+}
+
+impl Page {
+    async fn answer(&self, request: &Parts) -> Response {
+        let admitted = self
+            .guard
+            .admit(&request.method, &request.uri, &request.headers);
+        let path = match admitted {
+            Ok(Admitted::Below(path)) => path,
+            Ok(Admitted::Open(path)) => return redirect(&path),
+            Err(refused) => return line(refused.status(), &refused.to_string()),
+        };
+        match Path::read(path) {
+            None => line(StatusCode::NOT_FOUND, "there is no such page"),
+            Some(Path::Asset(asset)) => respond(asset.content_type, Body::from(asset.bytes)),
+            Some(Path::Events) => match self.streams.clone().try_acquire_owned() {
+                Ok(permit) => self.changes(permit),
+                Err(_) => busy(),
+            },
+            Some(Path::Explanation(key)) => match self.streams.clone().try_acquire_owned() {
+                Ok(permit) => {
+                    let explanation = Explanation {
+                        shown: self.feed.explain(key).await,
+                        alive: alive(),
+                        _permit: permit,
+                    };
+                    respond(EVENTS, Body::from_stream(explanation.stream()))
+                }
+                Err(_) => busy(),
+            },
+        }
+    }
+
+    fn changes(&self, permit: OwnedSemaphorePermit) -> Response {
+        match self.feed.subscribe() {
+            Ok((snapshot, changes)) => {
+                let changes = Changes {
+                    first: Some(snapshot),
+                    changes,
+                    feed: self.feed.clone(),
+                    alive: alive(),
+                    _permit: permit,
+                };
+                respond(EVENTS, Body::from_stream(changes.stream()))
+            }
+            Err(error) => line(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        }
+    }
+}
+
+/// Stream of a snapshot and all later changes.
+struct Changes {
+    first: Option<Bytes>,
+    changes: broadcast::Receiver<Bytes>,
+    feed: Arc<Feed>,
+    alive: Interval,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Changes {
+    fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        futures::stream::unfold(self, |mut changes| async {
+            let next = changes.next().await?;
+            Some((Ok(next), changes))
+        })
+    }
+
+    /// Returns the next event. A client that lagged too far receives a new snapshot.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        tokio::select! {
+            change = self.changes.recv() => match change {
+                Ok(change) => Some(change),
+                Err(RecvError::Lagged(_)) => {
+                    let (snapshot, changes) = self.feed.subscribe().ok()?;
+                    self.changes = changes;
+                    Some(snapshot)
+                }
+                Err(RecvError::Closed) => None,
+            },
+            _ = self.alive.tick() => Some(ALIVE),
+        }
+    }
+}
+
+/// Stream of the explanation of a service.
+struct Explanation {
+    shown: watch::Receiver<Option<Bytes>>,
+    alive: Interval,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Explanation {
+    fn stream(mut self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        // An existing explanation is sent at once.
+        self.shown.mark_changed();
+        futures::stream::unfold(self, |mut explanation| async {
+            let next = explanation.next().await?;
+            Some((Ok(next), explanation))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            tokio::select! {
+                changed = self.shown.changed() => {
+                    changed.ok()?;
+                    let shown = self.shown.borrow_and_update().clone();
+                    if shown.is_some() {
+                        return shown;
+                    }
+                }
+                _ = self.alive.tick() => return Some(ALIVE),
+            }
+        }
+    }
+}
+
+fn alive() -> Interval {
+    let mut alive = interval(ALIVE_EVERY);
+    alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick of an interval is immediate.
+    alive.reset();
+    alive
+}
+
+fn busy() -> Response {
+    line(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too many pages are open; close some",
+    )
+}
+
+fn line(status: StatusCode, text: &str) -> Response {
+    let mut answer = respond(TEXT, Body::from(format!("{text}\n")));
+    *answer.status_mut() = status;
+    answer
+}
+
+/// Redirects the browser, so that its history does not contain the used one-time address.
+fn redirect(path: &str) -> Response {
+    match HeaderValue::try_from(path) {
+        Ok(path) => {
+            let mut answer = line(StatusCode::SEE_OTHER, "");
+            answer.headers_mut().insert(LOCATION, path);
+            answer
+        }
+        Err(error) => line(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
+fn respond(content_type: &'static str, body: Body) -> Response {
+    let mut answer = Response::new(body);
+    let content_type = HeaderValue::from_static(content_type);
+    answer.headers_mut().insert(CONTENT_TYPE, content_type);
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::ui::feed::Update;
+
+    #[tokio::test]
+    async fn a_client_that_lags_gets_everything_again() {
+        let (feed, _) = Feed::new();
+        let feed = Arc::new(feed);
+        let show = |number: u32| {
+            let row = crate::commands::ui::feed::json(&number).expect("JSON");
+            let update = Update {
+                services: [("a".to_owned(), Some(row))].into(),
+                ..Update::default()
+            };
+            feed.publish(update).expect("JSON");
+        };
+        show(0);
+        let (first, receiver) = feed.subscribe().expect("JSON");
+        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned();
+        let mut changes = Changes {
+            first: Some(first),
+            changes: receiver,
+            feed: feed.clone(),
+            alive: alive(),
+            _permit: permit.expect("one"),
+        };
+        let mut texts = Vec::new();
+        for numbers in [1..2, 2..1000, 1000..1001] {
+            numbers.for_each(show);
+            let next = changes.next().await.expect("an event");
+            texts.push(String::from_utf8_lossy(&next).into_owned());
+        }
+        for (text, (event, row)) in texts.iter().zip([
+            ("snapshot", "[0]"),
+            ("snapshot", "[999]"),
+            ("change", "[1000]"),
+        ]) {
+            assert!(text.starts_with(&format!("event: {event}\n")), "{text}");
+            assert!(text.contains(row), "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_name_the_page_its_files_and_two_streams() {
+        assert!(matches!(Path::read(""), Some(Path::Asset(_))));
+        assert!(matches!(Path::read("app.js"), Some(Path::Asset(_))));
+        assert_eq!(Path::read("api/events"), Some(Path::Events));
+        assert_eq!(
+            Path::read("api/services/shop/foo/events"),
+            Some(Path::Explanation(ServiceKey::new("shop", "foo")))
+        );
+        let long = format!("api/services/shop/{}/events", "a".repeat(254));
+        for path in [
+            "index.html",
+            "api",
+            "api/events/",
+            "api/services/shop/events",
+            "api/services/shop//events",
+            "api/services/shop/%2e%2e/events",
+            "../app.js",
+            &long,
+        ] {
+            assert_eq!(Path::read(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,500 @@
+//! `kubectl mcs uninstall`: cleans up the members, and then deletes the webhook, the programs and
+//! their RBAC from the hub.
+
+mod keep_services;
+mod leftovers;
+mod serving;
+
+use std::io;
+
+use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::domain::ClusterName;
+use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
+
+use self::serving::{ManagedByKarmada, Serving};
+use crate::args::UninstallArgs;
+use crate::cluster::access::HubArgs;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::bundle;
+use crate::cluster::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
+use crate::cluster::helm;
+use crate::cluster::helm::Release;
+use crate::cluster::karmada;
+use crate::cluster::objects::{self, ObjectError};
+use crate::cluster::wait;
+use crate::commands::membership::hub;
+use crate::commands::membership::{cleaning, report_left};
+use crate::observe::once;
+use crate::term::confirm::{self, Answer};
+use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
+use crate::term::output;
+use crate::term::output::OutputError;
+
+/// Interval at which `uninstall` reads the remaining objects from the hub.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Failed uninstallation.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UninstallError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Works(#[from] karmada::WorksForbidden),
+    #[error(
+        "you may not get Lease {0} on the hub, which shows whether causeway-controller runs; use a kubeconfig that may"
+    )]
+    LeaseForbidden(&'static str),
+    #[error("the answer cannot be read: {0}")]
+    Input(io::Error),
+    #[error(
+        "causeway still serves {serving}: without it nothing would clean up the members. Nothing was removed. Run first\n{commands}\n\
+         or let this command do it: kubectl mcs uninstall --cascade"
+    )]
+    Serving { serving: String, commands: String },
+    #[error(
+        "Karmada manages {services}, and objects of causeway may remain for them that nothing would clean up. Nothing was removed. Run \
+         first, while causeway-controller is running:\n{commands}"
+    )]
+    ManagedByKarmada { services: String, commands: String },
+    #[error(
+        "causeway-controller is running elsewhere ({holder} holds Lease {lease}), and would add the finalizers again. Nothing was removed. Stop it, then run this again"
+    )]
+    StillRuns { holder: String, lease: String },
+    #[error(
+        "causeway's finalizers are not removed within {seconds} s; left: {left}. Check that causeway-controller is not running, and run this again"
+    )]
+    FinalizersLeft { seconds: u64, left: String },
+    #[error(
+        "causeway on the hub is {release}, which only Helm removes as a whole. Nothing was removed. Run\n{commands}"
+    )]
+    OfHelm { release: Release, commands: String },
+    #[error(
+        "cannot ask for confirmation: standard input is not a terminal. Nothing was removed; to go on, give --yes"
+    )]
+    NotConfirmed,
+    #[error("nothing was removed")]
+    Declined,
+    #[error(
+        "the controller has not cleaned up within {seconds} s; left: {serving}. Check that it runs (kubectl mcs check) and run \
+         this again; or remove the finalizers without a cleanup:\n{commands}"
+    )]
+    NotCleaned {
+        seconds: u64,
+        serving: String,
+        commands: String,
+    },
+    #[error(
+        "customresourcedefinition.apiextensions.k8s.io/{name} is not deleted within {seconds} s{late}; its objects have finalizers: \
+         see kubectl describe crd {name}"
+    )]
+    NotGone {
+        name: String,
+        seconds: u64,
+        late: wait::TimedOut,
+    },
+}
+
+impl CommandError for UninstallError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotConfirmed => USAGE,
+            Self::Works(_) | Self::LeaseForbidden(_) => UNKNOWN,
+            Self::Request(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            Self::Definition(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Objects of causeway on a hub.
+struct Inventory {
+    serving: Serving,
+    karmadas: ManagedByKarmada,
+    services: usize,
+    clusters: Vec<Cluster>,
+    /// Members whose credentials exist without a Cluster, for example after an interrupted
+    /// `--cascade`.
+    orphans: Vec<ClusterName>,
+    /// Definitions of MultiClusterService and Cluster with their owners.
+    definitions: [(Kind, Origin); 2],
+    /// Objects to delete, in order.
+    objects: Vec<DynamicObject>,
+}
+
+/// Removes causeway from a hub.
+pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), UninstallError> {
+    let hub = ApiServer::hub(hub).await?;
+    let inventory = Inventory::read(&hub).await?;
+    let definitions = inventory.definitions_to_go(args);
+    if inventory.objects.is_empty() && inventory.orphans.is_empty() && definitions.is_empty() {
+        output::result(format_args!(
+            "nothing of causeway to remove on the hub at {}",
+            hub.url()
+        ))?;
+        return inventory.print_kept(&hub, args).await;
+    }
+    if let Some(release) = helm::release(&hub).await? {
+        let commands = inventory.serving.commands();
+        let uninstall = format!("helm uninstall {} -n {}", release.name, release.namespace);
+        let commands = [commands, format!("  {uninstall}")];
+        let commands: Vec<_> = commands.into_iter().filter(|one| !one.is_empty()).collect();
+        return Err(UninstallError::OfHelm {
+            release,
+            commands: commands.join("\n"),
+        });
+    }
+    inventory.print_plan(&hub, &definitions, args)?;
+    if args.keep_services {
+        keep_services::check(&hub, &inventory.objects).await?;
+    } else if let (Some(services), Some(commands)) =
+        (inventory.karmadas.named(), inventory.karmadas.commands())
+    {
+        return Err(UninstallError::ManagedByKarmada { services, commands });
+    }
+    if !args.keep_services && !inventory.serving.is_empty() && !args.cascade {
+        return Err(UninstallError::Serving {
+            serving: inventory.serving.to_string(),
+            commands: inventory.serving.commands(),
+        });
+    }
+    if args.dry_run.is_some() {
+        return Ok(output::result("nothing was removed (dry run)")?);
+    }
+    if !args.yes {
+        confirm(&hub)?;
+    }
+    if args.keep_services {
+        keep_services::remove_finalizers(&hub, &inventory.objects, args.timeout).await?;
+    } else {
+        clean(&hub, &inventory, args).await?;
+    }
+    for object in &inventory.objects {
+        objects::remove(&hub, object).await?;
+    }
+    for kind in definitions {
+        remove_definition(&hub, kind, args).await?;
+    }
+    inventory.print_kept(&hub, args).await?;
+    if args.keep_services {
+        return keep_services::report(&hub).await;
+    }
+    inventory.report_members(&hub).await
+}
+
+impl Inventory {
+    async fn read(hub: &ApiServer) -> Result<Self, UninstallError> {
+        let services: Vec<MultiClusterService> = list(hub).await?;
+        let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
+        let clusters: Vec<Cluster> = list(hub).await?;
+        let orphans = orphans(hub, &clusters).await?;
+        let definitions = [
+            (SERVICES, SERVICES.find(hub).await?.origin),
+            (CLUSTERS, CLUSTERS.find(hub).await?.origin),
+        ];
+        let mut objects = Vec::new();
+        for object in bundle::everything()? {
+            match objects::get(hub, &object).await? {
+                Some(stored) if bundle::is_managed(&stored) => objects.push(object),
+                Some(_) => output::progress(format_args!(
+                    "note: {} does not have causeway's label, unchanged",
+                    objects::title(&object)
+                ))?,
+                None => {}
+            }
+        }
+        Ok(Self {
+            serving: Serving::of(&services, &clusters, &karmadas),
+            karmadas,
+            services: services.len(),
+            clusters,
+            orphans,
+            definitions,
+            objects,
+        })
+    }
+
+    fn definitions_to_go(&self, args: &UninstallArgs) -> Vec<Kind> {
+        let ours = self.definitions.iter();
+        let ours = ours.filter(|(_, origin)| args.crds && *origin == Origin::Managed);
+        ours.map(|(kind, _)| *kind).collect()
+    }
+
+    /// Prints the objects to remove before the user confirms.
+    fn print_plan(
+        &self,
+        hub: &ApiServer,
+        definitions: &[Kind],
+        args: &UninstallArgs,
+    ) -> Result<(), UninstallError> {
+        output::result(format_args!("to be removed from the hub at {}:", hub.url()))?;
+        for object in &self.objects {
+            output::result(format_args!("  {}", objects::title(object)))?;
+        }
+        for name in self.orphans.iter().filter(|_| !args.keep_services) {
+            output::result(format_args!(
+                "  {}",
+                objects::title(&hub::bare_secret(name)?)
+            ))?;
+        }
+        for kind in definitions {
+            let count = match kind.plural == SERVICES.plural {
+                true => self.services,
+                false => self.clusters.len(),
+            };
+            output::result(format_args!(
+                "  customresourcedefinition.apiextensions.k8s.io/{}.{}, and with it every {} ({count} now)",
+                kind.plural, kind.group, kind.name
+            ))?;
+        }
+        if args.cascade && !self.serving.is_empty() {
+            output::result(format_args!(
+                "and before, when the controller has cleaned the members: {}",
+                self.serving
+            ))?;
+        }
+        if let Some(karmadas) = self.karmadas.named() {
+            output::result(format_args!(
+                "left as they are, because Karmada manages them: {karmadas}"
+            ))?;
+        }
+        if args.keep_services {
+            return Ok(output::result(
+                "after that nothing updates multi-cluster services: Services and EndpointSlices stay in the members as they are now, also when \
+                 endpoints come and go",
+            )?);
+        }
+        Ok(output::result(
+            "after that MultiClusterServices are neither validated nor served, and exports are not imported: clients lose their endpoints in other clusters",
+        )?)
+    }
+
+    async fn print_kept(
+        &self,
+        hub: &ApiServer,
+        args: &UninstallArgs,
+    ) -> Result<(), UninstallError> {
+        for (kind, origin) in self.definitions {
+            let title = objects::title(&kind.definition()?);
+            match origin {
+                Origin::Managed if !args.crds => output::result(format_args!(
+                    "hub: {title} stays; --crds deletes it, and with it every {}",
+                    kind.name
+                ))?,
+                Origin::Foreign(_) => output::result(format_args!(
+                    "hub: {} is not managed by causeway, unchanged",
+                    kind.name
+                ))?,
+                Origin::Managed | Origin::Absent => {}
+            }
+        }
+        if self.objects.is_empty() {
+            return Ok(());
+        }
+        for namespace in [DEFAULT_NAMESPACE, MEMBERS_NAMESPACE] {
+            let advice = match karmada::members_with_namespace(hub, namespace).await? {
+                Some(members) if members.is_empty() => "delete it if it is empty".to_owned(),
+                Some(members) => format!(
+                    "do not delete it: Karmada propagates it, and would delete it with all that it holds in {}",
+                    members.join(", ")
+                ),
+                None => "delete it only if no Work of Karmada propagates it; you may not list works.work.karmada.io"
+                    .to_owned(),
+            };
+            output::result(format_args!("hub: namespace/{namespace} kept; {advice}"))?;
+        }
+        Ok(())
+    }
+
+    /// Prints the accounts in the members whose credentials on the hub are about to be deleted.
+    fn report_accounts(&self) -> Result<(), OutputError> {
+        let joined = self.serving.clusters().iter().map(String::as_str);
+        let joined: Vec<_> = joined
+            .chain(self.orphans.iter().map(ClusterName::as_str))
+            .collect();
+        if joined.is_empty() {
+            return Ok(());
+        }
+        output::result(format_args!(
+            "note: causeway's account remains in {}; to delete its token for this hub, and the account unless another hub uses it, run \
+             for each: kubectl mcs unjoin NAME --member-kubeconfig FILE --force",
+            joined.join(", ")
+        ))
+    }
+
+    /// Prints leftovers in members that were not joined with this program.
+    async fn report_members(&self, hub: &ApiServer) -> Result<(), UninstallError> {
+        let joined = self.serving.clusters();
+        let others = self
+            .clusters
+            .iter()
+            .filter(|one| !joined.contains(&one.name_any()));
+        leftovers::report(hub, others).await
+    }
+}
+
+/// Lists Karmada's Works. Returns an empty list if the hub does not serve Works.
+async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, UninstallError> {
+    let works = karmada::works(hub, None).await?;
+    Ok(works.ok_or(karmada::WorksForbidden)?)
+}
+
+/// Returns the names of credentials that `join` created for Clusters that do not exist.
+async fn orphans(hub: &ApiServer, clusters: &[Cluster]) -> Result<Vec<ClusterName>, RequestError> {
+    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), MEMBERS_NAMESPACE);
+    let made_by_join = format!(
+        "{}={},{}",
+        labels::MANAGED_BY,
+        labels::MANAGER,
+        labels::CLUSTER
+    );
+    let made_by_join = ListParams::default().labels(&made_by_join);
+    let secrets = hub.request(secrets.list_metadata(&made_by_join)).await?;
+    let names = secrets.items.iter().map(ResourceExt::name_any);
+    let names = names.filter(|name| !clusters.iter().any(|one| one.name_any() == *name));
+    Ok(names
+        .filter_map(|name| ClusterName::try_from(&*name).ok())
+        .collect())
+}
+
+/// Lists all objects of a kind. Returns an empty list if the hub does not serve the kind.
+async fn list<K>(hub: &ApiServer) -> Result<Vec<K>, RequestError>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let api: Api<K> = Api::all(hub.client.clone());
+    let found = once::list(hub, api, &ListParams::default()).await?;
+    Ok(found.unwrap_or_default())
+}
+
+fn confirm(hub: &ApiServer) -> Result<(), UninstallError> {
+    let question = format!("Remove causeway from the hub at {}?", hub.url());
+    match confirm::ask(question).map_err(UninstallError::Input)? {
+        Answer::Yes => Ok(()),
+        Answer::No => Err(UninstallError::Declined),
+        Answer::Nobody => Err(UninstallError::NotConfirmed),
+    }
+}
+
+/// Deletes all objects that causeway serves and waits for the controller's cleanup. Deletes
+/// services first, while all members are joined, then Clusters, then credentials. A repeated run
+/// resumes an interrupted one.
+async fn clean(
+    hub: &ApiServer,
+    inventory: &Inventory,
+    args: &UninstallArgs,
+) -> Result<(), UninstallError> {
+    let deadline = Instant::now() + args.timeout;
+    let serving = &inventory.serving;
+    if !serving.is_empty() {
+        for (namespace, name) in serving.services() {
+            objects::remove(hub, &object(&SERVICES, Some(namespace), &name)?).await?;
+        }
+        cleaned(hub, deadline, args, Serving::without_clusters).await?;
+        for name in serving.clusters() {
+            objects::remove(hub, &object(&CLUSTERS, None, name)?).await?;
+        }
+        cleaned(hub, deadline, args, |serving| serving).await?;
+    }
+    inventory.report_accounts()?;
+    for cluster in &inventory.clusters {
+        let name = cluster.name_any();
+        let problem = cleaning(cluster);
+        if serving.clusters().contains(&name) && !problem.is_empty() {
+            report_left(hub, &name, &problem).await?;
+        }
+    }
+    let cleaned = serving.clusters().iter();
+    let cleaned = cleaned.filter_map(|name| ClusterName::try_from(name.as_str()).ok());
+    for name in cleaned.chain(inventory.orphans.iter().cloned()) {
+        if let Some(secret) = hub::credentials(hub, &name).await? {
+            objects::remove(hub, &secret).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns an object that identifies a resource by kind, namespace and name.
+fn object(
+    kind: &Kind,
+    namespace: Option<String>,
+    name: &str,
+) -> Result<DynamicObject, ObjectError> {
+    let mut object = objects::object(json!({
+        "apiVersion": format!("{}/{}", kind.group, kind.versions[0]),
+        "kind": kind.name,
+        "metadata": { "name": name },
+    }))?;
+    object.metadata.namespace = namespace;
+    Ok(object)
+}
+
+/// Waits until the selected part of the served objects is deleted.
+async fn cleaned(
+    hub: &ApiServer,
+    deadline: Instant,
+    args: &UninstallArgs,
+    part: impl Fn(Serving) -> Serving,
+) -> Result<(), UninstallError> {
+    let mut ticks = interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut last = String::new();
+    loop {
+        ticks.tick().await;
+        let (services, clusters) = (list(hub).await?, list(hub).await?);
+        let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
+        let left = part(Serving::of(&services, &clusters, &karmadas));
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            return Err(UninstallError::NotCleaned {
+                seconds: args.timeout.as_secs(),
+                serving: left.to_string(),
+                commands: left.surrender(),
+            });
+        }
+        let now = left.to_string();
+        if now != last {
+            output::progress(format_args!(
+                "waiting for the controller to clean up after {now}"
+            ))?;
+        }
+        last = now;
+    }
+}
+
+/// Deletes a definition and waits until its objects are deleted too.
+async fn remove_definition(
+    hub: &ApiServer,
+    kind: Kind,
+    args: &UninstallArgs,
+) -> Result<(), UninstallError> {
+    let definition = kind.definition()?;
+    objects::remove(hub, &definition).await?;
+    let name = definition.name_any();
+    let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
+    let deadline = Instant::now() + args.timeout;
+    let gone = wait::until(definitions, &name, deadline, |found| {
+        found.is_none().then_some(())
+    });
+    let seconds = args.timeout.as_secs();
+    gone.await.map_err(|late| UninstallError::NotGone {
+        name,
+        seconds,
+        late,
+    })
+}

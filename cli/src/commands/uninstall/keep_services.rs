@@ -1,0 +1,154 @@
+//! `--keep-services`: removes causeway and leaves its copies in the members unchanged. Finalizers
+//! are removed first, because without the controller they would block deletions.
+
+use std::time::Duration;
+
+use causeway::api::{Cluster, MultiClusterService, labels};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Resource, ResourceExt as _};
+use serde_json::json;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::serving::is_kept;
+use super::{POLL_INTERVAL, UninstallError, list};
+use crate::args::CONTROLLER_LEASE;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::bundle;
+use crate::cluster::lease::{Controller, LeaseName};
+use crate::cluster::objects::{self, FIELD_MANAGER};
+use crate::commands::membership::hub;
+use crate::term::output;
+
+/// Checks that no controller can add the finalizers again: `uninstall` deletes its Deployment, or
+/// no controller holds the Lease.
+pub(super) async fn check(
+    hub: &ApiServer,
+    objects: &[DynamicObject],
+) -> Result<(), UninstallError> {
+    let goes = objects.iter().any(bundle::is_deployment);
+    match holder(hub).await? {
+        Some(holder) if !goes => Err(UninstallError::StillRuns {
+            holder,
+            lease: CONTROLLER_LEASE.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+async fn holder(hub: &ApiServer) -> Result<Option<String>, UninstallError> {
+    let lease = CONTROLLER_LEASE.split_once('/');
+    let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+    let controller = Controller::read(hub, &LeaseName(lease)).await?;
+    if matches!(controller, Controller::Unknown) {
+        return Err(UninstallError::LeaseForbidden(CONTROLLER_LEASE));
+    }
+    Ok(controller.holder(Timestamp::now()).map(ToOwned::to_owned))
+}
+
+/// Deletes the Deployments, waits until the controller's Lease has no holder, and removes
+/// causeway's finalizers.
+pub(super) async fn remove_finalizers(
+    hub: &ApiServer,
+    objects: &[DynamicObject],
+    timeout: Duration,
+) -> Result<(), UninstallError> {
+    for object in objects.iter().filter(|one| bundle::is_deployment(one)) {
+        objects::remove(hub, object).await?;
+    }
+    let deadline = Instant::now() + timeout;
+    let mut ticks = interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut last = String::new();
+    loop {
+        ticks.tick().await;
+        let left = match holder(hub).await? {
+            Some(holder) => format!("{holder}, which holds Lease {CONTROLLER_LEASE}"),
+            None => remove_all(hub).await?,
+        };
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            let seconds = timeout.as_secs();
+            return Err(UninstallError::FinalizersLeft { seconds, left });
+        }
+        if left != last {
+            output::progress(format_args!("waiting for {left}"))?;
+        }
+        last = left;
+    }
+}
+
+/// Removes the finalizers. Returns the names of objects that changed meanwhile and must be read
+/// again.
+async fn remove_all(hub: &ApiServer) -> Result<String, UninstallError> {
+    let services: Vec<MultiClusterService> = list(hub).await?;
+    let clusters: Vec<Cluster> = list(hub).await?;
+    let mut again = Vec::new();
+    for service in services.iter().filter(|one| is_kept(*one)) {
+        let namespace = service.namespace().unwrap_or_default();
+        let command = format!("kubectl -n {namespace} patch mcs {}", service.name_any());
+        if !remove_finalizer(hub, &of(hub, service), service, &command).await? {
+            again.push(format!("{namespace}/{}", service.name_any()));
+        }
+    }
+    for cluster in clusters.iter().filter(|one| is_kept(*one)) {
+        let command = format!("kubectl patch cluster {}", cluster.name_any());
+        let api = Api::all(hub.client.clone());
+        if !remove_finalizer(hub, &api, cluster, &command).await? {
+            again.push(cluster.name_any());
+        }
+    }
+    Ok(again.join(", "))
+}
+
+fn of<K>(hub: &ApiServer, object: &K) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+    Api::namespaced(hub.client.clone(), namespace)
+}
+
+/// Removes causeway's finalizer from one version of an object, and prints the equivalent command.
+/// Returns false if the object has another version now.
+async fn remove_finalizer<K>(
+    hub: &ApiServer,
+    api: &Api<K>,
+    object: &K,
+    command: &str,
+) -> Result<bool, UninstallError>
+where
+    K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let others = object.finalizers().iter();
+    let others: Vec<_> = others.filter(|one| *one != labels::FINALIZER).collect();
+    let version = &object.meta().resource_version;
+    let patch = json!({ "metadata": { "finalizers": others, "resourceVersion": version } });
+    let parameters = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let reported = format!("{command} --type=merge -p '{patch}'");
+    let (name, patch) = (object.name_any(), Patch::Merge(patch));
+    match hub
+        .request(api.patch_metadata(&name, &parameters, &patch))
+        .await
+    {
+        Ok(_) => output::result(reported).map(|()| true).map_err(Into::into),
+        Err(RequestError::NotFound { .. }) => Ok(true),
+        Err(RequestError::Conflict { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Prints the objects that remain and the command that deletes them.
+pub(super) async fn report(hub: &ApiServer) -> Result<(), UninstallError> {
+    Ok(output::result(format_args!(
+        "note: nothing updates what causeway wrote into the members: endpoints stay in the consumers as they are now. kubectl mcs install manages it again; \
+         to delete it, run in each member: {}",
+        hub::leftovers_command(hub).await
+    ))?)
+}

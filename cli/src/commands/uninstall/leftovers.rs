@@ -1,0 +1,73 @@
+//! Finds objects of causeway in members that no controller cleans up.
+
+use causeway::api::multicluster::ServiceImport;
+use causeway::api::{Cluster, labels};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+
+use super::UninstallError;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::commands::membership::hub;
+use crate::observe::connect;
+use crate::observe::scope::Scope;
+use crate::term::output;
+
+/// Prints the members that still hold objects of this hub, and the members that could not be read.
+pub(super) async fn report(
+    hub: &ApiServer,
+    clusters: impl Iterator<Item = &Cluster>,
+) -> Result<(), UninstallError> {
+    let uid = hub.uid().await?;
+    let own = &format!("{}={uid}", labels::HUB);
+    let read = connect::read_each(hub, clusters, false, |member| has_any(member, own));
+    let (mut left, mut unread) = (Vec::new(), Vec::new());
+    for (member, answer) in read.await {
+        match answer {
+            Ok(true) => left.push(member),
+            Ok(false) => {}
+            Err(why) => unread.push(format!("{member} ({why})")),
+        }
+    }
+    if !left.is_empty() {
+        output::result(format_args!(
+            "note: objects of causeway remain in {}; to delete them, run there: {}",
+            left.join(", "),
+            hub::leftovers_command(hub).await
+        ))?;
+    }
+    if !unread.is_empty() {
+        output::result(format_args!(
+            "note: cannot read {}; to delete objects of causeway that may remain, run there: {}",
+            unread.join(", "),
+            hub::leftovers_command(hub).await
+        ))?;
+    }
+    Ok(())
+}
+
+async fn has_any(member: ApiServer, own: &str) -> Result<bool, RequestError> {
+    let one = &ListParams::default().labels(own).limit(1);
+    let services: Api<Service> = Api::all(member.client.clone());
+    let slices: Api<EndpointSlice> = Api::all(member.client.clone());
+    let everywhere = Scope {
+        namespace: None,
+        name: None,
+        allow_insecure: false,
+        ..Scope::default()
+    };
+    let (services, slices) = tokio::try_join!(
+        member.request(services.list_metadata(one)),
+        member.request(slices.list_metadata(one)),
+    )?;
+    if !services.items.is_empty() || !slices.items.is_empty() {
+        return Ok(true);
+    }
+    let imports: Vec<ServiceImport> = everywhere.served(&member).await?;
+    let is_own = |import: &ServiceImport| {
+        let (name, uid) = own.split_once('=').unwrap_or_default();
+        import.labels().get(name).is_some_and(|value| value == uid)
+    };
+    Ok(imports.iter().any(is_own))
+}

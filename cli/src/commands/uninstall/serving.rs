@@ -1,0 +1,314 @@
+//! Objects that the controller must clean up in the members before it is deleted. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::domain::ServiceKey;
+use causeway::domain::protected::MEMBERS_NAMESPACE;
+use kube::{Resource, ResourceExt};
+
+use crate::cluster::karmada::{self, Work};
+
+/// Maximum number of objects of a kind that a message names.
+const NAMED: usize = 10;
+
+/// Services with causeway's finalizer, and Clusters that `join` created or that have the finalizer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Serving {
+    /// Names of services by namespace.
+    services: BTreeMap<String, Vec<String>>,
+    clusters: Vec<String>,
+}
+
+/// Services that Karmada manages. causeway must not delete them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ManagedByKarmada {
+    /// Evidence of Karmada's management by service.
+    services: BTreeMap<ServiceKey, String>,
+    /// Services that also have causeway's finalizer.
+    kept: BTreeSet<ServiceKey>,
+}
+
+impl ManagedByKarmada {
+    /// Returns the services that have Works of Karmada or its finalizer.
+    pub(super) fn of(services: &[MultiClusterService], works: &[Work]) -> Self {
+        let mut karmadas = Self::default();
+        for service in services {
+            let key = key(service);
+            let mut own = works.iter().filter(|work| work.manages_service());
+            let own = own.find(|work| work.service().as_ref() == Some(&key));
+            let why = match (own, karmada::finalizers(service).first()) {
+                (Some(work), _) => format!("Work {}", work.id()),
+                (None, Some(finalizer)) => format!("finalizer {finalizer}"),
+                (None, None) => continue,
+            };
+            if is_kept(service) {
+                karmadas.kept.insert(key.clone());
+            }
+            karmadas.services.insert(key, why);
+        }
+        karmadas
+    }
+
+    /// Whether Karmada manages a service.
+    pub(super) fn has(&self, service: &MultiClusterService) -> bool {
+        self.services.contains_key(&key(service))
+    }
+
+    /// Lists the services with evidence, for example `shop/foo (Work karmada-es-a/foo-1)`. Returns
+    /// `None` if there are none.
+    pub(super) fn named(&self) -> Option<String> {
+        let all = self.services.iter();
+        let all: Vec<_> = all.map(|(key, why)| format!("{key} ({why})")).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    /// Returns the commands that hand over the services with causeway's finalizer, or `None` if no
+    /// service has it.
+    pub(super) fn commands(&self) -> Option<String> {
+        let all = self
+            .kept
+            .iter()
+            .map(|key| format!("  kubectl mcs hand-over {} -n {}", key.name, key.namespace));
+        (!self.kept.is_empty()).then(|| lines(all))
+    }
+}
+
+fn key(service: &MultiClusterService) -> ServiceKey {
+    ServiceKey::new(service.namespace().unwrap_or_default(), service.name_any())
+}
+
+impl Serving {
+    /// Selects the services and Clusters that causeway serves. Excludes Karmada's Clusters, which
+    /// have credentials in another namespace and no finalizer of causeway.
+    pub(super) fn of(
+        services: &[MultiClusterService],
+        clusters: &[Cluster],
+        karmadas: &ManagedByKarmada,
+    ) -> Self {
+        let mut serving = Self::default();
+        let services = services.iter().filter(|one| !karmadas.has(one));
+        for service in services.filter(|one| is_kept(*one)) {
+            let namespace = service.namespace().unwrap_or_default();
+            let names = serving.services.entry(namespace).or_default();
+            names.push(service.name_any());
+        }
+        let joined = clusters
+            .iter()
+            .filter(|one| is_kept(*one) || is_joined(one));
+        serving.clusters = joined.map(ResourceExt::name_any).collect();
+        serving
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.services.is_empty() && self.clusters.is_empty()
+    }
+
+    /// Returns the services without the Clusters.
+    pub(super) fn without_clusters(self) -> Self {
+        Self {
+            clusters: Vec::new(),
+            ..self
+        }
+    }
+
+    /// Returns the namespace and name of each service.
+    pub(super) fn services(&self) -> impl Iterator<Item = (String, String)> {
+        let services = self.services.iter();
+        services.flat_map(|(namespace, names)| {
+            names.iter().map(|name| (namespace.clone(), name.clone()))
+        })
+    }
+
+    /// Returns the names of the Clusters.
+    pub(super) fn clusters(&self) -> &[String] {
+        &self.clusters
+    }
+
+    /// Returns the commands that delete all objects with cleanup by the controller, one per line.
+    pub(super) fn commands(&self) -> String {
+        let services = self.services.iter().map(|(namespace, names)| {
+            format!("  kubectl -n {namespace} delete mcs {}", names.join(" "))
+        });
+        let clusters = self
+            .clusters
+            .iter()
+            .map(|name| format!("  kubectl mcs unjoin {name} --member-kubeconfig FILE"));
+        lines(services.chain(clusters))
+    }
+
+    /// Returns the commands that remove the finalizers without cleanup, one per line.
+    pub(super) fn surrender(&self) -> String {
+        let patch = "--type=merge -p '{\"metadata\":{\"finalizers\":null}}'";
+        let services = self
+            .services()
+            .map(|(namespace, name)| format!("  kubectl -n {namespace} patch mcs {name} {patch}"));
+        let clusters = self.clusters.iter();
+        let clusters = clusters.map(|name| format!("  kubectl patch cluster {name} {patch}"));
+        lines(services.chain(clusters))
+    }
+}
+
+impl fmt::Display for Serving {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let services: Vec<_> = self
+            .services()
+            .map(|(namespace, name)| format!("{namespace}/{name}"))
+            .collect();
+        let parts = [
+            ("MultiClusterService", &services),
+            ("Cluster", &self.clusters),
+        ];
+        let parts = parts.iter().filter(|(_, names)| !names.is_empty());
+        let parts: Vec<_> = parts.map(|(kind, names)| counted(kind, names)).collect();
+        out.write_str(&parts.join(" and "))
+    }
+}
+
+fn counted(kind: &str, names: &[String]) -> String {
+    let plural = if names.len() == 1 { "" } else { "s" };
+    let named = names.iter().take(NAMED).map(String::as_str);
+    let more = (names.len() > NAMED).then_some("...");
+    let named: Vec<_> = named.chain(more).collect();
+    format!("{} {kind}{plural} ({})", names.len(), named.join(", "))
+}
+
+fn lines(all: impl Iterator<Item = String>) -> String {
+    let mut all: Vec<_> = all.collect();
+    let more = all.len().saturating_sub(NAMED);
+    if more > 0 {
+        all.truncate(NAMED);
+        all.push(format!("  and {more} more like these"));
+    }
+    all.join("\n")
+}
+
+/// Whether an object has causeway's finalizer, which blocks deletion until the controller has
+/// cleaned up.
+pub(super) fn is_kept(object: &impl Resource) -> bool {
+    let finalizers = object.meta().finalizers.as_deref().unwrap_or_default();
+    finalizers.iter().any(|one| one == labels::FINALIZER)
+}
+
+/// Whether the Cluster's credentials are in the namespace that `join` uses.
+fn is_joined(cluster: &Cluster) -> bool {
+    let secret = cluster.spec.secret_ref.as_ref();
+    secret.is_some_and(|secret| secret.namespace == MEMBERS_NAMESPACE)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::karmada::tests::work;
+
+    fn service(namespace: &str, name: &str, finalizers: &[&str]) -> MultiClusterService {
+        serde_json::from_value(json!({
+            "apiVersion": "networking.karmada.io/v1alpha1",
+            "kind": "MultiClusterService",
+            "metadata": { "namespace": namespace, "name": name, "finalizers": finalizers },
+            "spec": { "types": ["CrossCluster"] },
+        }))
+        .expect("a MultiClusterService")
+    }
+
+    fn cluster(name: &str, secrets_in: &str, finalizers: &[&str]) -> Cluster {
+        serde_json::from_value(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1",
+            "kind": "Cluster",
+            "metadata": { "name": name, "finalizers": finalizers },
+            "spec": { "secretRef": { "namespace": secrets_in, "name": name } },
+        }))
+        .expect("a Cluster")
+    }
+
+    #[test]
+    fn what_the_controller_has_taken_up_is_in_the_way_and_what_is_karmadas_is_not() {
+        let services = [
+            service("shop", "foo", &[labels::FINALIZER]),
+            service("shop", "bar", &["karmada.io/other", labels::FINALIZER]),
+            service(
+                "web",
+                "foo",
+                &["karmada.io/multicluster-service-controller"],
+            ),
+        ];
+        let clusters = [
+            cluster("joined", MEMBERS_NAMESPACE, &[]),
+            cluster("by-hand", "elsewhere", &[labels::FINALIZER]),
+            cluster(
+                "karmadas",
+                "karmada-cluster",
+                &["karmada.io/cluster-controller"],
+            ),
+        ];
+        let karmadas = ManagedByKarmada::of(&services, &[]);
+        let serving = Serving::of(&services, &clusters, &karmadas);
+        assert_eq!(
+            serving.to_string(),
+            "2 MultiClusterServices (shop/foo, shop/bar) and 2 Clusters (joined, by-hand)"
+        );
+        assert_eq!(
+            serving.commands(),
+            "  kubectl -n shop delete mcs foo bar\n  \
+             kubectl mcs unjoin joined --member-kubeconfig FILE\n  \
+             kubectl mcs unjoin by-hand --member-kubeconfig FILE"
+        );
+        let services = serving.without_clusters();
+        assert_eq!(
+            services.to_string(),
+            "2 MultiClusterServices (shop/foo, shop/bar)"
+        );
+        assert!(
+            services
+                .surrender()
+                .starts_with("  kubectl -n shop patch mcs foo --type=merge")
+        );
+        assert!(Serving::of(&[], &clusters[2..], &ManagedByKarmada::default()).is_empty());
+    }
+
+    #[test]
+    fn what_karmada_manages_is_never_deleted_and_is_handed_over_first_where_causeway_keeps_it_too()
+    {
+        let karmadas = "karmada.io/multiclusterservice-controller";
+        let services = [
+            service("shop", "foo", &[labels::FINALIZER]),
+            service("shop", "bar", &[labels::FINALIZER]),
+            service("shop", "baz", &[karmadas]),
+        ];
+        let karmadas = ManagedByKarmada::of(&services, &[work("a", "own")]);
+        assert_eq!(
+            karmadas.named().as_deref(),
+            Some(
+                "shop/baz (finalizer karmada.io/multiclusterservice-controller), shop/foo (Work karmada-es-a/foo-own)"
+            )
+        );
+        assert_eq!(
+            karmadas.commands().as_deref(),
+            Some("  kubectl mcs hand-over foo -n shop")
+        );
+        let serving = Serving::of(&services, &[], &karmadas);
+        assert_eq!(serving.to_string(), "1 MultiClusterService (shop/bar)");
+        let none = ManagedByKarmada::of(&services[1..2], &[work("a", "own")]);
+        assert_eq!((none.named(), none.commands()), (None, None));
+    }
+
+    #[test]
+    fn many_are_counted_and_only_the_first_are_named() {
+        let names = (0..12).map(|number| format!("member{number}"));
+        let clusters: Vec<_> = names
+            .map(|name| cluster(&name, MEMBERS_NAMESPACE, &[]))
+            .collect();
+        let serving = Serving::of(&[], &clusters, &ManagedByKarmada::default());
+        let text = serving.to_string();
+        assert!(
+            text.starts_with("12 Clusters (member0, ") && text.ends_with("member9, ...)"),
+            "{text}"
+        );
+        let commands = serving.commands();
+        assert_eq!(commands.lines().count(), 11);
+        assert!(commands.ends_with("  and 2 more like these"), "{commands}");
+    }
+}

@@ -1,0 +1,341 @@
+//! `kubectl mcs unjoin`: deletes the Cluster, waits for the controller's cleanup, and deletes the
+//! credentials. The credentials on the hub are deleted last, because they identify an interrupted
+//! run.
+
+use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::domain::{self, ClusterName};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, ResourceExt as _};
+use tokio::time::Instant;
+
+use crate::args::UnjoinArgs;
+use crate::cluster::access::HubArgs;
+use crate::cluster::api_server::{ApiServer, allowed};
+use crate::cluster::definitions;
+use crate::cluster::lease::{self, Controller};
+use crate::cluster::objects;
+use crate::cluster::wait;
+use crate::cluster::wait::TimedOut;
+use crate::commands::membership::hub::{self, HubError};
+use crate::commands::membership::member;
+use crate::commands::membership::{MembershipError, cleaning, report_left};
+use crate::observe::once;
+use crate::term::exit::{CommandError, PROBLEM};
+use crate::term::output;
+
+/// Failed removal of a cluster.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UnjoinError {
+    #[error(transparent)]
+    Membership(MembershipError),
+    #[error("{0} is not joined; kubectl mcs status lists the members")]
+    NotJoined(ClusterName),
+    #[error(
+        "{0} is not joined; kubectl mcs status lists the members. Nothing was deleted. To delete \
+         causeway's account from the cluster of --member-kubeconfig nevertheless, add --force"
+    )]
+    UnknownName(ClusterName),
+    #[error(
+        "the cluster of --member-kubeconfig is joined as {other}, which would lose its credentials. \
+         Nothing was deleted. Give the kubeconfig of {name} or none, or run: kubectl mcs unjoin {other}"
+    )]
+    JoinedAs { name: ClusterName, other: String },
+    #[error(
+        "{why}. Nothing was deleted, because only the controller cleans up {name}. Start it ({remedy}), \
+         name its --lease, or go on without it: --force",
+        remedy = lease::REMEDY
+    )]
+    NoController { name: ClusterName, why: String },
+    #[error(
+        "Cluster {name} was made of ClusterProfile {namespace}/{name}, and would be made again. Nothing \
+         was deleted. Remove the profile, and the Cluster goes with it; if the profile is gone, add \
+         --force"
+    )]
+    OfProfile {
+        name: ClusterName,
+        namespace: String,
+    },
+    #[error(
+        "the member's kubeconfig is of another cluster than {name} (kube-system UID {given}, {name} has {known}); \
+         name the right one, or leave it out if {name} was rebuilt"
+    )]
+    AnotherCluster {
+        name: ClusterName,
+        known: String,
+        given: String,
+    },
+    #[error(
+        "the controller has not finished the cleanup of {name} within {seconds} s{late} (finalizers: {finalizers}); check that \
+         causeway-controller is running and run this again, or remove the finalizers without a cleanup: \
+         kubectl patch cluster {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+    )]
+    NotCleaned {
+        name: ClusterName,
+        seconds: u64,
+        finalizers: String,
+        late: TimedOut,
+    },
+}
+
+impl CommandError for UnjoinError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Membership(error) => error.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
+
+impl<E: Into<MembershipError>> From<E> for UnjoinError {
+    fn from(error: E) -> Self {
+        Self::Membership(error.into())
+    }
+}
+
+/// Removes a cluster from the hub. Checks all conditions before the first deletion.
+pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinError> {
+    let name = hub::cluster_name(&args.name)?;
+    let hub = ApiServer::hub(hub).await?;
+    match hub::check_cluster_api(&hub).await {
+        // After an uninstall, only the account in the member remains.
+        Err(HubError::NoClusterApi) if args.force => {}
+        checked => checked?,
+    }
+    let member = match &args.member_kubeconfig {
+        Some(path) => Some(ApiServer::member(path, args.member_context.as_deref()).await?),
+        None => None,
+    };
+    let clusters = once::clusters(&hub).await?.unwrap_or_default();
+    let stored = clusters.iter().find(|one| one.name_any() == name.as_str());
+    let secret = hub::credentials(&hub, &name).await?;
+    if let Some(member) = &member {
+        check_identity(&clusters, &name, &member.uid().await?, &member.url())?;
+    }
+    if stored.is_none() && secret.is_none() {
+        match member {
+            Some(_) if args.force => {}
+            Some(_) => return Err(UnjoinError::UnknownName(name)),
+            None => return Err(UnjoinError::NotJoined(name)),
+        }
+    }
+    if let Some(stored) = stored.filter(|_| !args.force) {
+        if let Some(namespace) = stored.profile_namespace() {
+            let namespace = namespace.to_owned();
+            return Err(UnjoinError::OfProfile { name, namespace });
+        }
+        check_controller(&hub, stored, &name, args).await?;
+    }
+    let hub_uid = hub.uid().await?;
+    let cluster = hub::bare_cluster(&name)?;
+    if args.dry_run.is_some() {
+        let objects = stored.map(|_| &cluster).into_iter().chain(&secret);
+        return preview(objects, member.as_ref(), &hub_uid).await;
+    }
+    if stored.is_some() && objects::delete(&hub, &cluster).await? {
+        let unready = gone(&hub, &name, args).await?;
+        output::result(format_args!("hub: {} deleted", objects::title(&cluster)))?;
+        if !unready.is_empty() {
+            report_left(&hub, &name, &unready).await?;
+        }
+    }
+    match &member {
+        Some(member) => {
+            member::revoke(member, &hub_uid).await?;
+            definitions::report_left(member).await?;
+        }
+        None => output::result(format_args!(
+            "member: causeway's account and its rights remain; to delete them, run \
+             kubectl mcs unjoin {name} --member-kubeconfig FILE --force"
+        ))?,
+    }
+    if let Some(secret) = &secret {
+        objects::remove(&hub, secret).await?;
+    }
+    report_services(&hub, &name).await
+}
+
+/// Prints the objects that `unjoin` would delete. Changes nothing.
+async fn preview(
+    objects: impl Iterator<Item = &DynamicObject>,
+    member: Option<&ApiServer>,
+    hub_uid: &str,
+) -> Result<(), UnjoinError> {
+    for object in objects {
+        let title = objects::title(object);
+        output::result(format_args!("hub: {title} deleted (dry run)"))?;
+    }
+    match member {
+        Some(member) => Ok(member::preview_revocation(member, hub_uid).await?),
+        None => Ok(()),
+    }
+}
+
+/// Checks that the member belongs to this Cluster and to no other, because all names of a member
+/// share one account. The endpoint identifies a Cluster without a recorded UID.
+fn check_identity(
+    clusters: &[Cluster],
+    name: &ClusterName,
+    uid: &str,
+    url: &str,
+) -> Result<(), UnjoinError> {
+    for cluster in clusters {
+        let id = cluster.spec.id.as_deref().filter(|id| !id.is_empty());
+        let endpoint = cluster.spec.api_endpoint.as_deref().unwrap_or_default();
+        let is_member = id.map_or(endpoint.trim_end_matches('/') == url, |id| id == uid);
+        match (cluster.name_any() == name.as_str(), id) {
+            (false, _) if is_member => {
+                let (name, other) = (name.clone(), cluster.name_any());
+                return Err(UnjoinError::JoinedAs { name, other });
+            }
+            (true, Some(known)) if !is_member => {
+                return Err(UnjoinError::AnotherCluster {
+                    name: name.clone(),
+                    known: known.to_owned(),
+                    given: uid.to_owned(),
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a controller is the leader if the Cluster has causeway's finalizer.
+async fn check_controller(
+    hub: &ApiServer,
+    cluster: &Cluster,
+    name: &ClusterName,
+    args: &UnjoinArgs,
+) -> Result<(), UnjoinError> {
+    if !cluster
+        .finalizers()
+        .iter()
+        .any(|one| one == labels::FINALIZER)
+    {
+        return Ok(());
+    }
+    let controller = Controller::read(hub, &args.controller.lease).await?;
+    if matches!(controller, Controller::Unknown) && args.controller.lease.0.is_some() {
+        output::progress(
+            "note: you may not read the controller's Lease, so it may not be running",
+        )?;
+    }
+    match controller.problem(Timestamp::now()) {
+        Some(why) => Err(UnjoinError::NoController {
+            name: name.clone(),
+            why,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Waits until the controller has removed its finalizer and the Cluster is deleted. Returns the
+/// last reason that the member was not ready for cleanup, or an empty string.
+async fn gone(
+    hub: &ApiServer,
+    name: &ClusterName,
+    args: &UnjoinArgs,
+) -> Result<String, UnjoinError> {
+    let mut last = None;
+    let mut finalizers = String::new();
+    let mut shown = Ok(());
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    let deadline = Instant::now() + args.timeout;
+    let is_gone = wait::until(clusters, name.as_str(), deadline, |cluster| {
+        let Some(cluster) = cluster.filter(|cluster| cluster.metadata.deletion_timestamp.is_some())
+        else {
+            return Some(());
+        };
+        finalizers = cluster.finalizers().join(", ");
+        let now = cleaning(cluster);
+        if last.as_ref() != Some(&now) && shown.is_ok() {
+            shown = output::progress(format_args!("waiting for the cleanup of {name}{now}"));
+        }
+        last = Some(now);
+        None
+    });
+    let is_gone = is_gone.await;
+    shown?;
+    let seconds = args.timeout.as_secs();
+    is_gone.map_err(|late| UnjoinError::NotCleaned {
+        name: name.clone(),
+        seconds,
+        finalizers,
+        late,
+    })?;
+    Ok(last.unwrap_or_default())
+}
+
+/// Prints the services that still name the cluster.
+async fn report_services(hub: &ApiServer, name: &ClusterName) -> Result<(), UnjoinError> {
+    let all: Api<MultiClusterService> = Api::all(hub.client.clone());
+    let listed = once::list(hub, all, &ListParams::default()).await;
+    let Some(services) = allowed(listed)? else {
+        return Ok(output::result(format_args!(
+            "note: you may not list MultiClusterServices, so some may still name {name}"
+        ))?);
+    };
+    let services = services.unwrap_or_default();
+    for service in services.iter().filter(|service| names(service, name)) {
+        let (namespace, service) = (service.namespace().unwrap_or_default(), service.name_any());
+        output::result(format_args!(
+            "note: MultiClusterService {namespace}/{service} still names {name}"
+        ))?;
+    }
+    Ok(())
+}
+
+fn names(service: &MultiClusterService, name: &ClusterName) -> bool {
+    domain::MultiClusterService::try_from(service).is_ok_and(|desired| {
+        desired
+            .providers
+            .named()
+            .chain(desired.consumers.named())
+            .any(|named| named == name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cluster(name: &str, id: &str, endpoint: &str) -> Cluster {
+        serde_json::from_value(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1",
+            "kind": "Cluster",
+            "metadata": { "name": name },
+            "spec": { "id": id, "apiEndpoint": endpoint },
+        }))
+        .expect("a Cluster")
+    }
+
+    #[test]
+    fn unjoin_refuses_the_kubeconfig_of_any_other_cluster() {
+        let clusters = [
+            cluster("a", "uid-a", "https://a"),
+            cluster("b", "uid-b", "https://b"),
+            cluster("old", "", "https://old/"),
+            cluster("twin", "uid-b", "https://twin"),
+        ];
+        for (name, uid, url, refusal) in [
+            ("a", "uid-a", "https://elsewhere", None),
+            ("old", "uid-old", "https://old", None),
+            ("typo", "uid-new", "https://new", None),
+            ("typo", "uid-a", "https://a", Some("joined as a")),
+            ("typo", "uid-old", "https://old", Some("joined as old")),
+            ("a", "uid-b", "https://b", Some("another cluster than a")),
+            ("b", "uid-b", "https://b", Some("joined as twin")),
+        ] {
+            let name = ClusterName::try_from(name).expect("a name");
+            let checked = check_identity(&clusters, &name, uid, url);
+            let text = checked.err().map(|error| error.to_string());
+            match refusal {
+                None => assert_eq!(text, None, "{name} {uid}"),
+                Some(words) => assert!(text.is_some_and(|text| text.contains(words)), "{words}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,675 @@
+//! `kubectl mcs verify`: connects from pods to the destinations of a service, and reports failures.
+
+mod diagnosis;
+mod paths;
+mod pods;
+pub(crate) mod probe;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path as FilePath;
+
+use causeway::api::multicluster::ServiceImport;
+use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::{self, ClusterName, Network, ServiceKey};
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, ResourceExt as _};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::time::Instant;
+
+use self::paths::Paths;
+use self::pods::{PodError, Pods, Role, Run};
+use self::probe::{PORT, Path};
+use self::report::{ConsumerReport, Report, ServiceReport};
+use crate::args::VerifyArgs;
+use crate::cluster::access::HubArgs;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::bundle;
+use crate::cluster::objects::{self, ObjectError};
+use crate::observe::networking;
+use crate::observe::once::{self, GatherError};
+use crate::observe::scope::Scope;
+use crate::term::exit::{CommandError, ExitState, PROBLEM, USAGE};
+use crate::term::output::{self, OutputError};
+use crate::term::screen::Screen;
+
+/// Maximum number of services that one run verifies.
+const MAX_SERVICES: usize = 200;
+/// Maximum number of nodes of a consumer that one run connects from.
+const MAX_NODES: usize = 100;
+/// Exit code of a program that the user interrupts (POSIX shells: 128 + SIGINT).
+const INTERRUPTED: u8 = 130;
+
+/// Failed verification of services.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum VerifyError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(
+        "{what} not found: no MultiClusterService on the hub and no ServiceImport in a member that could be read"
+    )]
+    NotFound { what: String },
+    #[error("{0} is not joined; kubectl mcs status lists the members")]
+    NotJoined(String),
+    #[error(
+        "{count} services are more than the {MAX_SERVICES} of one run; name a namespace or a service"
+    )]
+    TooMany { count: usize },
+    #[error("--print-job dials from one member; give --from once")]
+    OneMember,
+    #[error("the system has no random numbers")]
+    NoRandomness,
+    #[error("interrupted; the pods are deleted")]
+    Interrupted,
+    #[error("some pods may be left, which end by themselves in a minute or two: {0}")]
+    Left(String),
+}
+
+impl CommandError for VerifyError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Object(error) => error.exit_code(),
+            Self::TooMany { .. } | Self::OneMember => USAGE,
+            Self::Interrupted => INTERRUPTED,
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Member with the user's rights, or the reason that it cannot be read.
+type Member = Result<ApiServer, String>;
+
+/// Services and clusters of a run.
+struct Targets {
+    clusters: Vec<Cluster>,
+    members: BTreeMap<String, Member>,
+    services: Vec<ServiceKey>,
+    /// Consumers of each service according to its MultiClusterService.
+    consumers: BTreeMap<ServiceKey, BTreeSet<String>>,
+    /// Services that a member imports.
+    imported: BTreeSet<ServiceKey>,
+    /// Members whose ServiceImports cannot be read, with the reasons.
+    unread: BTreeMap<String, String>,
+}
+
+/// Pod that connects, with its paths.
+struct Dialler {
+    cluster: String,
+    node: Option<String>,
+    services: Vec<ServiceKey>,
+    paths: Vec<Vec<Path>>,
+    untried: Vec<Vec<String>>,
+}
+
+/// Verifies services and returns the exit state of their paths.
+pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState, VerifyError> {
+    if verify.print_job && verify.from.len() != 1 {
+        return Err(VerifyError::OneMember);
+    }
+    let hub = ApiServer::hub(args).await?;
+    let targets = Targets::read(&hub, args, verify).await?;
+    let run = Run {
+        id: random_id()?,
+        namespace: verify.probe_namespace.clone(),
+        image: match &verify.image {
+            Some(image) => image.clone(),
+            None => image(&hub).await?,
+        },
+        timeout: verify.timeout,
+    };
+    let (diallers, untried) = targets.diallers(verify).await;
+    if verify.print_job || verify.dry_run {
+        let objects = targets.objects(&run, &diallers, verify.print_job)?;
+        output::raw(format!("{}\n", output::manifest(&objects)?).as_bytes())?;
+        return Ok(ExitState::new(true, untried.is_empty()));
+    }
+    let report = targets.verify(&run, diallers, untried).await?;
+    for service in &report.services {
+        store(&hub, service).await?;
+    }
+    let screen = Screen::stdout(verify.color.color);
+    output::report_on(screen, &report, verify.output.format, || {
+        report.render(screen)
+    })?;
+    Ok(report.exit_state())
+}
+
+/// Stores the result of a service. Prints an error on stderr, because the user already has the
+/// report.
+async fn store(hub: &ApiServer, service: &ServiceReport) -> Result<(), OutputError> {
+    let Some(verification) = service.verification(Timestamp::now()) else {
+        return Ok(());
+    };
+    match verification.write(hub, &service.key()).await {
+        Ok(()) => Ok(()),
+        Err(error) => output::progress(format_args!(
+            "the result of {} is not stored on the hub: {error}",
+            service.key()
+        )),
+    }
+}
+
+fn random_id() -> Result<String, VerifyError> {
+    let mut id = [0; 4];
+    let random = SystemRandom::new().fill(&mut id);
+    random.map_err(|_| VerifyError::NoRandomness)?;
+    Ok(format!("{:08x}", u32::from_be_bytes(id)))
+}
+
+/// Returns the image of this program, from the registry of the hub's own controller.
+async fn image(hub: &ApiServer) -> Result<String, VerifyError> {
+    let mut registry = None;
+    for deployment in bundle::deployments()? {
+        let stored = match objects::get(hub, &deployment).await {
+            Ok(stored) => stored,
+            // The default serves users who may not read Deployments.
+            Err(ObjectError::Request(RequestError::NotAllowed { .. })) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let found = stored.as_ref().and_then(bundle::registry);
+        registry = registry.or(found.map(ToOwned::to_owned));
+    }
+    let registry = registry.unwrap_or_else(|| "causeway".to_owned());
+    Ok(format!(
+        "{registry}/kubectl-mcs:{}",
+        env!("CARGO_PKG_VERSION")
+    ))
+}
+
+impl Targets {
+    async fn read(
+        hub: &ApiServer,
+        args: &HubArgs,
+        verify: &VerifyArgs,
+    ) -> Result<Self, VerifyError> {
+        let mut clusters = once::clusters(hub).await?.unwrap_or_default();
+        clusters.retain(|cluster| cluster.spec.takes_part());
+        let names: BTreeSet<_> = clusters.iter().map(|one| one.name_any()).collect();
+        let given = verify.members.iter().map(|(member, _)| member);
+        let unknown = verify
+            .from
+            .iter()
+            .chain(given)
+            .find(|one| !names.contains(*one));
+        if let Some(unknown) = unknown {
+            return Err(VerifyError::NotJoined(unknown.clone()));
+        }
+        let kubeconfig = verify.member_kubeconfig.as_deref();
+        let kubeconfig = kubeconfig.or(args.kubeconfig.as_deref());
+        let members = clusters.iter().map(|cluster| async {
+            let name = cluster.name_any();
+            let given = verify.members.iter().find(|(member, _)| *member == name);
+            let context = given.map_or(name.as_str(), |(_, context)| context);
+            let member = connect(kubeconfig, cluster, context).await;
+            (name.clone(), member.map_err(|why| format!("{name}: {why}")))
+        });
+        let members = join_all(members).await.into_iter().collect();
+        let mut targets = Self {
+            clusters,
+            members,
+            services: Vec::new(),
+            consumers: BTreeMap::new(),
+            imported: BTreeSet::new(),
+            unread: BTreeMap::new(),
+        };
+        targets.find_services(hub, verify).await?;
+        Ok(targets)
+    }
+
+    /// Finds the services that the arguments name.
+    async fn find_services(
+        &mut self,
+        hub: &ApiServer,
+        verify: &VerifyArgs,
+    ) -> Result<(), VerifyError> {
+        let namespace = match verify.all_namespaces {
+            true => None,
+            false => Some(hub.config.default_namespace.clone()),
+        };
+        let scope = Scope {
+            namespace: namespace.clone(),
+            name: verify.name.clone(),
+            ..Scope::default()
+        };
+        let objects = match once::multi_cluster_services(hub, &scope).await {
+            Ok(objects) => objects,
+            Err(GatherError::NoApi(_)) => Vec::new(),
+            Err(GatherError::Request(error)) => return Err(error.into()),
+        };
+        let mut services = BTreeSet::new();
+        for object in objects {
+            let key = key_of(&object);
+            let consumers = self.named_consumers(&object);
+            self.consumers.insert(key.clone(), consumers);
+            services.insert(key);
+        }
+        let scope = &scope;
+        let imports = self.members.iter().map(|(name, member)| async move {
+            let member = member.as_ref().ok()?;
+            let imports = scope.served::<ServiceImport>(member).await;
+            Some(imports.map_err(|error| (name.clone(), format!("{name}: {error}"))))
+        });
+        for imports in join_all(imports).await.into_iter().flatten() {
+            match imports {
+                Ok(imports) => self.imported.extend(imports.iter().map(key_of)),
+                Err((name, why)) => {
+                    self.unread.insert(name, why);
+                }
+            }
+        }
+        services.extend(self.imported.iter().cloned());
+        if services.is_empty() {
+            let what = match (&verify.name, &namespace) {
+                (Some(name), Some(namespace)) => format!("service {namespace}/{name}"),
+                (_, Some(namespace)) => format!("a service of namespace {namespace}"),
+                _ => "any service".to_owned(),
+            };
+            return Err(VerifyError::NotFound { what });
+        }
+        if services.len() > MAX_SERVICES {
+            let count = services.len();
+            return Err(VerifyError::TooMany { count });
+        }
+        self.services = services.into_iter().collect();
+        Ok(())
+    }
+
+    /// Returns the members that a MultiClusterService selects as consumers.
+    fn named_consumers(&self, object: &MultiClusterService) -> BTreeSet<String> {
+        let Ok(valid) = domain::MultiClusterService::try_from(object) else {
+            return BTreeSet::new();
+        };
+        let names = self.members.keys().filter(|name| {
+            ClusterName::try_from(name.as_str()).is_ok_and(|name| valid.consumers.includes(&name))
+        });
+        names.cloned().collect()
+    }
+
+    /// Reads the consumers. Returns the pods to run, and the parts that cannot be tried.
+    async fn diallers(&self, verify: &VerifyArgs) -> (Vec<Dialler>, Vec<String>) {
+        let is_chosen = |name: &String| match verify.from.is_empty() {
+            true => self.may_consume(name),
+            false => verify.from.contains(name),
+        };
+        let members = self.members.iter().filter(|(name, _)| is_chosen(name));
+        let read = members.map(|(name, member)| async move {
+            let member = member.as_ref().map_err(Clone::clone)?;
+            let why = |error: RequestError| format!("{name}: {error}");
+            let diallers = self.diallers_of(name, member, verify.nodes);
+            diallers.await.map_err(why)
+        });
+        let unread = self.unread.iter();
+        let unread =
+            unread.filter(|(name, _)| verify.from.is_empty() || verify.from.contains(name));
+        let mut untried: Vec<_> = unread.map(|(_, why)| why.clone()).collect();
+        let mut diallers = Vec::new();
+        for read in join_all(read).await {
+            match read {
+                Ok(found) => diallers.extend(found),
+                Err(why) => untried.push(why),
+            }
+        }
+        if diallers.is_empty() && untried.is_empty() {
+            untried.push("no member consumes a service of these".to_owned());
+        }
+        (diallers, untried)
+    }
+
+    /// Whether a member may be a consumer of one of the services, as far as is known without it.
+    fn may_consume(&self, name: &str) -> bool {
+        let named = self.consumers.values();
+        !self.imported.is_empty() || named.flatten().any(|consumer| consumer == name)
+    }
+
+    async fn diallers_of(
+        &self,
+        name: &str,
+        member: &ApiServer,
+        each_node: bool,
+    ) -> Result<Vec<Dialler>, RequestError> {
+        let (mut services, mut paths, mut untried) = (Vec::new(), Vec::new(), Vec::new());
+        for key in &self.services {
+            let held = once::held(member.clone(), key).await?;
+            let named = self.consumers.get(key);
+            let is_named = named.is_some_and(|named| named.contains(name));
+            // A Service of the same name in a cluster that does not consume the service is
+            // unrelated.
+            if !is_named && held.imports.is_empty() {
+                continue;
+            }
+            let found = Paths::of(&held, key, name);
+            services.push(key.clone());
+            paths.push(found.paths);
+            untried.push(found.untried);
+        }
+        if services.is_empty() {
+            return Ok(Vec::new());
+        }
+        let nodes = match each_node {
+            true => nodes(member).await?.into_iter().map(Some).collect(),
+            false => vec![None],
+        };
+        let diallers = nodes.into_iter().map(|node| Dialler {
+            cluster: name.to_owned(),
+            node,
+            services: services.clone(),
+            paths: paths.clone(),
+            untried: untried.clone(),
+        });
+        Ok(diallers.collect())
+    }
+
+    /// Returns the providers of the paths.
+    fn providers(diallers: &[Dialler]) -> BTreeSet<String> {
+        let paths = diallers.iter().flat_map(|one| one.paths.iter().flatten());
+        paths.filter_map(provider_of).map(str::to_owned).collect()
+    }
+
+    fn network(&self, name: &str) -> Network {
+        let mut clusters = self.clusters.iter();
+        let cluster = clusters.find(|one| one.name_any() == name);
+        cluster.map_or_else(Network::default, networking::network)
+    }
+
+    /// Returns the objects that a run would create.
+    fn objects(
+        &self,
+        run: &Run,
+        diallers: &[Dialler],
+        as_job: bool,
+    ) -> Result<Vec<DynamicObject>, ObjectError> {
+        let mut objects = Vec::new();
+        if !as_job {
+            for provider in Self::providers(diallers) {
+                objects.push(run.pod(&server_name(&provider), &Role::Serve(&provider), None)?);
+            }
+        }
+        for (number, dialler) in diallers.iter().enumerate() {
+            let (name, role) = (dialler.name(number), Role::Dial(&dialler.paths));
+            objects.push(match as_job {
+                true => run.job(&name, &role)?,
+                false => run.pod(&name, &role, dialler.node.as_deref())?,
+            });
+        }
+        Ok(objects)
+    }
+
+    /// Creates the pods, waits for their outcomes, and deletes the pods even if the user
+    /// interrupts.
+    async fn verify(
+        &self,
+        run: &Run,
+        diallers: Vec<Dialler>,
+        untried: Vec<String>,
+    ) -> Result<Report, VerifyError> {
+        let mut involved = Self::providers(&diallers);
+        involved.extend(diallers.iter().map(|dialler| dialler.cluster.clone()));
+        let mut pods: BTreeMap<&str, Pods<'_>> = BTreeMap::new();
+        for (name, member) in &self.members {
+            if let Ok(member) = member
+                && involved.contains(name)
+            {
+                pods.insert(name, Pods::new(member, &run.namespace));
+            }
+        }
+        let interrupted = interrupted();
+        let finished = tokio::select! {
+            report = self.dial(run, &mut pods, diallers, untried) => Some(report),
+            () = interrupted => None,
+        };
+        let deleted = join_all(pods.values().map(Pods::delete)).await;
+        let left: Vec<_> = deleted.into_iter().flatten().collect();
+        if !left.is_empty() {
+            return Err(VerifyError::Left(left.join("; ")));
+        }
+        finished.ok_or(VerifyError::Interrupted)?
+    }
+
+    async fn dial(
+        &self,
+        run: &Run,
+        pods: &mut BTreeMap<&str, Pods<'_>>,
+        mut diallers: Vec<Dialler>,
+        mut untried: Vec<String>,
+    ) -> Result<Report, VerifyError> {
+        let deadline = Instant::now() + run.timeout;
+        let adopted = pods.iter_mut().map(|(name, pods)| async move {
+            let adopted = pods.adopt_ended().await.err();
+            adopted.map(|error| format!("{name}: {error}"))
+        });
+        untried.extend(join_all(adopted).await.into_iter().flatten());
+        let servers = self.serve(run, pods, &diallers, deadline).await?;
+        self.add_servers(&mut diallers, &servers);
+        for (provider, address) in servers {
+            if let Err(why) = address {
+                untried.push(format!(
+                    "the way to pods of {provider} with large packets: {why}"
+                ));
+            }
+        }
+        output::progress(format_args!(
+            "dialling {} paths from {} pods",
+            diallers
+                .iter()
+                .flat_map(|one| one.paths.iter())
+                .map(Vec::len)
+                .sum::<usize>(),
+            diallers.len()
+        ))?;
+        for (number, dialler) in diallers.iter().enumerate() {
+            let role = Role::Dial(&dialler.paths);
+            let pod = run.pod(&dialler.name(number), &role, dialler.node.as_deref())?;
+            if let Some(pods) = pods.get_mut(dialler.cluster.as_str())
+                && let Err(error) = pods.create(&pod).await
+            {
+                untried.push(format!("{}: {error}", dialler.cluster));
+            }
+        }
+        let pods = &*pods;
+        let outcomes = diallers
+            .iter()
+            .enumerate()
+            .map(|(number, dialler)| async move {
+                let name = run.pod_name(&dialler.name(number));
+                let pods = pods.get(dialler.cluster.as_str())?;
+                Some(pods.dialled(&name, deadline).await)
+            });
+        let outcomes = join_all(outcomes).await;
+        let mut services: BTreeMap<ServiceKey, Vec<ConsumerReport>> = BTreeMap::new();
+        for (dialler, dialled) in diallers.into_iter().zip(outcomes) {
+            let dialled = match dialled {
+                Some(Ok(dialled)) => dialled,
+                Some(Err(error)) => {
+                    untried.push(format!("{}: {error}", dialler.cluster));
+                    Vec::new()
+                }
+                None => Vec::new(),
+            };
+            for (key, report) in dialler.reports(dialled) {
+                services.entry(key).or_default().push(report);
+            }
+        }
+        let services = services.into_iter().map(|(key, consumers)| ServiceReport {
+            namespace: key.namespace.to_string(),
+            name: key.name.to_string(),
+            consumers,
+        });
+        untried.sort();
+        untried.dedup();
+        Ok(Report::new(services.collect(), untried))
+    }
+
+    /// Starts a pod in each provider. Returns the address of each pod, or the reason that it has
+    /// none.
+    async fn serve(
+        &self,
+        run: &Run,
+        pods: &mut BTreeMap<&str, Pods<'_>>,
+        diallers: &[Dialler],
+        deadline: Instant,
+    ) -> Result<BTreeMap<String, Result<std::net::IpAddr, String>>, VerifyError> {
+        let mut servers = BTreeMap::new();
+        for provider in Self::providers(diallers) {
+            let pod = run.pod(&server_name(&provider), &Role::Serve(&provider), None)?;
+            let created = match pods.get_mut(provider.as_str()) {
+                Some(pods) => pods.create(&pod).await.map_err(|error| error.to_string()),
+                None => match self.members.get(&provider) {
+                    Some(Err(why)) => Err(why.clone()),
+                    _ => Err(format!("{provider} is not joined")),
+                },
+            };
+            servers.insert(provider, created);
+        }
+        let pods = &*pods;
+        let ready = servers.into_iter().map(|(provider, created)| async move {
+            let address = match (created, pods.get(provider.as_str())) {
+                (Err(why), _) => Err(why),
+                (Ok(()), None) => Err(format!("{provider} is not joined")),
+                (Ok(()), Some(pods)) => {
+                    let name = run.pod_name(&server_name(&provider));
+                    let ready = pods.ready(&name, deadline).await;
+                    ready.map_err(|error: PodError| error.to_string())
+                }
+            };
+            (provider, address)
+        });
+        Ok(join_all(ready).await.into_iter().collect())
+    }
+
+    /// Adds the answering pods to the paths of each dialler. Pods of another network are reachable
+    /// only through entries of the service.
+    fn add_servers(
+        &self,
+        diallers: &mut [Dialler],
+        servers: &BTreeMap<String, Result<std::net::IpAddr, String>>,
+    ) {
+        for dialler in diallers {
+            let network = self.network(&dialler.cluster);
+            for paths in &mut dialler.paths {
+                let of_service: BTreeSet<_> = paths.iter().filter_map(provider_of).collect();
+                let reached = servers.iter().filter(|(provider, _)| {
+                    of_service.contains(provider.as_str()) && self.network(provider) == network
+                });
+                let added = reached.filter_map(|(provider, address)| {
+                    Some(Path::Server {
+                        provider: provider.clone(),
+                        address: *address.as_ref().ok()?,
+                        port: PORT,
+                    })
+                });
+                let added: Vec<_> = added.collect();
+                paths.extend(added);
+            }
+        }
+    }
+}
+
+impl Dialler {
+    /// Returns the suffix of the pod's name.
+    fn name(&self, number: usize) -> String {
+        format!("dial-{number}")
+    }
+
+    /// Splits the outcomes of a pod by service.
+    fn reports(self, dialled: Vec<probe::Dialled>) -> Vec<(ServiceKey, ConsumerReport)> {
+        let Self {
+            cluster,
+            node,
+            services,
+            paths,
+            untried,
+        } = self;
+        let all = services.into_iter().zip(paths).zip(untried).enumerate();
+        let reports = all.map(|(number, ((key, paths), untried))| {
+            let of_service = dialled.iter().filter(|one| one.service == number);
+            let of_service = of_service.cloned().collect();
+            let report =
+                ConsumerReport::new(&cluster, node.as_deref(), &paths, of_service, untried);
+            (key, report)
+        });
+        reports.collect()
+    }
+}
+
+fn server_name(provider: &str) -> String {
+    format!("serve-{provider}")
+}
+
+fn provider_of(path: &Path) -> Option<&str> {
+    match path {
+        Path::Endpoint { provider, .. } => Some(provider),
+        _ => None,
+    }
+}
+
+fn key_of(object: &impl kube::ResourceExt) -> ServiceKey {
+    ServiceKey::new(object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Connects to a member with the user's rights, and checks the identity of the member.
+async fn connect(
+    kubeconfig: Option<&FilePath>,
+    cluster: &Cluster,
+    context: &str,
+) -> Result<ApiServer, String> {
+    let member = ApiServer::member_by_context(kubeconfig, context).await;
+    let member = member.map_err(|error| {
+        format!(
+            "{error}; name its context with --member {}=CONTEXT",
+            cluster.name_any()
+        )
+    })?;
+    let Some(known) = &cluster.spec.id else {
+        return Ok(member);
+    };
+    let given = member.uid().await.map_err(|error| error.to_string())?;
+    match given == *known {
+        true => Ok(member),
+        false => Err(format!(
+            "context {context} is of another cluster (kube-system UID {given}, the member has {known}); \
+             name the right one with --member {}=CONTEXT",
+            cluster.name_any()
+        )),
+    }
+}
+
+/// Returns the names of the nodes that can run pods.
+async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
+    let nodes: Api<Node> = Api::all(member.client.clone());
+    let nodes = member.request(nodes.list(&ListParams::default())).await?;
+    let is_ready = |node: &Node| {
+        let status = node.status.as_ref();
+        let conditions = status
+            .into_iter()
+            .flat_map(|status| status.conditions.iter().flatten());
+        let mut ready = conditions.filter(|one| one.type_ == "Ready");
+        ready.any(|one| one.status == "True")
+    };
+    let nodes = nodes.items.iter().filter(|node| is_ready(node));
+    Ok(nodes.map(|node| node.name_any()).take(MAX_NODES).collect())
+}
+
+/// Waits for SIGINT or SIGTERM.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,397 @@
+//! Pods of one run: created with the user's rights, and deleted regardless of the result.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use kube::api::{DeleteParams, DynamicObject, ListParams, LogParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::probe::{Dialled, PORT, Path};
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::objects::{self, ObjectError};
+use crate::cluster::wait;
+use crate::observe::verification::LABEL;
+
+/// Maximum size in bytes of one pod's output.
+const MAX_LOG: i64 = 4 * 1024 * 1024;
+/// Time after the command's own timeout at which Kubernetes ends the pods.
+const GRACE: Duration = Duration::from_secs(30);
+/// Maximum number of pods of earlier runs that one run deletes.
+const MAX_OLD: u32 = 100;
+
+/// Failed pod, with a message for the user.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PodError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error("namespace {0} does not exist there; choose another with --probe-namespace")]
+    NoNamespace(String),
+    #[error("pod {namespace}/{name} did not start in time{state}")]
+    NotStarted {
+        namespace: String,
+        name: String,
+        state: String,
+    },
+    #[error("pod {namespace}/{name} did not end in time{state}")]
+    NotEnded {
+        namespace: String,
+        name: String,
+        state: String,
+    },
+}
+
+/// Properties that all pods of a run share.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    /// Random identity of the run.
+    pub id: String,
+    pub namespace: String,
+    pub image: String,
+    pub timeout: Duration,
+}
+
+/// Role of a pod in one member.
+#[derive(Clone, Debug)]
+pub(super) enum Role<'a> {
+    /// Connects to the given paths, grouped by service.
+    Dial(&'a [Vec<Path>]),
+    /// Answers with the name of the given cluster.
+    Serve(&'a str),
+}
+
+impl Run {
+    /// Returns a pod. `node` restricts the pod to one node.
+    pub(super) fn pod(
+        &self,
+        name: &str,
+        role: &Role<'_>,
+        node: Option<&str>,
+    ) -> Result<DynamicObject, ObjectError> {
+        objects::object(json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": self.metadata(name),
+            "spec": self.spec(role, node),
+        }))
+    }
+
+    /// Returns a Job that runs one pod.
+    pub(super) fn job(&self, name: &str, role: &Role<'_>) -> Result<DynamicObject, ObjectError> {
+        let template =
+            json!({"metadata": {"labels": self.labels()}, "spec": self.spec(role, None)});
+        objects::object(json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": self.metadata(name),
+            "spec": {"backoffLimit": 0, "template": template},
+        }))
+    }
+
+    /// Returns the full name of a pod.
+    pub(super) fn pod_name(&self, name: &str) -> String {
+        format!("causeway-verify-{}-{name}", self.id)
+    }
+
+    fn metadata(&self, name: &str) -> Value {
+        json!({
+            "name": self.pod_name(name),
+            "namespace": self.namespace,
+            "labels": self.labels(),
+        })
+    }
+
+    fn labels(&self) -> Value {
+        json!({ LABEL: self.id })
+    }
+
+    /// Returns the spec of a pod. The spec meets the Pod Security Standard "restricted" and has a
+    /// deadline. A pod for a node is placed like the pods of a DaemonSet (Kubernetes, "DaemonSet").
+    fn spec(&self, role: &Role<'_>, node: Option<&str>) -> Value {
+        let mut spec = json!({
+            "activeDeadlineSeconds": (self.timeout + GRACE).as_secs(),
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 0,
+            "securityContext": {
+                "runAsNonRoot": true,
+                "runAsUser": 65532,
+                "runAsGroup": 65532,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [self.container(role)],
+        });
+        if let Some(node) = node {
+            let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+            let required = json!({"nodeSelectorTerms": [{"matchFields": [field]}]});
+            spec["affinity"] = json!({
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required},
+            });
+            spec["tolerations"] = json!([{"operator": "Exists"}]);
+        }
+        spec
+    }
+
+    fn container(&self, role: &Role<'_>) -> Value {
+        let mut container = json!({
+            "name": "probe",
+            "image": self.image,
+            "resources": {
+                "requests": {"cpu": "10m", "memory": "16Mi"},
+                "limits": {"memory": "64Mi"},
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "capabilities": {"drop": ["ALL"]},
+                "readOnlyRootFilesystem": true,
+            },
+        });
+        match role {
+            Role::Dial(services) => {
+                let services = services.iter().map(|paths| json!(paths).to_string());
+                let args = ["probe", "dial", "--run", &self.id].map(str::to_owned);
+                container["args"] = args.into_iter().chain(services).collect();
+            }
+            Role::Serve(cluster) => {
+                container["args"] =
+                    json!(["probe", "serve", "--run", self.id, "--cluster", cluster]);
+                container["readinessProbe"] =
+                    json!({"tcpSocket": {"port": PORT}, "periodSeconds": 1});
+            }
+        }
+        container
+    }
+}
+
+/// Pods of a run in one member. Pods are recorded before they are created, and `delete` misses
+/// none.
+pub(super) struct Pods<'a> {
+    member: &'a ApiServer,
+    namespace: &'a str,
+    names: Vec<String>,
+}
+
+impl<'a> Pods<'a> {
+    pub(super) fn new(member: &'a ApiServer, namespace: &'a str) -> Self {
+        Self {
+            member,
+            namespace,
+            names: Vec::new(),
+        }
+    }
+
+    fn api(&self) -> Api<Pod> {
+        self.member.api(Some(self.namespace))
+    }
+
+    /// Records and creates a pod.
+    pub(super) async fn create(&mut self, pod: &DynamicObject) -> Result<(), PodError> {
+        self.names.push(pod.name_any());
+        match objects::create(self.member, pod).await {
+            Ok(()) => Ok(()),
+            Err(ObjectError::Request(RequestError::NotFound { .. })) => {
+                Err(PodError::NoNamespace(self.namespace.to_owned()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until a pod is ready and returns its address.
+    pub(super) async fn ready(&self, name: &str, deadline: Instant) -> Result<IpAddr, PodError> {
+        let mut state = String::new();
+        let ready = wait::until(self.api(), name, deadline, |pod: Option<&Pod>| {
+            let status = pod?.status.as_ref()?;
+            state = describe(status);
+            let conditions = status.conditions.iter().flatten();
+            let mut ready = conditions.filter(|one| one.type_ == "Ready" && one.status == "True");
+            ready.next()?;
+            status.pod_ip.as_ref()?.parse().ok()
+        });
+        let ready = ready.await;
+        ready.map_err(|_| PodError::NotStarted {
+            namespace: self.namespace.to_owned(),
+            name: name.to_owned(),
+            state,
+        })
+    }
+
+    /// Waits until a pod has ended and returns the outcomes that it printed.
+    pub(super) async fn dialled(
+        &self,
+        name: &str,
+        deadline: Instant,
+    ) -> Result<Vec<Dialled>, PodError> {
+        let (mut state, mut has_started) = (String::new(), false);
+        let ended = wait::until(self.api(), name, deadline, |pod: Option<&Pod>| {
+            let status = pod?.status.as_ref()?;
+            state = describe(status);
+            let phase = status.phase.as_deref();
+            has_started |= phase != Some("Pending");
+            matches!(phase, Some("Succeeded" | "Failed")).then_some(())
+        });
+        if ended.await.is_err() {
+            let (namespace, name) = (self.namespace.to_owned(), name.to_owned());
+            return Err(match has_started {
+                true => PodError::NotEnded {
+                    namespace,
+                    name,
+                    state,
+                },
+                false => PodError::NotStarted {
+                    namespace,
+                    name,
+                    state,
+                },
+            });
+        }
+        let parameters = LogParams {
+            limit_bytes: Some(MAX_LOG),
+            ..LogParams::default()
+        };
+        let api = self.api();
+        let log = self.member.request(api.logs(name, &parameters)).await?;
+        Ok(read(&log))
+    }
+
+    /// Deletes all pods of the run. Returns the error of each pod that may still exist.
+    pub(super) async fn delete(&self) -> Vec<String> {
+        let api = self.api();
+        let now = DeleteParams::default().grace_period(0);
+        let mut left = Vec::new();
+        for name in &self.names {
+            match self.member.request(api.delete(name, &now)).await {
+                Ok(_) | Err(RequestError::NotFound { .. }) => {}
+                Err(error) => left.push(format!("pod {}/{name}: {error}", self.namespace)),
+            }
+        }
+        left
+    }
+
+    /// Records the ended pods of earlier runs for deletion.
+    pub(super) async fn adopt_ended(&mut self) -> Result<(), RequestError> {
+        let of_earlier = ListParams::default().labels(LABEL).limit(MAX_OLD);
+        let api = self.api();
+        let pods = self.member.request(api.list(&of_earlier)).await?;
+        let ended = pods.items.into_iter().filter(|pod| {
+            let status = pod.status.as_ref();
+            let phase = status.and_then(|status| status.phase.as_deref());
+            matches!(phase, Some("Succeeded" | "Failed"))
+        });
+        self.names.extend(ended.map(|pod| pod.name_any()));
+        Ok(())
+    }
+}
+
+/// Parses the lines that the dialling role printed. Ignores other lines.
+fn read(log: &str) -> Vec<Dialled> {
+    let lines = log.lines();
+    let dialled = lines.filter_map(|line| serde_json::from_str(line).ok());
+    dialled.collect()
+}
+
+/// Describes the reason that a pod does not run, if its status has one.
+fn describe(status: &PodStatus) -> String {
+    let containers = status.container_statuses.iter().flatten();
+    let states = containers.filter_map(|one| one.state.as_ref());
+    let mut waiting = states.filter_map(|state| state.waiting.as_ref());
+    let waiting = waiting.find_map(|one| Some((one.reason.clone()?, one.message.clone())));
+    let conditions = status.conditions.iter().flatten();
+    let mut unscheduled =
+        conditions.filter(|one| one.type_ == "PodScheduled" && one.status == "False");
+    let unscheduled = || {
+        let one = unscheduled.next()?;
+        Some((one.reason.clone()?, one.message.clone()))
+    };
+    match waiting.or_else(unscheduled) {
+        None => String::new(),
+        Some((reason, None)) => format!(": {reason}"),
+        Some((reason, Some(message))) => format!(": {reason}: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        Run {
+            id: "0a1b2c3d".to_owned(),
+            namespace: "causeway-system".to_owned(),
+            image: "causeway/kubectl-mcs:1".to_owned(),
+            timeout: Duration::from_secs(60),
+        }
+    }
+
+    #[test]
+    fn pods_are_restricted_and_end_by_themselves() {
+        let pod = run().pod("member1", &Role::Serve("member1"), None);
+        let pod = serde_json::to_value(pod.expect("a pod")).expect("JSON");
+        for (pointer, expected) in [
+            ("/metadata/name", json!("causeway-verify-0a1b2c3d-member1")),
+            ("/spec/activeDeadlineSeconds", json!(90)),
+            ("/spec/automountServiceAccountToken", json!(false)),
+            ("/spec/securityContext/runAsNonRoot", json!(true)),
+            (
+                "/spec/securityContext/seccompProfile/type",
+                json!("RuntimeDefault"),
+            ),
+            (
+                "/spec/containers/0/securityContext/capabilities/drop",
+                json!(["ALL"]),
+            ),
+            (
+                "/spec/containers/0/readinessProbe/tcpSocket/port",
+                json!(PORT),
+            ),
+        ] {
+            assert_eq!(pod.pointer(pointer), Some(&expected), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn pod_for_a_node_is_placed_as_daemon_sets_place_theirs() {
+        let pod = run().pod("member1-0", &Role::Dial(&[]), Some("node-a"));
+        let pod = serde_json::to_value(pod.expect("a pod")).expect("JSON");
+        let term = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\
+                    /nodeSelectorTerms/0/matchFields/0/values/0";
+        assert_eq!(pod.pointer(term), Some(&json!("node-a")));
+        let toleration = pod.pointer("/spec/tolerations/0/operator");
+        assert_eq!(toleration, Some(&json!("Exists")));
+    }
+
+    #[test]
+    fn state_of_a_pod_names_the_cause_that_kubernetes_reports() {
+        for (status, described) in [
+            (
+                json!({"containerStatuses": [{
+                    "name": "probe", "image": "a", "imageID": "", "ready": false, "restartCount": 0,
+                    "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}},
+                }]}),
+                ": ErrImagePull: not found",
+            ),
+            (
+                json!({"conditions": [{
+                    "type": "PodScheduled", "status": "False",
+                    "reason": "Unschedulable", "message": "0/1 nodes are available",
+                }]}),
+                ": Unschedulable: 0/1 nodes are available",
+            ),
+            (json!({"phase": "Running"}), ""),
+        ] {
+            let read: PodStatus = serde_json::from_value(status.clone()).expect("a status");
+            assert_eq!(describe(&read), described, "{status}");
+        }
+    }
+
+    #[test]
+    fn lines_that_are_no_outcome_are_skipped() {
+        let line = r#"{"service":0,"path":{"kind":"ClusterIp","address":"10.0.0.1","port":80},"outcome":{"result":"Refused"},"milliseconds":1}"#;
+        let log = format!("warning: a library\n{line}\n{}", &line[..20]);
+        assert_eq!(read(&log).len(), 1);
+    }
+}

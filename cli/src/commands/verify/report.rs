@@ -1,0 +1,279 @@
+//! Report of a run: a matrix for users, and stable fields for programs. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::domain::ServiceKey;
+use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
+
+use super::diagnosis::{diagnose, words};
+use super::probe::{Dialled, Outcome, Path};
+use crate::observe::verification::{Destination, Reached, Verification};
+use crate::term::exit::ExitState;
+use crate::term::screen::{Screen, Tone};
+use crate::term::table::{Cell, Row, Table};
+
+/// Maximum number of paths that one line of a problem names.
+const MAX_NAMED: usize = 3;
+
+/// Result of a run. Programs read this format, and its field names must not change.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Report {
+    /// Whether every tried path works.
+    pub works: bool,
+    /// Whether every path could be tried.
+    pub complete: bool,
+    pub services: Vec<ServiceReport>,
+    /// Reasons that some paths could not be tried.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untried: Vec<String>,
+}
+
+/// Result of one service.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ServiceReport {
+    pub namespace: String,
+    pub name: String,
+    pub consumers: Vec<ConsumerReport>,
+}
+
+/// Result of one service from one consumer, or from one of its nodes.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConsumerReport {
+    pub cluster: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    pub paths: Vec<PathReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untried: Vec<String>,
+}
+
+/// Result of one path.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PathReport {
+    #[serde(flatten)]
+    pub path: Path,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    pub milliseconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Report {
+    /// Creates the report of the given services.
+    pub(super) fn new(services: Vec<ServiceReport>, untried: Vec<String>) -> Self {
+        let consumers = || services.iter().flat_map(|service| &service.consumers);
+        let mut paths = consumers().flat_map(|consumer| &consumer.paths);
+        let has_consumers = consumers().next().is_some();
+        Self {
+            works: paths.all(|path| path.outcome.works()),
+            complete: has_consumers
+                && untried.is_empty()
+                && consumers().all(|consumer| consumer.untried.is_empty()),
+            services,
+            untried,
+        }
+    }
+
+    /// Returns the exit state of the command.
+    pub(super) fn exit_state(&self) -> ExitState {
+        ExitState::new(self.works, self.complete)
+    }
+
+    /// Renders the report as text for users.
+    pub(super) fn render(&self, screen: Screen) -> String {
+        let mut text = String::new();
+        for service in &self.services {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&service.render(screen));
+        }
+        for why in &self.untried {
+            text.push_str(&format!("not tried: {why}\n"));
+        }
+        text
+    }
+}
+
+impl ServiceReport {
+    /// Returns the key of the service.
+    pub(crate) fn key(&self) -> ServiceKey {
+        ServiceKey::new(self.namespace.as_str(), self.name.as_str())
+    }
+
+    /// Returns the part to store on the hub, or `None` if no path was tried.
+    pub(super) fn verification(&self, time: Timestamp) -> Option<Verification> {
+        let mut results: BTreeMap<_, (usize, usize, Option<String>)> = BTreeMap::new();
+        for consumer in &self.consumers {
+            for path in &consumer.paths {
+                let key = (consumer.from(), column(&path.path));
+                let (works, tried, problem) = results.entry(key).or_default();
+                *tried += 1;
+                match path.outcome.works() {
+                    true => *works += 1,
+                    false => {
+                        problem.get_or_insert_with(|| words(&path.outcome));
+                    }
+                }
+            }
+        }
+        let results = results
+            .into_iter()
+            .map(|((from, to), (works, tried, problem))| Reached {
+                from,
+                to,
+                works,
+                tried,
+                problem,
+            });
+        Verification::new(time, results.collect())
+    }
+
+    fn render(&self, screen: Screen) -> String {
+        let columns = self.consumers.iter().flat_map(|consumer| &consumer.paths);
+        let columns: BTreeSet<_> = columns.map(|path| column(&path.path)).collect();
+        let heading = columns.iter().map(|column| match column {
+            Destination::Provider(provider) => provider.clone(),
+            Destination::ClusterIp => "CLUSTERIP".to_owned(),
+            Destination::Names => "NAMES".to_owned(),
+        });
+        let first = format!("FROM {}", self.key());
+        let mut table = Table::of(std::iter::once(first).chain(heading));
+        for consumer in &self.consumers {
+            let cells = columns.iter().map(|column| consumer.cell(column));
+            let from = Cell::new(consumer.from(), Tone::Plain);
+            let cells = std::iter::once(from).chain(cells).collect();
+            table.push(Row::of(cells, consumer.notes()));
+        }
+        table.render_on(screen)
+    }
+}
+
+impl ConsumerReport {
+    /// Creates the report of one pod's outcomes. Paths without an outcome are untried.
+    pub(super) fn new(
+        cluster: &str,
+        node: Option<&str>,
+        paths: &[Path],
+        dialled: Vec<Dialled>,
+        mut untried: Vec<String>,
+    ) -> Self {
+        let servers = dialled.iter().filter(|one| one.outcome.works());
+        let servers: BTreeSet<_> = servers
+            .filter(|one| matches!(one.path, Path::Server { .. }))
+            .map(|one| column(&one.path))
+            .collect();
+        let outcomes = dialled.into_iter().map(|one| {
+            let network_works = servers.contains(&column(&one.path));
+            one.report(cluster, network_works)
+        });
+        let outcomes: Vec<_> = outcomes.collect();
+        let missing = paths.len().saturating_sub(outcomes.len());
+        if missing > 0 {
+            untried.push(format!("{missing} paths have no outcome"));
+        }
+        Self {
+            cluster: cluster.to_owned(),
+            node: node.map(ToOwned::to_owned),
+            paths: outcomes,
+            untried,
+        }
+    }
+
+    /// Returns the cluster, and the node if there is one.
+    pub(crate) fn from(&self) -> String {
+        match &self.node {
+            Some(node) => format!("{} ({node})", self.cluster),
+            None => self.cluster.clone(),
+        }
+    }
+
+    fn cell(&self, of: &Destination) -> Cell {
+        let paths = self.paths.iter().filter(|one| column(&one.path) == *of);
+        let paths: Vec<_> = paths.collect();
+        let works = paths.iter().filter(|one| one.outcome.works()).count();
+        match paths.len() {
+            0 => Cell::new("", Tone::Plain),
+            all if all == works => Cell::new(format!("{works} of {all} work"), Tone::Good),
+            all => Cell::new(format!("{works} of {all} work"), Tone::Bad),
+        }
+    }
+
+    /// Returns one line for each problem. Paths of equal kind and outcome share a line.
+    fn notes(&self) -> Vec<String> {
+        let mut problems: BTreeMap<(Destination, bool, String), Vec<&PathReport>> = BTreeMap::new();
+        for one in self
+            .paths
+            .iter()
+            .filter(|one| one.outcome != Outcome::Works)
+        {
+            let is_server = matches!(one.path, Path::Server { .. });
+            let key = (column(&one.path), is_server, words(&one.outcome));
+            problems.entry(key).or_default().push(one);
+        }
+        let mut notes = Vec::new();
+        for ((column, is_server, words), paths) in problems {
+            let to = match column {
+                Destination::Provider(provider) if is_server => {
+                    format!("{provider}: pod of this run at ")
+                }
+                Destination::Provider(provider) => format!("{provider}: "),
+                _ => String::new(),
+            };
+            notes.push(format!("{to}{} {words}", named(&paths)));
+            if let Some(PathReport {
+                cause: Some(cause),
+                remedy: Some(remedy),
+                ..
+            }) = paths.first()
+            {
+                notes.push(format!("   {cause}"));
+                notes.push(format!("   -> {remedy}"));
+            }
+        }
+        notes.extend(self.untried.iter().map(|why| format!("not tried: {why}")));
+        notes
+    }
+}
+
+fn named(paths: &[&PathReport]) -> String {
+    let names = paths.iter().take(MAX_NAMED).map(|one| one.path.to_string());
+    let names: Vec<_> = names.collect();
+    let more = match paths.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names.join(", "))
+}
+
+/// Returns the column of a path.
+pub(super) fn column(path: &Path) -> Destination {
+    match path {
+        Path::Endpoint { provider, .. } | Path::Server { provider, .. } => {
+            Destination::Provider(provider.clone())
+        }
+        Path::ClusterIp { .. } => Destination::ClusterIp,
+        Path::Name { .. } => Destination::Names,
+    }
+}
+
+impl Dialled {
+    fn report(self, from: &str, network_works: bool) -> PathReport {
+        let (cause, remedy) = match diagnose(from, &self.path, &self.outcome, network_works) {
+            Some(found) => (Some(found.cause), Some(found.remedy)),
+            None => (None, None),
+        };
+        PathReport {
+            path: self.path,
+            outcome: self.outcome,
+            milliseconds: self.milliseconds,
+            cause,
+            remedy,
+        }
+    }
+}

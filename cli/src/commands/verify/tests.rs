@@ -1,0 +1,190 @@
+//! Tests of the report and of its stored part.
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::probe::{Dialled, Outcome, Path};
+use super::report::{ConsumerReport, Report, ServiceReport};
+use crate::observe::verification::Verification;
+use crate::term::exit::ExitState;
+use crate::term::screen::Screen;
+
+fn endpoint(provider: &str, last: u8) -> Path {
+    Path::Endpoint {
+        provider: provider.to_owned(),
+        address: [10, 1, 0, last].into(),
+        port: 8080,
+    }
+}
+
+fn server(provider: &str) -> Path {
+    Path::Server {
+        provider: provider.to_owned(),
+        address: [10, 1, 0, 99].into(),
+        port: 8474,
+    }
+}
+
+fn cluster_ip() -> Path {
+    Path::ClusterIp {
+        address: [10, 66, 0, 7].into(),
+        port: 80,
+    }
+}
+
+fn name(name: &str) -> Path {
+    Path::Name {
+        name: name.to_owned(),
+        expected: vec![[10, 66, 0, 7].into()],
+    }
+}
+
+fn consumer(cluster: &str, outcomes: Vec<(Path, Outcome)>) -> ConsumerReport {
+    let paths: Vec<_> = outcomes.iter().map(|(path, _)| path.clone()).collect();
+    let dialled = outcomes.into_iter().map(|(path, outcome)| Dialled {
+        service: 0,
+        path,
+        outcome,
+        milliseconds: 1,
+    });
+    ConsumerReport::new(cluster, None, &paths, dialled.collect(), Vec::new())
+}
+
+fn service(consumers: Vec<ConsumerReport>) -> ServiceReport {
+    ServiceReport {
+        namespace: "shop".to_owned(),
+        name: "foo".to_owned(),
+        consumers,
+    }
+}
+
+#[test]
+fn matrix_names_each_problem_with_its_cause_and_remedy() {
+    let works = |path| (path, Outcome::Works);
+    let nat = Outcome::WorksThroughNat {
+        seen: [192, 0, 2, 1].into(),
+    };
+    let consumers = vec![
+        consumer(
+            "member1",
+            vec![
+                works(endpoint("member1", 1)),
+                works(cluster_ip()),
+                works(name("foo.shop")),
+                (server("member1"), nat),
+            ],
+        ),
+        consumer(
+            "member2",
+            vec![
+                (endpoint("member1", 1), Outcome::Refused),
+                (endpoint("member1", 2), Outcome::Refused),
+                works(endpoint("member1", 3)),
+                works(cluster_ip()),
+                (name("foo.shop.svc.clusterset.local"), Outcome::NameNotFound),
+            ],
+        ),
+    ];
+    let report = Report::new(
+        vec![service(consumers)],
+        vec!["member3: no context".to_owned()],
+    );
+    assert_eq!(
+        report.render(Screen::PLAIN),
+        "\
+FROM shop/foo   member1       CLUSTERIP     NAMES
+member1         2 of 2 work   1 of 1 work   1 of 1 work
+  member1: pod of this run at 10.1.0.99:8474 works, seen from 192.0.2.1
+member2         1 of 3 work   1 of 1 work   0 of 1 work
+  member1: 10.1.0.1:8080, 10.1.0.2:8080 refused
+     the pod in member1 is reached, and nothing listens on its port 8080
+     -> compare targetPort of the Service with the port on which the container listens
+  foo.shop.svc.clusterset.local name not found
+     the DNS of member2 does not serve clusterset.local, or has not seen the ServiceImport
+     -> kubectl mcs dns member2 shows what is missing (docs/clusterset.md#dns)
+not tried: member3: no context
+"
+    );
+    assert_eq!(report.exit_state(), ExitState::Problem);
+}
+
+#[test]
+fn untried_paths_are_unknown_and_never_good() {
+    let all_work = || consumer("member2", vec![(cluster_ip(), Outcome::Works)]);
+    let lost = ConsumerReport::new("member2", None, &[cluster_ip()], Vec::new(), Vec::new());
+    for (consumers, untried, state) in [
+        (vec![all_work()], vec![], ExitState::Good),
+        (
+            vec![all_work()],
+            vec!["member3".to_owned()],
+            ExitState::Unknown,
+        ),
+        (vec![lost], vec![], ExitState::Unknown),
+        (vec![], vec![], ExitState::Unknown),
+    ] {
+        let report = Report::new(vec![service(consumers)], untried);
+        assert_eq!(report.exit_state(), state, "{report:?}");
+    }
+}
+
+#[test]
+fn fields_for_programs_are_stable() {
+    let consumers = vec![consumer(
+        "member2",
+        vec![(endpoint("member1", 1), Outcome::TimedOut)],
+    )];
+    let report = Report::new(vec![service(consumers)], Vec::new());
+    let expected = serde_json::json!({
+        "works": false,
+        "complete": true,
+        "services": [{
+            "namespace": "shop",
+            "name": "foo",
+            "consumers": [{
+                "cluster": "member2",
+                "paths": [{
+                    "kind": "Endpoint",
+                    "provider": "member1",
+                    "address": "10.1.0.1",
+                    "port": 8080,
+                    "result": "TimedOut",
+                    "milliseconds": 1,
+                    "cause": "packets between pods of member2 and member1 are dropped, in one \
+                              direction or both",
+                    "remedy": "look for a NetworkPolicy in member1, a firewall between the \
+                               clusters, and a missing route back to the pods of member2",
+                }],
+            }],
+        }],
+    });
+    assert_eq!(serde_json::to_value(&report).expect("JSON"), expected);
+}
+
+#[test]
+fn stored_result_is_one_sentence_with_the_first_problem() {
+    let time = Timestamp::UNIX_EPOCH;
+    let works = consumer("member1", vec![(cluster_ip(), Outcome::Works)]);
+    let fails = consumer(
+        "member2",
+        vec![
+            (endpoint("member1", 1), Outcome::Works),
+            (endpoint("member1", 2), Outcome::TimedOut),
+            (cluster_ip(), Outcome::Refused),
+        ],
+    );
+    for (consumers, sentence) in [
+        (vec![works.clone()], "everything that was dialled works"),
+        (
+            vec![works, fails],
+            "from member2 to pods of member1 1 of 2 work (timed out), and 1 more",
+        ),
+    ] {
+        let stored = service(consumers).verification(time).expect("a result");
+        let text = serde_json::to_string(&stored).expect("JSON");
+        assert_eq!(
+            serde_json::from_str::<Verification>(&text).expect("a result"),
+            stored
+        );
+        assert_eq!(stored.summary(), sentence);
+    }
+    assert_eq!(service(vec![]).verification(time), None);
+}

@@ -1,0 +1,367 @@
+//! Objects of an installation on the hub. Records each object that the user may not read.
+
+pub(crate) mod creation;
+pub(crate) mod rights;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::{Cluster, MultiClusterService, condition};
+use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
+use causeway_engine::reasons::Reason;
+use futures::StreamExt as _;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook,
+    ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
+use kube::{Api, Resource, ResourceExt as _};
+
+use self::creation::Creation;
+use self::rights::{MissingRight, Needs};
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::bundle::DEPLOYMENTS;
+use crate::cluster::credentials;
+use crate::cluster::karmada;
+use crate::cluster::lease::Controller;
+use crate::cluster::lease::LeaseName;
+use crate::cluster::token::Validity;
+use crate::observe::connect::{self, ConnectError};
+use crate::observe::misplaced::{self, Misplaced};
+use crate::observe::scope::Scope;
+
+/// Name of causeway's webhook configurations.
+const REGISTRATION: &str = "causeway";
+/// Name of the Secret in which the webhook stores its certificates.
+const CERTIFICATE: &str = "causeway-webhook-tls";
+/// Maximum number of member Secrets read concurrently.
+const AT_ONCE: usize = 8;
+const OF_CAUSEWAY: &str = "app.kubernetes.io/name=causeway";
+
+/// Result of a read, or the denial of permission.
+pub(crate) type Readable<T> = Result<T, Forbidden>;
+
+/// Denied permission, with the message of the API server.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Forbidden(pub String);
+
+/// Registered webhook.
+#[derive(Clone, Debug)]
+pub(crate) struct Webhook {
+    pub name: String,
+    pub client: WebhookClientConfig,
+}
+
+/// Input of all checks.
+#[derive(Debug)]
+pub(crate) struct Installation {
+    pub now: Timestamp,
+    pub hub: String,
+    /// Whether the hub serves each kind.
+    pub definitions: Vec<(&'static str, Readable<bool>)>,
+    /// Webhooks by kind of configuration; `None` if the configuration does not exist.
+    pub registrations: Vec<(&'static str, Readable<Option<Vec<Webhook>>>)>,
+    /// EndpointSlices of the webhook's Service.
+    pub endpoints: Readable<Vec<EndpointSlice>>,
+    pub deployments: Readable<Vec<Deployment>>,
+    pub controller: Controller,
+    pub clusters: Readable<Vec<Cluster>>,
+    /// Response of each member to the credentials on the hub. Holds only Clusters whose status
+    /// Karmada writes.
+    pub answers: BTreeMap<String, Result<(), ConnectError>>,
+    /// Validity of the members' tokens by Cluster. Holds only tokens that expire and that the user
+    /// may read.
+    pub tokens: BTreeMap<String, Validity>,
+    /// Missing rights by account; `None` if the account does not exist.
+    pub missing_rights: Vec<(&'static str, Readable<Option<Vec<MissingRight>>>)>,
+    /// Response to the creation of a MultiClusterService in a dry run.
+    pub creation: Creation,
+    /// PEM certificate chain of the webhook's Secret; `None` if the Secret does not exist.
+    pub certificate: Readable<Option<Vec<u8>>>,
+    /// ServiceExports and ServiceImports that have no effect on the hub.
+    pub misplaced: Readable<Vec<Misplaced>>,
+}
+
+async fn misplaced_on(
+    hub: &ApiServer,
+    clusters: &Readable<Vec<Cluster>>,
+) -> Result<Readable<Vec<Misplaced>>, RequestError> {
+    let clusters = match clusters {
+        Ok(clusters) => clusters,
+        Err(why) => return Ok(Err(why.clone())),
+    };
+    allowed(misplaced::read(hub, clusters, &Scope::default()).await)
+}
+
+pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installation, RequestError> {
+    let info = hub.request(hub.client.apiserver_version()).await?;
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
+    let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), NAMESPACE);
+    let slices: Api<EndpointSlice> = Api::namespaced(hub.client.clone(), NAMESPACE);
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    let of_webhook = ListParams::default().labels("kubernetes.io/service-name=causeway-webhook");
+    let of_causeway = ListParams::default().labels(OF_CAUSEWAY);
+    let all = ListParams::default();
+    let (services, members, mutating, validating, endpoints, deployments, controller, clusters) = tokio::join!(
+        served::<MultiClusterService>(hub),
+        served::<Cluster>(hub),
+        hub.request(mutating.get_opt(REGISTRATION)),
+        hub.request(validating.get_opt(REGISTRATION)),
+        hub.request(slices.list(&of_webhook)),
+        hub.request(deployments.list(&of_causeway)),
+        Controller::read(hub, lease),
+        hub.request(clusters.list(&all)),
+    );
+    let mutating = allowed(mutating)?.map(|found| webhooks(found?.webhooks));
+    let validating = allowed(validating)?.map(|found| webhooks(found?.webhooks));
+    let clusters = match clusters {
+        Err(RequestError::NotFound { .. }) => Ok(Vec::new()),
+        other => allowed(other)?.map(|list| list.items),
+    };
+    let deployments = allowed(deployments)?.map(|list| list.items);
+    let needs = Needs {
+        clusters: clusters.as_deref().unwrap_or_default(),
+        manages_certificates: deployments.iter().flatten().any(manages_certificates),
+        serves_works: karmada::is_served(hub).await?,
+        profile_namespaces: profile_namespaces(&deployments, &clusters),
+    };
+    let missing_rights = missing_rights(hub, &needs).await?;
+    let answers = match needs.serves_works {
+        true => ask_members(hub, needs.clusters).await,
+        false => BTreeMap::new(),
+    };
+    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), NAMESPACE);
+    let certificate = allowed(hub.request(secrets.get_opt(CERTIFICATE)).await)?;
+    let certificate = certificate.map(|secret| Some(secret?.data?.remove("tls.crt")?.0));
+    let misplaced = misplaced_on(hub, &clusters).await?;
+    Ok(Installation {
+        now: Timestamp::now(),
+        hub: format!("Kubernetes {} at {}", info.git_version, hub.url()),
+        definitions: vec![
+            ("MultiClusterService", allowed(services)?),
+            ("Cluster", allowed(members)?),
+        ],
+        registrations: vec![
+            ("MutatingWebhookConfiguration", mutating),
+            ("ValidatingWebhookConfiguration", validating),
+        ],
+        endpoints: allowed(endpoints)?.map(|list| list.items),
+        deployments,
+        controller: controller?,
+        answers,
+        tokens: tokens(hub, clusters.as_deref().unwrap_or_default()).await?,
+        clusters,
+        missing_rights,
+        creation: creation::dry_run(hub).await,
+        certificate,
+        misplaced,
+    })
+}
+
+/// Requests the identity of each member whose Cluster has no status of causeway.
+async fn ask_members(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+) -> BTreeMap<String, Result<(), ConnectError>> {
+    let named = clusters.iter().filter(|cluster| !is_reported(cluster));
+    let answers = connect::read_each(hub, named, false, |member| async move {
+        member.uid().await.map(drop)
+    });
+    answers.await
+}
+
+/// Whether causeway reports the state of a member in its Cluster.
+fn is_reported(cluster: &Cluster) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| &*status.conditions);
+    let ready = condition::find(conditions.unwrap_or_default(), condition::READY);
+    ready.is_some_and(|ready| Reason::of(&ready.reason).is_some())
+}
+
+/// Reads the validity of the members' tokens. Skips Secrets that the user may not read.
+async fn tokens(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+) -> Result<BTreeMap<String, Validity>, RequestError> {
+    let named = clusters.iter().filter(|cluster| cluster.spec.takes_part());
+    let named =
+        named.filter_map(|cluster| Some((cluster.name_any(), cluster.spec.secret_ref.as_ref()?)));
+    let read = named.map(async |(cluster, secret)| {
+        let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), &secret.namespace);
+        let found = allowed(hub.request(secrets.get_opt(&secret.name)).await)?;
+        let token = found
+            .ok()
+            .flatten()
+            .and_then(|secret| secret.data?.remove("token"));
+        let token = token.and_then(|token| String::from_utf8(token.0).ok());
+        Ok(token.and_then(|token| Some((cluster, Validity::of(&token)?))))
+    });
+    let read: Vec<_> = futures::stream::iter(read)
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let read: Result<Vec<_>, RequestError> = read.into_iter().collect();
+    Ok(read?.into_iter().flatten().collect())
+}
+
+/// Returns the namespaces of the ClusterProfiles that become Clusters, from the controller's flags
+/// and from existing Clusters.
+fn profile_namespaces(
+    deployments: &Readable<Vec<Deployment>>,
+    clusters: &Readable<Vec<Cluster>>,
+) -> BTreeSet<String> {
+    let deployments = deployments.iter().flatten();
+    let flags = deployments.flat_map(credentials::profile_namespaces);
+    let clusters = clusters.iter().flatten();
+    let made = clusters.filter_map(|cluster| cluster.profile_namespace());
+    flags.chain(made.map(ToOwned::to_owned)).collect()
+}
+
+/// Whether a Deployment runs a webhook that manages its own certificates.
+fn manages_certificates(deployment: &Deployment) -> bool {
+    let pod = deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.template.spec.as_ref());
+    let containers = pod.into_iter().flat_map(|pod| &pod.containers);
+    let mut args = containers.flat_map(|container| container.args.iter().flatten());
+    args.any(|arg| arg.starts_with("--self-managed-certs"))
+}
+
+/// Converts the webhooks of an existing configuration.
+fn webhooks<W: Into<Webhook>>(all: Option<Vec<W>>) -> Option<Vec<Webhook>> {
+    Some(all.into_iter().flatten().map(Into::into).collect())
+}
+
+impl From<MutatingWebhook> for Webhook {
+    fn from(one: MutatingWebhook) -> Self {
+        Self {
+            name: one.name,
+            client: one.client_config,
+        }
+    }
+}
+
+impl From<ValidatingWebhook> for Webhook {
+    fn from(one: ValidatingWebhook) -> Self {
+        Self {
+            name: one.name,
+            client: one.client_config,
+        }
+    }
+}
+
+/// Reviews the rights of both accounts.
+async fn missing_rights(
+    hub: &ApiServer,
+    needs: &Needs<'_>,
+) -> Result<Vec<(&'static str, Readable<Option<Vec<MissingRight>>>)>, RequestError> {
+    let mut all = Vec::new();
+    for account in DEPLOYMENTS {
+        let needed = rights::needed(account, needs);
+        let missing = rights::missing_rights(hub, account, needed).await;
+        all.push((account, allowed(missing)?));
+    }
+    Ok(all)
+}
+
+/// Converts [`RequestError::NotAllowed`] into [`Forbidden`]. A denied read is not a fault of the
+/// installation.
+pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Readable<T>, RequestError> {
+    match answer {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error @ RequestError::NotAllowed { .. }) => Ok(Err(Forbidden(error.to_string()))),
+        Err(error) => Err(error),
+    }
+}
+
+async fn served<K: Resource<DynamicType = ()>>(hub: &ApiServer) -> Result<bool, RequestError> {
+    hub.serves(&K::api_version(&()), &K::plural(&())).await
+}
+
+/// Returns the reason that a rollout is incomplete, or `None` if all pods have the current template
+/// and are ready. Matches `kubectl rollout status`.
+pub(crate) fn rollout(deployment: &Deployment) -> Option<String> {
+    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
+    let wanted = wanted.unwrap_or(1);
+    let status = deployment.status.clone().unwrap_or_default();
+    let count = |replicas: Option<i32>| replicas.unwrap_or_default();
+    let updated = count(status.updated_replicas);
+    let (all, available) = (count(status.replicas), count(status.available_replicas));
+    if status.observed_generation < deployment.metadata.generation {
+        return Some("not observed by its controller yet".to_owned());
+    }
+    let conditions = status.conditions.iter().flatten();
+    let mut failures =
+        conditions.filter(|one| one.type_ == "ReplicaFailure" && one.status == "True");
+    if let Some(message) = failures.find_map(|one| one.message.clone()) {
+        return Some(message);
+    }
+    if updated < wanted {
+        return Some(format!(
+            "{updated} of {wanted} new replicas have been created"
+        ));
+    }
+    if all > updated {
+        return Some(format!(
+            "{} old replicas are pending termination",
+            all - updated
+        ));
+    }
+    if available < wanted {
+        return Some(format!("{available} of {wanted} replicas are available"));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn deployment(status: Value) -> Deployment {
+        serde_json::from_value(json!({
+            "metadata": { "name": "causeway-webhook", "generation": 2 },
+            "spec": { "replicas": 2, "selector": {}, "template": {} },
+            "status": status,
+        }))
+        .expect("a Deployment")
+    }
+
+    #[test]
+    fn a_deployment_is_ready_when_its_new_pods_are_and_no_old_one_is_left() {
+        for (status, gap) in [
+            (json!({}), "not observed by its controller yet"),
+            (
+                json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}),
+                "not observed by its controller yet",
+            ),
+            (
+                json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 2}),
+                "1 of 2 new replicas",
+            ),
+            (
+                json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "availableReplicas": 2}),
+                "1 old replicas",
+            ),
+            (
+                json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1}),
+                "1 of 2 replicas are available",
+            ),
+            (
+                json!({"observedGeneration": 2, "conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]}),
+                "exceeded quota",
+            ),
+        ] {
+            let said = rollout(&deployment(status.clone())).expect(gap);
+            assert!(said.contains(gap), "{said}: {status}");
+        }
+        let whole = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
+        assert_eq!(rollout(&deployment(whole)), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! Creates a MultiClusterService in a dry run to test that the API server reaches and trusts the
+//! webhook.
+
+use causeway::api::MultiClusterService;
+use kube::Api;
+use kube::api::PostParams;
+
+use crate::cluster::api_server::{ApiServer, RequestError};
+
+/// Response to the creation of a MultiClusterService in a dry run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Creation {
+    /// The hub would store the object.
+    Accepted,
+    /// The webhook denied the object, which shows that the API server reaches the webhook.
+    Denied,
+    /// The hub cannot create any MultiClusterService.
+    Failed(String),
+    /// The user may not create a MultiClusterService, or the namespace does not exist.
+    Unknown(String),
+}
+
+/// Creates a MultiClusterService in a dry run, in the namespace of the context.
+pub(crate) async fn dry_run(hub: &ApiServer) -> Creation {
+    let namespace = &hub.config.default_namespace;
+    let services: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), namespace);
+    let object: Result<MultiClusterService, _> = serde_json::from_value(serde_json::json!({
+        "metadata": { "name": "causeway-check", "namespace": namespace },
+        "spec": { "types": ["CrossCluster"] },
+    }));
+    let object = match object {
+        Ok(object) => object,
+        Err(error) => return Creation::Unknown(error.to_string()),
+    };
+    let parameters = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    match hub.request(services.create(&parameters, &object)).await {
+        Ok(_) => Creation::Accepted,
+        Err(error) => of_failure(&error),
+    }
+}
+
+fn of_failure(error: &RequestError) -> Creation {
+    let message = error.to_string();
+    match error {
+        // Response of a webhook (k8s.io/apiserver, webhook/errors/statuserror.go).
+        _ if message.contains("denied the request") => Creation::Denied,
+        RequestError::Busy { message, .. } | RequestError::Refused { message, .. } => {
+            Creation::Failed(message.clone())
+        }
+        RequestError::Unreachable { why, .. } => Creation::Failed(why.clone()),
+        RequestError::Kubeconfig { .. }
+        | RequestError::NoKubeconfig(_)
+        | RequestError::NotAllowed { .. }
+        | RequestError::NotFound { .. }
+        | RequestError::Conflict { .. } => Creation::Unknown(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::access::Side;
+
+    #[test]
+    fn a_denial_shows_that_the_webhook_answers() {
+        let (side, message) = (Side::Hub, |text: &str| text.to_owned());
+        let denied = message("admission webhook \"validate.mcs\" denied the request: no");
+        let failed =
+            message("Internal error occurred: failed calling webhook \"validate.mcs\": x509");
+        for (error, expected) in [
+            (
+                RequestError::Refused {
+                    side,
+                    message: denied.clone(),
+                },
+                Creation::Denied,
+            ),
+            (
+                RequestError::NotAllowed {
+                    side,
+                    message: denied,
+                },
+                Creation::Denied,
+            ),
+            (
+                RequestError::Busy {
+                    side,
+                    message: failed.clone(),
+                },
+                Creation::Failed(failed),
+            ),
+        ] {
+            assert_eq!(of_failure(&error), expected);
+        }
+        let forbidden = RequestError::NotAllowed {
+            side,
+            message: message("is forbidden"),
+        };
+        assert!(matches!(of_failure(&forbidden), Creation::Unknown(_)));
+        let missing = RequestError::NotFound {
+            side,
+            message: message("namespaces not found"),
+        };
+        assert!(matches!(of_failure(&missing), Creation::Unknown(_)));
+    }
+}

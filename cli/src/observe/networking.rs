@@ -1,0 +1,144 @@
+//! Network of a member, and the type of entry through which other networks reach it. Annotations of
+//! the Cluster declare both.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use causeway::api::{Cluster, labels};
+use causeway::domain::{Network, Reach};
+use kube::ResourceExt;
+use serde::Serialize;
+
+use crate::term::table::Cell;
+
+/// Declared network and entry type of a member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Networking {
+    network: Option<String>,
+    reach: Option<String>,
+}
+
+impl Networking {
+    /// Returns the values of the flags.
+    pub(crate) fn new(network: Option<String>, reach: Option<Reach>) -> Self {
+        Self {
+            network,
+            reach: reach.map(|reach| reach.to_string()),
+        }
+    }
+
+    /// Returns the values of a Cluster's annotations.
+    pub(crate) fn recorded(cluster: &impl ResourceExt) -> Self {
+        let annotation = |name| cluster.annotations().get(name).cloned();
+        Self {
+            network: annotation(labels::NETWORK),
+            reach: annotation(labels::REACH),
+        }
+    }
+
+    /// Fills missing values from `other`.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            network: self.network.or(other.network),
+            reach: self.reach.or(other.reach),
+        }
+    }
+
+    /// Returns the annotations of the Cluster, or `None` if no value is set.
+    pub(crate) fn annotations(&self) -> Option<BTreeMap<String, String>> {
+        let all = [
+            (labels::NETWORK, &self.network),
+            (labels::REACH, &self.reach),
+        ];
+        let given = all.into_iter().filter_map(|(name, value)| {
+            let value = value.as_ref()?;
+            Some((name.to_owned(), value.clone()))
+        });
+        let annotations: BTreeMap<_, _> = given.collect();
+        (!annotations.is_empty()).then_some(annotations)
+    }
+}
+
+impl fmt::Display for Networking {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let network = self.network.as_deref().filter(|name| !name.is_empty());
+        let network = network.map(|name| format!("network {name}"));
+        let reach = self.reach.as_ref().map(|way| format!("reach {way}"));
+        let words: Vec<_> = network.into_iter().chain(reach).collect();
+        out.write_str(&words.join(", "))
+    }
+}
+
+/// Returns the network of a Cluster's pods.
+pub(crate) fn network(cluster: &impl ResourceExt) -> Network {
+    let network = cluster.annotations().get(labels::NETWORK);
+    network.map_or_else(Network::default, |text| Network::read(text))
+}
+
+/// Whether the annotation of a Cluster, MultiClusterService or ServiceExport selects node ports as
+/// entry to providers.
+pub(crate) fn is_by_node_ports(object: &impl ResourceExt) -> bool {
+    let reach = object.annotations().get(labels::REACH);
+    let reach = reach.and_then(|text| Reach::read(text));
+    reach.is_some_and(Reach::is_by_node_ports)
+}
+
+/// Network and entry type of a cluster in reports.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct NetworkReport {
+    /// Name of the network. Absent for clusters in the unnamed default network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// Entry type. Absent if clusters of other networks cannot reach the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach: Option<&'static str>,
+}
+
+impl NetworkReport {
+    /// Headings of the two columns. A table shows the columns only if its rows differ in network.
+    pub(crate) const COLUMNS: [&str; 2] = ["NETWORK", "REACH"];
+
+    /// Returns the declared values of a Cluster. Invalid entry types are ignored, as in the
+    /// controller.
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let declared = Networking::recorded(cluster);
+        let reach = declared.reach.as_deref().and_then(Reach::read);
+        Self {
+            network: network(cluster).name().map(ToOwned::to_owned),
+            reach: reach.map(Reach::as_str),
+        }
+    }
+
+    /// Returns the cells of the two columns. A cluster without the annotation has an empty cell.
+    /// Tables show empty cells as `-`, which no network can be named.
+    pub(crate) fn cells(&self) -> [Cell; 2] {
+        [
+            self.network.clone().unwrap_or_default().into(),
+            self.reach.unwrap_or_default().to_owned().into(),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::DynamicObject;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn given_values_count_before_those_of_the_cluster() {
+        let cluster: DynamicObject = serde_json::from_value(json!({
+            "metadata": {"annotations": {labels::NETWORK: "edge", labels::REACH: "cluster-ip"}},
+        }))
+        .expect("an object");
+        let recorded = Networking::recorded(&cluster);
+        let kept = Networking::new(None, None).or(recorded.clone());
+        assert_eq!(kept.annotations(), cluster.metadata.annotations);
+        let given = Networking::new(Some(String::new()), Some(Reach::LoadBalancer));
+        let annotations = given.or(recorded).annotations().unwrap_or_default();
+        assert_eq!(annotations[labels::NETWORK], "");
+        assert_eq!(annotations[labels::REACH], "load-balancer");
+        assert_eq!(Networking::default().annotations(), None);
+    }
+}

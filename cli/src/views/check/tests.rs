@@ -1,0 +1,622 @@
+use std::collections::BTreeMap;
+
+use causeway::api::SyncMode;
+use causeway::domain::{ClustersetKind, ServiceKey};
+use k8s_openapi::jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cluster::lease::Controller;
+use crate::cluster::token::Validity;
+use crate::fixtures::{cluster, condition, ready, synced};
+use crate::observe::connect::ConnectError;
+use crate::observe::installation::creation::Creation;
+use crate::observe::installation::rights::MissingRight;
+use crate::observe::installation::{Forbidden, Installation, Webhook};
+use crate::observe::misplaced::Misplaced;
+
+fn from<K: DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).expect("an object")
+}
+
+fn webhook(ca_bundle: &str) -> Vec<Webhook> {
+    vec![Webhook {
+        name: "validate.mcs".to_owned(),
+        client: from(json!({
+            "caBundle": ca_bundle, "service": { "namespace": "causeway-system", "name": "causeway-webhook" },
+        })),
+    }]
+}
+
+fn deployment(available: i32, tag: &str) -> k8s_openapi::api::apps::v1::Deployment {
+    from(json!({
+        "metadata": { "name": "causeway-webhook", "namespace": "causeway-system" },
+        "spec": {
+            "replicas": 2, "selector": {},
+            "template": { "spec": { "containers": [{ "name": "webhook", "image": format!("causeway/causeway-webhook:{tag}") }] } },
+        },
+        "status": { "replicas": 2, "updatedReplicas": 2, "availableReplicas": available },
+    }))
+}
+
+fn endpoints(ready: bool) -> k8s_openapi::api::discovery::v1::EndpointSlice {
+    from(json!({
+        "metadata": { "name": "causeway-webhook-x" },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": ["10.0.0.1"], "conditions": { "ready": ready } }],
+    }))
+}
+
+fn lease(holder: &str) -> Controller {
+    let lease =
+        json!({ "spec": { "holderIdentity": holder, "renewTime": "2026-11-20T23:59:55.000000Z" } });
+    Controller::Lease(
+        "causeway-system/causeway-controller".to_owned(),
+        Some(from(lease)),
+    )
+}
+
+fn misplaced(name: &str) -> Misplaced {
+    let kind = ClustersetKind::ServiceExport;
+    let (message, remedy) = causeway::domain::misplaced(kind, &ServiceKey::new("shop", name));
+    Misplaced {
+        kind: kind.to_string(),
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+        message,
+        remedy,
+    }
+}
+
+/// Installation without problems.
+fn whole() -> Installation {
+    let now: Timestamp = "2026-11-21T00:00:00Z".parse().expect("a time");
+    Installation {
+        now,
+        hub: "Kubernetes v1.36.3 at https://hub:6443".to_owned(),
+        definitions: vec![("MultiClusterService", Ok(true)), ("Cluster", Ok(true))],
+        registrations: vec![
+            ("MutatingWebhookConfiguration", Ok(Some(webhook("eA==")))),
+            ("ValidatingWebhookConfiguration", Ok(Some(webhook("eA==")))),
+        ],
+        endpoints: Ok(vec![endpoints(true)]),
+        deployments: Ok(vec![deployment(2, env!("CARGO_PKG_VERSION"))]),
+        controller: lease("controller-1"),
+        clusters: Ok(vec![synced("a")]),
+        answers: BTreeMap::new(),
+        tokens: BTreeMap::new(),
+        missing_rights: vec![
+            ("causeway-webhook", Ok(Some(Vec::new()))),
+            ("causeway-controller", Ok(Some(Vec::new()))),
+        ],
+        creation: Creation::Accepted,
+        certificate: Ok(None),
+        misplaced: Ok(Vec::new()),
+    }
+}
+
+#[test]
+fn a_complete_installation_is_healthy_check_by_check() {
+    let checks = diagnose(&whole());
+    let odd: Vec<_> = checks
+        .iter()
+        .filter(|check| !matches!(check.state, State::Healthy | State::Skipped))
+        .collect();
+    assert_eq!(odd, Vec::<&Check>::new());
+    let names: Vec<_> = checks.iter().map(|check| check.name.as_str()).collect();
+    let expected = [
+        "hub",
+        "definition of MultiClusterService",
+        "definition of Cluster",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+        "webhook endpoints",
+        "webhook certificate",
+        "creation of MultiClusterServices",
+        "deployment causeway-webhook",
+        "controller",
+        "rights of causeway-webhook",
+        "rights of causeway-controller",
+        "cluster a",
+    ];
+    assert_eq!(names, expected);
+    let text = Report::new(checks).render();
+    assert!(
+        text.contains("\ncontroller                          Healthy   controller-1 leads\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn token_is_reported_in_its_last_third() {
+    let reported = |issued: &str, ends: &str| {
+        let mut installation = whole();
+        let time = |text: &str| text.parse().expect("a time");
+        let (issued, ends) = (time(issued), time(ends));
+        let validity = Validity { issued, ends };
+        installation.tokens.insert("a".to_owned(), validity);
+        let checks = diagnose(&installation);
+        let of_token = checks.into_iter().find(|check| check.name == "token of a");
+        of_token.map(|check| check.state)
+    };
+    for (issued, ends, state) in [
+        ("2026-11-20T23:00:00Z", "2026-11-21T01:00:00Z", None),
+        (
+            "2026-11-20T00:00:00Z",
+            "2026-11-21T01:00:00Z",
+            Some(State::Warning),
+        ),
+        (
+            "2026-11-20T00:00:00Z",
+            "2026-11-21T00:00:00Z",
+            Some(State::Unhealthy),
+        ),
+    ] {
+        assert_eq!(reported(issued, ends), state, "{ends}");
+    }
+}
+
+#[test]
+fn secrets_that_the_controller_may_not_use_are_reported_where_its_flags_are_seen() {
+    let reported = |args: Value, env: Value, namespace: &str| {
+        let mut installation = whole();
+        let mut controller = deployment(2, env!("CARGO_PKG_VERSION"));
+        controller.metadata.name = Some("causeway-controller".to_owned());
+        let pod = controller
+            .spec
+            .as_mut()
+            .expect("a spec")
+            .template
+            .spec
+            .as_mut();
+        let container = &mut pod.expect("a pod").containers[0];
+        (container.args, container.env) = (from(args), from(env));
+        installation.deployments = Ok(vec![controller]);
+        let mut cluster = synced("a");
+        cluster.spec.secret_ref = Some(from(json!({ "namespace": namespace, "name": "a" })));
+        installation.clusters = Ok(vec![cluster]);
+        let checks = diagnose(&installation).into_iter();
+        checks
+            .filter(|check| check.name == "secret namespaces")
+            .map(|check| check.message)
+            .next()
+    };
+    let (none, karmadas) = (json!([]), "karmada-cluster");
+    let message = reported(none.clone(), none.clone(), karmadas).expect("it is reported");
+    assert!(
+        message.ends_with("is not started with --secret-namespace=karmada-cluster"),
+        "{message}"
+    );
+    let other = json!(["--secret-namespace=causeway-members"]);
+    assert!(reported(other, none.clone(), karmadas).is_some());
+    for (args, env, namespace) in [
+        (none.clone(), none.clone(), "causeway-members"),
+        (
+            json!(["--secret-namespace=karmada-cluster"]),
+            none.clone(),
+            karmadas,
+        ),
+        (
+            json!(["--secret-namespace=a,karmada-cluster"]),
+            none.clone(),
+            karmadas,
+        ),
+        (
+            none,
+            json!([{ "name": "CAUSEWAY_SECRET_NAMESPACE", "value": karmadas }]),
+            karmadas,
+        ),
+    ] {
+        assert_eq!(reported(args.clone(), env, namespace), None, "{args}");
+    }
+}
+
+/// Name, change of the installation, affected check, its state, and a part of its message or
+/// remedy.
+type Row = (
+    &'static str,
+    fn(&mut Installation),
+    &'static str,
+    State,
+    &'static str,
+);
+
+#[test]
+fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
+    let rows: [Row; 30] = [
+        (
+            "an export on the hub",
+            |i| i.misplaced = Ok(vec![misplaced("foo")]),
+            "exports on the hub",
+            State::Unhealthy,
+            "kubectl -n shop delete serviceexport foo",
+        ),
+        (
+            "no definitions",
+            |i| i.definitions[0].1 = Ok(false),
+            "definition of MultiClusterService",
+            State::Unhealthy,
+            "apply -f manifests/crds/hub/",
+        ),
+        (
+            "definitions that may not be read",
+            |i| i.definitions[1].1 = Err(Forbidden("no".to_owned())),
+            "definition of Cluster",
+            State::Unknown,
+            "not checked: no",
+        ),
+        (
+            "no registration",
+            |i| i.registrations[1].1 = Ok(None),
+            "ValidatingWebhookConfiguration",
+            State::Unhealthy,
+            "webhook-by-service.yaml",
+        ),
+        (
+            "an empty registration",
+            |i| i.registrations[0].1 = Ok(Some(Vec::new())),
+            "MutatingWebhookConfiguration",
+            State::Unhealthy,
+            "contains no webhook",
+        ),
+        (
+            "no caBundle",
+            |i| i.registrations[0].1 = Ok(Some(webhook(""))),
+            "MutatingWebhookConfiguration",
+            State::Unhealthy,
+            "docs/certificates.md",
+        ),
+        (
+            "no endpoint",
+            |i| i.endpoints = Ok(vec![endpoints(false)]),
+            "webhook endpoints",
+            State::Unhealthy,
+            "no ready endpoint",
+        ),
+        (
+            "endpoints that may not be read",
+            |i| i.endpoints = Err(Forbidden("no".to_owned())),
+            "webhook endpoints",
+            State::Unknown,
+            "not checked",
+        ),
+        (
+            "a replica is missing",
+            |i| i.deployments = Ok(vec![deployment(1, "0.1.0")]),
+            "deployment causeway-webhook",
+            State::Unhealthy,
+            "1 of 2 replicas",
+        ),
+        (
+            "a roll-out that does not end",
+            |i| {
+                let mut stuck = deployment(2, "0.1.0");
+                stuck.status.as_mut().expect("a status").updated_replicas = Some(1);
+                i.deployments = Ok(vec![stuck]);
+            },
+            "deployment causeway-webhook",
+            State::Unhealthy,
+            "1 of 2 new replicas",
+        ),
+        (
+            "a roll-out that did not begin",
+            |i| {
+                let mut ignored = deployment(2, "0.1.0");
+                ignored.metadata.generation = Some(2);
+                i.deployments = Ok(vec![ignored]);
+            },
+            "deployment causeway-webhook",
+            State::Unhealthy,
+            "not observed by its controller yet",
+        ),
+        (
+            "a webhook that does not answer",
+            |i| i.creation = Creation::Failed("connection refused".to_owned()),
+            "creation of MultiClusterServices",
+            State::Unhealthy,
+            "fails in a dry run: connection refused",
+        ),
+        (
+            "a creation that is forbidden",
+            |i| i.creation = Creation::Unknown("forbidden".to_owned()),
+            "creation of MultiClusterServices",
+            State::Unknown,
+            "not checked: forbidden",
+        ),
+        (
+            "a certificate of another authority",
+            |i| i.certificate = Ok(Some(b"none".to_vec())),
+            "webhook certificate",
+            State::Unhealthy,
+            "does not accept it for validate.mcs",
+        ),
+        (
+            "a certificate that may not be read",
+            |i| i.certificate = Err(Forbidden("no".to_owned())),
+            "webhook certificate",
+            State::Skipped,
+            "the dry run shows whether it is trusted",
+        ),
+        (
+            "another version",
+            |i| i.deployments = Ok(vec![deployment(2, "9.9.9")]),
+            "deployment causeway-webhook",
+            State::Healthy,
+            "its image is 9.9.9, this program",
+        ),
+        (
+            "no deployment",
+            |i| i.deployments = Ok(Vec::new()),
+            "deployments",
+            State::Skipped,
+            "runs elsewhere, or not at all",
+        ),
+        (
+            "nobody leads",
+            |i| i.controller = lease(""),
+            "controller",
+            State::Unhealthy,
+            "nobody holds Lease",
+        ),
+        (
+            "a Lease that may not be read",
+            |i| i.controller = Controller::Unknown,
+            "controller",
+            State::Unknown,
+            "not checked",
+        ),
+        (
+            "a controller without a Lease",
+            |i| i.controller = Controller::NoLease,
+            "controller",
+            State::Skipped,
+            "--lease is empty",
+        ),
+        (
+            "no member",
+            |i| i.clusters = Ok(Vec::new()),
+            "clusters",
+            State::Skipped,
+            "kubectl mcs join NAME",
+        ),
+        (
+            "a member that is not taken up",
+            |i| i.clusters = Ok(vec![cluster("a", json!([]))]),
+            "cluster a",
+            State::Unhealthy,
+            "not processed by the controller yet",
+        ),
+        (
+            "a member out of reach",
+            |i| {
+                i.clusters = Ok(vec![cluster(
+                    "a",
+                    json!([ready("False", "Unreachable", "refused")]),
+                )])
+            },
+            "cluster a",
+            State::Unhealthy,
+            "Ready is False: Unreachable (refused)",
+        ),
+        (
+            "a member out of reach whose deletions are suspended",
+            |i| {
+                let suspended = condition(
+                    "DeletionsSuspended",
+                    "True",
+                    "DeletionsSuspended",
+                    "deletions of 16 objects are suspended",
+                );
+                i.clusters = Ok(vec![cluster(
+                    "a",
+                    json!([ready("False", "Unreachable", "refused"), suspended]),
+                )]);
+            },
+            "cluster a",
+            State::Unhealthy,
+            "Ready is False: Unreachable (refused); DeletionsSuspended is True: DeletionsSuspended (deletions of 16",
+        ),
+        (
+            "rights that are missing",
+            |i| {
+                let missing_rights = |resource: &str, namespace: Option<&str>| MissingRight {
+                    resource: resource.to_owned(),
+                    namespace: namespace.map(ToOwned::to_owned),
+                    verbs: vec!["list".to_owned(), "watch".to_owned()],
+                };
+                i.missing_rights[1].1 = Ok(Some(vec![
+                    missing_rights("services", None),
+                    missing_rights("secrets", Some("elsewhere")),
+                ]));
+            },
+            "rights of causeway-controller",
+            State::Unhealthy,
+            "cannot list and watch services, list and watch secrets in namespace elsewhere kubectl mcs install",
+        ),
+        (
+            "Works that the controller may not list",
+            |i| {
+                i.missing_rights[1].1 = Ok(Some(vec![MissingRight {
+                    resource: "works".to_owned(),
+                    namespace: None,
+                    verbs: vec!["list".to_owned()],
+                }]));
+            },
+            "rights of causeway-controller",
+            State::Unhealthy,
+            "cannot list works; it cannot see which MultiClusterServices Karmada manages, and handles all of them kubectl mcs install, with --karmada",
+        ),
+        (
+            "a controller of another account",
+            |i| i.missing_rights[1].1 = Ok(None),
+            "rights of causeway-controller",
+            State::Skipped,
+            "uses another",
+        ),
+        (
+            "a member without the definitions",
+            |i| {
+                let served =
+                    condition("ClustersetAPI", "False", "NotServed", "not installed there");
+                i.clusters = Ok(vec![cluster(
+                    "a",
+                    json!([ready("True", "Synced", "watched"), served]),
+                )]);
+            },
+            "cluster a",
+            State::Unhealthy,
+            "ClustersetAPI is False: NotServed",
+        ),
+        (
+            "a cluster in Pull mode without credentials",
+            |i| {
+                let mut pull = synced("a");
+                pull.spec = from(json!({ "syncMode": "Pull" }));
+                i.clusters = Ok(vec![pull]);
+            },
+            "cluster a",
+            State::Skipped,
+            "Pull mode without credentials",
+        ),
+        (
+            "a cluster in Pull mode, whose karmada-agent may write the controller's Lease",
+            |i| {
+                let mut pull = synced("a");
+                pull.spec.sync_mode = Some(SyncMode::Pull);
+                pull.spec.secret_ref =
+                    Some(from(json!({"namespace": "karmada-cluster", "name": "a"})));
+                i.clusters = Ok(vec![pull]);
+            },
+            "leases",
+            State::Warning,
+            "(a) may update every Lease of the hub",
+        ),
+    ];
+    let golden = rows.iter().map(|(what, change, ..)| {
+        let mut installation = whole();
+        change(&mut installation);
+        let report = Report::new(diagnose(&installation));
+        (*what, crate::golden::both(&report.render(), &report))
+    });
+    crate::golden::check("check", golden);
+    for (what, change, name, state, said) in rows {
+        let mut installation = whole();
+        change(&mut installation);
+        let checks = diagnose(&installation);
+        let check = checks.iter().find(|check| check.name == name);
+        let check = check.unwrap_or_else(|| panic!("{what}: no {name} in {checks:#?}"));
+        assert_eq!(check.state, state, "{what}: {check:?}");
+        let text = format!(
+            "{} {}",
+            check.message,
+            check.remedy.as_deref().unwrap_or_default()
+        );
+        assert!(text.contains(said), "{what}: {text}");
+        let others = checks
+            .iter()
+            .filter(|other| other.name != name && !is_good(other));
+        assert_eq!(others.count(), 0, "{what}: {checks:#?}");
+        let expected = match state {
+            State::Healthy | State::Warning | State::Skipped => ExitState::Good,
+            State::Unhealthy => ExitState::Problem,
+            State::Unknown => ExitState::Unknown,
+        };
+        assert_eq!(Report::new(checks).exit_state(), expected, "{what}");
+    }
+}
+
+fn is_good(check: &Check) -> bool {
+    matches!(
+        check.state,
+        State::Healthy | State::Warning | State::Skipped
+    )
+}
+
+#[test]
+fn of_many_exports_on_the_hub_a_few_are_named_and_the_others_counted() {
+    let mut installation = whole();
+    installation.misplaced = Ok(vec![misplaced("foo"); 7]);
+    let checks = diagnose(&installation);
+    let named = checks
+        .iter()
+        .filter(|check| check.message.contains("shop/foo"));
+    assert_eq!(named.count(), 5);
+    let last = checks.last().expect("a check");
+    assert!(last.message.starts_with("2 more"), "{last:?}");
+    installation.misplaced = Err(Forbidden("no".to_owned()));
+    let checks = diagnose(&installation);
+    let last = checks.last().expect("a check");
+    assert_eq!(
+        (last.state, &*last.message),
+        (State::Unknown, "not checked: no")
+    );
+}
+
+#[test]
+fn a_webhook_that_is_registered_by_its_address_has_no_endpoints_on_the_hub() {
+    let mut installation = whole();
+    let by_url = Webhook {
+        name: "validate.mcs".to_owned(),
+        client: from(json!({ "caBundle": "eA==", "url": "https://webhook.example:9443/validate" })),
+    };
+    for (_, registration) in &mut installation.registrations {
+        *registration = Ok(Some(vec![by_url.clone()]));
+    }
+    installation.endpoints = Ok(Vec::new());
+    let checks = diagnose(&installation);
+    assert!(checks.iter().all(is_good), "{checks:#?}");
+}
+
+#[test]
+fn unread_certificate_is_unknown_without_a_dry_run() {
+    let mut installation = whole();
+    installation.certificate = Err(Forbidden("no".to_owned()));
+    installation.creation = Creation::Unknown("forbidden".to_owned());
+    let checks = diagnose(&installation);
+    let certificate = checks.iter().find(|one| one.name == "webhook certificate");
+    assert_eq!(certificate.map(|one| one.state), Some(State::Unknown));
+}
+
+#[test]
+fn members_of_a_karmada_control_plane_are_reported_by_their_answer() {
+    let cluster = |name: &str| {
+        let mut cluster = synced(name);
+        let status = cluster.status.as_mut().expect("a status");
+        status.conditions[0].reason = "ClusterReady".to_owned();
+        cluster
+    };
+    for (answer, state, said) in [
+        (
+            Ok(()),
+            State::Healthy,
+            "its API server answers with the credentials on the hub",
+        ),
+        (
+            Err(ConnectError::Failed("connection refused".to_owned())),
+            State::Unknown,
+            "its API server was not reached from here (connection refused)",
+        ),
+        (
+            Err(ConnectError::NotAllowed("Unauthorized".to_owned())),
+            State::Unhealthy,
+            "forbidden for the credentials on the hub: Unauthorized",
+        ),
+        (
+            Err(ConnectError::SecretForbidden("karmada-cluster".to_owned())),
+            State::Unknown,
+            "not checked: you may not read the Secrets",
+        ),
+    ] {
+        let installation = Installation {
+            clusters: Ok(vec![cluster("a")]),
+            answers: BTreeMap::from([("a".to_owned(), answer)]),
+            ..whole()
+        };
+        let checks = diagnose(&installation);
+        let found = checks.iter().find(|check| check.name == "cluster a");
+        let found = found.expect("a check");
+        assert_eq!(found.state, state, "{}", found.message);
+        assert!(found.message.starts_with(said), "{}", found.message);
+    }
+}

@@ -1,0 +1,178 @@
+use causeway_engine::reasons::Reason;
+use serde_json::json;
+
+use super::*;
+use crate::cluster::karmada::binding::Unapplied;
+use crate::cluster::karmada::tests::{dispatched_slice, work};
+use crate::fixtures::ready;
+use crate::observe::connect::ConnectError;
+use crate::observe::fixtures::{BOTH, healthy};
+
+fn reasons(explanation: &Explanation) -> Vec<Reason> {
+    let all = explanation.diagnoses_with(|_| true).into_iter();
+    all.map(|diagnosis| diagnosis.reason).collect()
+}
+
+#[test]
+fn where_all_is_well_it_says_where_each_endpoint_is() {
+    let explanation = explained(&healthy());
+    assert!(explanation.ready, "{explanation:#?}");
+    let expected = "\
+shop/foo: every ready endpoint is in every consumer
+
+foo.shop.svc (MultiClusterService), in b:
+
+PROVIDER   ENDPOINTS   CONSUMER   STATE    COPIED IN
+a          2 ready     b          Copied   a-foo-abc-0
+";
+    assert_eq!(text::render(&explanation, false), expected);
+    let every = text::render(&explanation, true);
+    let line = "a          10.1.0.2   ready       node1   z      b          Copied   a-foo-abc-0";
+    assert!(every.contains(line), "{every}");
+    let json = serde_json::to_value(&explanation).expect("JSON");
+    assert_eq!(json["exposures"][0]["exposure"], "Native");
+    let endpoint = &json["exposures"][0]["providers"][0]["endpoints"][0];
+    assert_eq!(endpoint["addresses"], json!(["10.1.0.1"]));
+    assert_eq!(endpoint["consumers"][0]["reason"], "Copied");
+    assert_eq!(endpoint["consumers"][0]["state"], "Present");
+}
+
+#[test]
+fn where_providers_are_not_alike_it_says_which_serve_each_consumer() {
+    let mut snapshot = healthy();
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    let annotations = mcs.metadata.annotations.get_or_insert_default();
+    annotations.insert(
+        "mcs.causeway.dev/prefer".to_owned(),
+        "region, any".to_owned(),
+    );
+    let text = text::render(&explained(&snapshot), false);
+    let expected = "\
+CONSUMER   SERVING FROM            STANDBY
+b          any (a): 2 of 2 ready   -
+";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn what_is_wrong_comes_first_with_what_to_type() {
+    let mut snapshot = healthy();
+    snapshot
+        .without_copies()
+        .annotate("a", "mcs.causeway.dev/withdraw", "true");
+    let explanation = explained(&snapshot);
+    assert!(!explanation.ready);
+    let text = text::render(&explanation, false);
+    assert!(text.contains("Drained: a is drained"), "{text}");
+    assert!(text.contains("  -> kubectl mcs drain a --undo"), "{text}");
+}
+
+#[test]
+fn what_karmada_says_of_its_own_propagation_is_a_hint() {
+    let mut snapshot = healthy();
+    let (message, remedy) = (
+        "FullyApplied=False".to_owned(),
+        "the policy first".to_owned(),
+    );
+    snapshot.unapplied = Some(Unapplied { message, remedy });
+    let explanation = explained(&snapshot);
+    assert!(explanation.ready && reasons(&explanation).contains(&Reason::NotPropagated));
+}
+
+#[test]
+fn a_controller_that_does_not_run_is_wrong_though_all_is_there() {
+    let mut explanation = explained(&healthy());
+    explanation.add(Diagnosis::new(Reason::ControllerNotRunning, "it has ended"));
+    assert!(!explanation.ready);
+    let states = explanation.consumer_states(|_| true);
+    assert!(states.iter().all(|one| one.state == EndpointState::Present));
+}
+
+#[test]
+fn works_that_may_not_be_seen_are_taken_from_what_the_controller_reports() {
+    for visible in [true, false] {
+        let mut snapshot = healthy();
+        let managed = json!([ready("False", "ManagedByKarmada", "Works exist")]);
+        let mcs = snapshot.mcs.as_mut().expect("it");
+        mcs.status = serde_json::from_value(json!({ "conditions": managed })).expect("a status");
+        snapshot.works = visible.then(|| vec![work("a", "own")]);
+        snapshot.without_copies();
+        snapshot.member("b").slices.push(dispatched_slice(&BOTH));
+        let explanation = explained(&snapshot);
+        assert!(explanation.ready, "{explanation:#?}");
+        let reasons = reasons(&explanation);
+        for reason in [Reason::ManagedByKarmada, Reason::CopiedByKarmada] {
+            assert!(reasons.contains(&reason), "{reasons:?}");
+        }
+    }
+}
+
+#[test]
+fn a_hub_whose_identity_may_not_be_seen_is_known_by_what_it_wrote() {
+    let mut snapshot = healthy();
+    snapshot.hub_uid = None;
+    assert!(explained(&snapshot).ready);
+}
+
+#[test]
+fn unread_members_alone_make_an_explanation_unknown() {
+    let unread = |snapshot: &mut Snapshot, name: &str| {
+        let why = ConnectError::Timeout(5);
+        snapshot.members.insert(name.to_owned(), Err(why));
+    };
+    for name in ["a", "b"] {
+        let mut snapshot = healthy();
+        unread(&mut snapshot, name);
+        let explanation = explained(&snapshot);
+        assert!(
+            !explanation.ready && explanation.is_wrong_only_where_unread(),
+            "{name}"
+        );
+        snapshot.annotate("a", "mcs.causeway.dev/withdraw", "true");
+        let drained = explained(&snapshot);
+        assert!(
+            !drained.is_wrong_only_where_unread(),
+            "{name}: {drained:#?}"
+        );
+    }
+    assert!(!explained(&healthy()).is_wrong_only_where_unread());
+}
+
+#[test]
+fn a_message_with_control_characters_stays_one_printable_line() {
+    let mut explanation = explained(&healthy());
+    let hostile = "no\u{1b}[2J\nReady: all is well";
+    explanation.add(Diagnosis::new(Reason::MemberNotRead, hostile).fix("a\u{7}"));
+    let text = text::render(&explanation, false);
+    let expected = "MemberNotRead: no\\u{1b}[2J Ready: all is well\n  -> a\\u{7}\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn ready_endpoints_are_counted_in_each_consumer() {
+    let ready = |snapshot: &Snapshot| {
+        let endpoints = exposed(snapshot).endpoints.into_iter();
+        endpoints
+            .map(|one| (one.consumer, one.ready))
+            .collect::<Vec<_>>()
+    };
+    let mut snapshot = healthy();
+    assert_eq!(ready(&snapshot), [("b".to_owned(), Some(2))]);
+    snapshot.without_copies();
+    assert_eq!(ready(&snapshot), [("b".to_owned(), Some(0))]);
+    let why = ConnectError::Timeout(5);
+    snapshot.members.insert("b".to_owned(), Err(why));
+    assert_eq!(ready(&snapshot), [("b".to_owned(), None)]);
+}
+
+#[test]
+fn golden_outputs_of_explain_are_kept() {
+    crate::golden::check_states("explain", |snapshot| {
+        let explanation = explained(snapshot);
+        let mut text = text::render(&explanation, false);
+        text.push_str(&text::render(&explanation, true));
+        let wrong_only_where_unread = explanation.is_wrong_only_where_unread();
+        text.push_str(&format!("unread only: {wrong_only_where_unread}\n"));
+        crate::golden::both(&text, &explanation)
+    });
+}

@@ -1,0 +1,190 @@
+use causeway::api::{Cluster, MultiClusterService};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixtures::{cluster, cross, exporting, readings, ready, service, synced};
+use crate::views::status::report::Scope;
+
+fn at(minute: u8) -> Timestamp {
+    let text = format!("2026-11-21T00:{minute:02}:00Z");
+    text.parse().expect("a time")
+}
+
+fn healthy(name: &str) -> MultiClusterService {
+    let conditions = json!([ready("True", "Ready", "fine")]);
+    service(name, cross(&["member1"], &["m2"]), conditions)
+}
+
+fn report(clusters: &[Cluster], services: &[MultiClusterService]) -> Report {
+    Report::new(Scope::All, Some(clusters), services)
+}
+
+fn printer(format: Option<Format>) -> Printer {
+    Printer::new(format, Screen::PLAIN)
+}
+
+#[test]
+fn first_all_is_shown_and_then_the_rows_that_changed_under_the_heading_of_their_table() {
+    let mut printer = printer(None);
+    let both = [synced("member1"), synced("m2")];
+    let first = report(&both, &[healthy("foo")]);
+    let text = printer.next(&first, at(0)).expect("a text");
+    let expected = "\
+MEMBER    VERSION   STATE    SINCE   CLUSTERSET   ENDPOINT
+m2        v1.36.3   Synced   5m      -            https://m2:6443
+member1   v1.36.3   Synced   5m      -            https://member1:6443
+
+NAMESPACE   NAME   TYPES          PROVIDERS   CONSUMERS   READY   REASON   AGE
+shop        foo    CrossCluster   member1     m2          True    Ready    60m
+";
+    assert_eq!(text, expected);
+    assert_eq!(
+        printer.next(&first, at(9)).expect("a text"),
+        "",
+        "who gets older has not changed"
+    );
+
+    let wrong = service(
+        "foo",
+        cross(&["member1"], &["m2"]),
+        json!([ready("False", "ServiceNotFound", "no Service shop/foo")]),
+    );
+    let text = printer.next(&report(&both, std::slice::from_ref(&wrong)), at(0));
+    let expected = "\
+shop        foo    CrossCluster   member1     m2          False   ServiceNotFound   60m
+  no Service shop/foo
+";
+    assert_eq!(text.expect("a text"), expected);
+
+    let lost = cluster("m2", json!([ready("False", "Unreachable", "refused")]));
+    let text = printer.next(&report(&[synced("member1"), lost], &[wrong]), at(0));
+    let expected = "
+MEMBER    VERSION   STATE         SINCE   CLUSTERSET   ENDPOINT
+m2        v1.36.3   Unreachable   5m      -            https://m2:6443
+  refused
+";
+    assert_eq!(text.expect("a text"), expected);
+
+    let text = printer.next(&report(&[synced("member1")], &[]), at(0));
+    let expected = "\
+m2        v1.36.3   Deleted   5m      -            https://m2:6443
+
+NAMESPACE   NAME   TYPES          PROVIDERS   CONSUMERS   READY   REASON    AGE
+shop        foo    CrossCluster   member1     m2          False   Deleted   60m
+";
+    assert_eq!(text.expect("a text"), expected);
+}
+
+#[test]
+fn for_programs_there_is_an_object_a_line_with_what_happened() {
+    let mut printer = printer(Some(Format::Json));
+    let mut next = |clusters: &[Cluster], services: &[MultiClusterService]| -> Vec<Value> {
+        let text = printer.next(&report(clusters, services), at(0));
+        let text = text.expect("a text");
+        let lines = text.lines().map(serde_json::from_str);
+        lines.collect::<Result<_, _>>().expect("JSON")
+    };
+    let first = next(&[synced("member1")], &[healthy("foo")]);
+    let brief = |all: &[Value]| -> Vec<String> {
+        let brief = all.iter().map(|one| {
+            let name = one["object"]["name"].as_str().unwrap_or_default();
+            format!("{} {} {name}", one["type"], one["kind"])
+        });
+        brief.map(|text| text.replace('"', "")).collect()
+    };
+    assert_eq!(brief(&first), ["ADDED Member member1", "ADDED Service foo"]);
+    let lost = cluster("member1", json!([ready("False", "Unreachable", "refused")]));
+    let then = next(&[lost], &[]);
+    let unknown = "MODIFIED Member member1";
+    assert_eq!(brief(&then), [unknown, "DELETED Service foo"]);
+    assert_eq!(then[0]["object"]["state"], "Unreachable");
+    assert_eq!(then[1]["object"]["reason"], "Ready", "as it was last");
+}
+
+#[test]
+fn a_member_that_cannot_be_read_is_named_and_so_is_its_return() {
+    let mut printer = printer(None);
+    let mut next = |held| {
+        let report = report(&[], &[]).with(&readings([("a", held)]));
+        printer.next(&report, at(0)).expect("a text")
+    };
+    let text = next(Err("connection refused"));
+    assert_eq!(
+        text,
+        "Exports and imports of a are not shown: connection refused\n"
+    );
+    let text = next(Ok(exporting("10.0.0.1", &["a"])));
+    let expected = "
+NAMESPACE   NAME   TYPE           EXPORTED BY   IMPORTED BY   READY   REASON     CONFLICT
+shop        foo    ClusterSetIP   a             a             True    Exported   -
+
+Exports and imports of a are read again.
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn documents_of_yaml_are_parted() {
+    let mut printer = printer(Some(Format::Yaml));
+    let text = printer.next(&report(&[synced("member1")], &[]), at(0));
+    let text = text.expect("a text");
+    assert!(
+        text.starts_with("---\ntype: ADDED\nkind: Member\nobject:\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn golden_outputs_of_status_are_kept() {
+    use crate::golden;
+    use crate::observe::fixtures::healthy;
+    use crate::views::status::karmada::{Observations, Observed, is_karmadas};
+
+    let report =
+        |snapshot: &crate::observe::service::Snapshot, scope, clusters: Option<&[Cluster]>| {
+            let services: Vec<_> = snapshot.mcs.iter().cloned().collect();
+            let mut karmadas = Observations::new();
+            for mcs in services.iter().filter(|mcs| is_karmadas(mcs)) {
+                let health = crate::views::explain::health(
+                    snapshot,
+                    &crate::views::explain::explained(snapshot),
+                );
+                let observed = Observed {
+                    health: Some(health),
+                    unapplied: snapshot.unapplied.clone(),
+                };
+                let meta = mcs.metadata.clone();
+                let name = meta.name.unwrap_or_default();
+                karmadas.insert((meta.namespace.unwrap_or_default(), name), observed);
+            }
+            let exposed = (scope == Scope::One).then(|| crate::views::explain::exposed(snapshot));
+            Report::new(scope, clusters, &services)
+                .with_karmadas(&karmadas)
+                .with(&snapshot.members)
+                .with_exposed(exposed.as_ref())
+        };
+    golden::check_states("status", |snapshot| {
+        let all = report(snapshot, Scope::All, Some(&snapshot.clusters));
+        let one = report(snapshot, Scope::One, Some(&snapshot.clusters));
+        let forbidden = report(snapshot, Scope::All, None);
+        let mut text = golden::both(&text::overview(&all, golden::now(), Screen::PLAIN), &all);
+        for one in [&one, &forbidden] {
+            let details = text::all_details(one, golden::now(), Screen::PLAIN);
+            text.push_str(&golden::both(&details, one));
+            text.push_str(&format!(
+                "{:?}: {}\n",
+                one.exit_state(),
+                crate::views::status::text::problems(one)
+            ));
+        }
+        let before = healthy();
+        let before = report(&before, Scope::All, Some(&before.clusters));
+        for format in [None, Some(Format::Json)] {
+            let mut printer = Printer::new(format, Screen::PLAIN);
+            for report in [&before, &all] {
+                text.push_str(&printer.next(report, golden::now()).expect("a text"));
+            }
+        }
+        text
+    });
+}

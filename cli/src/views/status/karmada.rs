@@ -1,0 +1,42 @@
+//! Health of services that Karmada's own controllers manage, and of Services that Karmada
+//! propagates.
+
+use std::collections::BTreeMap;
+
+use causeway::api::MultiClusterService;
+use causeway::api::condition;
+use causeway_engine::reasons::Reason;
+
+use crate::cluster::karmada::binding::Unapplied;
+use crate::observe::service::Snapshot;
+use crate::views::explain::{self, Health};
+
+/// Observations of a service that its own conditions do not contain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Observed {
+    /// Health of a service that Karmada manages.
+    pub health: Option<Health>,
+    /// Failed propagation by Karmada. Read for one named service only.
+    pub unapplied: Option<Unapplied>,
+}
+
+/// Observations by namespace and name.
+pub(crate) type Observations = BTreeMap<(String, String), Observed>;
+
+/// Returns the observations that the objects of a service add to its conditions.
+pub(crate) fn observed(snapshot: &Snapshot) -> Observed {
+    let managed = snapshot.mcs.as_ref().filter(|mcs| is_karmadas(mcs));
+    Observed {
+        health: managed.map(|_| explain::health(snapshot, &explain::explained(snapshot))),
+        unapplied: snapshot.unapplied.clone(),
+    }
+}
+
+/// Whether the controller reports that Karmada manages the service. False during deletion.
+pub(crate) fn is_karmadas(service: &MultiClusterService) -> bool {
+    let status = service.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref());
+    let ready = condition::find(conditions.unwrap_or_default(), condition::READY);
+    service.metadata.deletion_timestamp.is_none()
+        && ready.is_some_and(|ready| ready.reason == Reason::ManagedByKarmada)
+}

@@ -1,0 +1,378 @@
+//! Rows of the page: reports of `status` and counted results of `explain`.
+
+use std::collections::HashMap;
+
+use causeway::api::Cluster;
+use causeway_engine::explain::{
+    ConsumerReport, Diagnosis, EndpointState, Explanation, ExposureReport, ProviderReport,
+    TierReport,
+};
+use causeway_engine::model::slice::Exposure;
+use causeway_engine::reasons::Reason;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde::Serialize;
+
+use crate::observe::link::ConnectionRow;
+use crate::observe::networking::NetworkReport;
+use crate::views::explain::text::tiers_text;
+use crate::views::status::clusterset::ExportedReport;
+use crate::views::status::condition::ConditionReport;
+use crate::views::status::report::{MemberReport, ServiceReport};
+
+/// State of the server and of the hub connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ServerRow {
+    pub version: String,
+    pub context: String,
+    pub hub: String,
+    /// Shown namespace. Absent if all namespaces are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Whether everything was read at least once.
+    pub synced: bool,
+    #[serde(flatten)]
+    pub connection: ConnectionRow,
+    /// Problem of the controller according to its Lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// Row of a cluster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ClusterRow {
+    pub name: String,
+    pub state: State,
+    pub reason: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    pub zones: Vec<String>,
+    #[serde(flatten)]
+    pub networking: NetworkReport,
+    pub version: String,
+    pub api_endpoint: String,
+    pub sync_mode: String,
+    pub drained: bool,
+    #[serde(flatten)]
+    pub connection: ConnectionRow,
+    pub conditions: Vec<ConditionReport>,
+}
+
+/// State derived from the condition Ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) enum State {
+    Ready,
+    NotReady,
+    Pending,
+    Deleting,
+}
+
+impl State {
+    fn of(ready: bool, reason: &str) -> Self {
+        match Reason::of(reason) {
+            _ if ready => Self::Ready,
+            Some(Reason::Pending) => Self::Pending,
+            Some(Reason::Deleting) => Self::Deleting,
+            _ => Self::NotReady,
+        }
+    }
+}
+
+/// Row of a MultiClusterService, or of the exports under one name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ServiceRow {
+    pub key: String,
+    pub kind: &'static str,
+    pub namespace: String,
+    pub name: String,
+    pub state: State,
+    pub reason: String,
+    pub message: String,
+    /// DNS name of the service for clients.
+    pub address: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    pub ports: Vec<String>,
+    pub conditions: Vec<ConditionReport>,
+    pub providers: Vec<ProviderRow>,
+    pub consumers: Vec<ConsumerRow>,
+    /// Problems of the service as a whole.
+    pub problems: Vec<Diagnosis>,
+}
+
+/// Cluster whose pods back a service.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ProviderRow {
+    pub cluster: String,
+    pub endpoints: usize,
+    pub ready: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Diagnosis>,
+}
+
+/// Cluster whose clients may reach a service.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConsumerRow {
+    pub cluster: String,
+    #[serde(flatten)]
+    pub counts: Counts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serving: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standby_from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Diagnosis>,
+}
+
+/// Numbers of endpoints of a service in a consumer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Counts {
+    endpoints: usize,
+    /// Ready endpoints, included in `endpoints`.
+    ready: usize,
+    /// Ready endpoints of providers that are missing in the consumer because of a problem.
+    missing: usize,
+    /// Standby endpoints, included in `endpoints`: traffic reaches them only after nearer ones
+    /// fail.
+    standby: usize,
+}
+
+/// Returns the key of a service's row.
+pub(crate) fn row_key(exposure: Exposure, namespace: &str, name: &str) -> String {
+    format!("{}/{namespace}/{name}", kind(exposure))
+}
+
+fn kind(exposure: Exposure) -> &'static str {
+    match exposure {
+        Exposure::Native => "MultiClusterService",
+        Exposure::Clusterset => "ServiceExport",
+    }
+}
+
+impl ClusterRow {
+    pub(crate) fn new(cluster: &Cluster, report: MemberReport, connection: ConnectionRow) -> Self {
+        let conditions = cluster.status.as_ref();
+        let conditions = conditions.map(|status| status.conditions.clone());
+        let conditions = conditions.unwrap_or_default().into_iter();
+        Self {
+            name: cluster.name_any(),
+            state: State::of(report.ready, &report.state),
+            reason: report.state,
+            message: report.message,
+            since: report.since,
+            region: report.region,
+            zones: report.zones,
+            networking: report.networking,
+            version: report.kubernetes_version,
+            api_endpoint: report.api_endpoint,
+            sync_mode: report.sync_mode,
+            drained: report.drained,
+            connection,
+            conditions: conditions.map(ConditionReport::from).collect(),
+        }
+    }
+}
+
+impl ServiceRow {
+    /// Returns the row of a MultiClusterService.
+    pub(crate) fn native(report: ServiceReport, explanation: &Explanation) -> Self {
+        let found = Found::of(explanation, Exposure::Native);
+        Self {
+            key: row_key(Exposure::Native, &report.namespace, &report.name),
+            kind: kind(Exposure::Native),
+            state: State::of(report.ready, &report.reason),
+            namespace: report.namespace,
+            name: report.name,
+            reason: report.reason,
+            message: report.message,
+            address: found.address,
+            created: report.created,
+            ports: report.ports,
+            conditions: report.conditions,
+            providers: found.providers,
+            consumers: found.consumers,
+            problems: found.problems,
+        }
+    }
+
+    /// Returns the row of an exported service.
+    pub(crate) fn exported(report: ExportedReport, explanation: &Explanation) -> Self {
+        let found = Found::of(explanation, Exposure::Clusterset);
+        let exports = report.clusters.iter();
+        let exports = exports.filter_map(|cluster| cluster.export.as_ref()?.created);
+        Self {
+            key: row_key(Exposure::Clusterset, &report.namespace, &report.name),
+            kind: kind(Exposure::Clusterset),
+            state: State::of(report.ready, &report.reason),
+            created: exports.min(),
+            namespace: report.namespace,
+            name: report.name,
+            reason: report.reason,
+            message: report.message,
+            address: found.address,
+            ports: report.ports,
+            conditions: Vec::new(),
+            providers: found.providers,
+            consumers: found.consumers,
+            problems: found.problems,
+        }
+    }
+}
+
+/// Results of an explanation for one exposure.
+#[derive(Default)]
+struct Found {
+    address: String,
+    providers: Vec<ProviderRow>,
+    consumers: Vec<ConsumerRow>,
+    problems: Vec<Diagnosis>,
+}
+
+impl Found {
+    fn of(explanation: &Explanation, exposure: Exposure) -> Self {
+        let mut reports = explanation.exposures.iter();
+        let report = reports.find(|report| report.exposure == exposure);
+        let of_exposure = report.map(|exposure| exposure.diagnoses.as_slice());
+        let problems = explanation
+            .diagnoses
+            .iter()
+            .chain(of_exposure.unwrap_or_default());
+        let problems = problems.filter(|one| !one.is_healthy()).cloned().collect();
+        let Some(exposure) = report else {
+            return Self {
+                problems,
+                ..Self::default()
+            };
+        };
+        let states = states(exposure);
+        let consumers = exposure.consumers.iter().map(|consumer| {
+            let state = states.get(consumer.cluster.as_str());
+            consumer_row(consumer, state.copied().unwrap_or_default())
+        });
+        Self {
+            address: exposure.address.clone(),
+            providers: exposure.providers.iter().map(provider_row).collect(),
+            consumers: consumers.collect(),
+            problems,
+        }
+    }
+}
+
+/// Endpoint counts in a consumer, and the diagnosis of its first ready endpoint with a problem.
+#[derive(Clone, Copy, Default)]
+struct Outcome<'a> {
+    counts: Counts,
+    problem: Option<&'a Diagnosis>,
+}
+
+fn states(exposure: &ExposureReport) -> HashMap<&str, Outcome<'_>> {
+    let mut states: HashMap<&str, Outcome<'_>> = HashMap::new();
+    let endpoints = exposure.providers.iter().flat_map(|one| &one.endpoints);
+    for endpoint in endpoints {
+        for state in &endpoint.consumers {
+            let outcome = states.entry(state.cluster.as_str()).or_default();
+            let counts = &mut outcome.counts;
+            let is_healthy = state.diagnosis.is_healthy();
+            match state.state {
+                EndpointState::Present => {
+                    counts.endpoints += 1;
+                    counts.ready += usize::from(endpoint.ready);
+                    counts.standby += usize::from(state.diagnosis.reason == Reason::Standby);
+                }
+                EndpointState::Missing => {
+                    counts.missing += usize::from(endpoint.ready && !is_healthy);
+                }
+            }
+            if endpoint.ready && !is_healthy {
+                outcome.problem.get_or_insert(&state.diagnosis);
+            }
+        }
+    }
+    states
+}
+
+fn provider_row(provider: &ProviderReport) -> ProviderRow {
+    let ready = provider.endpoints.iter().filter(|one| one.ready);
+    ProviderRow {
+        cluster: provider.cluster.clone(),
+        endpoints: provider.endpoints.len(),
+        ready: ready.count(),
+        problem: first_problem(&provider.diagnoses).cloned(),
+    }
+}
+
+fn consumer_row(consumer: &ConsumerReport, outcome: Outcome<'_>) -> ConsumerRow {
+    let text = |tiers: &[TierReport]| Some(tiers_text(tiers)).filter(|text| !text.is_empty());
+    let tiers = consumer.tiers.as_ref();
+    let problem = first_problem(&consumer.diagnoses).or(outcome.problem);
+    ConsumerRow {
+        cluster: consumer.cluster.clone(),
+        counts: outcome.counts,
+        serving: tiers.and_then(|tiers| text(&tiers.serving_from)),
+        standby_from: tiers.and_then(|tiers| text(&tiers.standby)),
+        problem: problem.cloned(),
+    }
+}
+
+fn first_problem(diagnoses: &[Diagnosis]) -> Option<&Diagnosis> {
+    diagnoses.iter().find(|one| !one.is_healthy())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::observe::fixtures::healthy;
+    use crate::observe::service::Snapshot;
+    use crate::views::explain::explained;
+    use crate::views::status::report::{Report, Scope};
+
+    fn row(snapshot: &Snapshot) -> serde_json::Value {
+        let services: Vec<_> = snapshot.mcs.iter().cloned().collect();
+        let report = Report::new(Scope::One, Some(&snapshot.clusters), &services);
+        let report = report.services.into_iter().next().expect("one");
+        let row = ServiceRow::native(report, &explained(snapshot));
+        serde_json::to_value(row).expect("JSON")
+    }
+
+    #[test]
+    fn endpoints_are_counted_where_they_are() {
+        let row = row(&healthy());
+        assert_eq!(row["key"], "MultiClusterService/shop/foo");
+        assert_eq!(row["state"], "Ready");
+        assert_eq!(row["address"], "foo.shop.svc");
+        assert_eq!(
+            row["providers"],
+            json!([{ "cluster": "a", "endpoints": 2, "ready": 2 }])
+        );
+        let consumer =
+            json!({ "cluster": "b", "endpoints": 2, "ready": 2, "missing": 0, "standby": 0 });
+        assert_eq!(row["consumers"], json!([consumer]));
+        assert_eq!(row["problems"], json!([]));
+    }
+
+    #[test]
+    fn what_a_consumer_lacks_is_counted_with_the_reason() {
+        let mut snapshot = healthy();
+        snapshot.without_copies();
+        let row = row(&snapshot);
+        let consumer = &row["consumers"][0];
+        assert_eq!(
+            (&consumer["endpoints"], &consumer["missing"]),
+            (&json!(0), &json!(2)),
+            "{row}"
+        );
+        assert!(consumer["problem"]["reason"].is_string(), "{row}");
+        assert!(consumer["problem"]["message"].is_string(), "{row}");
+    }
+}
