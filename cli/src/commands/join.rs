@@ -22,7 +22,7 @@ use crate::cluster::wait::TimedOut;
 use crate::commands::membership::MembershipError;
 use crate::commands::membership::hub::{self, Known};
 use crate::commands::membership::location::{Located, Location};
-use crate::commands::membership::member::{self, Credentials, NewToken, OptionalRights};
+use crate::commands::membership::member::{self, AnotherCluster, Credentials, NewToken, OptionalRights};
 use crate::observe::networking::Networking;
 use crate::term::exit::{CommandError, PROBLEM, USAGE};
 use crate::term::output;
@@ -51,13 +51,12 @@ pub(crate) enum JoinError {
     )]
     JoinedAs(String),
     #[error(
-        "{name} is another cluster (kube-system UID {known}, this one has {given}); choose another name or, if the \
-         cluster was rebuilt, remove the old one first: kubectl mcs unjoin {name}"
+        "this is {why}; choose another name or, if the cluster was rebuilt, remove the old one first: \
+         kubectl mcs unjoin {name}"
     )]
     AnotherCluster {
         name: ClusterName,
-        known: String,
-        given: String,
+        why: AnotherCluster,
     },
     #[error(
         "Cluster {name} was made of ClusterProfile {namespace}/{name}, which says how the cluster is \
@@ -254,19 +253,15 @@ fn check_identity(known: &[Known], name: &ClusterName, uid: &str) -> Result<(), 
             let name = name.clone();
             return Err(JoinError::OfProfile { name, namespace });
         }
-        match cluster.id.as_deref() {
-            Some(id) if id == uid && !same_name => {
-                return Err(JoinError::JoinedAs(cluster.name.clone()));
-            }
-            Some(id) if id != uid && same_name => {
-                let (known, given) = (id.to_owned(), uid.to_owned());
-                return Err(JoinError::AnotherCluster {
-                    name: name.clone(),
-                    known,
-                    given,
-                });
-            }
-            _ => {}
+        let known = cluster.id.as_deref();
+        if same_name {
+            let checked = member::check_identity(&cluster.name, known, uid);
+            checked.map_err(|why| JoinError::AnotherCluster {
+                name: name.clone(),
+                why,
+            })?;
+        } else if known == Some(uid) {
+            return Err(JoinError::JoinedAs(cluster.name.clone()));
         }
     }
     Ok(())

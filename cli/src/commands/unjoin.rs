@@ -18,7 +18,7 @@ use crate::cluster::objects;
 use crate::cluster::wait;
 use crate::cluster::wait::TimedOut;
 use crate::commands::membership::hub::{self, HubError};
-use crate::commands::membership::member;
+use crate::commands::membership::member::{self, AnotherCluster};
 use crate::commands::membership::{MembershipError, cleaning, report_left};
 use crate::observe::once;
 use crate::term::exit::{CommandError, PROBLEM};
@@ -57,14 +57,9 @@ pub(crate) enum UnjoinError {
         namespace: String,
     },
     #[error(
-        "the member's kubeconfig is of another cluster than {name} (kube-system UID {given}, {name} has {known}); \
-         name the right one, or leave it out if {name} was rebuilt"
+        "the member's kubeconfig is of {0}; name the right one, or leave it out if the member was rebuilt"
     )]
-    AnotherCluster {
-        name: ClusterName,
-        known: String,
-        given: String,
-    },
+    AnotherCluster(#[from] AnotherCluster),
     #[error(
         "the controller has not finished the cleanup of {name} within {seconds} s{late} (finalizers: {finalizers}); check that \
          causeway-controller is running and run this again, or remove the finalizers without a cleanup: \
@@ -183,19 +178,11 @@ fn check_identity(
         let id = cluster.spec.id.as_deref().filter(|id| !id.is_empty());
         let endpoint = cluster.spec.api_endpoint.as_deref().unwrap_or_default();
         let is_member = id.map_or(endpoint.trim_end_matches('/') == url, |id| id == uid);
-        match (cluster.name_any() == name.as_str(), id) {
-            (false, _) if is_member => {
-                let (name, other) = (name.clone(), cluster.name_any());
-                return Err(UnjoinError::JoinedAs { name, other });
-            }
-            (true, Some(known)) if !is_member => {
-                return Err(UnjoinError::AnotherCluster {
-                    name: name.clone(),
-                    known: known.to_owned(),
-                    given: uid.to_owned(),
-                });
-            }
-            _ => {}
+        if cluster.name_any() == name.as_str() {
+            member::check_identity(name.as_str(), id, uid)?;
+        } else if is_member {
+            let (name, other) = (name.clone(), cluster.name_any());
+            return Err(UnjoinError::JoinedAs { name, other });
         }
     }
     Ok(())

@@ -31,6 +31,7 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
 use crate::cluster::objects::{self, ObjectError};
+use crate::commands::membership::member;
 use crate::observe::networking;
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::Scope;
@@ -629,18 +630,13 @@ async fn connect(
             cluster.name_any()
         )
     })?;
-    let Some(known) = &cluster.spec.id else {
-        return Ok(member);
-    };
+    let (name, known) = (cluster.name_any(), cluster.spec.id.as_deref());
     let given = member.uid().await.map_err(|error| error.to_string())?;
-    match given == *known {
-        true => Ok(member),
-        false => Err(format!(
-            "context {context} is of another cluster (kube-system UID {given}, the member has {known}); \
-             name the right one with --member {}=CONTEXT",
-            cluster.name_any()
-        )),
-    }
+    let checked = member::check_identity(&name, known, &given);
+    checked.map_err(|why| {
+        format!("context {context} is of {why}; name the right one with --member {name}=CONTEXT")
+    })?;
+    Ok(member)
 }
 
 /// Returns the names of the nodes that can run pods.

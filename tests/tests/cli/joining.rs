@@ -631,7 +631,7 @@ async fn another_cluster_does_not_take_its_name(
         &other,
         1,
         "
-            member1 is another cluster
+            another cluster than member1
             of-another-cluster
             kubectl mcs unjoin member1
         ",
