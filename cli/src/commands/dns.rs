@@ -14,16 +14,17 @@ use std::io;
 
 use causeway::domain::ClusterName;
 
-use self::plan::Refusal;
+use self::plan::ByHand;
 use crate::args::DnsArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::ObjectError;
 use crate::commands::membership::hub::{self, HubError};
+use crate::commands::membership::member::{AnotherCluster, check_identity};
 use crate::term::exit::{CommandError, ExitState, PROBLEM, USAGE};
 use crate::term::output;
 use crate::term::output::OutputError;
-use crate::views::check::Report;
+use crate::views::check::{Check, Report};
 
 /// Failure to check or to set up the DNS of a member.
 #[derive(Debug, thiserror::Error)]
@@ -38,14 +39,8 @@ pub(crate) enum DnsError {
     Output(#[from] OutputError),
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(ClusterName),
-    #[error(
-        "the member's kubeconfig is of another cluster than {name} (kube-system UID {given}, {name} has {known}); name the right one"
-    )]
-    AnotherCluster {
-        name: ClusterName,
-        known: String,
-        given: String,
-    },
+    #[error("the member's kubeconfig is of {0}; name the right one")]
+    AnotherCluster(#[from] AnotherCluster),
     #[error("the answer cannot be read: {0}")]
     Input(io::Error),
     #[error(
@@ -55,7 +50,12 @@ pub(crate) enum DnsError {
     #[error("nothing was changed")]
     Declined,
     #[error("nothing was changed: {0}")]
-    Refused(Box<Refusal>),
+    Refused(Check),
+    #[error(
+        "the Corefile was not changed: {}. Add the lines above, then run kubectl mcs dns {name}",
+        .by_hand.why
+    )]
+    ByHand { name: String, by_hand: Box<ByHand> },
     #[error(
         "account {account} of CoreDNS still may not list and watch ServiceImports after {seconds} s, so the Corefile was not changed; \
          see kubectl describe clusterrolebinding coredns-serviceimports there"
@@ -84,43 +84,19 @@ pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<ExitState, DnsE
         args.member.member_context.as_deref(),
     )
     .await?;
-    check_identity(&hub, &name, &member).await?;
+    let known = hub::known(&hub).await?;
+    let known = known.iter().find(|one| one.name == name.as_str());
+    let known = known.ok_or_else(|| DnsError::NotJoined(name.clone()))?;
+    check_identity(&known.name, known.id.as_deref(), &member.uid().await?)?;
+    let fix = format!("kubectl mcs dns {name} --fix, with the same --member-kubeconfig");
     if args.fix {
         let found = gather::read(&member).await?;
-        if !fix::fix(&member, &found, args).await? {
+        if !fix::fix(&member, &found, &fix, args).await? {
             return Ok(ExitState::Good);
         }
     }
     let found = gather::read(&member).await?;
-    let fix = format!("kubectl mcs dns {name} --fix, with the same --member-kubeconfig");
     let report = Report::new(diagnosis::diagnose(&found, &fix, args.image_has));
     output::report(&report, args.output.format, || report.render())?;
     Ok(report.exit_state())
-}
-
-/// Checks that the kubeconfig is of the named cluster, by the UID of namespace kube-system.
-///
-/// # Errors
-/// `NotJoined` for an unknown name, `AnotherCluster` for another UID. A cluster without a known UID
-/// passes.
-async fn check_identity(
-    hub: &ApiServer,
-    name: &ClusterName,
-    member: &ApiServer,
-) -> Result<(), DnsError> {
-    let known = hub::known(hub).await?;
-    let known = known.into_iter().find(|one| one.name == name.as_str());
-    let known = known.ok_or_else(|| DnsError::NotJoined(name.clone()))?;
-    let Some(known) = known.id else {
-        return Ok(());
-    };
-    let given = member.uid().await?;
-    match given == known {
-        true => Ok(()),
-        false => Err(DnsError::AnotherCluster {
-            name: name.clone(),
-            known,
-            given,
-        }),
-    }
 }

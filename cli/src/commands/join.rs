@@ -22,7 +22,9 @@ use crate::cluster::wait::TimedOut;
 use crate::commands::membership::MembershipError;
 use crate::commands::membership::hub::{self, Known};
 use crate::commands::membership::location::{Located, Location};
-use crate::commands::membership::member::{self, AnotherCluster, Credentials, NewToken, OptionalRights};
+use crate::commands::membership::member::{
+    self, AnotherCluster, Credentials, NewToken, OptionalRights,
+};
 use crate::observe::networking::Networking;
 use crate::term::exit::{CommandError, PROBLEM, USAGE};
 use crate::term::output;

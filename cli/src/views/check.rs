@@ -5,6 +5,8 @@ mod diagnosis;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use serde::Serialize;
 
 pub(crate) use self::diagnosis::diagnose;
@@ -66,6 +68,16 @@ impl Report {
             table.row([check.name.clone(), state, check.message.clone()], remedy);
         }
         table.render()
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.name, self.message)?;
+        match &self.remedy {
+            Some(remedy) => write!(out, "; {remedy}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -79,6 +79,19 @@ impl Site<'_> {
             .await
     }
 
+    async fn set_corefile(&self, text: &str) {
+        let patch = json!({ "data": { "Corefile": text } }).to_string();
+        let args = [
+            "patch",
+            "configmap",
+            "coredns",
+            "--type=merge",
+            "-p",
+            &patch,
+        ];
+        self.kubectl(args).await;
+    }
+
     /// Puts a CoreDNS there whose account is the one that distributions make.
     async fn bring_coredns(
         &self,
@@ -184,7 +197,7 @@ async fn dns_fix_makes_coredns_answer_for_the_clusterset() {
          account kube-system/coredns may not list and watch serviceimports | -> kubectl mcs dns member1 --fix",
     );
     // A word that the image does not know would keep CoreDNS from starting.
-    let old = "nothing was changed | v1.12.1 is older than CoreDNS 1.12.2";
+    let old = "nothing was changed: image: CoreDNS 1.12.1 | bring CoreDNS 1.12.2 or later";
     ends(&site.dns(&["--fix", "--yes"]).await, 1, old);
     let image = "coredns=registry.k8s.io/coredns/coredns:v1.14.7";
     site.kubectl(["set", "image", "deployment/coredns", image])
@@ -202,8 +215,17 @@ async fn dns_fix_makes_coredns_answer_for_the_clusterset() {
     ends(&site.dns(&["--fix", "--dry-run"]).await, 0, &shown);
     assert_eq!(site.corefile().await, before);
 
-    let fixed = "clusterrolebinding.rbac.authorization.k8s.io/coredns-serviceimports created | configmap/coredns configured | \
-                 serves clusterset.local (kubernetes with option multicluster) | a pod runs since 2020-01-01T00:00:00Z | \
+    // A Corefile with imports is the user's to change. Its CoreDNS gets the rights all the same.
+    let imports = format!("{before}\nimport custom/*.server\n");
+    site.set_corefile(&imports).await;
+    let by_hand = "# To be added by hand to the end of key Corefile of ConfigMap kube-system/coredns | clusterset.local:53 { | \
+                   clusterrolebinding.rbac.authorization.k8s.io/coredns-serviceimports created | the Corefile was not changed | \
+                   import of custom/*.server | kubectl -n kube-system edit configmap coredns";
+    ends(&site.dns(&["--fix", "--yes"]).await, 1, by_hand);
+    assert_eq!(site.corefile().await, imports);
+    site.set_corefile(&before).await;
+
+    let fixed = "configmap/coredns configured | serves clusterset.local (kubernetes with option multicluster) | a pod runs since 2020-01-01T00:00:00Z | \
                  kubectl -n kube-system rollout restart deployment coredns";
     ends(&site.dns(&["--fix", "--yes"]).await, 1, fixed);
     site.kubectl(["rollout", "restart", "deployment", "coredns"])

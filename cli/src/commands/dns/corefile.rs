@@ -1,521 +1,309 @@
 //! Corefile parser and lookup of the server block that answers for the clusterset's zone.
 //!
-//! Tokens and blocks follow the Caddyfile of Caddy 1, of which CoreDNS maintains a copy
-//! (coredns/caddy, `caddyfile/lexer.go` and `caddyfile/parse.go`). White space ends a token, a
-//! double quote ends a quoted token, and `#` begins a comment at any position. An import of an
-//! unknown file is an error: the parser never guesses.
+//! The parser reads a Corefile as every distribution writes it: a block begins with `{` at the end
+//! of a line, and ends with a line `}`. It follows the imports of k3s, AKS and Gardener, which are
+//! the files of a mounted ConfigMap. Everything else that CoreDNS accepts (coredns/caddy,
+//! `caddyfile/lexer.go` and `caddyfile/parse.go`) is an error: the parser never guesses.
 
-mod edit;
+mod block;
 #[cfg(test)]
 mod tests;
-mod tokens;
 
 use std::collections::BTreeMap;
 
-pub(super) use self::edit::{ZONE, with_block};
-use self::tokens::{Token, Tokens};
+pub(super) use self::block::block_by_hand;
 use crate::args::Multicluster;
 
-/// Corefile that cannot be followed or edited.
+/// Zone of the clusterset (KEP-1645, "DNS").
+pub(crate) const ZONE: &str = "clusterset.local";
+
+/// Corefile that cannot be followed, or that shows no server block for the zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CorefileError {
-    #[error("line {0}: a quoted text does not end")]
-    Quote(usize),
-    #[error("line {0}: {{ without an end")]
-    Open(usize),
-    #[error("line {0}: }} without a beginning")]
-    Close(usize),
-    #[error("line {0}: a server block without braces")]
-    Braces(usize),
-    #[error("line {0}: import needs one file, pattern or snippet")]
-    Import(usize),
-    #[error("it imports {0}, which is in no ConfigMap that CoreDNS mounts there")]
-    Unknown(String),
-    #[error("line {0}: {1} depends on a variable of the environment")]
-    Variable(usize, String),
-    #[error("its imports do not end")]
-    Endless,
+    #[error("this command does not follow the line {0:?}")]
+    Line(String),
+    #[error("this command does not follow its import of {0}")]
+    Import(String),
+    #[error("its last block has no end")]
+    Open,
     #[error("no server block has the kubernetes plugin")]
     NoKubernetes,
     #[error("the server block of the kubernetes plugin does not answer plain DNS ({0})")]
     NotPlain(String),
-    #[error("server block {keys} answers for {zone} without multicluster: it has {plugins}")]
-    Taken {
-        zone: &'static str,
-        keys: String,
-        plugins: String,
-    },
-    #[error("its plugin {0} has options that cannot be repeated for {zone}", zone = ZONE)]
-    Unrepeatable(String),
-    #[error("zone {zone} is in server block {keys} and cannot be completed there")]
-    Incomplete { zone: &'static str, keys: String },
 }
 
-/// Files that CoreDNS can import, by path.
-pub(super) type Files = BTreeMap<String, String>;
+/// Directories of which every file is known, by path without a final slash.
+pub(super) type Directories = BTreeMap<String, Files>;
+/// Files of a directory by name. `None` for a file with unknown content.
+pub(super) type Files = BTreeMap<String, Option<String>>;
 
 /// Corefile with all its imports.
 #[derive(Clone, Debug)]
 pub(super) struct Corefile {
     /// Server blocks. Blocks of an imported file take the position of the import.
-    pub blocks: Vec<Block>,
-    /// Absolute paths and patterns of the files that the Corefile imports outside of server blocks.
-    pub imports: Vec<String>,
+    pub blocks: Vec<Entry>,
+    /// Absolute patterns of the imports, and whether they are outside of server blocks.
+    pub imports: Vec<(String, bool)>,
 }
 
-/// Server block of a Corefile.
-#[derive(Clone, Debug)]
-pub(super) struct Block {
-    /// Zones with scheme and port, as written.
-    pub keys: Vec<String>,
-    /// Plugins in the order of the text.
-    pub plugins: Vec<Plugin>,
-    /// Whether the Corefile itself contains the block.
-    pub is_own: bool,
+/// Server block, plugin or option: a line, and the entries between its braces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Line without its comment and its brace.
+    line: String,
+    entries: Vec<Entry>,
 }
 
-/// Plugin in a server block.
-#[derive(Clone, Debug)]
-pub(super) struct Plugin {
-    pub name: String,
-    /// Words behind the name on the same line.
-    pub args: Vec<String>,
-    /// Lines between the braces, each split into words.
-    pub options: Vec<Vec<String>>,
-    /// Whether an option has braces of its own. The parser skips their content.
-    pub is_nested: bool,
-    /// Position in the text. `None` outside of the server blocks of the Corefile itself.
-    at: Option<Place>,
-}
-
-/// Position of a plugin in the text, in bytes.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    /// Start of the name.
-    begins: usize,
-    /// End of the last word before the braces.
-    line_ends: usize,
-    /// Start of the first word between the braces.
-    first_option: Option<usize>,
-    has_braces: bool,
-}
-
-/// Maximum depth of nested imports.
-const DEEPEST: usize = 16;
-
-/// Result of the lookup of the clusterset's zone.
+/// Result of the lookup of the clusterset's zone. A server block is named by its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ZoneState {
-    /// Server block with multicluster: the form and the keys of the block.
+    /// Server block with multicluster, and the form of it.
     Served(Multicluster, String),
     /// No server block of the zone. A parent zone may have one.
     Nothing,
-    /// Server block with the kubernetes plugin for the zone, without the option: its keys.
+    /// Server block with the kubernetes plugin for the zone, without the option.
     WithoutOption(String),
-    /// Server block of the zone without multicluster and without the kubernetes plugin for the
-    /// zone: its keys and its plugins.
-    Other(String, String),
+    /// Server block of the zone or of a subzone, without both.
+    Other(String),
 }
 
 impl Corefile {
     /// Parses the Corefile at `path`.
     ///
     /// # Errors
-    /// [`CorefileError`] for invalid syntax and for imports that cannot be followed.
-    pub(super) fn read(text: &str, path: &str, files: &Files) -> Result<Self, CorefileError> {
+    /// [`CorefileError`] for lines and imports that are not followed.
+    pub(super) fn read(
+        text: &str,
+        path: &str,
+        directories: &Directories,
+    ) -> Result<Self, CorefileError> {
         let mut reader = Reader {
-            files,
-            snippets: BTreeMap::new(),
+            directory: path.rsplit_once('/').map_or("", |(directory, _)| directory),
+            directories,
+            open: Vec::new(),
             blocks: Vec::new(),
             imports: Vec::new(),
         };
-        reader.servers(text, path, 0)?;
-        Ok(Self {
-            blocks: reader.blocks,
-            imports: reader.imports,
-        })
+        reader.file(text.trim_start_matches('\u{feff}'), true)?;
+        match reader.open.is_empty() {
+            true => Ok(Self {
+                blocks: reader.blocks,
+                imports: reader.imports,
+            }),
+            false => Err(CorefileError::Open),
+        }
     }
 
-    /// Returns the state of the server block that answers for the clusterset's zone: CoreDNS uses
-    /// the block with the longest matching zone.
+    /// Returns the state of the server block that answers for names of the clusterset's zone:
+    /// CoreDNS uses the block with the longest matching zone. A block of a subzone takes a part of
+    /// the names.
     pub(super) fn answer(&self) -> ZoneState {
-        let reach = |block: &Block| {
-            block
-                .keys
-                .iter()
-                .filter_map(|key| Key::read(key).reach())
-                .max()
-        };
-        let ranked = self
-            .blocks
+        let reach = |block: &Entry| block.words().filter_map(reach).max();
+        let longest = self.blocks.iter().filter_map(reach).max();
+        let mut nearest = self.blocks.clone();
+        nearest.retain(|block| longest.is_some() && reach(block) == longest);
+        let keys = |block: &Entry| block.line.clone();
+        if let Some(served) = nearest
             .iter()
-            .filter_map(|block| Some((reach(block)?, block)));
-        let Some(longest) = ranked.clone().map(|(reach, _)| reach).max() else {
-            return ZoneState::Nothing;
-        };
-        let nearest = ranked.filter(|(reach, _)| *reach == longest);
-        let nearest: Vec<_> = nearest.map(|(_, block)| block).collect();
-        if let Some((block, form)) = nearest.iter().find_map(|one| Some((one, one.form()?))) {
-            return ZoneState::Served(form, block.keys.join(" "));
+            .find_map(|one| Some((one.form()?, keys(one))))
+        {
+            return ZoneState::Served(served.0, served.1);
         }
-        if let Some(block) = nearest.iter().find(|block| block.zone_plugin().is_some()) {
-            return ZoneState::WithoutOption(block.keys.join(" "));
+        let is_kubernetes = |plugin: &Entry| plugin.name() == "kubernetes";
+        let mut blocks = nearest.iter();
+        if let Some(block) = blocks.find(|one| one.plugins_of_zone().any(is_kubernetes)) {
+            return ZoneState::WithoutOption(keys(block));
         }
         match nearest.first() {
-            Some(block) if longest == ZONE.split('.').count() => {
-                ZoneState::Other(block.keys.join(" "), block.names())
-            }
+            Some(block) if longest >= Some(labels(ZONE)) => ZoneState::Other(keys(block)),
             _ => ZoneState::Nothing,
         }
     }
 
     /// Whether CoreDNS reloads a changed Corefile by itself.
     pub(super) fn reloads(&self) -> bool {
-        let mut plugins = self.blocks.iter().flat_map(|block| &block.plugins);
-        plugins.any(|plugin| plugin.name == "reload")
+        let mut plugins = self.blocks.iter().flat_map(|block| &block.entries);
+        plugins.any(|plugin| plugin.name() == "reload")
     }
 
     /// Whether a server block has the clusterset's zone or a parent zone other than the root.
     pub(super) fn has_block_of_zone(&self) -> bool {
-        let keys = self.blocks.iter().flat_map(|block| &block.keys);
-        let mut reaches = keys.filter_map(|key| Key::read(key).reach());
-        reaches.any(|reach| reach > 0)
+        let keys = self.blocks.iter().flat_map(Entry::words);
+        let mut reaches = keys.filter_map(reach);
+        reaches.any(|reach| (1..=labels(ZONE)).contains(&reach))
     }
 }
 
-impl Block {
-    /// Returns the form in which the block serves the clusterset's zone.
-    fn form(&self) -> Option<Multicluster> {
-        let named = |words: &[String]| words.iter().any(|word| Key::read(word).zone == ZONE);
-        let of_block = || self.keys.iter().any(|key| Key::read(key).zone == ZONE);
-        self.plugins.iter().find_map(|plugin| match &*plugin.name {
-            "multicluster" if named(&plugin.args) || (plugin.args.is_empty() && of_block()) => {
-                Some(Multicluster::Plugin)
-            }
-            "kubernetes" if plugin.has_zone(&self.keys) => {
-                let mut options = plugin.options.iter();
-                let option = |line: &Vec<String>| match line.split_first() {
-                    Some((word, zones)) => word == "multicluster" && named(zones),
-                    None => false,
-                };
-                options.any(option).then_some(Multicluster::Option)
-            }
-            _ => None,
-        })
-    }
-
-    /// Returns the kubernetes plugin of the block, if the plugin answers for the clusterset's zone.
-    fn zone_plugin(&self) -> Option<&Plugin> {
-        let mut plugins = self.plugins.iter();
-        plugins.find(|plugin| plugin.name == "kubernetes" && plugin.has_zone(&self.keys))
-    }
-
-    fn names(&self) -> String {
-        let names: Vec<_> = self.plugins.iter().map(|plugin| &*plugin.name).collect();
-        match names.is_empty() {
-            true => "no plugin".to_owned(),
-            false => names.join(", "),
-        }
-    }
-}
-
-impl Plugin {
-    /// Whether the kubernetes plugin answers for the clusterset's zone. A plugin without zones has
-    /// those of its server block.
-    fn has_zone(&self, keys: &[String]) -> bool {
-        let zones = if self.args.is_empty() {
-            keys
-        } else {
-            &self.args
-        };
-        zones.iter().any(|zone| Key::read(zone).zone == ZONE)
-    }
-}
-
-/// Key of a server block, such as `dns://cluster.local:53`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Key {
-    /// Scheme in lower case. Plain DNS if absent.
-    scheme: Option<String>,
-    /// Zone in lower case without the final dot. Empty for the root.
-    zone: String,
-    /// Port with its colon, as written.
-    port: String,
-}
-
-impl Key {
-    fn read(text: &str) -> Self {
-        let (scheme, rest) = match text.split_once("://") {
-            Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
-            None => (None, text),
-        };
-        let port = rest.rfind(':').filter(|colon| {
-            let digits = rest.get(colon + 1..).unwrap_or_default();
-            !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
-        });
-        let (zone, port) = rest.split_at(port.unwrap_or(rest.len()));
+impl Entry {
+    fn new(line: &str) -> Self {
         Self {
-            scheme,
-            zone: zone.trim_end_matches('.').to_ascii_lowercase(),
-            port: port.to_owned(),
+            line: line.trim().to_owned(),
+            entries: Vec::new(),
         }
     }
 
-    fn is_plain(&self) -> bool {
-        self.scheme.as_deref().is_none_or(|scheme| scheme == "dns")
+    /// Returns the words of the line. A word in quotes is without them.
+    fn words(&self) -> impl Iterator<Item = &str> {
+        self.line.split_whitespace().map(unquoted)
     }
 
-    /// Returns the number of labels that the key shares with the clusterset's zone. `None` for an
-    /// unrelated zone and for other than plain DNS.
-    fn reach(&self) -> Option<usize> {
-        let zone = &*self.zone;
-        let covers = zone.is_empty()
-            || ZONE == zone
-            || ZONE
-                .strip_suffix(zone)
-                .is_some_and(|rest| rest.ends_with('.'));
-        let labels = zone.split('.').filter(|label| !label.is_empty()).count();
-        (self.is_plain() && covers).then_some(labels)
+    fn name(&self) -> &str {
+        self.words().next().unwrap_or_default()
     }
-}
 
-/// Parser of server blocks and their imports.
-struct Reader<'a> {
-    files: &'a Files,
-    snippets: BTreeMap<String, Vec<Plugin>>,
-    blocks: Vec<Block>,
-    imports: Vec<String>,
-}
-
-impl Reader<'_> {
-    /// Reads the server blocks of a file.
-    fn servers(&mut self, text: &str, path: &str, depth: usize) -> Result<(), CorefileError> {
-        if depth > DEEPEST {
-            return Err(CorefileError::Endless);
-        }
-        let mut tokens = Tokens::read(text)?;
-        while let Some(first) = tokens.peek() {
-            if first.is("import") {
-                let pattern = imported(&mut tokens)?;
-                if depth == 0 {
-                    self.imports.push(absolute(&pattern, path));
-                }
-                for (file, content) in self.matching(&pattern, path)? {
-                    self.servers(&content, &file, depth + 1)?;
-                }
-                continue;
-            }
-            let line = first.line;
-            let keys = keys(&mut tokens);
-            let is_variable = |key: &&String| key.contains("{$") || key.contains("{%");
-            if let Some(key) = keys.iter().find(is_variable) {
-                return Err(CorefileError::Variable(line, key.clone()));
-            }
-            if !tokens.next().is_some_and(|token| token.is("{")) {
-                return Err(CorefileError::Braces(line));
-            }
-            let plugins = self.plugins(&mut tokens, path, line, depth)?;
-            let snippet = match keys.as_slice() {
-                [only] => only
-                    .strip_prefix('(')
-                    .and_then(|name| name.strip_suffix(')')),
+    /// Returns the form in which a server block serves the clusterset's zone.
+    fn form(&self) -> Option<Multicluster> {
+        let serves =
+            |option: &Entry| option.name() == "multicluster" && option.words().skip(1).any(is_zone);
+        self.plugins_of_zone()
+            .find_map(|plugin| match plugin.name() {
+                "multicluster" => Some(Multicluster::Plugin),
+                "kubernetes" if plugin.entries.iter().any(serves) => Some(Multicluster::Option),
                 _ => None,
-            };
-            match snippet {
-                Some(name) => {
-                    self.snippets.insert(name.to_owned(), plugins);
+            })
+    }
+
+    /// Returns the plugins of a server block that have the clusterset's zone as an argument. A
+    /// plugin without arguments has the zones of its server block.
+    fn plugins_of_zone(&self) -> impl Iterator<Item = &Entry> {
+        self.entries
+            .iter()
+            .filter(|plugin| match plugin.words().nth(1) {
+                Some(_) => plugin.words().skip(1).any(is_zone),
+                None => self.words().any(is_zone),
+            })
+    }
+}
+
+fn unquoted(word: &str) -> &str {
+    let inner = word.strip_prefix('"');
+    inner
+        .and_then(|word| word.strip_suffix('"'))
+        .unwrap_or(word)
+}
+
+/// Splits a key such as `dns://cluster.local.:53` into its zone in lower case and its port. `None`
+/// for other than plain DNS.
+fn zone_and_port(key: &str) -> Option<(String, Option<u16>)> {
+    let key = key.trim_end_matches(',').to_ascii_lowercase();
+    let key = match key.split_once("://") {
+        Some(("dns", rest)) => rest,
+        Some(_) => return None,
+        None => &key,
+    };
+    let (zone, port) = match key.rsplit_once(':') {
+        Some((zone, port)) if port.parse::<u16>().is_ok() => (zone, port.parse().ok()),
+        _ => (key, None),
+    };
+    Some((zone.trim_end_matches('.').to_owned(), port))
+}
+
+fn is_zone(word: &str) -> bool {
+    zone_and_port(word).is_some_and(|(zone, _)| zone == ZONE)
+}
+
+/// Returns the number of labels of a plain DNS zone that covers names of the clusterset's zone.
+fn reach(key: &str) -> Option<usize> {
+    let (zone, _) = zone_and_port(key)?;
+    let is_in = |zone: &str, parent: &str| {
+        let rest = zone.strip_suffix(parent);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let covers = zone.is_empty() || is_in(ZONE, &zone) || is_in(&zone, ZONE);
+    covers.then(|| labels(&zone))
+}
+
+fn labels(zone: &str) -> usize {
+    zone.split('.').filter(|label| !label.is_empty()).count()
+}
+
+/// Parser of a Corefile and its imports.
+struct Reader<'a> {
+    /// Directory of the Corefile.
+    directory: &'a str,
+    directories: &'a Directories,
+    /// Entries without an end so far, from the outermost.
+    open: Vec<Entry>,
+    blocks: Vec<Entry>,
+    imports: Vec<(String, bool)>,
+}
+
+impl<'a> Reader<'a> {
+    fn file(&mut self, text: &str, is_corefile: bool) -> Result<(), CorefileError> {
+        for line in text.lines() {
+            let unfollowed = || CorefileError::Line(line.trim().to_owned());
+            let code = without_comment(line).ok_or_else(unfollowed)?;
+            let words: Vec<_> = code.split_whitespace().map(unquoted).collect();
+            match words.as_slice() {
+                [] => {}
+                ["import", pattern] if is_corefile => self.import(pattern)?,
+                ["import", ..] => return Err(CorefileError::Import(code.to_owned())),
+                ["}"] => {
+                    let ended = self.open.pop().ok_or_else(unfollowed)?;
+                    let outer = self.open.last_mut().map(|outer| &mut outer.entries);
+                    outer.unwrap_or(&mut self.blocks).push(ended);
                 }
-                None => self.blocks.push(Block {
-                    keys,
-                    plugins,
-                    is_own: depth == 0,
-                }),
+                [before @ .., "{"] if is_followed(before, self.open.is_empty()) => {
+                    self.open.push(Entry::new(code.trim_end_matches('{')));
+                }
+                words if is_followed(words, false) => {
+                    let outer = self.open.last_mut().ok_or_else(unfollowed)?;
+                    outer.entries.push(Entry::new(code));
+                }
+                _ => return Err(unfollowed()),
             }
         }
         Ok(())
     }
 
-    /// Reads plugins up to the closing brace of the server block that begins at `line`.
-    fn plugins(
-        &self,
-        tokens: &mut Tokens,
-        path: &str,
-        line: usize,
-        depth: usize,
-    ) -> Result<Vec<Plugin>, CorefileError> {
-        let mut plugins = Vec::new();
-        loop {
-            match tokens.peek() {
-                None => return Err(CorefileError::Open(line)),
-                Some(token) if token.is("}") => {
-                    tokens.next();
-                    return Ok(plugins);
-                }
-                Some(token) if token.is("import") => {
-                    let pattern = imported(tokens)?;
-                    plugins.extend(self.imported_plugins(&pattern, path, depth + 1)?);
-                }
-                Some(_) => plugins.extend(plugin(tokens, depth == 0)?),
-            }
-        }
-    }
-
-    /// Reads the plugins of a snippet or of the files of a pattern.
-    fn imported_plugins(
-        &self,
-        pattern: &str,
-        path: &str,
-        depth: usize,
-    ) -> Result<Vec<Plugin>, CorefileError> {
-        if depth > DEEPEST {
-            return Err(CorefileError::Endless);
-        }
-        if let Some(snippet) = self.snippets.get(pattern) {
-            let elsewhere = |plugin: &Plugin| Plugin {
-                at: None,
-                ..plugin.clone()
-            };
-            return Ok(snippet.iter().map(elsewhere).collect());
-        }
-        let mut plugins = Vec::new();
-        for (file, content) in self.matching(pattern, path)? {
-            let mut tokens = Tokens::read(&content)?;
-            while let Some(token) = tokens.peek() {
-                if token.is("}") {
-                    return Err(CorefileError::Close(token.line));
-                }
-                if token.is("import") {
-                    let pattern = imported(&mut tokens)?;
-                    plugins.extend(self.imported_plugins(&pattern, &file, depth + 1)?);
-                } else {
-                    plugins.extend(plugin(&mut tokens, false)?);
-                }
-            }
-        }
-        Ok(plugins)
-    }
-
-    /// Returns the files that match a pattern, by path. A pattern is relative to the importing
-    /// file.
-    fn matching(&self, pattern: &str, path: &str) -> Result<Vec<(String, String)>, CorefileError> {
-        let absolute = absolute(pattern, path);
-        let unknown = || CorefileError::Unknown(pattern.to_owned());
-        let (of, name) = absolute.rsplit_once('/').ok_or_else(unknown)?;
-        let Some((before, after)) = name.split_once('*') else {
-            let content = self.files.get(&absolute).ok_or_else(unknown)?;
-            return Ok(vec![(absolute, content.clone())]);
+    fn import(&mut self, pattern: &str) -> Result<(), CorefileError> {
+        let absolute = match pattern.starts_with('/') {
+            true => pattern.to_owned(),
+            false => format!("{}/{}", self.directory, pattern.trim_start_matches("./")),
         };
-        // A mounted ConfigMap is a directory, even without any key.
-        if !self.files.contains_key(&format!("{of}/")) || after.contains('*') {
-            return Err(unknown());
+        let contents = self.matching(&absolute);
+        for content in contents.ok_or_else(|| CorefileError::Import(pattern.to_owned()))? {
+            self.file(content, false)?;
         }
-        let is_one = |path: &str| {
-            let name = path
-                .strip_prefix(of)
-                .and_then(|rest| rest.strip_prefix('/'));
-            name.is_some_and(|name| {
-                !name.is_empty()
-                    && !name.contains('/')
-                    && name.len() >= before.len() + after.len()
-                    && name.starts_with(before)
-                    && name.ends_with(after)
-            })
+        self.imports.push((absolute, self.open.is_empty()));
+        Ok(())
+    }
+
+    /// Returns the contents of the files that match a pattern. `None` if a matching file or its
+    /// content may be unknown.
+    fn matching(&self, pattern: &str) -> Option<Vec<&'a str>> {
+        let (directory, name) = pattern.rsplit_once('/')?;
+        let files = self.directories.get(directory)?;
+        let (before, after) = name.split_once('*')?;
+        if name.contains(['?', '[', '\\']) || after.contains('*') {
+            return None;
+        }
+        let matches = |name: &str| {
+            let rest = name.strip_prefix(before);
+            rest.is_some_and(|rest| rest.ends_with(after))
         };
-        let found = self.files.iter().filter(|(path, _)| is_one(path));
-        Ok(found
-            .map(|(path, content)| (path.clone(), content.clone()))
-            .collect())
+        let found = files.iter().filter(|(name, _)| matches(name));
+        found.map(|(_, content)| content.as_deref()).collect()
     }
 }
 
-/// Returns the absolute path of a pattern in the file at `path`.
-fn absolute(pattern: &str, path: &str) -> String {
-    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-    match pattern.starts_with('/') {
-        true => pattern.to_owned(),
-        false => format!("{directory}/{}", pattern.trim_start_matches("./")),
-    }
+/// Whether the parser follows the words of a line before its brace. A snippet and a key that
+/// depends on a variable are not followed.
+fn is_followed(words: &[&str], is_block: bool) -> bool {
+    let is_key = |word: &str| !word.starts_with('(') && !word.contains('{');
+    let is_word = |word: &&str| !matches!(*word, "{" | "}") && (!is_block || is_key(word));
+    !words.is_empty() && words.iter().all(is_word)
 }
 
-/// Reads the keys of a server block. A key with a final comma continues on the next line.
-fn keys(tokens: &mut Tokens) -> Vec<String> {
-    let mut keys = Vec::new();
-    let mut goes_on = true;
-    while let Some(token) = tokens.peek() {
-        if token.is("{") || (token.begins_line && !goes_on && !keys.is_empty()) {
-            break;
-        }
-        let word = token.text.trim_end_matches(',').to_owned();
-        goes_on = token.text.ends_with(',');
-        if !word.is_empty() {
-            keys.push(word);
-        }
-        tokens.next();
-    }
-    keys
-}
-
-/// Reads the argument of an import: exactly one word on the line.
-fn imported(tokens: &mut Tokens) -> Result<String, CorefileError> {
-    let line = tokens.next().map_or(0, |token| token.line);
-    let named = tokens.next_if(|token| !token.begins_line);
-    let named = named
-        .map(|token| token.text)
-        .filter(|text| !text.is_empty());
-    match (named, tokens.peek()) {
-        (Some(text), next) if next.is_none_or(|next| next.begins_line || next.is("}")) => Ok(text),
-        _ => Err(CorefileError::Import(line)),
-    }
-}
-
-/// Reads a plugin: its line and the content of its braces.
-fn plugin(tokens: &mut Tokens, is_own: bool) -> Result<Option<Plugin>, CorefileError> {
-    let Some(first) = tokens.next() else {
-        return Ok(None);
+/// Returns the line before its comment. `None` for a quote that continues on the next line, and for
+/// a `#` inside a word.
+fn without_comment(line: &str) -> Option<&str> {
+    let begins_word = |at: usize| {
+        let before = line.get(..at).and_then(|before| before.chars().next_back());
+        before.is_none_or(char::is_whitespace)
     };
-    let mut place = Place {
-        begins: first.span.start,
-        line_ends: first.span.end,
-        first_option: None,
-        has_braces: false,
-    };
-    let (mut args, mut options) = (Vec::new(), Vec::<Vec<String>>::new());
-    let (mut nesting, mut is_nested) = (0_usize, false);
-    while let Some(token) =
-        tokens.next_if(|token: &Token| nesting > 0 || !token.begins_line || token.is("{"))
-    {
-        if token.is("{") {
-            nesting += 1;
-            is_nested |= nesting > 1;
-            place.has_braces = true;
-            continue;
-        }
-        if token.is("}") {
-            let Some(outer) = nesting.checked_sub(1) else {
-                return Err(CorefileError::Close(token.line));
-            };
-            nesting = outer;
-            continue;
-        }
-        if !place.has_braces {
-            place.line_ends = token.span.end;
-            args.push(token.text);
-        } else if nesting == 1 {
-            place.first_option.get_or_insert(token.span.start);
-            match options.last_mut().filter(|_| !token.begins_line) {
-                Some(line) => line.push(token.text),
-                None => options.push(vec![token.text]),
-            }
-        }
-    }
-    if nesting > 0 {
-        return Err(CorefileError::Open(first.line));
-    }
-    Ok(Some(Plugin {
-        name: first.text,
-        args,
-        options,
-        is_nested,
-        at: is_own.then_some(place),
-    }))
+    let mut marks = line.match_indices('#').map(|(at, _)| at);
+    let code = line.get(..marks.find(|at| begins_word(*at)).unwrap_or(line.len()))?;
+    let is_whole = !code.contains('#') && code.matches('"').count() % 2 == 0;
+    is_whole.then_some(code.trim())
 }

@@ -4,252 +4,255 @@ use causeway::api::multicluster::Version;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::jiff::Timestamp;
 
-use super::corefile::{Corefile, Files, ZONE, ZoneState};
+use super::corefile::{Corefile, Directories, ZONE, ZoneState};
 use super::gather::{MemberDns, Server};
 use super::image::Image;
-use super::plan;
 use super::site::{ConfigMaps, NAMESPACE};
 use crate::args::Multicluster;
 use crate::observe::installation::Readable;
+use crate::observe::installation::rights::MissingRight;
 use crate::views::check::{Check, State};
+
+const IMPORTS: &str = "definition of ServiceImport";
+const COREDNS: &str = "CoreDNS";
+const RIGHTS: &str = "rights of CoreDNS";
+const IMAGE: &str = "image";
+const COREFILE: &str = "Corefile";
+const ROLL_OUT: &str = "roll-out";
+const NODE_LOCAL: &str = "NodeLocal DNSCache";
 
 /// Evaluates all checks of a member's DNS. `given` is the form that the user states for the image.
 pub(super) fn diagnose(member: &MemberDns, fix: &str, given: Option<Multicluster>) -> Vec<Check> {
-    let mut checks = vec![Check::new("member", State::Healthy, &member.title)];
-    checks.push(imports(&member.imports));
-    match &member.coredns {
-        Ok(Some(server)) => checks.extend(of_server(server, fix, given)),
-        Ok(None) => {
-            let message = format!("no Deployment in {NAMESPACE} is CoreDNS");
-            let check = Check::new("CoreDNS", State::Unhealthy, message);
-            checks.push(check.remedy(
-                "the zone is served by CoreDNS 1.12.2 or later, or by what the cluster's DNS has for it: docs/clusterset.md",
-            ));
-        }
-        Err(why) => checks.push(unchecked("CoreDNS", why)),
+    let mut checks = vec![healthy("member", &member.title), imports(&member.imports)];
+    match server(member) {
+        Ok(server) => checks.extend(of_server(server, fix, given)),
+        Err(check) => checks.push(check),
     }
     checks.extend(node_local(&member.node_local));
     checks
+}
+
+fn healthy(name: &str, message: impl Into<String>) -> Check {
+    Check::new(name, State::Healthy, message)
+}
+
+fn unhealthy(name: &str, message: impl Into<String>, remedy: impl Into<String>) -> Check {
+    Check::new(name, State::Unhealthy, message).remedy(remedy)
 }
 
 fn unchecked(name: &str, why: impl std::fmt::Display) -> Check {
     Check::new(name, State::Unknown, format!("not checked: {why}"))
 }
 
+/// Returns the CoreDNS of a member, or the check that reports a missing or unreadable one.
+pub(super) fn server(member: &MemberDns) -> Result<&Server, Check> {
+    match &member.coredns {
+        Ok(Some(server)) => Ok(server),
+        Err(why) => Err(unchecked(COREDNS, why)),
+        Ok(None) => Err(unhealthy(
+            COREDNS,
+            format!("no Deployment in {NAMESPACE} is CoreDNS"),
+            "the zone is served by CoreDNS 1.12.2 or later, or by what the cluster's DNS has for it: docs/clusterset.md",
+        )),
+    }
+}
+
+/// Returns the ConfigMaps of CoreDNS, or the check that reports them as unreadable.
+pub(super) fn maps(server: &Server) -> Result<&ConfigMaps, Check> {
+    let maps = server.maps.as_ref();
+    maps.map_err(|why| unchecked(COREFILE, why))
+}
+
+/// Returns the missing rights of CoreDNS, or the check that reports them as unreadable.
+pub(super) fn missing_rights(server: &Server) -> Result<&[MissingRight], Check> {
+    let missing = server.missing_rights.as_deref();
+    missing.map_err(|why| unchecked(RIGHTS, why))
+}
+
 /// Checks the served versions: CoreDNS uses the client of v1alpha1 (coredns/coredns,
 /// `plugin/kubernetes/controller.go`).
-fn imports(served: &Readable<Vec<Version>>) -> Check {
-    const NAME: &str = "definition of ServiceImport";
+pub(super) fn imports(served: &Readable<Vec<Version>>) -> Check {
     match served {
-        Err(why) => unchecked(NAME, why),
-        Ok(versions) if versions.contains(&Version::V1alpha1) => Check::new(
-            NAME,
-            State::Healthy,
-            "served as v1alpha1, which CoreDNS reads",
+        Err(why) => unchecked(IMPORTS, why),
+        Ok(versions) if versions.contains(&Version::V1alpha1) => {
+            healthy(IMPORTS, "served as v1alpha1, which CoreDNS reads")
+        }
+        Ok(versions) if versions.is_empty() => unhealthy(
+            IMPORTS,
+            "not served by the member",
+            "kubectl mcs join brings it; or kubectl apply -f manifests/crds/member/",
         ),
-        Ok(versions) if versions.is_empty() => {
-            let check = Check::new(NAME, State::Unhealthy, "not served by the member");
-            check.remedy("kubectl mcs join brings it; or kubectl apply -f manifests/crds/member/")
-        }
-        Ok(_) => {
-            let message = "not served as v1alpha1, and CoreDNS reads no other version";
-            let check = Check::new(NAME, State::Unhealthy, message);
-            check.remedy(
-                "kubectl apply --server-side -f manifests/crds/member/ there, which serves both",
-            )
-        }
+        Ok(_) => unhealthy(
+            IMPORTS,
+            "not served as v1alpha1, and CoreDNS reads no other version",
+            "kubectl apply --server-side -f manifests/crds/member/ there, which serves both",
+        ),
     }
 }
 
 fn of_server(server: &Server, fix: &str, given: Option<Multicluster>) -> Vec<Check> {
-    let mut checks = vec![deployment(server), rights(server, fix)];
-    let maps = match &server.maps {
+    let mut checks = vec![deployment(server)];
+    let others = &server.site.others;
+    if !others.is_empty() {
+        let message = format!("{} in {NAMESPACE} is CoreDNS too", others.join(", "));
+        checks.push(unchecked("other CoreDNS", message));
+    }
+    checks.push(rights(server, fix));
+    let maps = match maps(server) {
         Ok(maps) => maps,
-        Err(why) => {
-            checks.push(image(server, given, None));
-            checks.push(unchecked("Corefile", why));
+        Err(check) => {
+            checks.extend([image(server, given, None), check]);
             return checks;
         }
     };
-    match plan::corefile(&server.site, maps) {
+    match server.site.corefile(maps) {
         Ok((_, corefile)) => {
             let answer = corefile.answer();
             checks.push(image(server, given, Some(&answer)));
             checks.push(zone(&answer, fix));
             checks.push(roll_out(server, maps, &corefile));
         }
-        Err(why) => {
+        Err(unreadable) => {
+            let remedy = format!("see that a server block of it serves {ZONE}: docs/clusterset.md");
             checks.push(image(server, given, None));
-            let check = Check::new("Corefile", State::Unknown, why.to_string());
-            checks.push(check.remedy(format!(
-                "see that a server block of it serves {ZONE}: docs/clusterset.md"
-            )));
+            checks.push(unchecked(COREFILE, unreadable.why).remedy(remedy));
         }
     }
     checks
 }
 
 fn deployment(server: &Server) -> Check {
-    let site = &server.site;
-    let (available, wanted) = site.available;
-    let message = format!(
-        "Deployment {NAMESPACE}/{}: {available} of {wanted} replicas are available",
-        site.name
-    );
-    match available < wanted {
-        false => Check::new("CoreDNS", State::Healthy, message),
-        true => Check::new("CoreDNS", State::Unhealthy, message).remedy(format!(
-            "kubectl -n {NAMESPACE} describe deployment {name}; kubectl -n {NAMESPACE} logs deployment/{name}",
-            name = site.name
-        )),
+    let (name, (available, wanted)) = (&server.site.name, server.site.available);
+    let message =
+        format!("Deployment {NAMESPACE}/{name}: {available} of {wanted} replicas are available");
+    if available >= wanted {
+        return healthy(COREDNS, message);
     }
+    let kubectl = format!("kubectl -n {NAMESPACE}");
+    let describe = format!("{kubectl} describe deployment {name}");
+    let remedy = format!("{describe}; {kubectl} logs deployment/{name}");
+    unhealthy(COREDNS, message, remedy)
 }
 
 /// Checks that the image supports the form of the Corefile, or the form of the planned one.
-fn image(server: &Server, given: Option<Multicluster>, answer: Option<&ZoneState>) -> Check {
-    const NAME: &str = "image";
-    let (name, image) = (&server.site.image, Image::of(&server.site.image));
+pub(super) fn image(
+    server: &Server,
+    given: Option<Multicluster>,
+    answer: Option<&ZoneState>,
+) -> Check {
+    let name = &server.site.image;
     let used = match answer {
         Some(ZoneState::Served(form, _)) => Some(*form),
-        _ => None,
+        _ => given,
     };
-    let look = |what: &str| {
-        format!(
-            "kubectl -n {NAMESPACE} exec deployment/{} -c {} -- /coredns {what}",
-            server.site.name, server.site.container
-        )
+    let unknown = |what: &str, flag: &str, hint: &str| {
+        let (deployment, container) = (&server.site.name, &server.site.container);
+        let look = format!("kubectl -n {NAMESPACE} exec deployment/{deployment} -c {container}");
+        let message = format!("{name}: its name does not show {what}");
+        let check = Check::new(IMAGE, State::Unknown, message);
+        check.remedy(format!("{look} -- /coredns {flag} {hint}"))
     };
-    match (used.or(given), image) {
-        (Some(Multicluster::Plugin), _) if given != Some(Multicluster::Plugin) => {
-            let message = format!(
-                "{name}: its name does not show whether it has the plugin coredns/multicluster"
-            );
-            let check = Check::new(NAME, State::Unknown, message);
-            check.remedy(format!(
-                "{} lists dns.multicluster if it has",
-                look("-plugins")
-            ))
+    match (used, Image::of(name)) {
+        (Some(form), _) if given == Some(form) => {
+            healthy(IMAGE, format!("{name}, which has it by --image-has"))
         }
-        (Some(form), _) if given == Some(form) => Check::new(
-            NAME,
-            State::Healthy,
-            format!("{name}, which has it by --image-has"),
+        (Some(Multicluster::Plugin), _) => unknown(
+            "whether it has the plugin coredns/multicluster",
+            "-plugins",
+            "lists dns.multicluster if it has",
         ),
-        (_, Image::Has(version)) => Check::new(
-            NAME,
-            State::Healthy,
-            format!("CoreDNS {version} ({name}) can serve the zone"),
-        ),
-        (_, Image::Lacks(version)) => {
-            let message = format!(
+        (_, Image::Has(version)) => {
+            let message = format!("CoreDNS {version} ({name}) can serve the zone");
+            healthy(IMAGE, message)
+        }
+        (_, Image::Lacks(version)) => unhealthy(
+            IMAGE,
+            format!(
                 "CoreDNS {version} ({name}) has no option multicluster, and does not start with a Corefile that has it"
-            );
-            let check = Check::new(NAME, State::Unhealthy, message);
-            check.remedy(
-                "bring CoreDNS 1.12.2 or later, which Kubernetes 1.35 has; or, if the image is built with the plugin \
-                 coredns/multicluster, give --image-has=plugin",
-            )
-        }
-        (_, Image::Unknown) => {
-            let message = format!("{name}: its name shows no version of CoreDNS");
-            let check = Check::new(NAME, State::Unknown, message);
-            check.remedy(format!(
-                "{} prints it; from 1.12.2 on give --image-has=option with --fix",
-                look("-version")
-            ))
-        }
+            ),
+            "bring CoreDNS 1.12.2 or later, which Kubernetes 1.35 has; or, if the image is built with the plugin \
+             coredns/multicluster, give --image-has=plugin",
+        ),
+        (_, Image::Unknown) => unknown(
+            "the version of CoreDNS",
+            "-version",
+            "prints it; from 1.12.2 on give --image-has=option with --fix",
+        ),
     }
 }
 
 fn rights(server: &Server, fix: &str) -> Check {
-    const NAME: &str = "rights of CoreDNS";
-    match &server.missing_rights {
-        Err(why) => unchecked(NAME, why),
-        Ok(missing) if missing.is_empty() => Check::new(
-            NAME,
-            State::Healthy,
+    match missing_rights(server) {
+        Err(check) => check,
+        Ok([]) => healthy(
+            RIGHTS,
             "lists and watches ServiceImports and EndpointSlices",
         ),
         Ok(missing) => {
             let missing: Vec<_> = missing.iter().map(|one| &*one.resource).collect();
-            let message = format!(
-                "account {NAMESPACE}/{} may not list and watch {}",
-                server.site.account,
-                missing.join(", ")
-            );
-            Check::new(NAME, State::Unhealthy, message).remedy(fix)
+            let (account, missing) = (&server.site.account, missing.join(", "));
+            let message = format!("account {NAMESPACE}/{account} may not list and watch {missing}");
+            unhealthy(RIGHTS, message, fix)
         }
     }
 }
 
-fn zone(answer: &ZoneState, fix: &str) -> Check {
-    const NAME: &str = "Corefile";
+pub(super) fn zone(answer: &ZoneState, fix: &str) -> Check {
     match answer {
         ZoneState::Served(form, keys) => {
             let how = match form {
                 Multicluster::Option => "kubernetes with option multicluster",
                 Multicluster::Plugin => "plugin multicluster",
             };
-            let message = format!("server block {keys} serves {ZONE} ({how})");
-            Check::new(NAME, State::Healthy, message)
+            healthy(
+                COREFILE,
+                format!("server block {keys} serves {ZONE} ({how})"),
+            )
         }
-        ZoneState::Nothing => {
-            let message = format!("no server block serves {ZONE}");
-            Check::new(NAME, State::Unhealthy, message).remedy(fix)
-        }
-        ZoneState::WithoutOption(keys) => {
-            let message = format!(
+        ZoneState::Nothing => unhealthy(COREFILE, format!("no server block serves {ZONE}"), fix),
+        ZoneState::WithoutOption(keys) => unhealthy(
+            COREFILE,
+            format!(
                 "kubernetes in server block {keys} has zone {ZONE} without option multicluster: it answers with the cluster's own Services"
-            );
-            Check::new(NAME, State::Unhealthy, message).remedy(fix)
-        }
-        ZoneState::Other(keys, plugins) => {
-            let message = format!(
-                "server block {keys} answers for {ZONE} without multicluster: it has {plugins}"
-            );
-            let check = Check::new(NAME, State::Unhealthy, message);
-            check.remedy(format!(
-                "if nobody needs it, delete that server block; then: {fix}"
-            ))
-        }
+            ),
+            fix,
+        ),
+        ZoneState::Other(keys) => unhealthy(
+            COREFILE,
+            format!("server block {keys} answers for {ZONE} without multicluster"),
+            format!("if nobody needs it, delete that server block; then: {fix}"),
+        ),
     }
 }
 
 /// Checks that the pods have read the current Corefile, or reload a changed one.
 fn roll_out(server: &Server, maps: &ConfigMaps, corefile: &Corefile) -> Check {
-    const NAME: &str = "roll-out";
     if corefile.reloads() {
-        let message = "plugin reload reads a change within two minutes or so";
-        return Check::new(NAME, State::Healthy, message);
+        return healthy(
+            ROLL_OUT,
+            "plugin reload reads a change within two minutes or so",
+        );
     }
+    let pods = match &server.pods {
+        Ok(pods) => pods.iter(),
+        Err(why) => return unchecked(ROLL_OUT, why),
+    };
+    let (name, container) = (&server.site.name, &server.site.container);
+    let started = pods.filter_map(|pod| started_at(pod, container)).min();
     let changed = maps.values().filter_map(changed_at).max();
-    let started = match &server.pods {
-        Ok(pods) => pods
-            .iter()
-            .filter_map(|pod| started_at(pod, &server.site.container))
-            .min(),
-        Err(why) => return unchecked(NAME, why),
-    };
-    let (Some(changed), Some(started)) = (changed, started) else {
-        let message = "the Corefile has no plugin reload, and when it changed or its pods started is not known";
-        return Check::new(NAME, State::Unknown, message);
-    };
-    match started < changed {
-        false => Check::new(
-            NAME,
-            State::Healthy,
-            "every pod started after the last change",
-        ),
-        true => {
-            let message = format!(
+    match (started, changed) {
+        (Some(started), Some(changed)) if started < changed => unhealthy(
+            ROLL_OUT,
+            format!(
                 "the Corefile has no plugin reload, and a pod runs since {started:.0}, before the last change at {changed:.0}"
-            );
-            let restart = format!(
-                "kubectl -n {NAMESPACE} rollout restart deployment {}",
-                server.site.name
-            );
-            Check::new(NAME, State::Unhealthy, message).remedy(restart)
-        }
+            ),
+            format!("kubectl -n {NAMESPACE} rollout restart deployment {name}"),
+        ),
+        (Some(_), Some(_)) => healthy(ROLL_OUT, "every pod started after the last change"),
+        _ => unchecked(
+            ROLL_OUT,
+            "the Corefile has no plugin reload, and when it changed or its pods started is not known",
+        ),
     }
 }
 
@@ -271,31 +274,30 @@ fn started_at(pod: &Pod, container: &str) -> Option<Timestamp> {
 /// Checks NodeLocal DNSCache. It forwards zones with a server block, and sends all other queries to
 /// the resolvers of the node.
 fn node_local(found: &Readable<Option<String>>) -> Option<Check> {
-    const NAME: &str = "NodeLocal DNSCache";
     let text = match found {
-        Ok(None) => return None,
-        Err(why) => return Some(unchecked(NAME, why)),
-        Ok(Some(text)) => text,
+        Ok(text) => text.as_ref()?,
+        Err(why) => return Some(unchecked(NODE_LOCAL, why)),
     };
-    Some(match Corefile::read(text, "/etc/Corefile", &Files::new()) {
+    let corefile = match Corefile::read(text, "/etc/Corefile", &Directories::new()) {
+        Ok(corefile) => corefile,
         Err(why) => {
-            let message = format!(
-                "the Corefile of ConfigMap {NAMESPACE}/node-local-dns cannot be followed: {why}"
-            );
-            Check::new(NAME, State::Unknown, message)
+            let why = format!("ConfigMap {NAMESPACE}/node-local-dns: {why}");
+            return Some(unchecked(NODE_LOCAL, why));
         }
-        Ok(corefile) if corefile.has_block_of_zone() => Check::new(
-            NAME,
-            State::Healthy,
+    };
+    if corefile.has_block_of_zone() {
+        return Some(healthy(
+            NODE_LOCAL,
             format!("has a server block for {ZONE}"),
+        ));
+    }
+    Some(unhealthy(
+        NODE_LOCAL,
+        format!(
+            "has no server block for {ZONE}: pods that use it do not reach CoreDNS for its names"
         ),
-        Ok(_) => {
-            let message = format!(
-                "has no server block for {ZONE}: pods that use it do not reach CoreDNS for its names"
-            );
-            Check::new(NAME, State::Unhealthy, message).remedy(format!(
-                "kubectl -n {NAMESPACE} edit configmap node-local-dns: repeat the server block of cluster.local for {ZONE}"
-            ))
-        }
-    })
+        format!(
+            "kubectl -n {NAMESPACE} edit configmap node-local-dns: repeat the server block of cluster.local for {ZONE}"
+        ),
+    ))
 }

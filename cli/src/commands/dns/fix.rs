@@ -1,26 +1,24 @@
 //! `--fix`: carries out the plan. The rights come first: with the new Corefile alone CoreDNS would
-//! not become ready.
+//! not become ready. They also come before a change by hand.
 
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::json;
 use similar::TextDiff;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::DnsError;
 use super::gather::{self, MemberDns};
-use super::plan::{self, DnsPlan, Edit};
-use super::site::NAMESPACE;
+use super::plan::{self, DnsPlan, Edit, ZoneChange};
+use super::site::{Location, NAMESPACE};
 use crate::args::DnsArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::objects::{self, FIELD_MANAGER, ObjectError, Run};
 use crate::term::confirm::{self, Answer};
 use crate::term::output;
-use crate::term::output::OutputError;
 
 /// Name of the ClusterRole and of its binding.
 const ROLE: &str = "coredns-serviceimports";
@@ -29,22 +27,27 @@ const RIGHTS_WITHIN: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Writes the missing parts after confirmation. Returns whether the caller should check the member.
+///
+/// # Errors
+/// `ByHand` for a Corefile that the user changes. The rights are granted then.
 pub(super) async fn fix(
     member: &ApiServer,
     found: &MemberDns,
+    command: &str,
     args: &DnsArgs,
 ) -> Result<bool, DnsError> {
-    let plan = plan::plan(found, args.image_has).map_err(|why| DnsError::Refused(why.into()))?;
+    let plan = plan::plan(found, command, args.image_has).map_err(DnsError::Refused)?;
     if plan == DnsPlan::default() {
         output::result("member: nothing to set up")?;
         return Ok(true);
     }
-    show(&plan)?;
+    output::result(shown(&plan).trim_end())?;
     let run = match args.dry_run {
         true => Run::Dry,
         false => Run::Real,
     };
-    if run == Run::Real && !args.yes {
+    let has_writes = plan.grant.is_some() || matches!(plan.zone, ZoneChange::Edit(_));
+    if has_writes && run == Run::Real && !args.yes {
         agree(member)?;
     }
     if let Some(account) = &plan.grant {
@@ -55,30 +58,41 @@ pub(super) async fn fix(
             granted(member, account).await?;
         }
     }
-    if let Some(edit) = &plan.edit {
-        write(member, edit, run).await?;
+    match plan.zone {
+        ZoneChange::None => {}
+        ZoneChange::Edit(edit) => write(member, &edit, run).await?,
+        ZoneChange::ByHand(by_hand) => {
+            let name = args.name.clone();
+            return Err(DnsError::ByHand { name, by_hand });
+        }
     }
     Ok(run == Run::Real)
 }
 
-/// Prints the planned changes before the confirmation.
-fn show(plan: &DnsPlan) -> Result<(), OutputError> {
-    if let Some(account) = &plan.grant {
-        output::result(format_args!(
-            "# ClusterRole and ClusterRoleBinding {ROLE} let {NAMESPACE}/{account} list and watch ServiceImports and EndpointSlices"
-        ))?;
-    }
-    let Some(edit) = &plan.edit else {
-        return Ok(());
+/// Returns the planned changes as the user reads them before the confirmation.
+pub(super) fn shown(plan: &DnsPlan) -> String {
+    let grant = plan.grant.iter().map(|account| {
+        format!(
+            "# ClusterRole and ClusterRoleBinding {ROLE} let {NAMESPACE}/{account} list and watch ServiceImports and EndpointSlices\n"
+        )
+    });
+    let zone = match &plan.zone {
+        ZoneChange::None => String::new(),
+        ZoneChange::ByHand(by_hand) => {
+            format!(
+                "# To be added by hand to {}\n{}",
+                by_hand.place, by_hand.text
+            )
+        }
+        ZoneChange::Edit(edit) => {
+            let Location { config_map, key } = &edit.location;
+            let name = format!("ConfigMap {NAMESPACE}/{config_map} {key}");
+            let (now, then) = (format!("now   {name}"), format!("after {name}"));
+            let diff = TextDiff::from_lines(&edit.before, &edit.after);
+            diff.unified_diff().header(&now, &then).to_string()
+        }
     };
-    let name = format!(
-        "ConfigMap {NAMESPACE}/{} {}",
-        edit.location.config_map, edit.location.key
-    );
-    let (now, then) = (format!("now   {name}"), format!("after {name}"));
-    let diff = TextDiff::from_lines(&edit.before, &edit.after);
-    let diff = diff.unified_diff().header(&now, &then).to_string();
-    output::result(diff.trim_end())
+    grant.chain([zone]).collect()
 }
 
 fn agree(member: &ApiServer) -> Result<(), DnsError> {
@@ -91,29 +105,22 @@ fn agree(member: &ApiServer) -> Result<(), DnsError> {
 }
 
 /// Returns a separate ClusterRole and its binding: the distribution owns CoreDNS' own ClusterRole.
-fn grants(account: &str) -> Result<[DynamicObject; 2], ObjectError> {
-    let group = "rbac.authorization.k8s.io";
-    let rule = |group: &str, resource: &str| -> Value {
-        json!({ "apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"] })
-    };
-    Ok([
-        objects::object(json!({
-            "apiVersion": format!("{group}/v1"),
-            "kind": "ClusterRole",
-            "metadata": { "name": ROLE },
-            "rules": [
-                rule("multicluster.x-k8s.io", "serviceimports"),
-                rule("discovery.k8s.io", "endpointslices"),
-            ],
-        }))?,
-        objects::object(json!({
-            "apiVersion": format!("{group}/v1"),
-            "kind": "ClusterRoleBinding",
-            "metadata": { "name": ROLE },
-            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": ROLE },
-            "subjects": [{ "kind": "ServiceAccount", "namespace": NAMESPACE, "name": account }],
-        }))?,
-    ])
+fn grants(account: &str) -> Result<Vec<DynamicObject>, ObjectError> {
+    objects::parse(&format!(
+        "apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: {ROLE}}}
+rules:
+- {{apiGroups: [multicluster.x-k8s.io], resources: [serviceimports], verbs: [list, watch]}}
+- {{apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: {ROLE}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {ROLE}}}
+subjects: [{{kind: ServiceAccount, namespace: {NAMESPACE}, name: '{account}'}}]
+"
+    ))
 }
 
 /// Waits until the member's API server applies the rights.
@@ -143,45 +150,24 @@ async fn granted(member: &ApiServer, account: &str) -> Result<(), DnsError> {
 async fn write(member: &ApiServer, edit: &Edit, run: Run) -> Result<(), DnsError> {
     let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), NAMESPACE);
     let (name, key) = (&edit.location.config_map, &edit.location.key);
-    let word = match &edit.resource_version {
-        Some(version) => {
-            let patch = Patch::Merge(json!({
-                "metadata": { "resourceVersion": version },
-                "data": { key: edit.after },
-            }));
-            let parameters = PatchParams {
-                dry_run: run == Run::Dry,
-                field_manager: Some(FIELD_MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
-            member
-                .request(maps.patch(name, &parameters, &patch))
-                .await?;
-            "configured"
-        }
-        None => {
-            let map = ConfigMap {
-                metadata: ObjectMeta {
-                    name: Some(name.clone()),
-                    ..ObjectMeta::default()
-                },
-                data: Some([(key.clone(), edit.after.clone())].into()),
-                ..ConfigMap::default()
-            };
-            let parameters = PostParams {
-                dry_run: run == Run::Dry,
-                field_manager: Some(FIELD_MANAGER.to_owned()),
-            };
-            member.request(maps.create(&parameters, &map)).await?;
-            "created"
-        }
+    let patch = Patch::Merge(json!({
+        "metadata": { "resourceVersion": edit.resource_version },
+        "data": { key: edit.after },
+    }));
+    let parameters = PatchParams {
+        dry_run: run == Run::Dry,
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
     };
+    member
+        .request(maps.patch(name, &parameters, &patch))
+        .await?;
     let dry_run = match run {
         Run::Real => "",
         Run::Dry => " (server dry run)",
     };
     Ok(output::result(format_args!(
-        "{}: configmap/{name} {word}{dry_run}",
+        "{}: configmap/{name} configured{dry_run}",
         member.side
     ))?)
 }

@@ -1,6 +1,7 @@
 //! Support of a CoreDNS image for the zone of a clusterset, derived from the image name.
 
-use crate::args::Multicluster;
+#[cfg(test)]
+mod tests;
 
 /// Support of an image for the option multicluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,75 +53,5 @@ impl Image {
             Some(version) => Self::Lacks(version),
             None => Self::Unknown,
         }
-    }
-
-    /// Returns the form that the user states, else the form that the image name shows.
-    pub(super) fn form(&self, given: Option<Multicluster>) -> Option<Multicluster> {
-        given.or(match self {
-            Self::Has(_) => Some(Multicluster::Option),
-            Self::Lacks(_) | Self::Unknown => None,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_image_is_known_by_the_version_in_its_tag() {
-        let has = Image::Has;
-        for (name, expected) in [
-            (
-                "registry.k8s.io/coredns/coredns:v1.13.1",
-                has(CoreDnsVersion(1, 13, 1)),
-            ),
-            (
-                "registry.k8s.io/coredns/coredns:v1.12.1",
-                Image::Lacks(CoreDnsVersion(1, 12, 1)),
-            ),
-            ("coredns/coredns:1.12.2", has(CoreDnsVersion(1, 12, 2))),
-            (
-                "rancher/mirrored-coredns-coredns:1.12.3",
-                has(CoreDnsVersion(1, 12, 3)),
-            ),
-            (
-                "rancher/hardened-coredns:v1.14.0-build20260101",
-                has(CoreDnsVersion(1, 14, 0)),
-            ),
-            (
-                "1.dkr.ecr.eu-west-1.amazonaws.com/eks/coredns:v1.11.4-eksbuild.2",
-                Image::Lacks(CoreDnsVersion(1, 11, 4)),
-            ),
-            (
-                "mcr.microsoft.com/oss/v2/kubernetes/coredns:v1.12.1-2",
-                Image::Lacks(CoreDnsVersion(1, 12, 1)),
-            ),
-            (
-                "localhost:5000/coredns:2.0.0@sha256:abc",
-                has(CoreDnsVersion(2, 0, 0)),
-            ),
-            ("coredns/coredns@sha256:abc", Image::Unknown),
-            ("coredns/coredns:latest", Image::Unknown),
-            ("coredns/coredns:1.13", Image::Unknown),
-            ("coredns/coredns:1.13.1.2", Image::Unknown),
-            ("localhost:5000/coredns", Image::Unknown),
-            ("somebody/dns:1.13.1", Image::Unknown),
-            ("", Image::Unknown),
-        ] {
-            assert_eq!(Image::of(name), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn what_a_person_says_of_an_image_counts_more_than_its_tag() {
-        let old = Image::of("coredns/coredns:1.11.1");
-        assert_eq!(old.form(None), None);
-        assert_eq!(
-            old.form(Some(Multicluster::Plugin)),
-            Some(Multicluster::Plugin)
-        );
-        let new = Image::of("coredns/coredns:1.14.7");
-        assert_eq!(new.form(None), Some(Multicluster::Option));
     }
 }

@@ -3,225 +3,174 @@
 //! CoreDNS with an unknown word in a new Corefile continues with the old one, and fails to start
 //! after a restart. Only a replacement of its pods shows the failure. The plan therefore requires
 //! proof that the image supports the new Corefile.
+//!
+//! The plan changes a Corefile only if its place is unambiguous: one CoreDNS, one key of one
+//! ConfigMap without imports, no owner that would undo the change. The user gets every other change
+//! as text, with its place.
 
 use causeway::api::labels;
-use causeway::api::multicluster::Version;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 
-use super::corefile::{Corefile, CorefileError, ZONE, ZoneState, with_block};
-use super::gather::{MemberDns, Server};
-use super::image::Image;
-use super::site::{ConfigMaps, CoreDns, Location, NAMESPACE, text};
+use super::corefile::{Corefile, ZONE, ZoneState, block_by_hand};
+use super::diagnosis;
+use super::gather::MemberDns;
+use super::site::{ConfigMaps, CoreDns, Location, NAMESPACE, Unreadable, text};
 use crate::args::Multicluster;
-use crate::observe::installation::{Forbidden, Readable};
+use crate::views::check::{Check, State};
 
-/// Writes of `--fix`.
+/// Changes that the zone needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DnsPlan {
     /// Account that needs rights.
     pub grant: Option<String>,
-    pub edit: Option<Edit>,
+    pub zone: ZoneChange,
+}
+
+/// Change of the Corefile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum ZoneChange {
+    /// The Corefile serves the zone.
+    #[default]
+    None,
+    Edit(Edit),
+    ByHand(Box<ByHand>),
 }
 
 /// Change of one key of a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edit {
     pub location: Location,
-    /// Resource version that the write requires. `None` to create the ConfigMap.
+    /// Resource version that the write requires.
     pub resource_version: Option<String>,
     pub before: String,
     pub after: String,
 }
 
-/// Reason of a plan without writes.
-#[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Refusal {
-    #[error("{0}")]
-    Forbidden(#[from] Forbidden),
-    #[error(
-        "no Deployment in {NAMESPACE} is CoreDNS, so this program cannot set it up; docs/clusterset.md says what the zone needs"
-    )]
-    NoCoreDns,
-    #[error(
-        "the member does not serve ServiceImport as v1alpha1, which CoreDNS reads: with it in the Corefile CoreDNS would wait for it. First run \
-         kubectl mcs join, or apply manifests/crds/member/ there"
-    )]
-    NoImports,
-    #[error(
-        "image {image} {why}, and CoreDNS does not start with a Corefile that has a word which it does not know. Bring CoreDNS 1.12.2 or later; \
-         or, if the image has the option multicluster of the kubernetes plugin, give --image-has=option; if it is built with the plugin \
-         coredns/multicluster, give --image-has=plugin"
-    )]
-    Image { image: String, why: &'static str },
-    #[error("{why}. To serve the zone all the same, add what fits there:\n{block}")]
-    Unreadable { why: Unreadable, block: String },
-    #[error("{0}. If nobody needs that server block, delete it and run this again")]
-    Taken(CorefileError),
-    #[error(
-        "ConfigMap {NAMESPACE}/{name} is kept by {owner}, which would undo a change of it. Add there, to key {key}:\n{block}"
-    )]
-    Kept {
-        name: String,
-        key: String,
-        owner: String,
-        block: String,
-    },
-}
-
-/// Corefile that is missing or cannot be followed.
-#[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Unreadable {
-    #[error("CoreDNS reads {0}, which is in no ConfigMap that it mounts")]
-    NoConfigMap(String),
-    #[error("the Corefile in ConfigMap {NAMESPACE}/{name} cannot be followed: {why}")]
-    Corefile { name: String, why: CorefileError },
-}
-
-/// Returns the Corefile of a member and its location.
-pub(super) fn corefile(
-    site: &CoreDns,
-    maps: &ConfigMaps,
-) -> Result<(Location, Corefile), Unreadable> {
-    let location = site.location(maps);
-    let location = location.ok_or_else(|| Unreadable::NoConfigMap(site.path.clone()))?;
-    let held = text(maps.get(&location.config_map), &location.key);
-    match site.read(held.unwrap_or_default(), maps) {
-        Ok(corefile) => Ok((location, corefile)),
-        Err(why) => Err(Unreadable::Corefile {
-            name: location.config_map,
-            why,
-        }),
-    }
+/// Change of the Corefile that the command leaves to the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ByHand {
+    /// Reason for a change by hand.
+    pub why: String,
+    /// Position, ConfigMap and command, as far as they are known.
+    pub place: String,
+    /// Text that belongs there.
+    pub text: String,
 }
 
 /// Plans the writes. `given` is the form that the user states for the image.
 ///
 /// # Errors
-/// [`Refusal`] names the reason and the remedy.
-pub(super) fn plan(member: &MemberDns, given: Option<Multicluster>) -> Result<DnsPlan, Refusal> {
-    let server = known(&member.coredns)?.as_ref().ok_or(Refusal::NoCoreDns)?;
-    let maps = known(&server.maps)?;
-    let missing = known(&server.missing_rights)?;
+/// The check that prevents the plan.
+pub(super) fn plan(
+    member: &MemberDns,
+    fix: &str,
+    given: Option<Multicluster>,
+) -> Result<DnsPlan, Check> {
+    let server = diagnosis::server(member)?;
+    let maps = diagnosis::maps(server)?;
+    let missing = diagnosis::missing_rights(server)?;
     let grant = (!missing.is_empty()).then(|| server.site.account.clone());
-    let by_hand = given.unwrap_or(Multicluster::Option);
-    let (location, corefile) = corefile(&server.site, maps).map_err(|why| Refusal::Unreadable {
-        why,
-        block: block_by_hand(by_hand),
-    })?;
-    if matches!(corefile.answer(), ZoneState::Served(..)) {
-        return Ok(DnsPlan { grant, edit: None });
-    }
-    if !known(&member.imports)?.contains(&Version::V1alpha1) {
-        return Err(Refusal::NoImports);
-    }
-    let form = form(&server.site.image, given)?;
-    let edit = edit(server, maps, location, &corefile, form)?;
-    Ok(DnsPlan {
-        grant,
-        edit: Some(edit),
-    })
-}
-
-fn known<T>(read: &Readable<T>) -> Result<&T, Refusal> {
-    read.as_ref().map_err(|why| Refusal::Forbidden(why.clone()))
-}
-
-fn form(image: &str, given: Option<Multicluster>) -> Result<Multicluster, Refusal> {
-    let found = Image::of(image);
-    found.form(given).ok_or_else(|| Refusal::Image {
-        image: image.to_owned(),
-        why: match found {
-            Image::Lacks(_) => "is older than CoreDNS 1.12.2",
-            _ => "has no tag that shows the version of CoreDNS",
-        },
-    })
-}
-
-fn edit(
-    server: &Server,
-    maps: &ConfigMaps,
-    location: Location,
-    corefile: &Corefile,
-    form: Multicluster,
-) -> Result<Edit, Refusal> {
-    let site = &server.site;
-    let failed = |location: &Location, why: CorefileError| match why {
-        CorefileError::Taken { .. } => Refusal::Taken(why),
-        why => Refusal::Unreadable {
-            why: Unreadable::Corefile {
-                name: location.config_map.clone(),
-                why,
-            },
-            block: block_by_hand(form),
-        },
-    };
-    // A separate imported file belongs to nobody else, so the plan prefers it to the Corefile.
-    let import = site.import(corefile);
-    let import = import.filter(|_| corefile.answer() == ZoneState::Nothing);
-    let (location, after) = match import {
-        Some(import) => {
-            let block = corefile.block(form).map_err(|why| failed(&location, why))?;
-            let held = text(maps.get(&import.config_map), &import.key);
-            let after = with_block(held.unwrap_or_default(), &block);
-            if !serves(site, maps, &location, &import, &after) {
-                let keys = import.key;
-                let why = CorefileError::Incomplete { zone: ZONE, keys };
-                return Err(failed(&location, why));
-            }
-            (import, after)
+    let found = server.site.corefile(maps);
+    let answer = found.as_ref().ok().map(|(_, corefile)| corefile.answer());
+    let taken = match &answer {
+        Some(ZoneState::Served(..)) => {
+            let zone = ZoneChange::None;
+            return Ok(DnsPlan { grant, zone });
         }
-        None => {
-            let held = text(maps.get(&location.config_map), &location.key);
-            let held = held.unwrap_or_default();
-            let completed = corefile.completed(held, &site.path, &site.files(maps), form);
-            let completed = completed.map_err(|why| failed(&location, why))?;
-            (location, completed.unwrap_or_else(|| held.to_owned()))
-        }
+        Some(taken @ ZoneState::Other(_)) => Some(diagnosis::zone(taken, fix)),
+        _ => None,
     };
-    let map = maps.get(&location.config_map);
-    if let Some(owner) = map.and_then(owner_of) {
-        return Err(Refusal::Kept {
-            name: location.config_map,
-            key: location.key,
-            owner,
-            block: corefile.block(form).unwrap_or_else(|_| block_by_hand(form)),
-        });
+    let imports = diagnosis::imports(&member.imports);
+    let needed = [imports, diagnosis::image(server, given, None)];
+    let mut checks = taken.into_iter().chain(needed);
+    if let Some(check) = checks.find(|check| check.state != State::Healthy) {
+        return Err(check);
     }
-    Ok(Edit {
-        resource_version: map.and_then(|map| map.resource_version()),
-        before: text(map, &location.key).unwrap_or_default().to_owned(),
-        location,
-        after,
-    })
+    let zone = change(
+        &server.site,
+        maps,
+        found,
+        given.unwrap_or(Multicluster::Option),
+    );
+    Ok(DnsPlan { grant, zone })
 }
 
-/// Whether the Corefile serves the zone once the key `import` has the text `after`.
-fn serves(
+/// Returns the change of a Corefile that does not serve the zone.
+fn change(
     site: &CoreDns,
     maps: &ConfigMaps,
-    corefile: &Location,
-    import: &Location,
-    after: &str,
-) -> bool {
-    let mut maps = maps.clone();
-    let map = maps.entry(import.config_map.clone()).or_default();
-    let data = map.data.get_or_insert_default();
-    data.insert(import.key.clone(), after.to_owned());
-    let held = text(maps.get(&corefile.config_map), &corefile.key);
-    let read = site.read(held.unwrap_or_default(), &maps);
-    read.is_ok_and(|read| matches!(read.answer(), ZoneState::Served(..)))
+    found: Result<(Location, Corefile), Unreadable>,
+    form: Multicluster,
+) -> ZoneChange {
+    let by_hand = |why: String, place: String, text: String| {
+        ZoneChange::ByHand(Box::new(ByHand { why, place, text }))
+    };
+    let (location, corefile) = match found {
+        Ok(found) => found,
+        Err(Unreadable { location, why }) => {
+            let path = format!("the end of {}", site.path);
+            let place = location.map_or(path, |location| at("the end of ", maps, &location));
+            return by_hand(why, place, block_by_hand(form));
+        }
+    };
+    if let ZoneState::WithoutOption(keys) = corefile.answer() {
+        let position = match form {
+            Multicluster::Option => format!("plugin kubernetes of server block {keys} in "),
+            Multicluster::Plugin => {
+                format!("server block {keys}, without {ZONE} at its plugin kubernetes, in ")
+            }
+        };
+        let why = format!("its plugin kubernetes has zone {ZONE} already");
+        let place = at(&position, maps, &location);
+        return by_hand(why, place, format!("multicluster {ZONE}\n"));
+    }
+    let (position, location) = match site.import(&corefile) {
+        Some(import) => ("", import),
+        None => ("the end of ", location),
+    };
+    let place = at(position, maps, &location);
+    let block = match corefile.block(form) {
+        Ok(block) => block,
+        Err(why) => return by_hand(why.to_string(), place, block_by_hand(form)),
+    };
+    let map = maps.get(&location.config_map);
+    let before = text(maps, &location).unwrap_or_default();
+    let why = if !site.others.is_empty() {
+        let others = site.others.join(", ");
+        format!("{} is CoreDNS, and {others} too", site.name)
+    } else if let Some(owner) = map.and_then(owner_of) {
+        format!("{owner} keeps it, and would undo a change")
+    } else if !corefile.imports.is_empty() {
+        "it imports files".to_owned()
+    } else if before.to_ascii_lowercase().contains(ZONE) {
+        format!("it mentions {ZONE} already")
+    } else {
+        let newline = match before.ends_with('\n') {
+            true => "",
+            false => "\n",
+        };
+        return ZoneChange::Edit(Edit {
+            resource_version: map.and_then(|map| map.resource_version()),
+            before: before.to_owned(),
+            after: format!("{before}{newline}{block}"),
+            location,
+        });
+    };
+    by_hand(why, place, block)
 }
 
-/// Returns a server block for a Corefile that cannot be parsed.
-fn block_by_hand(form: Multicluster) -> String {
-    let plugin = match form {
-        Multicluster::Option => {
-            format!("    kubernetes {ZONE} {{\n        multicluster {ZONE}\n    }}\n")
+/// Returns a position in a key of a ConfigMap, and the command that changes the key.
+fn at(position: &str, maps: &ConfigMaps, location: &Location) -> String {
+    let Location { config_map, key } = location;
+    let how = match maps.get(config_map).map(owner_of) {
+        Some(Some(owner)) => format!("in the configuration of {owner}"),
+        Some(None) => format!("kubectl -n {NAMESPACE} edit configmap {config_map}"),
+        None => {
+            format!("kubectl -n {NAMESPACE} create configmap {config_map} --from-file={key}=FILE")
         }
-        Multicluster::Plugin => format!("    multicluster {ZONE}\n"),
     };
-    format!("{ZONE}:53 {{\n    errors\n{plugin}}}")
+    format!("{position}key {key} of ConfigMap {NAMESPACE}/{config_map} ({how})")
 }
 
 /// Returns the program that overwrites a ConfigMap, as far as labels, annotations and managed

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Container, KeyToPath, PodSpec, Volume, VolumeMount};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, KeyToPath, PodSpec};
 use kube::ResourceExt as _;
 
-use super::corefile::{Corefile, CorefileError, Files};
+use super::corefile::{Corefile, Files};
 
 /// Namespace of CoreDNS in every supported distribution.
 pub(super) const NAMESPACE: &str = "kube-system";
@@ -32,19 +32,19 @@ pub(super) struct CoreDns {
     pub container: String,
     /// Path of the Corefile.
     pub path: String,
+    /// Names of the other Deployments that are CoreDNS.
+    pub others: Vec<String>,
     mounts: Vec<Mount>,
 }
 
-/// ConfigMap that is mounted into CoreDNS.
+/// Mounted path of the container.
 #[derive(Clone, Debug)]
 struct Mount {
-    /// Path of the directory, or of the single file.
     path: String,
-    config_map: String,
-    /// File names by key, if the volume selects keys.
-    items: Option<BTreeMap<String, String>>,
-    /// Single file that is mounted.
-    sub_path: Option<String>,
+    /// ConfigMap whose keys are the files of the path. `None` for any other volume.
+    config_map: Option<String>,
+    /// Keys with their files, if the volume selects keys.
+    items: Vec<KeyToPath>,
 }
 
 /// Key of a ConfigMap.
@@ -54,15 +54,26 @@ pub(super) struct Location {
     pub key: String,
 }
 
+/// Corefile that is missing or cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unreadable {
+    /// Location of the Corefile, if a mounted ConfigMap has it.
+    pub location: Option<Location>,
+    pub why: String,
+}
+
 /// Existing ConfigMaps of CoreDNS, by name.
 pub(super) type ConfigMaps = BTreeMap<String, ConfigMap>;
 
 impl CoreDns {
     /// Finds the cluster's CoreDNS among the Deployments of [`NAMESPACE`], by label, else by name.
     pub(super) fn among(deployments: &[Deployment]) -> Option<Self> {
-        let labelled = deployments.iter().filter(|one| is_dns(one));
-        let named = deployments.iter().filter(|one| one.name_any() == NAME);
-        labelled.chain(named).find_map(Self::of)
+        let (labelled, others): (Vec<_>, Vec<_>) = deployments.iter().partition(|one| is_dns(one));
+        let named = others.into_iter().filter(|one| one.name_any() == NAME);
+        let mut all = labelled.into_iter().chain(named).filter_map(Self::of);
+        let first = all.next()?;
+        let others = all.map(|one| one.name).collect();
+        Some(Self { others, ..first })
     }
 
     fn of(deployment: &Deployment) -> Option<Self> {
@@ -83,94 +94,95 @@ impl CoreDns {
             selector: spec.selector.match_labels.clone().unwrap_or_default(),
             container: container.name.clone(),
             path: corefile_path(container),
+            others: Vec::new(),
             mounts: mounts(pod, container),
         })
     }
 
     /// Returns the names of the mounted ConfigMaps.
     pub(super) fn config_maps(&self) -> BTreeSet<&str> {
-        self.mounts.iter().map(|mount| &*mount.config_map).collect()
+        let mounts = self.mounts.iter();
+        mounts
+            .filter_map(|mount| mount.config_map.as_deref())
+            .collect()
     }
 
-    /// Returns the location of the Corefile. `None` if no ConfigMap contains it.
-    pub(super) fn location(&self, maps: &ConfigMaps) -> Option<Location> {
-        let all = self.mounts.iter();
-        let mut all = all.flat_map(|mount| mount.files(maps.get(&mount.config_map)));
-        all.find(|(path, _)| *path == self.path)
-            .map(|(_, location)| location)
-    }
-
-    /// Returns the files that the Corefile can import, by path. The path of a directory ends with
-    /// `/`.
-    pub(super) fn files(&self, maps: &ConfigMaps) -> Files {
-        let mut files = Files::new();
-        for mount in &self.mounts {
-            let map = maps.get(&mount.config_map);
-            if mount.sub_path.is_none() {
-                files.insert(format!("{}/", mount.path), String::new());
-            }
-            for (path, location) in mount.files(map) {
-                files.insert(
-                    path,
-                    text(map, &location.key).unwrap_or_default().to_owned(),
-                );
-            }
+    /// Returns the Corefile and its location.
+    pub(super) fn corefile(&self, maps: &ConfigMaps) -> Result<(Location, Corefile), Unreadable> {
+        let location = self
+            .location()
+            .filter(|location| text(maps, location).is_some());
+        let Some(location) = location else {
+            let path = &self.path;
+            let why = format!("CoreDNS reads {path}, which is in no ConfigMap that it mounts");
+            return Err(Unreadable {
+                location: None,
+                why,
+            });
+        };
+        let whole = self.mounts.iter().filter(|mount| mount.items.is_empty());
+        let directories = whole.filter_map(|mount| {
+            let map = maps.get(mount.config_map.as_ref()?);
+            Some((mount.path.clone(), self.files(&mount.path, map)))
+        });
+        let text = text(maps, &location).unwrap_or_default();
+        match Corefile::read(text, &self.path, &directories.collect()) {
+            Ok(corefile) => Ok((location, corefile)),
+            Err(why) => Err(Unreadable {
+                why: format!("ConfigMap {NAMESPACE}/{}: {why}", location.config_map),
+                location: Some(location),
+            }),
         }
-        files
     }
 
-    /// Parses `text` as the Corefile, with its imports.
-    pub(super) fn read(&self, text: &str, maps: &ConfigMaps) -> Result<Corefile, CorefileError> {
-        Corefile::read(text, &self.path, &self.files(maps))
-    }
-
-    /// Returns a key of a ConfigMap from which the Corefile imports server blocks under any name.
-    /// k3s and AKS mount such a ConfigMap.
-    pub(super) fn import(&self, corefile: &Corefile) -> Option<Location> {
-        corefile.imports.iter().find_map(|pattern| {
-            let (directory, name) = pattern.rsplit_once('/')?;
-            let (before, after) = name.split_once('*')?;
-            let whole = |mount: &&Mount| {
-                mount.path == directory && mount.items.is_none() && mount.sub_path.is_none()
-            };
-            let mount = self.mounts.iter().find(whole)?;
-            Some(Location {
-                config_map: mount.config_map.clone(),
-                key: format!("{before}clusterset{after}"),
-            })
+    fn location(&self) -> Option<Location> {
+        let (directory, name) = self.path.rsplit_once('/')?;
+        let is_covered = self.mounts.iter().any(|mount| mount.path == self.path);
+        let mount = self.mount(directory).filter(|_| !is_covered)?;
+        let item = mount.items.iter().find(|item| item.path == name);
+        let key = match mount.items.is_empty() {
+            true => name,
+            false => &item?.key,
+        };
+        Some(Location {
+            config_map: mount.config_map.clone()?,
+            key: key.to_owned(),
         })
     }
-}
 
-impl Mount {
-    /// Returns the paths of existing files and the location of each.
-    fn files(&self, map: Option<&ConfigMap>) -> Vec<(String, Location)> {
-        let keys = map.and_then(|map| map.data.as_ref()).into_iter().flatten();
-        let named = keys.filter_map(|(key, _)| {
-            let name = match &self.items {
-                None => key,
-                Some(items) => items.get(key)?,
-            };
-            let path = match &self.sub_path {
-                None => format!("{}/{name}", self.path),
-                Some(one) => (one == name).then(|| self.path.clone())?,
-            };
-            let config_map = self.config_map.clone();
-            Some((
-                path,
-                Location {
-                    config_map,
-                    key: key.clone(),
-                },
-            ))
+    /// Returns the location of a new file with server blocks. `None` if the Corefile imports no
+    /// server blocks.
+    pub(super) fn import(&self, corefile: &Corefile) -> Option<Location> {
+        let mut imports = corefile.imports.iter();
+        let (pattern, _) = imports.find(|(_, has_servers)| *has_servers)?;
+        let (directory, name) = pattern.rsplit_once('/')?;
+        Some(Location {
+            config_map: self.mount(directory)?.config_map.clone()?,
+            key: name.replace('*', "clusterset"),
+        })
+    }
+
+    fn mount(&self, path: &str) -> Option<&Mount> {
+        self.mounts.iter().find(|mount| mount.path == path)
+    }
+
+    /// Returns the files of a directory: the keys of its ConfigMap, and the paths that are mounted
+    /// over it.
+    fn files(&self, path: &str, map: Option<&ConfigMap>) -> Files {
+        let data = map.and_then(|map| map.data.clone()).unwrap_or_default();
+        let keys = data.into_iter().map(|(key, text)| (key, Some(text)));
+        let mounted = self.mounts.iter().filter_map(|other| {
+            let rest = other.path.strip_prefix(path)?.strip_prefix('/')?;
+            Some((rest.split('/').next()?.to_owned(), None))
         });
-        named.collect()
+        keys.chain(mounted).collect()
     }
 }
 
 /// Returns the text of a key of a ConfigMap.
-pub(super) fn text<'a>(map: Option<&'a ConfigMap>, key: &str) -> Option<&'a str> {
-    map?.data.as_ref()?.get(key).map(String::as_str)
+pub(super) fn text<'a>(maps: &'a ConfigMaps, location: &Location) -> Option<&'a str> {
+    let data = maps.get(&location.config_map)?.data.as_ref()?;
+    data.get(&location.key).map(String::as_str)
 }
 
 fn is_dns(deployment: &Deployment) -> bool {
@@ -190,59 +202,26 @@ fn is_coredns(container: &Container) -> bool {
 fn corefile_path(container: &Container) -> String {
     let words = container.command.iter().flatten();
     let mut words = words.chain(container.args.iter().flatten());
-    let mut path = None;
-    while let Some(word) = words.next() {
-        let Some(flag) = word.strip_prefix('-') else {
-            continue;
-        };
-        let flag = flag.strip_prefix('-').unwrap_or(flag);
-        match flag.split_once('=') {
-            Some(("conf", value)) => path = Some(value.to_owned()),
-            None if flag == "conf" => path = words.next().cloned(),
-            _ => {}
-        }
-    }
-    match path {
-        Some(path) if path.starts_with('/') => path,
-        Some(path) => format!("/{path}"),
-        None => DEFAULT_PATH.to_owned(),
-    }
+    let is_flag = |word: &&String| matches!(word.as_str(), "-conf" | "--conf");
+    let path = words.find(is_flag).and_then(|_| words.next());
+    path.map_or(DEFAULT_PATH, String::as_str).to_owned()
 }
 
+/// Returns the mounted paths. Projected volumes and sub paths have no ConfigMap here: CoreDNS of no
+/// distribution has any.
 fn mounts(pod: &PodSpec, container: &Container) -> Vec<Mount> {
-    let volumes: BTreeMap<_, _> = pod
-        .volumes
-        .iter()
-        .flatten()
-        .map(|one| (&one.name, one))
-        .collect();
-    let mounted = container.volume_mounts.iter().flatten();
-    mounted
-        .filter_map(|mount| Some((mount, *volumes.get(&mount.name)?)))
-        .flat_map(|(mount, volume)| of_volume(mount, volume))
-        .collect()
-}
-
-/// Returns the ConfigMaps of a volume. A projected volume may have several.
-fn of_volume(mount: &VolumeMount, volume: &Volume) -> Vec<Mount> {
-    let one = |name: &String, items: &Option<Vec<KeyToPath>>| Mount {
-        path: mount.mount_path.trim_end_matches('/').to_owned(),
-        config_map: name.clone(),
-        items: items.as_ref().filter(|all| !all.is_empty()).map(|all| {
-            let named = all.iter().map(|item| (item.key.clone(), item.path.clone()));
-            named.collect()
-        }),
-        sub_path: mount.sub_path.clone().filter(|path| !path.is_empty()),
-    };
-    let own = volume
-        .config_map
-        .iter()
-        .map(|source| one(&source.name, &source.items));
-    let projected = volume
-        .projected
-        .iter()
-        .flat_map(|volume| volume.sources.iter().flatten());
-    let projected = projected.filter_map(|source| source.config_map.as_ref());
-    own.chain(projected.map(|source| one(&source.name, &source.items)))
-        .collect()
+    let mounts = container.volume_mounts.iter().flatten().map(|mount| {
+        let is_part = mount.sub_path.is_some() || mount.sub_path_expr.is_some();
+        let mut volumes = pod.volumes.iter().flatten();
+        let volume = volumes.find(|volume| volume.name == mount.name && !is_part);
+        let source = volume.and_then(|volume| volume.config_map.clone());
+        let source = source.map(|source| (source.name, source.items.unwrap_or_default()));
+        let (config_map, items) = source.unzip();
+        Mount {
+            path: mount.mount_path.trim_end_matches('/').to_owned(),
+            config_map,
+            items: items.unwrap_or_default(),
+        }
+    });
+    mounts.collect()
 }

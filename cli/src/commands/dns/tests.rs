@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::diagnosis::diagnose;
 use super::gather::{MemberDns, Server};
-use super::plan::{DnsPlan, Edit, Refusal, plan};
+use super::plan::{ByHand, DnsPlan, Edit, ZoneChange, plan};
 use super::site::{ConfigMaps, CoreDns, Location};
+use super::{DnsError, fix};
 use crate::args::Multicluster;
 use crate::observe::installation::Forbidden;
 use crate::observe::installation::rights::MissingRight;
@@ -111,83 +112,81 @@ fn missing() -> MissingRight {
     }
 }
 
-fn edit_of(
-    config_map: &str,
-    key: &str,
-    resource_version: Option<&str>,
-    texts: [&str; 2],
-) -> DnsPlan {
-    let [before, after] = texts.map(str::to_owned);
-    DnsPlan {
-        grant: None,
-        edit: Some(Edit {
-            location: Location {
-                config_map: config_map.to_owned(),
-                key: key.to_owned(),
-            },
-            resource_version: resource_version.map(str::to_owned),
-            before,
-            after,
-        }),
+/// Replaces the Corefile of a member.
+fn set_corefile(member: &mut MemberDns, text: &str) {
+    maps(member).extend([config_map("coredns", json!({ "Corefile": text }))]);
+}
+
+#[track_caller]
+fn edit_of(member: &MemberDns, given: Option<Multicluster>) -> Edit {
+    match plan(member, FIX, given).expect("a plan").zone {
+        ZoneChange::Edit(edit) => edit,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn by_hand(member: &MemberDns, given: Option<Multicluster>) -> ByHand {
+    match plan(member, FIX, given).expect("a plan").zone {
+        ZoneChange::ByHand(by_hand) => *by_hand,
+        other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn the_server_block_goes_to_the_end_of_the_corefile_or_into_a_file_that_it_imports() {
-    let plain = plan(&member(NEW, COREFILE), None).expect("a plan");
-    let after = format!("{COREFILE}{BLOCK}");
-    assert_eq!(
-        plain,
-        edit_of("coredns", "Corefile", Some("7"), [COREFILE, &after])
-    );
-
-    // AKS and Gardener import relative to the Corefile.
-    let key = "clusterset.server";
-    for import in ["custom/*.server", "/etc/coredns/custom/*.server"] {
-        let own = member(NEW, &format!("{COREFILE}import {import}\n"));
-        let planned = plan(&own, None).expect("a plan");
+fn server_block_is_appended_to_the_only_corefile() {
+    for newline in ["", "\n"] {
+        let before = COREFILE.trim_end().to_owned() + newline;
+        let mut own = member(NEW, &before);
+        let location = Location {
+            config_map: "coredns".to_owned(),
+            key: "Corefile".to_owned(),
+        };
+        let edit = Edit {
+            location,
+            resource_version: Some("7".to_owned()),
+            before,
+            after: format!("{COREFILE}{BLOCK}"),
+        };
+        assert_eq!(edit_of(&own, None), edit);
+        server(&mut own).missing_rights = Ok(vec![missing()]);
+        let grant = Some("coredns".to_owned());
+        let zone = ZoneChange::Edit(edit);
         assert_eq!(
-            planned,
-            edit_of("coredns-custom", key, None, ["", BLOCK]),
-            "{import}"
+            plan(&own, FIX, None).expect("a plan"),
+            DnsPlan { grant, zone }
         );
     }
-    let importing = format!("{COREFILE}import custom/*.server\n");
-    let mut own = member(NEW, &importing);
-    let theirs = "example.org {\n    whoami\n}";
-    let (name, map) = config_map("coredns-custom", json!({ key: theirs }));
-    maps(&mut own).insert(name, map);
-    let planned = plan(&own, None).expect("a plan");
-    let after = format!("{theirs}\n{BLOCK}");
-    assert_eq!(
-        planned,
-        edit_of("coredns-custom", key, Some("7"), [theirs, &after])
-    );
-    // A served zone needs no edit, whatever the image.
-    let (name, map) = config_map("coredns-custom", json!({ key: after }));
-    maps(&mut own).insert(name, map);
-    assert_eq!(plan(&own, None).expect("a plan"), DnsPlan::default());
-    server(&mut own).site.image = OLD.to_owned();
-    server(&mut own).missing_rights = Ok(vec![missing()]);
-    let rights = DnsPlan {
-        grant: Some("coredns".to_owned()),
-        edit: None,
-    };
-    assert_eq!(plan(&own, None).expect("a plan"), rights);
 }
 
 #[test]
-fn nothing_is_written_that_the_image_may_not_know() {
+fn served_zone_needs_rights_alone_whatever_the_image() {
+    let custom = config_map("coredns-custom", json!({ "a.server": BLOCK }));
+    for (corefile, other) in [
+        (format!("{COREFILE}{BLOCK}"), None),
+        (format!("{COREFILE}import custom/*.server\n"), Some(custom)),
+    ] {
+        let mut own = member(OLD, &corefile);
+        maps(&mut own).extend(other);
+        assert_eq!(plan(&own, FIX, None).expect("a plan"), DnsPlan::default());
+        server(&mut own).missing_rights = Ok(vec![missing()]);
+        let grant = Some("coredns".to_owned());
+        let zone = ZoneChange::None;
+        assert_eq!(
+            plan(&own, FIX, None).expect("a plan"),
+            DnsPlan { grant, zone }
+        );
+    }
+}
+
+#[test]
+fn images_without_proof_of_the_option_are_refused() {
     for (image, given, part) in [
-        (OLD, None, "is older than CoreDNS 1.12.2"),
-        (
-            "somebody/dns:1.14.0",
-            None,
-            "has no tag that shows the version",
-        ),
+        (OLD, None, "has no option multicluster"),
+        ("somebody/dns:1.14.0", None, "does not show the version"),
         ("coredns/coredns:latest", None, "--image-has=option"),
     ] {
-        let error = plan(&member(image, COREFILE), given)
+        let error = plan(&member(image, COREFILE), FIX, given)
             .expect_err(image)
             .to_string();
         assert!(error.contains(part) && error.contains(image), "{error}");
@@ -204,8 +203,7 @@ fn nothing_is_written_that_the_image_may_not_know() {
             "        multicluster clusterset.local\n",
         ),
     ] {
-        let planned = plan(&member(image, COREFILE), Some(given)).expect("a plan");
-        let edit = planned.edit.expect("a change");
+        let edit = edit_of(&member(image, COREFILE), Some(given));
         assert!(
             edit.after.starts_with(COREFILE) && edit.after.contains(part),
             "{}",
@@ -214,95 +212,208 @@ fn nothing_is_written_that_the_image_may_not_know() {
     }
 }
 
+/// Returns what `--fix` shows, and its error.
+fn fix(member: &MemberDns) -> String {
+    let planned = match plan(member, FIX, None) {
+        Ok(planned) => planned,
+        Err(why) => return format!("error: {}\n", DnsError::Refused(why)),
+    };
+    let shown = fix::shown(&planned);
+    let ZoneChange::ByHand(by_hand) = planned.zone else {
+        return shown;
+    };
+    let name = "member1".to_owned();
+    format!("{shown}error: {}\n", DnsError::ByHand { name, by_hand })
+}
+
+type Change = fn(&mut MemberDns);
+
+/// States of a member without the zone, and a part of what `--fix` prints.
+const STATES: [(&str, Change, &str); 19] = [
+    ("a CoreDNS of its own", |_| (), "+clusterset.local:53 {\n"),
+    (
+        "no ServiceImport",
+        |member| member.imports = Ok(Vec::new()),
+        "kubectl mcs join",
+    ),
+    (
+        "no version that CoreDNS reads",
+        |member| member.imports = Ok(vec![Version::V1beta1]),
+        "as v1alpha1",
+    ),
+    (
+        "no CoreDNS",
+        |member| member.coredns = Ok(None),
+        "no Deployment in kube-system",
+    ),
+    (
+        "forbidden",
+        |member| server(member).maps = Err(Forbidden("configmaps is forbidden".to_owned())),
+        "configmaps is forbidden",
+    ),
+    (
+        "an image without the option",
+        |member| server(member).site.image = OLD.to_owned(),
+        "CoreDNS 1.12.1 (registry.k8s.io/coredns/coredns:v1.12.1) has no option multicluster",
+    ),
+    (
+        "several CoreDNS",
+        |member| server(member).site.others = vec!["coredns-b".to_owned()],
+        "coredns is CoreDNS, and coredns-b too",
+    ),
+    (
+        "no ConfigMap",
+        |member| maps(member).clear(),
+        "# To be added by hand to the end of /etc/coredns/Corefile\nclusterset.local:53 {\n",
+    ),
+    (
+        "k3s",
+        |member| set_corefile(member, &format!("{COREFILE}import custom/*.server\n")),
+        "# To be added by hand to key clusterset.server of ConfigMap kube-system/coredns-custom \
+         (kubectl -n kube-system create configmap coredns-custom --from-file=clusterset.server=FILE)\n\
+         clusterset.local:53 {\n",
+    ),
+    (
+        "k3s with a file of server blocks",
+        |member| {
+            set_corefile(member, &format!("{COREFILE}import custom/*.server\n"));
+            let data = json!({ "clusterset.server": "example.org {\n    whoami\n}\n" });
+            maps(member).extend([config_map("coredns-custom", data)]);
+        },
+        "(kubectl -n kube-system edit configmap coredns-custom)\n",
+    ),
+    (
+        "imports of plugins alone",
+        |member| {
+            let text = COREFILE.replace("reload\n", "reload\n    import custom/*.override\n");
+            set_corefile(member, &text);
+        },
+        "# To be added by hand to the end of key Corefile of ConfigMap kube-system/coredns \
+         (kubectl -n kube-system edit configmap coredns)\nclusterset.local:53 {\n",
+    ),
+    (
+        "a file from elsewhere",
+        |member| set_corefile(member, &format!("{COREFILE}import /other/*\n")),
+        "this command does not follow its import of /other/*",
+    ),
+    (
+        "a snippet",
+        |member| set_corefile(member, &format!("(k) {{\n    errors\n}}\n{COREFILE}")),
+        "this command does not follow the line \"(k) {\"",
+    ),
+    (
+        "no plugin kubernetes",
+        |member| set_corefile(member, ".:53 {\n    whoami\n}\n"),
+        "no server block has the kubernetes plugin",
+    ),
+    (
+        "the zone without the option",
+        |member| {
+            set_corefile(
+                member,
+                &COREFILE.replace("cluster.local", "clusterset.local"),
+            )
+        },
+        "# To be added by hand to plugin kubernetes of server block .:53 in key Corefile of ConfigMap \
+         kube-system/coredns (kubectl -n kube-system edit configmap coredns)\n\
+         multicluster clusterset.local\n",
+    ),
+    (
+        "a mention of the zone",
+        |member| {
+            set_corefile(
+                member,
+                &COREFILE.replace("errors\n", "errors # ClusterSet.local\n"),
+            )
+        },
+        "it mentions clusterset.local already",
+    ),
+    (
+        "Submariner",
+        |member| {
+            let block = "clusterset.local:53 {\n    forward . 10.96.0.99\n}\n";
+            set_corefile(member, &format!("{COREFILE}{block}"));
+        },
+        "without multicluster; if nobody needs it, delete that server block",
+    ),
+    (
+        "Helm",
+        |member| {
+            let map = maps(member).get_mut("coredns").expect("a ConfigMap");
+            map.metadata.annotations =
+                Some([("meta.helm.sh/release-name".to_owned(), "dns".to_owned())].into());
+        },
+        "(in the configuration of Helm (release dns))\nclusterset.local:53 {\n",
+    ),
+    (
+        "EKS",
+        |member| {
+            let map = maps(member).get_mut("coredns").expect("a ConfigMap");
+            let entry = json!([{ "manager": "eks", "fieldsV1": { "f:data": {} } }]);
+            map.metadata.managed_fields = Some(from(entry));
+        },
+        "the EKS add-on keeps it",
+    ),
+];
+
 #[test]
-fn what_cannot_be_changed_safely_is_refused_with_what_to_do_instead() {
-    type Case = (&'static str, fn(&mut MemberDns), &'static str);
-    let cases: [Case; 10] = [
-        (
-            "no ServiceImport",
-            |member| member.imports = Ok(Vec::new()),
-            "kubectl mcs join",
-        ),
-        (
-            "no version that CoreDNS reads",
-            |member| member.imports = Ok(vec![Version::V1beta1]),
-            "as v1alpha1",
-        ),
-        (
-            "no CoreDNS",
-            |member| member.coredns = Ok(None),
-            "no Deployment in kube-system",
-        ),
-        (
-            "forbidden",
-            |member| server(member).maps = Err(Forbidden("configmaps is forbidden".to_owned())),
-            "configmaps is forbidden",
-        ),
-        (
-            "no ConfigMap",
-            |member| maps(member).clear(),
-            "CoreDNS reads /etc/coredns/Corefile, which is in no ConfigMap",
-        ),
-        (
-            "a file from elsewhere",
-            |member| {
-                let text = format!("{COREFILE}import /other/*\n");
-                maps(member).extend([config_map("coredns", json!({ "Corefile": text }))]);
-            },
-            "it imports /other/*, which is in no ConfigMap that CoreDNS mounts there. To serve the zone all the same, add what fits there:\n\
-             clusterset.local:53 {",
-        ),
-        (
-            "options that cannot be repeated",
-            |member| {
-                let nested = "    errors {\n        deep {\n            er\n        }\n    }\n";
-                let text = COREFILE.replacen("    errors\n", nested, 1);
-                maps(member).extend([config_map("coredns", json!({ "Corefile": text }))]);
-            },
-            "its plugin errors has options that cannot be repeated for clusterset.local. To serve the zone all the same",
-        ),
-        (
-            "Submariner",
-            |member| {
-                let text =
-                    format!("{COREFILE}clusterset.local:53 {{\n    forward . 10.96.0.99\n}}\n");
-                maps(member).extend([config_map("coredns", json!({ "Corefile": text }))]);
-            },
-            "it has forward. If nobody needs that server block, delete it",
-        ),
-        (
-            "Helm",
-            |member| {
-                let map = maps(member).get_mut("coredns").expect("a ConfigMap");
-                map.metadata.annotations =
-                    Some([("meta.helm.sh/release-name".to_owned(), "dns".to_owned())].into());
-            },
-            "is kept by Helm (release dns), which would undo a change of it. Add there, to key Corefile:\nclusterset.local:53 {",
-        ),
-        (
-            "EKS",
-            |member| {
-                let map = maps(member).get_mut("coredns").expect("a ConfigMap");
-                map.metadata.managed_fields = Some(from(
-                    json!([{ "manager": "eks", "fieldsV1": { "f:data": {} } }]),
-                ));
-            },
-            "the EKS add-on",
-        ),
-    ];
-    let golden = cases.iter().map(|(what, change, _)| {
+fn fix_writes_an_unambiguous_corefile_and_shows_other_changes() {
+    let members = STATES.map(|(name, change, part)| {
         let mut member = member(NEW, COREFILE);
         change(&mut member);
-        let report = crate::views::check::Report::new(diagnose(&member, FIX, None));
-        (*what, crate::golden::both(&report.render(), &report))
+        (name, member, part)
+    });
+    let golden = members.iter().map(|(name, member, _)| {
+        let report = crate::views::check::Report::new(diagnose(member, FIX, None));
+        let checked = crate::golden::both(&report.render(), &report);
+        (*name, format!("{checked}--fix\n{}", fix(member)))
     });
     crate::golden::check("dns", golden);
-    for (what, change, part) in cases {
-        let mut member = member(NEW, COREFILE);
-        change(&mut member);
-        let refusal: Refusal = plan(&member, None).expect_err(what);
-        assert!(refusal.to_string().contains(part), "{what}: {refusal}");
+    for (name, member, part) in &members {
+        let printed = fix(member);
+        assert!(printed.contains(part), "{name}: {printed}");
+        let is_edit =
+            plan(member, FIX, None).is_ok_and(|plan| matches!(plan.zone, ZoneChange::Edit(_)));
+        assert_eq!(is_edit, *name == "a CoreDNS of its own", "{name}");
     }
+    let (_, mut member, _) = members.into_iter().next().expect("a state");
+    set_corefile(
+        &mut member,
+        &COREFILE.replace("cluster.local", "clusterset.local"),
+    );
+    let by_hand = by_hand(&member, Some(Multicluster::Plugin));
+    let place = "server block .:53, without clusterset.local at its plugin kubernetes, in";
+    assert!(by_hand.place.starts_with(place), "{by_hand:?}");
+}
+
+#[test]
+fn corefile_under_another_mount_is_unknown() {
+    for mount in [
+        json!({ "name": "config-volume", "mountPath": "/etc/coredns/Corefile", "subPath": "Corefile" }),
+        json!({ "name": "config-volume", "mountPath": "/etc/coredns", "subPath": "a" }),
+        json!({ "name": "secret", "mountPath": "/etc/coredns" }),
+    ] {
+        let mut own = member(NEW, COREFILE);
+        let mut deployment = deployment(NEW);
+        let container = &mut deployment["spec"]["template"]["spec"]["containers"][0];
+        container["volumeMounts"] = json!([mount]);
+        server(&mut own).site = CoreDns::among(&[from(deployment)]).expect("CoreDNS");
+        assert_eq!(check_of(&own, "Corefile").state, State::Unknown, "{mount}");
+    }
+}
+
+#[test]
+fn every_coredns_of_the_cluster_is_named() {
+    let mut other = deployment(NEW);
+    other["metadata"]["name"] = json!("coredns-b");
+    let site = CoreDns::among(&[deployment(NEW), other].map(from)).expect("CoreDNS");
+    assert_eq!(
+        (&*site.name, &*site.others),
+        ("coredns", &["coredns-b".to_owned()][..])
+    );
+    let mut own = member(NEW, COREFILE);
+    server(&mut own).site = site;
+    assert_eq!(check_of(&own, "other CoreDNS").state, State::Unknown);
 }
 
 #[track_caller]
@@ -397,7 +508,7 @@ fn each_thing_that_the_zone_needs_is_checked() {
             "image",
             |it| server(it).site.image = "coredns".to_owned(),
             State::Unknown,
-            "shows no version",
+            "does not show the version",
             "kubectl -n kube-system exec deployment/coredns -c coredns -- /coredns -version",
         ),
         (
@@ -405,7 +516,7 @@ fn each_thing_that_the_zone_needs_is_checked() {
             |it| {
                 let text =
                     ".:53 {\n    multicluster clusterset.local\n    kubernetes cluster.local\n}\n";
-                maps(it).extend([config_map("coredns", json!({ "Corefile": text }))]);
+                set_corefile(it, text);
             },
             State::Unknown,
             "plugin coredns/multicluster",
@@ -413,7 +524,7 @@ fn each_thing_that_the_zone_needs_is_checked() {
         ),
         (
             "Corefile",
-            |it| maps(it).extend([config_map("coredns", json!({ "Corefile": COREFILE }))]),
+            |it| set_corefile(it, COREFILE),
             State::Unhealthy,
             "no server block serves clusterset.local",
             FIX,

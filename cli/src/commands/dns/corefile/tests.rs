@@ -47,15 +47,20 @@ const K3S: &str = ".:53 {
 import /etc/coredns/custom/*.server
 ";
 
-fn files(all: &[(&str, &str)]) -> Files {
-    let directories = ["/etc/coredns/", "/etc/coredns/custom/"].map(|path| (path, ""));
-    let all = directories.iter().chain(all);
-    all.map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
-        .collect()
+/// Returns the directories of k3s, with these files of `/etc/coredns/custom`.
+fn directories(custom: &[(&str, &str)]) -> Directories {
+    let custom = custom
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), Some((*text).to_owned())));
+    let of_corefile = ["Corefile", "custom"].map(|name| (name.to_owned(), None));
+    Directories::from([
+        ("/etc/coredns".to_owned(), of_corefile.into()),
+        ("/etc/coredns/custom".to_owned(), custom.collect()),
+    ])
 }
 
 fn read(text: &str) -> Result<Corefile, CorefileError> {
-    Corefile::read(text, PATH, &files(&[]))
+    Corefile::read(text, PATH, &directories(&[]))
 }
 
 #[track_caller]
@@ -65,127 +70,138 @@ fn state(text: &str) -> ZoneState {
         .answer()
 }
 
-fn completed(text: &str, form: Multicluster) -> Result<Option<String>, CorefileError> {
-    read(text)?.completed(text, PATH, &files(&[]), form)
+fn block(text: &str, form: Multicluster) -> Result<String, CorefileError> {
+    read(text)?.block(form)
 }
 
 fn served(form: Multicluster, keys: &str) -> ZoneState {
     ZoneState::Served(form, keys.to_owned())
 }
 
-#[test]
-fn a_corefile_is_read_as_coredns_reads_it() {
-    let text = "\u{feff}# all of it
-(logs) { # a snippet
-    log \"a b\"
-    errors
+/// Returns the lines with their braces, indented by depth.
+fn written(entries: &[Entry]) -> String {
+    entries.iter().map(|entry| entry.written("")).collect()
 }
-example.org:1053,
-tls://Other.Example. {
-    import logs
-    whoami   # nothing
-    forward .
-    {
-        to \"say \\\"hello\\\" \\n\"
-        max_fails {
-            deep er
+
+#[test]
+fn corefile_is_parsed_as_coredns_parses_it() {
+    let text = "\u{feff}# all of it
+example.org:1053, tls://Other.Example. { # two zones
+  import custom/*.override
+\tlog \"a b\"\r
+  whoami   # nothing
+  forward . 10.0.0.1 {
+
+    max_fails 2
+    deep {
+      er
+    }
+    policy random
+  }
+}
+import custom/*.server
+";
+    let imported = directories(&[
+        ("a.override", "errors {\n  consolidate 5m .*\n}"),
+        ("b.override", "cache 30"),
+        ("c.server", ".:54 {\n}\n"),
+        ("d", "}"),
+    ]);
+    let corefile = Corefile::read(text, PATH, &imported).expect("a Corefile");
+    let expected = "example.org:1053, tls://Other.Example. {
+    errors {
+        consolidate 5m .*
+    }
+    cache 30
+    log \"a b\"
+    whoami
+    forward . 10.0.0.1 {
+        max_fails 2
+        deep {
+            er
         }
         policy random
     }
-    text \"of two
-lines\" behind
-    root#is a comment
 }
+.:54
 ";
-    let corefile = read(text).expect("a Corefile");
-    let [block] = corefile.blocks.as_slice() else {
-        panic!("{corefile:#?}");
-    };
-    assert_eq!(block.keys, ["example.org:1053", "tls://Other.Example."]);
-    let plugins: Vec<_> = block
-        .plugins
-        .iter()
-        .map(|one| {
-            (
-                &*one.name,
-                one.args.join("|"),
-                one.options
-                    .iter()
-                    .map(|line| line.join("|"))
-                    .collect::<Vec<_>>(),
-            )
-        })
-        .collect();
-    let none = Vec::<String>::new;
-    assert_eq!(
-        plugins,
-        [
-            ("log", "a b".to_owned(), none()),
-            ("errors", String::new(), none()),
-            ("whoami", String::new(), none()),
-            (
-                "forward",
-                ".".to_owned(),
-                ["to|say \"hello\" \\n", "max_fails", "policy|random"]
-                    .map(str::to_owned)
-                    .to_vec()
-            ),
-            ("text", "of two\nlines|behind".to_owned(), none()),
-            // CoreDNS reads `#` inside a word as a comment that ends at the next space.
-            ("root", "a|comment".to_owned(), none()),
-        ]
-    );
-    let key = Key::read("tls://Other.Example.:853");
-    assert_eq!(
-        (key.scheme.as_deref(), &*key.zone, &*key.port),
-        (Some("tls"), "other.example", ":853")
-    );
-    assert_eq!(Key::read(".:53").zone, "");
-}
-
-#[test]
-fn what_coredns_does_not_start_with_or_what_cannot_be_followed_is_an_error() {
-    for (text, expected) in [
-        (".:53 {\n    errors\n", CorefileError::Open(1)),
-        (".:53 {\n    cache {\n}\n", CorefileError::Open(1)),
-        (".:53 {\n    errors }\n", CorefileError::Close(2)),
-        (".:53 {\n    log \"a\n}\n", CorefileError::Quote(2)),
-        (".:53\nerrors\n", CorefileError::Braces(1)),
-        ("}\n", CorefileError::Braces(1)),
-        (".:53 {\n    import\n}\n", CorefileError::Import(2)),
-        (".:53 {\n    import a b\n}\n", CorefileError::Import(2)),
-        (
-            "import /elsewhere/*.server\n",
-            CorefileError::Unknown("/elsewhere/*.server".to_owned()),
-        ),
-        (
-            "import NodeHosts\n",
-            CorefileError::Unknown("NodeHosts".to_owned()),
-        ),
-        (
-            "{$DOMAIN}:53 {\n}\n",
-            CorefileError::Variable(1, "{$DOMAIN}:53".to_owned()),
-        ),
+    assert_eq!(written(&corefile.blocks), expected);
+    let imports = [("override", false), ("server", true)];
+    let imports = imports.map(|(name, of)| (format!("/etc/coredns/custom/*.{name}"), of));
+    assert_eq!(corefile.imports, imports);
+    for (key, zone, port) in [
+        ("Other.Example.:853,", "other.example", Some(853)),
+        (".:53", "", Some(53)),
+        ("dns://a", "a", None),
+        ("a:b", "a:b", None),
     ] {
-        assert_eq!(
-            read(text).map(|corefile| corefile.blocks.len()),
-            Err(expected),
-            "{text}"
-        );
+        assert_eq!(zone_and_port(key), Some((zone.to_owned(), port)), "{key}");
     }
-    let endless = files(&[(
-        "/etc/coredns/custom/a.server",
-        "import /etc/coredns/custom/*.server",
-    )]);
-    let read = Corefile::read(K3S, PATH, &endless);
-    assert_eq!(
-        read.map(|corefile| corefile.blocks.len()),
-        Err(CorefileError::Endless)
-    );
+    assert_eq!(zone_and_port("tls://a"), None);
 }
 
 #[test]
-fn the_server_block_whose_zone_is_the_longest_answers_for_the_zone() {
+fn unfollowed_lines_and_imports_are_errors() {
+    for text in [".:53 {\n    errors\n", ".:53 {\n    cache {\n}\n"] {
+        assert_eq!(read(text).err(), Some(CorefileError::Open), "{text}");
+    }
+    for line in [
+        "}",
+        "errors",
+        ".:53",
+        "{",
+        "(logs) {",
+        "{$DOMAIN}:53 {",
+        ".:53 { errors",
+        ".:53 { errors }",
+        ".:53 { }",
+    ] {
+        let expected = CorefileError::Line(line.to_owned());
+        assert_eq!(read(&format!("{line}\n")).err(), Some(expected), "{line}");
+    }
+    for line in [
+        "errors }",
+        "log \"a",
+        "log a#b",
+        "log \"{\" a",
+        "{",
+        "log { class error",
+    ] {
+        let expected = CorefileError::Line(line.to_owned());
+        let text = format!(".:53 {{\n    {line}\n}}\n");
+        assert_eq!(read(&text).err(), Some(expected), "{line}");
+    }
+    for pattern in [
+        "/elsewhere/*.server",
+        "NodeHosts",
+        "/etc/coredns/*",
+        "custom/*.server*",
+        "custom/[a-z]*",
+        "custom/a?*",
+        "custom/absent",
+        "snippet",
+        "{$IMPORT}",
+    ] {
+        for text in [
+            format!("import {pattern}\n"),
+            format!(".:53 {{\n    hosts {{\n        \"import\" {pattern}\n    }}\n}}\n"),
+        ] {
+            let expected = CorefileError::Import(pattern.to_owned());
+            assert_eq!(read(&text).err(), Some(expected), "{text}");
+        }
+    }
+    for line in ["import", "import a b", "import custom/*.server }"] {
+        let expected = CorefileError::Import(line.to_owned());
+        assert_eq!(read(line).err(), Some(expected), "{line}");
+    }
+    let nested = directories(&[("a.server", "import custom/*.override")]);
+    let refused = Corefile::read(K3S, PATH, &nested).err();
+    let nested = "import custom/*.override".to_owned();
+    assert_eq!(refused, Some(CorefileError::Import(nested)));
+}
+
+#[test]
+fn server_block_with_the_longest_zone_answers() {
     let option = "kubernetes clusterset.local {\n multicluster clusterset.local\n }";
     let both = KUBEADM.replace(
         "kubernetes cluster.local in-addr.arpa ip6.arpa {\n",
@@ -223,7 +239,15 @@ fn the_server_block_whose_zone_is_the_longest_answers_for_the_zone() {
         // Submariner's Lighthouse adds such a block.
         (
             format!("{both}clusterset.local:53 {{\n forward . 10.96.0.99\n}}\n"),
-            ZoneState::Other("clusterset.local:53".to_owned(), "forward".to_owned()),
+            ZoneState::Other("clusterset.local:53".to_owned()),
+        ),
+        (
+            format!("{both}svc.clusterset.local:53 {{\n forward . 10.96.0.99\n}}\n"),
+            ZoneState::Other("svc.clusterset.local:53".to_owned()),
+        ),
+        (
+            format!("{both}notclusterset.local:53 {{\n forward . 10.96.0.99\n}}\n"),
+            served(Multicluster::Option, ".:53"),
         ),
         (
             format!("{KUBEADM}local {{\n forward . 10.96.0.99\n}}\n"),
@@ -237,8 +261,8 @@ fn the_server_block_whose_zone_is_the_longest_answers_for_the_zone() {
     for (text, expected) in cases {
         assert_eq!(state(&text), expected, "{text}");
     }
-    let imported = files(&[(
-        "/etc/coredns/custom/clusterset.server",
+    let imported = directories(&[(
+        "clusterset.server",
         "clusterset.local:53 {\n multicluster clusterset.local\n}",
     )]);
     let corefile = Corefile::read(K3S, PATH, &imported).expect("a Corefile");
@@ -246,9 +270,8 @@ fn the_server_block_whose_zone_is_the_longest_answers_for_the_zone() {
         corefile.answer(),
         served(Multicluster::Plugin, "clusterset.local:53")
     );
-    assert_eq!(corefile.imports, ["/etc/coredns/custom/*.server"]);
-    let overridden = files(&[(
-        "/etc/coredns/custom/zone.override",
+    let overridden = directories(&[(
+        "zone.override",
         "multicluster clusterset.local {\n noendpoints\n}",
     )]);
     let corefile = Corefile::read(K3S, PATH, &overridden).expect("a Corefile");
@@ -256,7 +279,7 @@ fn the_server_block_whose_zone_is_the_longest_answers_for_the_zone() {
 }
 
 #[test]
-fn the_zone_gets_a_server_block_that_listens_and_logs_as_the_clusters() {
+fn block_of_the_zone_listens_and_logs_as_the_clusters_block() {
     let option = "clusterset.local:53 {
     errors
     prometheus :9153
@@ -267,8 +290,7 @@ fn the_zone_gets_a_server_block_that_listens_and_logs_as_the_clusters() {
     }
 }
 ";
-    let added = completed(KUBEADM, Multicluster::Option).expect("a Corefile");
-    assert_eq!(added, Some(format!("{KUBEADM}{option}")));
+    assert_eq!(block(KUBEADM, Multicluster::Option).as_deref(), Ok(option));
     let plugin = "clusterset.local:53 {
     errors
     prometheus :9153
@@ -276,8 +298,14 @@ fn the_zone_gets_a_server_block_that_listens_and_logs_as_the_clusters() {
     multicluster clusterset.local
 }
 ";
-    let added = completed(KUBEADM, Multicluster::Plugin).expect("a Corefile");
-    assert_eq!(added, Some(format!("{KUBEADM}{plugin}")));
+    assert_eq!(block(KUBEADM, Multicluster::Plugin).as_deref(), Ok(plugin));
+    for (form, block) in [
+        (Multicluster::Option, option),
+        (Multicluster::Plugin, plugin),
+    ] {
+        let whole = format!("{KUBEADM}{block}");
+        assert_eq!(state(&whole), served(form, "clusterset.local:53"));
+    }
 
     let elsewhere = "example.org {
     whoami
@@ -293,12 +321,12 @@ cluster.local:1053 in-addr.arpa:1053 tls://.:853 cluster.local {
         ttl 1
         pods verified
     }
+    cache 30
 }";
-    let added = completed(elsewhere, Multicluster::Option).expect("a Corefile");
-    let expected = "clusterset.local:1053 clusterset.local {
+    let expected = "clusterset.local clusterset.local:1053 {
     bind 127.0.0.1
     errors {
-        consolidate 5m .*
+        consolidate 5m \".*\"
     }
     log \"a b\"
     kubernetes clusterset.local {
@@ -308,33 +336,19 @@ cluster.local:1053 in-addr.arpa:1053 tls://.:853 cluster.local {
     }
 }
 ";
-    assert_eq!(added, Some(format!("{elsewhere}\n{expected}")));
-    let added = completed(elsewhere, Multicluster::Plugin).expect("a Corefile");
+    let added = block(elsewhere, Multicluster::Option);
+    assert_eq!(added.as_deref(), Ok(expected));
+    let added = block(elsewhere, Multicluster::Plugin).expect("a block");
     let of_plugin =
         "    multicluster clusterset.local {\n        kubeconfig \"/a b\" member1\n    }\n}\n";
-    assert!(added.is_some_and(|text| text.ends_with(of_plugin)));
+    assert!(added.ends_with(of_plugin), "{added}");
+    let ports = block(".:53 a b:53 {\n    kubernetes a\n}\n", Multicluster::Plugin);
+    let expected = "clusterset.local:53 {\n    multicluster clusterset.local\n}\n";
+    assert_eq!(ports.as_deref(), Ok(expected), "each port once");
 }
 
 #[test]
-fn options_of_shared_plugins_are_repeated_or_nothing_is_written() {
-    let with = |plugin: &str| KUBEADM.replace("    prometheus :9153\n", plugin);
-    let log = "    log . \"{combined} {/metadata/a}\" {\n        class denial error\n    }\n";
-    let added = completed(&with(log), Multicluster::Option).expect("a Corefile");
-    let added = added.expect("a change");
-    let (_, block) = added.split_once("clusterset.local:53 {").expect("a block");
-    assert!(block.contains(log), "{block}");
-    for plugin in [
-        "    errors {\n        deep {\n            er\n        }\n    }\n",
-        "    log \"a b\\\\\"\n",
-    ] {
-        let refused = completed(&with(plugin), Multicluster::Option);
-        let is_refused = matches!(refused, Err(CorefileError::Unrepeatable(_)));
-        assert!(is_refused || plugin.contains("log"), "{plugin}{refused:?}");
-    }
-}
-
-#[test]
-fn relative_imports_start_at_the_directory_of_the_corefile() {
+fn relative_imports_start_at_the_corefiles_directory() {
     for import in [
         "custom/*.server",
         "./custom/*.server",
@@ -345,77 +359,23 @@ fn relative_imports_start_at_the_directory_of_the_corefile() {
             &format!("import {import}"),
         );
         let corefile = read(&text).expect("a Corefile");
-        assert_eq!(
-            corefile.imports,
-            ["/etc/coredns/custom/*.server"],
-            "{import}"
-        );
+        let imports = corefile.imports.iter().map(|(pattern, _)| &**pattern);
+        let absolute = [
+            "/etc/coredns/custom/*.override",
+            "/etc/coredns/custom/*.server",
+        ];
+        assert!(imports.eq(absolute), "{import}");
     }
 }
 
 #[test]
-fn a_corefile_that_lacks_the_option_alone_gets_its_line_and_keeps_the_rest() {
-    let line = "       multicluster clusterset.local\n";
-    let zone = "kubernetes cluster.local clusterset.local {\n";
-    let begins = ".:53 {\r\n    errors # all\r\n    ";
-    for (before, after) in [
-        (
-            format!("{begins}{zone}       # pods\n       pods insecure\n    }}\n}}"),
-            format!("{begins}{zone}       # pods\n{line}       pods insecure\n    }}\n}}"),
-        ),
-        (
-            format!("{begins}kubernetes cluster.local clusterset.local # the zones\r\n}}\r\n"),
-            format!(
-                "{begins}kubernetes cluster.local clusterset.local {{\n        multicluster clusterset.local\n    }} # the zones\r\n}}\r\n"
-            ),
-        ),
-    ] {
-        let found = completed(&before, Multicluster::Option).expect("a Corefile");
-        assert_eq!(found.as_deref(), Some(&*after));
-        assert_eq!(
-            completed(&after, Multicluster::Option),
-            Ok(None),
-            "it is there now"
-        );
-        let refused = completed(&before, Multicluster::Plugin);
-        assert!(
-            matches!(refused, Err(CorefileError::Incomplete { .. })),
-            "{refused:?}"
-        );
-    }
-    for text in [
-        ".:53 {\n    kubernetes clusterset.local { pods insecure\n    }\n}\n",
-        ".:53 {\n    kubernetes clusterset.local {\n    }\n}\n",
-        "(k) {\n    kubernetes clusterset.local\n}\n.:53 {\n    import k\n}\n",
-    ] {
-        let refused = completed(text, Multicluster::Option);
-        assert!(
-            matches!(refused, Err(CorefileError::Incomplete { .. })),
-            "{text}{refused:?}"
-        );
-    }
-}
-
-#[test]
-fn what_is_there_already_is_not_written_and_what_another_serves_is_left() {
+fn a_block_needs_a_kubernetes_plugin_that_answers_plain_dns() {
     for form in [Multicluster::Option, Multicluster::Plugin] {
-        let once = completed(KUBEADM, form)
-            .expect("a Corefile")
-            .expect("a change");
-        for form in [Multicluster::Option, Multicluster::Plugin] {
-            assert_eq!(completed(&once, form), Ok(None));
-        }
-        let taken = format!("{KUBEADM}clusterset.local {{\n    forward . 10.0.0.1\n}}\n");
-        let error = completed(&taken, form).expect_err("refused").to_string();
-        assert!(
-            error.contains("clusterset.local without multicluster: it has forward"),
-            "{error}"
-        );
         assert_eq!(
-            completed(".:53 {\n    whoami\n}\n", form),
+            block(".:53 {\n    whoami\n}\n", form),
             Err(CorefileError::NoKubernetes)
         );
-        let refused = completed("tls://. {\n    kubernetes cluster.local\n}\n", form);
+        let refused = block("tls://. {\n    kubernetes cluster.local\n}\n", form);
         assert_eq!(refused, Err(CorefileError::NotPlain("tls://.".to_owned())));
     }
 }
