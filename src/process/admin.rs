@@ -1,4 +1,4 @@
-//! The admin server: `/livez`, `/readyz` and `/metrics` over plain HTTP.
+//! The admin server: `/livez`, `/readyz`, `/metrics` and routes of the program over plain HTTP.
 //!
 //! It runs on a thread of its own, so that probes are answered whatever the process is busy with. Its
 //! port takes no credentials. A head has a time limit and a maximum size, and the oldest connection is
@@ -109,7 +109,7 @@ impl Admin {
     }
 
     /// Serves on a thread of its own until the result is dropped. `/livez` fails once a heartbeat of
-    /// `liveness` is late, to which this adds one of the current runtime.
+    /// `liveness` is late, to which this adds one of the current runtime. `routes` are the program's.
     ///
     /// # Errors
     /// [`AdminError::Serve`] where there is no thread, or no runtime on it.
@@ -118,13 +118,15 @@ impl Admin {
         liveness: &Liveness,
         readiness: Readiness,
         metrics: Metrics,
+        routes: Router,
     ) -> Result<Serving, AdminError> {
         tokio::spawn(beat(liveness.heartbeat("runtime", STALLED)));
         let router = router(Shown {
             liveness: liveness.clone(),
             readiness,
             metrics,
-        });
+        })
+        .merge(routes);
         let listener = self.listener.into_std()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -341,7 +343,7 @@ mod tests {
     fn start(admin: Admin, readiness: Readiness, metrics: Metrics) -> Serving {
         let liveness = Liveness::default();
         admin
-            .start(&liveness, readiness, metrics)
+            .start(&liveness, readiness, metrics, Router::new())
             .expect("a thread")
     }
 
@@ -419,7 +421,12 @@ mod tests {
         let admin = admin().await;
         let address = admin.address();
         let _server = admin
-            .start(&liveness, Readiness::default(), Metrics::default())
+            .start(
+                &liveness,
+                Readiness::default(),
+                Metrics::default(),
+                Router::new(),
+            )
             .expect("a thread");
         assert!(get(address, "/livez").await.starts_with("HTTP/1.1 200"));
         let late = liveness.heartbeat("loop", Duration::ZERO);

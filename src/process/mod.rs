@@ -18,12 +18,15 @@
 
 pub mod admin;
 pub mod args;
+pub mod certificate;
 mod cpu;
 pub mod kube_client;
 pub mod liveness;
 pub mod logging;
 pub mod metrics;
+pub mod open_files;
 pub mod readiness;
+pub mod reload;
 pub mod shutdown;
 pub mod supervise;
 pub mod traces;

@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use axum::Router;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -91,6 +92,14 @@ impl Process {
     /// # Errors
     /// [`ProcessError`] where either is impossible.
     pub async fn start(admin: SocketAddr) -> Result<Self, ProcessError> {
+        Self::start_with(admin, Router::new()).await
+    }
+
+    /// As [`Process::start`], with further routes of the admin server.
+    ///
+    /// # Errors
+    /// As [`Process::start`].
+    pub async fn start_with(admin: SocketAddr, routes: Router) -> Result<Self, ProcessError> {
         let signals = Signals::install().map_err(ProcessError::Signals)?;
         let liveness = Liveness::default();
         let readiness = Readiness::default();
@@ -101,7 +110,7 @@ impl Process {
         metrics.register(cpu::register);
         let admin = Admin::bind(admin).await?;
         tracing::info!(address = %admin.address(), "admin server listens");
-        let admin = admin.start(&liveness, readiness.clone(), metrics.clone())?;
+        let admin = admin.start(&liveness, readiness.clone(), metrics.clone(), routes)?;
         Ok(Self {
             liveness,
             readiness,

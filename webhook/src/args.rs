@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use causeway::process::args::{AdminArgs, Checks, ConfigErrors, KubeArgs, LogArgs, ProtectionArgs};
+use causeway::process::certificate::{self, Certificate};
 use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
 use causeway::process::traces::{TraceArgs, TraceConfig};
@@ -14,7 +15,6 @@ use crate::callers::{CallerArgs, Callers};
 use crate::certificates::{CertificateArgs, SelfManaged};
 use crate::decide::{Policy, Strictness};
 use crate::limits::{LimitArgs, Limits};
-use crate::tls::{self, Certificate};
 
 const STRICTNESS: &[(&str, Strictness)] = &[("deny", Strictness::Deny), ("warn", Strictness::Warn)];
 
@@ -176,7 +176,7 @@ impl ServingArgs {
             );
             return None;
         };
-        match tls::read(path) {
+        match certificate::read(path) {
             Ok(first) => Some(CertificateSource::Directory {
                 path: path.clone(),
                 first,

@@ -4,28 +4,23 @@
 //! handshake succeeds only with a certificate of that authority, and no byte reaches the parser of
 //! requests before. An API server presents a certificate if its AdmissionConfiguration names one.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use causeway::process::args::Checks;
+use causeway::process::certificate::{AuthoritiesError, TlsError, authorities, read_file};
+use causeway::process::reload::reload;
 use causeway::process::supervise::with_causes;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, UnixTime, pem};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
-    SignatureScheme,
-};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use tokio_util::sync::CancellationToken;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::{FromDer, GeneralName};
-
-use crate::reload::reload;
 
 /// Flags of the permitted callers.
 #[derive(clap::Args, Clone, Debug)]
@@ -49,22 +44,11 @@ pub struct CallerArgs {
 #[derive(Debug, thiserror::Error)]
 pub enum CallersError {
     /// The file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
-    /// The file is not PEM.
-    #[error("not PEM: {0}")]
-    Pem(#[from] pem::Error),
-    /// A certificate of the file is invalid.
-    #[error("a certificate is invalid: {0}")]
-    Certificate(#[from] rustls::Error),
-    /// The file holds no certificate.
-    #[error("no PEM certificate found")]
-    Empty,
+    #[error(transparent)]
+    Read(#[from] TlsError),
+    /// The file is no bundle of authorities.
+    #[error(transparent)]
+    Authorities(#[from] AuthoritiesError),
     /// The certificates cannot be used together.
     #[error("certificates cannot be used together: {0}")]
     Unusable(#[from] VerifierBuilderError),
@@ -216,22 +200,8 @@ impl ClientCertVerifier for Callers {
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, CallersError> {
-    std::fs::read(path).map_err(|source| CallersError::Read {
-        path: path.to_owned(),
-        source,
-    })
-}
-
 fn verifier(file: &[u8], provider: &Arc<CryptoProvider>) -> Result<Verifier, CallersError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(file) {
-        roots.add(certificate?)?;
-    }
-    if roots.is_empty() {
-        return Err(CallersError::Empty);
-    }
-    let builder =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let roots = authorities(file)?;
+    let builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
     Ok(builder.build()?)
 }

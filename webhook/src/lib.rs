@@ -20,7 +20,6 @@ mod hub_cache;
 pub mod limits;
 mod lookups;
 pub mod metrics;
-mod reload;
 mod request_span;
 pub mod review;
 pub mod server;

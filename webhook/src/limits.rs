@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use causeway::process::admin::CONNECTIONS_MAX;
 use causeway::process::args::Checks;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use causeway::process::open_files;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 const KIB: usize = 1024;
@@ -82,7 +82,7 @@ impl Limits {
     /// Raises the limit of open files as far as possible, and lowers that of connections to it.
     #[must_use]
     pub fn within_open_files(mut self) -> Self {
-        let possible = raise_open_files().saturating_sub(OTHER_FILES).max(1);
+        let possible = open_files::raise().saturating_sub(OTHER_FILES).max(1);
         if self.connections > possible {
             tracing::warn!(
                 max_connections = self.connections,
@@ -93,26 +93,6 @@ impl Limits {
         }
         self
     }
-}
-
-/// Raises the limit of open files as far as possible, and returns it.
-pub fn raise_open_files() -> usize {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    let current = match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => limit.maximum,
-        Err(error) => {
-            tracing::warn!(%error, "limit of open files not raised");
-            limit.current
-        }
-    };
-    let unlimited = || usize::MAX;
-    current.map_or_else(unlimited, |files| {
-        usize::try_from(files).unwrap_or(usize::MAX)
-    })
 }
 
 impl Default for Limits {

@@ -4,130 +4,20 @@
 //! the webhook reads the files once a second. A handshake takes the current certificate. An
 //! unusable certificate leaves the last valid one in place.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use k8s_openapi::jiff::Timestamp;
+use causeway::process::certificate::{Certificate, Files, TlsError};
+use causeway::process::reload::reload;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_util::sync::CancellationToken;
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer;
 
 use crate::callers::Callers;
 use crate::metrics::Metrics;
-use crate::reload::reload;
-
-const CERTIFICATE: &str = "tls.crt";
-const KEY: &str = "tls.key";
-
-/// Reason why a certificate cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
-    /// The certificate file holds no certificate.
-    #[error("{CERTIFICATE} holds no PEM certificate")]
-    NoCertificate,
-    /// A file is no PEM, or holds no key.
-    #[error("{file} is not PEM: {source}")]
-    Pem {
-        /// The file.
-        file: &'static str,
-        /// Cause.
-        source: pem::Error,
-    },
-    /// Key and certificate cannot be used, or not together.
-    #[error("{KEY} and {CERTIFICATE} cannot be used together: {0}")]
-    Unusable(#[from] rustls::Error),
-    /// The certificate is no X.509.
-    #[error("{CERTIFICATE} holds no X.509 certificate: {0}")]
-    X509(String),
-}
-
-/// The two files, as read.
-#[derive(Clone, PartialEq, Eq)]
-struct Files {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
-}
-
-/// A certificate with its key, ready to serve.
-#[derive(Debug)]
-pub struct Certificate {
-    serving: Arc<CertifiedKey>,
-    /// Begin of its validity, in seconds of Unix time.
-    begins: i64,
-    /// End of its validity, in seconds of Unix time.
-    ends: i64,
-}
-
-impl Certificate {
-    /// Parses a certificate chain and its key, both PEM.
-    pub(crate) fn parse(certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
-            .collect::<Result<_, _>>()
-            .map_err(|source| TlsError::Pem {
-                file: CERTIFICATE,
-                source,
-            })?;
-        let leaf = chain.first().ok_or(TlsError::NoCertificate)?;
-        let (_, parsed) =
-            X509Certificate::from_der(leaf).map_err(|error| TlsError::X509(error.to_string()))?;
-        let validity = parsed.validity();
-        let begins = validity.not_before.timestamp();
-        let ends = validity.not_after.timestamp();
-        let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|source| TlsError::Pem { file: KEY, source })?;
-        let serving = CertifiedKey::from_der(chain, key, &ring::default_provider())?;
-        Ok(Self {
-            serving: Arc::new(serving),
-            begins,
-            ends,
-        })
-    }
-
-    /// Returns the end of its validity as RFC 3339, UTC.
-    pub(crate) fn not_after(&self) -> String {
-        let moment = Timestamp::from_second(self.ends);
-        moment.map_or_else(
-            |_| "beyond the year 9999".to_owned(),
-            |moment| moment.to_string(),
-        )
-    }
-}
-
-/// Reads the certificate of a directory.
-///
-/// # Errors
-/// [`TlsError`] if it cannot be used.
-pub fn read(dir: &Path) -> Result<Certificate, TlsError> {
-    let files = read_files(dir)?;
-    Certificate::parse(&files.certificate, &files.key)
-}
-
-fn read_files(dir: &Path) -> Result<Files, TlsError> {
-    let read = |name| {
-        let path = dir.join(name);
-        std::fs::read(&path).map_err(|source| TlsError::Read { path, source })
-    };
-    Ok(Files {
-        certificate: read(CERTIFICATE)?,
-        key: read(KEY)?,
-    })
-}
 
 /// Gives each handshake the current certificate. Without one handshakes fail.
 #[derive(Debug, Default)]
@@ -144,7 +34,7 @@ impl Resolver {
     /// Replaces the certificate.
     pub(crate) fn swap(&self, certificate: Certificate, metrics: &Metrics) {
         metrics.certificate_is_valid(certificate.begins, certificate.ends);
-        if self.0.swap(Some(certificate.serving)).is_some() {
+        if self.0.swap(Some(certificate.chain)).is_some() {
             metrics.certificate_rotated();
         }
     }
@@ -189,11 +79,11 @@ pub async fn follow(
     metrics: Metrics,
     shutdown: CancellationToken,
 ) {
-    let mut loaded = read_files(&dir).ok();
+    let mut loaded = Files::read(&dir).ok();
     let mut load = || -> Result<(), TlsError> {
-        let files = read_files(&dir)?;
+        let files = Files::read(&dir)?;
         if loaded.as_ref() != Some(&files) {
-            let certificate = Certificate::parse(&files.certificate, &files.key)?;
+            let certificate = files.parse()?;
             let not_after = certificate.not_after();
             resolver.swap(certificate, &metrics);
             loaded = Some(files);

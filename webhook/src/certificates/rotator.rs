@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use causeway::process::certificate::{Certificate, TlsError};
 use causeway::process::readiness::{Awaited, Readiness};
 use causeway::process::supervise::with_causes;
 use causeway_certs::{
@@ -20,7 +21,7 @@ use super::repair_backoff::RepairBackoff;
 use super::snapshot::{Kind, Registration, Snapshot, StoredSecrets, Which};
 use super::{ROTATE, SelfManaged};
 use crate::metrics::Metrics;
-use crate::tls::{Certificate, Resolver, TlsError};
+use crate::tls::Resolver;
 
 /// Maximum interval of reading the clock, which may be set at any time.
 const MAX_INTERVAL: Duration = Duration::from_secs(15);

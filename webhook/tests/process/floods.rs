@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use causeway_webhook::limits::raise_open_files;
+use causeway::process::open_files;
 use futures::stream::{self, StreamExt};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -87,7 +87,7 @@ async fn having_said(client: &Client, number: usize, words: &[u8]) -> Vec<TlsStr
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flood_of_idle_connections_costs_bounded_memory() {
     assert!(
-        raise_open_files() > 4096,
+        open_files::raise() > 4096,
         "ulimit -n is too low for this test"
     );
     let files = files(nobody());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use causeway::process::certificate;
 use causeway_certs::{Authority, Leaf};
 use causeway_webhook::hub::Hub;
 use causeway_webhook::server::Server;
@@ -95,7 +96,7 @@ async fn serving() -> Serving {
     let called = Called::new(hub::unreachable().await).await;
     let tasks = &called.process.tasks;
     let metrics = called.metrics.clone();
-    let certificate = tls::read(mounted.dir.path()).expect("a certificate");
+    let certificate = certificate::read(mounted.dir.path()).expect("a certificate");
     let resolver = Arc::new(tls::Resolver::new(certificate, &metrics));
     tasks.spawn(
         "certificate",
@@ -331,7 +332,7 @@ async fn a_broken_certificate_leaves_the_last_good_one_in_use() {
         ),
     ] {
         serving.mounted.swap(certificate_text, key);
-        let error = tls::read(serving.mounted.dir.path()).expect_err("it is broken");
+        let error = certificate::read(serving.mounted.dir.path()).expect_err("it is broken");
         assert!(!error.to_string().is_empty());
         // Longer than the interval in which the files are read.
         sleep(Duration::from_millis(1500)).await;

@@ -3,15 +3,16 @@
 use std::error::Error;
 use std::time::Duration;
 
-use causeway::process::supervise::with_causes;
 use tokio_util::sync::CancellationToken;
+
+use super::supervise::with_causes;
 
 /// Interval of the reads.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Calls `load` once a second until the shutdown. Logs a failure once, when it occurs twice in a
 /// row: two files that are being replaced do not match for a moment.
-pub(crate) async fn reload<E: Error + 'static>(
+pub async fn reload<E: Error + 'static>(
     what: &'static str,
     mut load: impl FnMut() -> Result<(), E>,
     shutdown: CancellationToken,
