@@ -210,6 +210,7 @@ impl Situation<'_> {
             organisation: None,
             names: names.names,
             addresses: names.addresses,
+            uris: Vec::new(),
             validity: self.lifetimes.leaf().min(left).max(Duration::from_secs(1)),
             purpose: Purpose::Server,
         };

@@ -20,7 +20,7 @@ pub type Validity = Duration;
 /// Error of issuing a certificate or loading an authority.
 #[derive(Debug, thiserror::Error)]
 pub enum IssueError {
-    /// A name that is no ASCII DNS name.
+    /// A name that is no ASCII DNS name, or a URI that is not ASCII.
     #[error("invalid name for a certificate: {name:?}")]
     Name {
         /// The requested name.
@@ -61,6 +61,8 @@ pub struct Leaf {
     pub names: Vec<String>,
     /// IP addresses of the certificate.
     pub addresses: Vec<IpAddr>,
+    /// URIs of the certificate.
+    pub uris: Vec<String>,
     /// Validity from the moment of issue.
     pub validity: Validity,
     /// Only extended key usage.
@@ -188,18 +190,20 @@ fn dated(validity: Validity, now: SystemTime) -> Result<CertificateParams, Issue
 }
 
 fn alternative_names(leaf: &Leaf) -> Result<Vec<SanType>, IssueError> {
-    let named = leaf.names.iter().map(|name| {
-        let dns = name
-            .as_str()
-            .try_into()
-            .map_err(|source| IssueError::Name {
-                name: name.clone(),
-                source,
-            })?;
-        Ok(SanType::DnsName(dns))
-    });
+    let ascii = |name: &String| {
+        let ascii = name.as_str().try_into();
+        ascii.map_err(|source| IssueError::Name {
+            name: name.clone(),
+            source,
+        })
+    };
+    let named = leaf
+        .names
+        .iter()
+        .map(|name| ascii(name).map(SanType::DnsName));
     let addressed = leaf.addresses.iter().map(|ip| Ok(SanType::IpAddress(*ip)));
-    named.chain(addressed).collect()
+    let located = leaf.uris.iter().map(|uri| ascii(uri).map(SanType::URI));
+    named.chain(addressed).chain(located).collect()
 }
 
 #[cfg(test)]
@@ -222,6 +226,7 @@ mod tests {
             organisation: Some("causeway".to_owned()),
             names: vec!["causeway-webhook.causeway-system.svc".to_owned()],
             addresses: vec![Ipv4Addr::LOCALHOST.into()],
+            uris: vec!["causeway://hub/tunnel".to_owned()],
             validity: DAY,
             purpose: Purpose::Server,
         }
@@ -266,6 +271,7 @@ mod tests {
             [
                 GeneralName::DNSName("causeway-webhook.causeway-system.svc"),
                 GeneralName::IPAddress(&[127, 0, 0, 1]),
+                GeneralName::URI("causeway://hub/tunnel"),
             ]
         );
         assert_eq!(
