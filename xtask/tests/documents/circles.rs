@@ -16,7 +16,7 @@ use self::module::Module;
 use crate::pages::files_below;
 
 /// Sources of each crate, with the number of circles that are known.
-const CRATES: [(&str, usize); 12] = [
+const CRATES: [(&str, usize); 13] = [
     ("bench/src", 0),
     ("certs/src", 0),
     ("cli/src", 0),
@@ -27,6 +27,7 @@ const CRATES: [(&str, usize); 12] = [
     ("tests/src", 0),
     ("tests/src/bin/demo", 0),
     ("tests/src/bin/e2e", 0),
+    ("tunnel/src", 0),
     ("webhook/src", 0),
     ("wire/src", 0),
     ("xtask/src", 0),

@@ -165,8 +165,7 @@ fn words(command: &str) -> Vec<&str> {
 #[test]
 fn every_command_in_the_book_can_be_given() {
     let commands = product::commands();
-    let programs = ["causeway-webhook", "causeway-controller"];
-    let programs = programs.map(|program| (program, product::flags_of(program)));
+    let programs = product::PROGRAMS.map(|program| (program, product::flags_of(program)));
     let mut wrong = Vec::new();
     let mut seen = BTreeSet::new();
     for page in book::book() {
@@ -213,7 +212,7 @@ fn every_flag_is_in_the_book_and_none_that_is_not_there() {
         });
         words.filter(|word| word.starts_with('-')).collect()
     };
-    let of_programs: BTreeSet<_> = ["causeway-webhook", "causeway-controller"]
+    let of_programs: BTreeSet<_> = product::PROGRAMS
         .into_iter()
         .flat_map(product::flags_of)
         .collect();

@@ -36,8 +36,10 @@ fn rows(page: &Page) -> impl Iterator<Item = &str> {
 
 #[test]
 fn the_defaults_in_tables_of_flags_are_those_of_the_programs() {
-    let programs = ["causeway-webhook", "causeway-controller"];
-    let defaults: Vec<_> = programs.into_iter().flat_map(product::defaults).collect();
+    let defaults: Vec<_> = product::PROGRAMS
+        .into_iter()
+        .flat_map(product::defaults)
+        .collect();
     let mut compared = 0;
     let mut wrong = Vec::new();
     for path in [

@@ -10,7 +10,15 @@ use super::files_below;
 /// Flags, long and short, with their dashes.
 pub(super) type Flags = BTreeSet<String>;
 
-/// The flags of `causeway-webhook` or `causeway-controller`.
+/// Programs of causeway that run in clusters.
+pub(super) const PROGRAMS: [&str; 4] = [
+    "causeway-webhook",
+    "causeway-controller",
+    "causeway-tunnel",
+    "causeway-agent",
+];
+
+/// The flags of one of the [`PROGRAMS`].
 pub(super) fn flags_of(program: &str) -> Flags {
     flags(&help(program, &[]))
 }

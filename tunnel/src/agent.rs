@@ -1,0 +1,161 @@
+//! The side of the member: connections to the replicas of causeway-tunnel, and the streams that they
+//! open to the API server.
+
+mod connection;
+mod dial;
+mod servers;
+
+use std::sync::Arc;
+
+use causeway::process::supervise::{Tasks, with_causes};
+use hyper_util::client::proxy::matcher::Matcher;
+use ring::rand::{SecureRandom, SystemRandom};
+use rustls::ClientConfig;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::connection::ConnectionError;
+use self::servers::Servers;
+use crate::backoff::Backoff;
+use crate::credentials::Credentials;
+use crate::splice::Shared;
+
+pub use self::dial::{Address, AddressError};
+
+/// Both ends that an agent joins.
+#[derive(Debug)]
+pub struct Peers {
+    /// Address of causeway-tunnel.
+    pub tunnel: Address,
+    /// Proxies by which causeway-tunnel is reached.
+    pub proxies: Matcher,
+    /// `HOST:PORT` of the API server.
+    pub api: String,
+}
+
+/// An agent. Clones are the same.
+#[derive(Clone)]
+pub struct Agent(Arc<Inner>);
+
+struct Inner {
+    peers: Peers,
+    credentials: Arc<Credentials<ClientConfig>>,
+    shared: Shared,
+    servers: Servers,
+    /// Cancelled when the agent closes its connections.
+    ending: CancellationToken,
+    connections: TaskTracker,
+    tasks: Tasks,
+}
+
+impl Agent {
+    /// Creates an agent.
+    pub fn new(
+        peers: Peers,
+        credentials: Arc<Credentials<ClientConfig>>,
+        shared: Shared,
+        tasks: Tasks,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            peers,
+            credentials,
+            servers: Servers::new(&shared.metrics),
+            shared,
+            ending: CancellationToken::new(),
+            connections: TaskTracker::new(),
+            tasks,
+        }))
+    }
+}
+
+impl Agent {
+    /// Keeps a connection to each replica until the agent ends.
+    pub async fn run(self) {
+        let agent = self.0;
+        let ending = agent.ending.clone();
+        if ending.run_until_cancelled(connect(&agent)).await.is_none() {
+            // Connections end by themselves.
+            agent.tasks.shutdown().cancelled().await;
+        }
+    }
+
+    /// Closes the connections once their streams have ended, at the latest after the time of the
+    /// [limit](crate::limits::Limits::drain).
+    pub async fn drain(self) {
+        self.0.ending.cancel();
+        self.0.connections.close();
+        self.0.connections.wait().await;
+    }
+
+    /// Waits until a replica of causeway-tunnel is connected.
+    pub async fn connected(&self) {
+        self.0.servers.first().await;
+    }
+}
+
+/// Connects whenever a further replica is needed. Never ends.
+async fn connect(agent: &Arc<Inner>) {
+    let mut backoff = Backoff::default();
+    let mut last = String::new();
+    loop {
+        agent.servers.needed().await;
+        let is_new = match dial::dial(agent).await {
+            Ok(tls) => {
+                let (introduced, is_new) = oneshot::channel();
+                agent.spawn(connection::serve(agent.clone(), tls, introduced));
+                is_new.await.unwrap_or(false)
+            }
+            Err(error) => {
+                agent.shared.metrics.connection_failed(error.label());
+                let error = with_causes(&error);
+                match error == last {
+                    true => tracing::debug!(error, "causeway-tunnel not reached"),
+                    false => tracing::warn!(error, "causeway-tunnel not reached"),
+                }
+                last = error;
+                false
+            }
+        };
+        match is_new {
+            true => {
+                backoff.succeeded();
+                last.clear();
+            }
+            false => sleep(backoff.after_failure(random())).await,
+        }
+    }
+}
+
+impl Inner {
+    /// Runs a connection until it ends, at the latest until the shutdown.
+    fn spawn(
+        self: &Arc<Self>,
+        connection: impl Future<Output = Result<(), ConnectionError>> + Send + 'static,
+    ) {
+        let agent = self.clone();
+        let connection = self.connections.track_future(connection);
+        self.tasks.spawn_job("connection", async move {
+            let shutdown = agent.tasks.shutdown();
+            let connection = agent.tasks.catch_panic("connection", connection);
+            match shutdown.run_until_cancelled(connection).await {
+                Some(Ok(Err(error))) => {
+                    agent.shared.metrics.connection_failed(error.label());
+                    tracing::warn!(error = with_causes(&error), "connection lost");
+                }
+                Some(Ok(Ok(()))) => tracing::info!("connection closed by causeway-tunnel"),
+                Some(Err(_)) | None => {}
+            }
+        });
+    }
+}
+
+fn random() -> u32 {
+    let mut bytes = [0; 4];
+    // Without randomness the longest pause is taken.
+    match SystemRandom::new().fill(&mut bytes) {
+        Ok(()) => u32::from_ne_bytes(bytes),
+        Err(_) => u32::MAX,
+    }
+}

@@ -1,0 +1,176 @@
+//! Connections to causeway-tunnel: TCP or CONNECT of a proxy, then TLS.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use http::Uri;
+use http::uri::InvalidUri;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tower::{BoxError, ServiceExt as _};
+
+use super::Inner;
+use crate::identity::{Identity, IdentityError, Role};
+use crate::splice::prepare;
+
+/// Error of an address that is not `HOST:PORT`.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// It is no address.
+    #[error(transparent)]
+    Uri(#[from] InvalidUri),
+    /// Host or port is missing, or there is more.
+    #[error("it is not HOST:PORT")]
+    Form,
+    /// The host is neither a DNS name nor an IP address.
+    #[error("its host is neither a DNS name nor an IP address")]
+    Host,
+}
+
+/// Address of causeway-tunnel.
+#[derive(Clone, Debug)]
+pub struct Address {
+    uri: Uri,
+    name: ServerName<'static>,
+}
+
+impl Address {
+    fn parse(text: &str) -> Result<Self, AddressError> {
+        let uri: Uri = format!("https://{text}/").parse()?;
+        let is_address = uri.path() == "/" && uri.query().is_none() && !text.contains('@');
+        let (Some(host), Some(_), true) = (uri.host(), uri.port(), is_address) else {
+            return Err(AddressError::Form);
+        };
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let name = match bare.parse::<IpAddr>() {
+            Ok(address) => ServerName::from(address),
+            Err(_) => ServerName::try_from(bare.to_owned()).map_err(|_| AddressError::Host)?,
+        };
+        Ok(Self { uri, name })
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        Self::parse(text)
+    }
+}
+
+/// Reason why no connection was made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DialError {
+    #[error("not done in time")]
+    Slow(#[from] Elapsed),
+    #[error("the connection failed")]
+    Tcp(#[source] BoxError),
+    #[error("the proxy {0} is not http://")]
+    Proxy(Uri),
+    #[error("the proxy {proxy} made no connection")]
+    ByProxy {
+        proxy: Uri,
+        #[source]
+        why: BoxError,
+    },
+    #[error("the handshake failed")]
+    Handshake(#[from] std::io::Error),
+    #[error("the server presents no certificate")]
+    NoCertificate,
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error("the certificate is for {0}, not for causeway-tunnel of this agent's hub")]
+    Foreign(Identity),
+}
+
+impl DialError {
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Self::Slow(_) => "slow",
+            Self::Tcp(_) => "tcp",
+            Self::Proxy(_) | Self::ByProxy { .. } => "proxy",
+            Self::Handshake(_) => "handshake",
+            Self::NoCertificate | Self::Identity(_) | Self::Foreign(_) => "identity",
+        }
+    }
+}
+
+/// Connects to causeway-tunnel, and verifies that it is that of the agent's hub.
+pub(super) async fn dial(agent: &Inner) -> Result<TlsStream<TcpStream>, DialError> {
+    let limits = &agent.shared.limits;
+    let socket = timeout(limits.dial, connect(agent)).await??;
+    prepare(&socket)?;
+    let credentials = agent.credentials.current();
+    let connector = TlsConnector::from(credentials.config.clone());
+    let handshake = connector.connect(agent.peers.tunnel.name.clone(), socket);
+    let tls = timeout(limits.handshake, handshake).await??;
+    let (_, session) = tls.get_ref();
+    let chain = session.peer_certificates().unwrap_or_default();
+    let identity = Identity::of(chain.first().ok_or(DialError::NoCertificate)?)?;
+    match identity.role {
+        Role::Tunnel if identity.hub == credentials.own.hub => Ok(tls),
+        _ => Err(DialError::Foreign(identity)),
+    }
+}
+
+async fn connect(agent: &Inner) -> Result<TcpStream, DialError> {
+    let uri = agent.peers.tunnel.uri.clone();
+    let mut direct = HttpConnector::new();
+    direct.enforce_http(false);
+    let Some(proxy) = agent.peers.proxies.intercept(&uri) else {
+        let connected = direct.oneshot(uri).await;
+        let connected = connected.map_err(|why| DialError::Tcp(why.into()));
+        return connected.map(TokioIo::into_inner);
+    };
+    let address = proxy.uri().clone();
+    if address.scheme_str() != Some("http") {
+        return Err(DialError::Proxy(address));
+    }
+    let mut by_proxy = Tunnel::new(address.clone(), direct);
+    if let Some(credentials) = proxy.basic_auth() {
+        by_proxy = by_proxy.with_auth(credentials.clone());
+    }
+    let connected = by_proxy.oneshot(uri).await;
+    let failed = |why| DialError::ByProxy {
+        proxy: address,
+        why,
+    };
+    connected
+        .map(TokioIo::into_inner)
+        .map_err(|why| failed(why.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_is_a_host_and_a_port() {
+        for (text, name) in [
+            ("tunnel.example:443", "tunnel.example"),
+            ("203.0.113.7:30443", "203.0.113.7"),
+            ("[2001:db8::7]:443", "2001:db8::7"),
+        ] {
+            assert_eq!(Address::parse(text).unwrap().name.to_str(), name);
+        }
+        for text in [
+            "tunnel.example",
+            "https://tunnel.example:443",
+            "tunnel.example:443/path",
+            "user@tunnel.example:443",
+            "tunnel.example:99999",
+            "under score:443",
+            ":443",
+            "",
+        ] {
+            assert!(Address::parse(text).is_err(), "{text}");
+        }
+    }
+}

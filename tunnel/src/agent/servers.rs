@@ -1,0 +1,150 @@
+//! The replicas of causeway-tunnel that an agent is connected to, and whether it needs more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use crate::hello::Hello;
+use crate::metrics::Metrics;
+
+/// Replicas that an agent is connected to. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) struct Servers {
+    state: Arc<Mutex<State>>,
+    changed: Arc<Notify>,
+    connected: watch::Sender<bool>,
+    metrics: Metrics,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Whether each replica is about to end.
+    draining: BTreeMap<String, bool>,
+    /// Number of replicas, as the latest introduction reports it.
+    replicas: usize,
+}
+
+impl State {
+    fn needs_more(&self) -> bool {
+        let staying = self.draining.values().filter(|draining| !**draining);
+        staying.count() < self.replicas
+    }
+}
+
+/// A connection to a replica, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Connected {
+    servers: Servers,
+    server: String,
+}
+
+impl Servers {
+    pub(super) fn new(metrics: &Metrics) -> Self {
+        let draining = BTreeMap::new();
+        Self {
+            // The first introduction reports the number.
+            state: Arc::new(Mutex::new(State {
+                draining,
+                replicas: 1,
+            })),
+            changed: Arc::new(Notify::new()),
+            connected: watch::Sender::new(false),
+            metrics: metrics.clone(),
+        }
+    }
+
+    /// Records a connection; `None` if the replica is connected already.
+    pub(super) fn add(&self, hello: &Hello) -> Option<Connected> {
+        let mut state = self.state.lock();
+        state.replicas = usize::try_from(hello.replicas).unwrap_or(usize::MAX);
+        if state.draining.contains_key(&hello.server) {
+            return None;
+        }
+        state.draining.insert(hello.server.clone(), false);
+        self.metrics.tunnels(state.draining.len());
+        self.connected.send_replace(true);
+        Some(Connected {
+            servers: self.clone(),
+            server: hello.server.clone(),
+        })
+    }
+
+    /// Waits until a further replica is to be connected to.
+    pub(super) async fn needed(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.state.lock().needs_more() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until a replica is connected.
+    pub(super) async fn first(&self) {
+        let mut connected = self.connected.subscribe();
+        // Its sender is this.
+        connected.wait_for(|connected| *connected).await.ok();
+    }
+}
+
+impl Connected {
+    /// Records that the replica is about to end.
+    pub(super) fn drains(&self) {
+        let mut state = self.servers.state.lock();
+        state.draining.insert(self.server.clone(), true);
+        self.servers.changed.notify_one();
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        let mut state = self.servers.state.lock();
+        state.draining.remove(&self.server);
+        self.servers.metrics.tunnels(state.draining.len());
+        self.servers.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(server: &str, replicas: u32) -> Hello {
+        Hello {
+            server: server.to_owned(),
+            replicas,
+            protocol: 1,
+        }
+    }
+
+    #[test]
+    fn each_replica_is_connected_once() {
+        let servers = Servers::new(&Metrics::default());
+        let needs_more = || servers.state.lock().needs_more();
+        assert!(needs_more());
+        let one = servers.add(&hello("tunnel-0", 2)).expect("the first");
+        assert!(needs_more());
+        assert!(servers.add(&hello("tunnel-0", 2)).is_none());
+        let _two = servers.add(&hello("tunnel-1", 2)).expect("the second");
+        assert!(!needs_more());
+        drop(one);
+        assert!(needs_more());
+    }
+
+    #[test]
+    fn draining_replica_is_replaced_before_it_ends() {
+        let servers = Servers::new(&Metrics::default());
+        let needs_more = || servers.state.lock().needs_more();
+        let one = servers.add(&hello("tunnel-0", 1)).expect("the first");
+        assert!(!needs_more());
+        one.drains();
+        assert!(needs_more());
+        let _two = servers.add(&hello("tunnel-1", 1)).expect("its successor");
+        assert!(!needs_more());
+        drop(one);
+        assert!(!needs_more());
+    }
+}

@@ -1,0 +1,287 @@
+//! Flags of both programs, and their configurations.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use causeway::process::args::{AdminArgs, Checks, ConfigErrors, LogArgs};
+use causeway::process::logging::LogConfig;
+use causeway::process::supervise::with_causes;
+use clap::Parser;
+use hyper_util::client::proxy::matcher::Matcher;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use rustls::{ClientConfig, ServerConfig};
+
+use crate::agent::Peers;
+use crate::credentials::{Credentials, Side};
+use crate::hello::{Hello, PROTOCOL};
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+
+const API_HOST: &str = "KUBERNETES_SERVICE_HOST";
+const API_PORT: &str = "KUBERNETES_SERVICE_PORT";
+const MIB: usize = 1024 * 1024;
+
+/// Gives clients on the hub connections to the API servers of members that cannot be dialled
+#[derive(Debug, Parser)]
+#[command(name = "causeway-tunnel", version, max_term_width = 100)]
+pub struct TunnelArgs {
+    #[command(flatten)]
+    serving: TunnelServingArgs,
+    #[command(flatten)]
+    admin: AdminArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Serving")]
+struct TunnelServingArgs {
+    /// Address for agents
+    #[arg(
+        long,
+        env = "CAUSEWAY_AGENTS_BIND",
+        value_name = "ADDRESS:PORT",
+        default_value = "0.0.0.0:7443"
+    )]
+    agents_bind: String,
+    /// Address for clients on the hub, which send CONNECT without TLS and credentials
+    #[arg(
+        long,
+        env = "CAUSEWAY_FRONT_BIND",
+        value_name = "ADDRESS:PORT",
+        default_value = "0.0.0.0:7080"
+    )]
+    front_bind: String,
+    /// Directory of the certificate for agents, its key and the authorities of agents: tls.crt,
+    /// tls.key and ca.crt, PEM. Changed files are loaded within seconds
+    #[arg(long, env = "CAUSEWAY_TLS_DIR", value_name = "DIR")]
+    tls_dir: PathBuf,
+    /// Number of replicas, to each of which an agent connects
+    #[arg(
+        long,
+        env = "CAUSEWAY_REPLICAS",
+        value_name = "NUMBER",
+        default_value = "1"
+    )]
+    replicas: String,
+    /// Maximum size of all bytes in memory that receivers do not take, in MiB, without the first
+    /// 64 KiB of each stream
+    #[arg(
+        long,
+        env = "CAUSEWAY_MAX_HELD_MIB",
+        value_name = "MIB",
+        default_value = "128"
+    )]
+    max_held_mib: String,
+}
+
+/// Configuration of causeway-tunnel.
+pub struct TunnelConfig {
+    /// Address for agents.
+    pub agents: SocketAddr,
+    /// Address for clients.
+    pub front: SocketAddr,
+    /// Address of the admin server.
+    pub admin: SocketAddr,
+    /// Introduction to agents.
+    pub hello: Hello,
+    /// Certificate and authorities.
+    pub credentials: Arc<Credentials<ServerConfig>>,
+    /// Limits.
+    pub limits: Limits,
+    /// Metrics.
+    pub metrics: Metrics,
+}
+
+impl TunnelArgs {
+    /// Checks the flags, and reads the certificate.
+    ///
+    /// # Errors
+    /// All invalid flags at once.
+    pub fn check(self) -> Result<(LogConfig, TunnelConfig), ConfigErrors> {
+        let mut checks = Checks::default();
+        let metrics = Metrics::default();
+        let serving = &self.serving;
+        let log = self.log.check(&mut checks);
+        let admin = self.admin.check(&mut checks);
+        let agents = checks.parse("--agents-bind", &serving.agents_bind);
+        let front = checks.parse("--front-bind", &serving.front_bind);
+        let credentials = credentials(&serving.tls_dir, &metrics, &mut checks);
+        let mut between = |flag, value, most: u32| {
+            let rule = format_args!("must be between 1 and {most}");
+            checks.parse_where(flag, value, |number| (1..=most).contains(number), rule)
+        };
+        let replicas = between("--replicas", &serving.replicas, 8);
+        let held = between("--max-held-mib", &serving.max_held_mib, 65_536);
+        checks.finish(|| {
+            let config = TunnelConfig {
+                agents: agents?,
+                front: front?,
+                admin: admin?,
+                hello: Hello {
+                    server: own_name(),
+                    replicas: replicas?,
+                    protocol: PROTOCOL,
+                },
+                credentials: credentials?,
+                limits: Limits {
+                    held: usize::try_from(held?).ok()?.saturating_mul(MIB),
+                    ..Limits::default()
+                },
+                metrics,
+            };
+            Some((log?, config))
+        })
+    }
+}
+
+fn credentials<S: Side>(
+    directory: &std::path::Path,
+    metrics: &Metrics,
+    checks: &mut Checks,
+) -> Option<Arc<Credentials<S>>> {
+    let read = Credentials::read(directory, metrics);
+    let read = read.map_err(|error| {
+        checks.wrong("--tls-dir", directory.display(), with_causes(&error));
+    });
+    read.ok()
+}
+
+/// Returns a name that differs from that of every other process, also of an earlier one in the same
+/// pod.
+fn own_name() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_default();
+    let host: String = host
+        .chars()
+        .filter(char::is_ascii_graphic)
+        .take(64)
+        .collect();
+    let mut random = [0; 8];
+    let random = match SystemRandom::new().fill(&mut random) {
+        Ok(()) => u64::from_ne_bytes(random),
+        Err(_) => u64::from(std::process::id()),
+    };
+    format!("{host}/{random:016x}")
+}
+
+/// Connects a member that cannot be dialled to causeway-tunnel on the hub
+#[derive(Debug, Parser)]
+#[command(name = "causeway-agent", version, max_term_width = 100)]
+pub struct AgentArgs {
+    #[command(flatten)]
+    tunnel: AgentTunnelArgs,
+    #[command(flatten)]
+    admin: AdminArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Tunnel")]
+struct AgentTunnelArgs {
+    /// Address of causeway-tunnel. A proxy that HTTPS_PROXY names is used, unless NO_PROXY excludes
+    /// the host
+    #[arg(long, env = "CAUSEWAY_TUNNEL", value_name = "HOST:PORT")]
+    tunnel: String,
+    /// Directory of the agent's certificate, its key and the authorities of causeway-tunnel:
+    /// tls.crt, tls.key and ca.crt, PEM. Changed files are loaded within seconds
+    #[arg(long, env = "CAUSEWAY_TLS_DIR", value_name = "DIR")]
+    tls_dir: PathBuf,
+    /// Address of the API server, the only one that the hub reaches; by default that of the pod's
+    /// cluster
+    #[arg(long, env = "CAUSEWAY_API_SERVER", value_name = "HOST:PORT")]
+    api_server: Option<String>,
+}
+
+/// Configuration of causeway-agent.
+pub struct AgentConfig {
+    /// Addresses of causeway-tunnel and the API server.
+    pub peers: Peers,
+    /// Address of the admin server.
+    pub admin: SocketAddr,
+    /// Certificate and authorities.
+    pub credentials: Arc<Credentials<ClientConfig>>,
+    /// Metrics.
+    pub metrics: Metrics,
+}
+
+impl AgentArgs {
+    /// Checks the flags, and reads the certificate.
+    ///
+    /// # Errors
+    /// All invalid flags at once.
+    pub fn check(self) -> Result<(LogConfig, AgentConfig), ConfigErrors> {
+        let mut checks = Checks::default();
+        let metrics = Metrics::default();
+        let log = self.log.check(&mut checks);
+        let admin = self.admin.check(&mut checks);
+        let credentials = credentials(&self.tunnel.tls_dir, &metrics, &mut checks);
+        let api = self.tunnel.api_server.or_else(api_of_pod);
+        if api.is_none() {
+            let why = format_args!("needed outside of a pod ({API_HOST} is not set)");
+            checks.wrong("--api-server", "is missing", why);
+        }
+        let tunnel = checks.parse("--tunnel", &self.tunnel.tunnel);
+        checks.finish(|| {
+            let config = AgentConfig {
+                peers: Peers {
+                    tunnel: tunnel?,
+                    proxies: Matcher::from_env(),
+                    api: api?,
+                },
+                admin: admin?,
+                credentials: credentials?,
+                metrics,
+            };
+            Some((log?, config))
+        })
+    }
+}
+
+fn api_of_pod() -> Option<String> {
+    let host = std::env::var(API_HOST).ok()?;
+    let port = std::env::var(API_PORT).ok()?;
+    Some(match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn flags_have_environment_variables_of_their_names() {
+        for command in [TunnelArgs::command(), AgentArgs::command()] {
+            let own = ["help", "version"];
+            let flags = command.get_arguments();
+            for argument in flags.filter(|flag| !own.contains(&flag.get_id().as_str())) {
+                let flag = argument.get_long().expect("a long flag");
+                let variable = format!("CAUSEWAY_{}", flag.replace('-', "_").to_uppercase());
+                let named = argument.get_env().and_then(|name| name.to_str());
+                assert_eq!(named, Some(variable.as_str()), "--{flag}");
+                assert!(argument.get_help_heading().is_some(), "--{flag}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_wrong_flags_are_reported_at_once() {
+        let args = TunnelArgs::try_parse_from([
+            "causeway-tunnel",
+            "--tls-dir=/no/such/directory",
+            "--agents-bind=nowhere",
+            "--replicas=9",
+            "--max-held-mib=0",
+        ]);
+        let errors = args.expect("known flags").check().err().expect("errors");
+        let text = errors.to_string();
+        for flag in ["--tls-dir", "--agents-bind", "--replicas", "--max-held-mib"] {
+            assert!(text.contains(flag), "{flag} is not in {text}");
+        }
+    }
+}

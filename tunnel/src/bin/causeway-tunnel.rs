@@ -1,0 +1,47 @@
+//! `causeway-tunnel`.
+
+use std::process::ExitCode;
+
+use axum::routing::get;
+use axum::{Json, Router};
+use causeway::process::metrics::ComputedGauge;
+use causeway::process::{self, Process, open_files};
+use causeway_tunnel::args::{TunnelArgs, TunnelConfig};
+use causeway_tunnel::registry::Registry;
+use causeway_tunnel::splice::Shared;
+use causeway_tunnel::tunnel::{Tunnel, bind};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    process::main(TunnelArgs::parse().check(), run)
+}
+
+async fn run(config: TunnelConfig) -> anyhow::Result<()> {
+    open_files::raise();
+    let metrics = config.metrics;
+    let shared = Shared::new(config.limits, &metrics);
+    let registry = Registry::new(&metrics);
+    let shown = (registry.clone(), shared.limits.clone());
+    let tunnels = move || async move { Json(shown.0.shown(&shown.1)) };
+    let routes = Router::new().route("/tunnels", get(tunnels));
+    let process = Process::start_with(config.admin, routes).await?;
+    let budget = shared.budget.clone();
+    let held = ComputedGauge::new(move || Some(budget.used() as f64));
+    let register = |registry: &mut _| metrics.register_tunnel(registry, held);
+    process.metrics.register(register);
+
+    let tasks = &process.tasks;
+    let agents = bind(config.agents).await?;
+    let clients = bind(config.front).await?;
+    tracing::info!(
+        address = %agents.local_addr()?,
+        front = %clients.local_addr()?,
+        "causeway-tunnel listening"
+    );
+    let credentials = config.credentials;
+    tasks.spawn("certificate", credentials.clone().follow(tasks.shutdown()));
+    let tunnel = Tunnel::new(config.hello, credentials, shared, registry, tasks.clone());
+    tasks.spawn("agents", tunnel.clone().serve_agents(agents));
+    tasks.spawn("front", tunnel.clone().serve_clients(clients));
+    Ok(process.run_lingering(tunnel.drain()).await?)
+}

@@ -1,0 +1,176 @@
+//! Identities in certificates: the hub and the role, as the one URI of the scheme `causeway` among
+//! the alternative names.
+//!
+//! `causeway://<UID of the hub>/tunnel` is causeway-tunnel,
+//! `causeway://<UID of the hub>/member/<name>` is the agent of a member.
+
+use std::fmt;
+use std::sync::Arc;
+
+use causeway::domain::{ClusterName, NameError};
+use rustls::pki_types::CertificateDer;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::{FromDer, GeneralName};
+
+const SCHEME: &str = "causeway://";
+const UID_MAX: usize = 64;
+
+/// Identity of one side of a tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// UID of the hub's namespace kube-system.
+    pub hub: Arc<str>,
+    /// Role of the side.
+    pub role: Role,
+}
+
+/// Role of one side of a tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// causeway-tunnel.
+    Tunnel,
+    /// The agent of a member.
+    Member(ClusterName),
+}
+
+/// Reason why a certificate gives no identity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// The certificate is no X.509.
+    #[error("the certificate cannot be read")]
+    Unreadable,
+    /// The certificate names no identity.
+    #[error("the certificate has no URI {SCHEME}<UID of the hub>/...")]
+    Absent,
+    /// The certificate names several identities.
+    #[error("the certificate has more than one URI {SCHEME}...")]
+    Ambiguous,
+    /// The URI has another form.
+    #[error("{0:?} is neither {SCHEME}<UID>/tunnel nor {SCHEME}<UID>/member/<name>")]
+    Malformed(String),
+    /// The name is no cluster's.
+    #[error("{uri:?}: {why}")]
+    Name {
+        /// The URI.
+        uri: String,
+        /// Cause.
+        why: NameError,
+    },
+}
+
+impl Identity {
+    /// Reads the identity of a certificate.
+    ///
+    /// # Errors
+    /// [`IdentityError`] unless the certificate names exactly one.
+    pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, IdentityError> {
+        let (_, parsed) =
+            X509Certificate::from_der(certificate).map_err(|_| IdentityError::Unreadable)?;
+        let names = parsed
+            .subject_alternative_name()
+            .map_err(|_| IdentityError::Unreadable)?;
+        let names = names.iter().flat_map(|names| &names.value.general_names);
+        let mut uris = names.filter_map(|name| match name {
+            GeneralName::URI(uri) if uri.starts_with(SCHEME) => Some(*uri),
+            _ => None,
+        });
+        let uri = uris.next().ok_or(IdentityError::Absent)?;
+        match uris.next() {
+            Some(_) => Err(IdentityError::Ambiguous),
+            None => Self::parse(uri),
+        }
+    }
+
+    /// Reads the identity that a URI names.
+    ///
+    /// # Errors
+    /// [`IdentityError::Malformed`] and [`IdentityError::Name`].
+    pub fn parse(uri: &str) -> Result<Self, IdentityError> {
+        let malformed = || IdentityError::Malformed(uri.chars().take(256).collect());
+        let rest = uri.strip_prefix(SCHEME).ok_or_else(malformed)?;
+        let (hub, role) = rest.split_once('/').ok_or_else(malformed)?;
+        let is_uid = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if hub.is_empty() || hub.len() > UID_MAX || !hub.chars().all(is_uid) {
+            return Err(malformed());
+        }
+        let role = match role.split_once('/') {
+            None if role == "tunnel" => Role::Tunnel,
+            Some(("member", name)) => {
+                let named = ClusterName::try_from(name);
+                Role::Member(named.map_err(|why| IdentityError::Name {
+                    uri: uri.chars().take(256).collect(),
+                    why,
+                })?)
+            }
+            _ => return Err(malformed()),
+        };
+        let hub = hub.into();
+        Ok(Self { hub, role })
+    }
+}
+
+/// The URI.
+impl fmt::Display for Identity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hub = &self.hub;
+        match &self.role {
+            Role::Tunnel => write!(out, "{SCHEME}{hub}/tunnel"),
+            Role::Member(name) => write!(out, "{SCHEME}{hub}/member/{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const UID: &str = "0b6e3c1e-93cb-4e0f-8f0e-6f0a4c9d1a55";
+
+    #[test]
+    fn uri_names_the_hub_and_the_role() {
+        let tunnel = format!("causeway://{UID}/tunnel");
+        let member = format!("causeway://{UID}/member/edge1");
+        let read = Identity::parse(&tunnel).unwrap();
+        assert_eq!((&*read.hub, &read.role), (UID, &Role::Tunnel));
+        let read = Identity::parse(&member).unwrap();
+        let edge1 = ClusterName::try_from("edge1").unwrap();
+        assert_eq!(read.role, Role::Member(edge1));
+        assert_eq!(read.to_string(), member);
+    }
+
+    #[test]
+    fn other_uris_give_no_identity() {
+        for uri in [
+            "spiffe://hub/tunnel",
+            "causeway://",
+            "causeway:///tunnel",
+            "causeway://u",
+            "causeway://u/",
+            "causeway://u/tunnel/",
+            "causeway://u/tunnel/x",
+            "causeway://u/member",
+            "causeway://u/member/",
+            "causeway://u/member/a/b",
+            "causeway://u/member/Edge",
+            "causeway://u/member/..",
+            "causeway://u@v/member/a",
+            "causeway://u:1/member/a",
+            "CAUSEWAY://u/tunnel",
+        ] {
+            assert!(Identity::parse(uri).is_err(), "{uri}");
+        }
+        let long = format!("causeway://{}/tunnel", "a".repeat(UID_MAX + 1));
+        assert!(Identity::parse(&long).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn parsed_identity_prints_its_own_uri(uri in "causeway://[a-zA-Z0-9/@:.-]{0,80}") {
+            if let Ok(read) = Identity::parse(&uri) {
+                prop_assert_eq!(read.to_string(), uri);
+            }
+        }
+    }
+}

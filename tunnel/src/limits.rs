@@ -1,0 +1,73 @@
+//! Limits of connections, streams, bytes and times.
+
+use std::time::Duration;
+
+/// Bytes that are read from a socket at one time.
+pub const READ: usize = 16 * 1024;
+/// Bytes that a stream may have sent and that are not yet written, in HTTP/2.
+pub const SEND_BUFFER: usize = 64 * 1024;
+/// Maximum size of the headers of a request or an answer, in bytes.
+pub const HEADERS_MAX: u32 = 4 * 1024;
+
+/// Limits of one side of a tunnel. Tests shorten the times.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Streams of one connection.
+    pub streams: u32,
+    /// Bytes that the other side may send on a stream before they are written on. At 50 ms round
+    /// trip a mebibyte allows 14 MiB/s.
+    pub window: u32,
+    /// Bytes that the process holds, [beyond the allowance](crate::budget) of each stream.
+    pub held: usize,
+    /// Connections of agents, those in the handshake included.
+    pub agents: usize,
+    /// Connections in the handshake.
+    pub handshakes: usize,
+    /// Connections of agents with one name. A further one closes the oldest.
+    pub agents_of_a_name: usize,
+    /// Connections of clients.
+    pub clients: usize,
+    /// Pause between two PINGs.
+    pub ping_every: Duration,
+    /// Time for the answer to a PING.
+    pub ping_answer: Duration,
+    /// Time for TCP to the tunnel or the API server.
+    pub dial: Duration,
+    /// Time for the TLS handshake, and for the head of a client's request.
+    pub handshake: Duration,
+    /// Time for the answer to the introduction or to CONNECT.
+    pub answer: Duration,
+    /// Time for the other direction of a stream once one has ended.
+    pub half_closed: Duration,
+    /// Time for streams once a connection is to be closed.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            streams: 64,
+            window: 1024 * 1024,
+            held: 128 * 1024 * 1024,
+            agents: 4096,
+            handshakes: 512,
+            agents_of_a_name: 4,
+            clients: 16_384,
+            ping_every: Duration::from_secs(5),
+            ping_answer: Duration::from_secs(10),
+            dial: Duration::from_secs(5),
+            handshake: Duration::from_secs(5),
+            answer: Duration::from_secs(10),
+            half_closed: Duration::from_secs(30),
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Limits {
+    /// Returns the window of a connection: streams that are not read leave the windows of all others
+    /// as they are.
+    pub fn connection_window(&self) -> u32 {
+        self.window.saturating_mul(self.streams)
+    }
+}

@@ -1,0 +1,140 @@
+//! Metrics of both programs.
+
+use causeway::domain::ClusterName;
+use causeway::process::metrics::ComputedGauge;
+use causeway::register_metrics;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClusterLabels {
+    cluster: String,
+}
+
+/// Metrics of a program. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    agents: Family<ClusterLabels, Gauge>,
+    tunnels: Gauge,
+    streams: Gauge,
+    streams_failed: Family<ReasonLabels, Counter>,
+    connections_failed: Family<ReasonLabels, Counter>,
+    sent_bytes: Counter,
+    received_bytes: Counter,
+    certificate_expiry: Gauge,
+}
+
+impl Metrics {
+    /// Registers the metrics of causeway-tunnel.
+    pub fn register_tunnel(&self, registry: &mut Registry, held: ComputedGauge) {
+        let metrics = self;
+        register_metrics! { registry;
+            "causeway_tunnel_agents": "Connections of agents, by cluster", metrics.agents.clone();
+            "causeway_tunnel_streams": "Open streams to members", metrics.streams.clone();
+            "causeway_tunnel_streams_failed": "Streams refused or reset, by reason",
+                metrics.streams_failed.clone();
+            "causeway_tunnel_connections_failed":
+                "Connections of agents refused or lost, by reason",
+                metrics.connections_failed.clone();
+            "causeway_tunnel_sent_bytes": "Bytes passed on to members",
+                metrics.sent_bytes.clone();
+            "causeway_tunnel_received_bytes": "Bytes passed on from members",
+                metrics.received_bytes.clone();
+            "causeway_tunnel_held_bytes":
+                "Bytes held for slow receivers, without the allowance of each stream", held;
+            "causeway_tunnel_certificate_expiry_timestamp_seconds":
+                "Expiry of the certificate for agents, in Unix time",
+                metrics.certificate_expiry.clone();
+        }
+    }
+
+    /// Registers the metrics of causeway-agent.
+    pub fn register_agent(&self, registry: &mut Registry) {
+        let metrics = self;
+        register_metrics! { registry;
+            "causeway_agent_tunnels": "Connections to replicas of causeway-tunnel",
+                metrics.tunnels.clone();
+            "causeway_agent_streams": "Open streams to the API server", metrics.streams.clone();
+            "causeway_agent_streams_failed": "Streams refused or reset, by reason",
+                metrics.streams_failed.clone();
+            "causeway_agent_connections_failed":
+                "Connections to causeway-tunnel that failed or were lost, by reason",
+                metrics.connections_failed.clone();
+            "causeway_agent_sent_bytes": "Bytes passed on to the hub", metrics.sent_bytes.clone();
+            "causeway_agent_received_bytes": "Bytes passed on from the hub",
+                metrics.received_bytes.clone();
+            "causeway_agent_certificate_expiry_timestamp_seconds":
+                "Expiry of the agent's certificate, in Unix time",
+                metrics.certificate_expiry.clone();
+        }
+    }
+
+    pub(crate) fn agents_of(&self, name: &ClusterName, connections: usize) {
+        let labels = ClusterLabels {
+            cluster: name.to_string(),
+        };
+        let connections = i64::try_from(connections).unwrap_or(i64::MAX);
+        self.agents.get_or_create(&labels).set(connections);
+    }
+
+    pub(crate) fn agent_forgotten(&self, name: &ClusterName) {
+        let labels = ClusterLabels {
+            cluster: name.to_string(),
+        };
+        self.agents.remove(&labels);
+    }
+
+    pub(crate) fn tunnels(&self, connections: usize) {
+        self.tunnels
+            .set(i64::try_from(connections).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn connection_failed(&self, reason: &'static str) {
+        let labels = ReasonLabels { reason };
+        self.connections_failed.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn stream_failed(&self, reason: &'static str) {
+        let labels = ReasonLabels { reason };
+        self.streams_failed.get_or_create(&labels).inc();
+    }
+
+    /// Counts a stream as open until the guard is dropped.
+    pub(crate) fn stream(&self) -> OpenStream {
+        self.streams.inc();
+        OpenStream(self.streams.clone())
+    }
+
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.sent_bytes
+            .inc_by(u64::try_from(bytes).unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        self.received_bytes
+            .inc_by(u64::try_from(bytes).unwrap_or(u64::MAX));
+    }
+
+    /// Records the end of the certificate's validity, in seconds of Unix time.
+    pub(crate) fn certificate_ends(&self, at: i64) {
+        self.certificate_expiry.set(at);
+    }
+}
+
+/// Guard of an open stream.
+#[derive(Debug)]
+pub(crate) struct OpenStream(Gauge);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

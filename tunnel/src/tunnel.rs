@@ -1,0 +1,167 @@
+//! The side of the hub: connections of agents, and the front for clients on the hub.
+
+mod agents;
+mod front;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway::process::supervise::Tasks;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::credentials::Credentials;
+use crate::hello::Hello;
+use crate::registry::Registry;
+use crate::splice::Shared;
+
+/// Pause after a failed accept, such as without a free file descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Error of an address that cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("causeway-tunnel cannot listen on {address}")]
+pub struct BindError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+/// Listens on an address; port 0 takes a free one.
+///
+/// # Errors
+/// [`BindError`] if the address is not available.
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|source| BindError { address, source })
+}
+
+/// One replica of causeway-tunnel. Clones are the same.
+#[derive(Clone)]
+pub struct Tunnel(Arc<Inner>);
+
+struct Inner {
+    hello: Hello,
+    credentials: Arc<Credentials<ServerConfig>>,
+    shared: Shared,
+    registry: Registry,
+    agents: Arc<Semaphore>,
+    handshakes: Arc<Semaphore>,
+    clients: Arc<Semaphore>,
+    /// Cancelled when agents are to connect to other replicas.
+    draining: CancellationToken,
+    /// Connections of clients and agents.
+    connections: TaskTracker,
+    tasks: Tasks,
+}
+
+impl Tunnel {
+    /// Creates a replica that introduces itself by `hello`.
+    pub fn new(
+        hello: Hello,
+        credentials: Arc<Credentials<ServerConfig>>,
+        shared: Shared,
+        registry: Registry,
+        tasks: Tasks,
+    ) -> Self {
+        let limits = &shared.limits;
+        Self(Arc::new(Inner {
+            agents: Arc::new(Semaphore::new(limits.agents)),
+            handshakes: Arc::new(Semaphore::new(limits.handshakes)),
+            clients: Arc::new(Semaphore::new(limits.clients)),
+            hello,
+            credentials,
+            shared,
+            registry,
+            draining: CancellationToken::new(),
+            connections: TaskTracker::new(),
+            tasks,
+        }))
+    }
+
+    /// Accepts agents until the drain.
+    pub async fn serve_agents(self, listener: TcpListener) {
+        let draining = self.0.draining.clone();
+        let accept = accept(&listener, |socket, from| {
+            let place = self.0.agents.clone().try_acquire_owned();
+            let handshake = self.0.handshakes.clone().try_acquire_owned();
+            let (Ok(place), Ok(handshake)) = (place, handshake) else {
+                self.0.shared.metrics.connection_failed("full");
+                return;
+            };
+            let agent = agents::serve(self.0.clone(), socket, from, handshake);
+            self.spawn(async move {
+                agent.await;
+                drop(place);
+            });
+        });
+        tokio::select! {
+            () = accept => {}
+            () = draining.cancelled() => {}
+        }
+        drop(listener);
+        self.0.tasks.shutdown().cancelled().await;
+    }
+
+    /// Accepts clients until the shutdown.
+    pub async fn serve_clients(self, listener: TcpListener) {
+        let accept = accept(&listener, |socket, _| {
+            let Ok(place) = self.0.clients.clone().try_acquire_owned() else {
+                self.0.shared.metrics.stream_failed("full");
+                return;
+            };
+            self.spawn(front::serve(self.0.clone(), socket, place));
+        });
+        let shutdown = self.0.tasks.shutdown();
+        tokio::select! {
+            () = accept => {}
+            () = shutdown.cancelled() => {}
+        }
+    }
+
+    fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(connection);
+    }
+
+    /// Sends agents to other replicas, and waits until their streams have ended, for the time of the
+    /// [limit](crate::limits::Limits::drain).
+    pub async fn drain(self) {
+        self.0.draining.cancel();
+        self.0.connections.close();
+        let drain = self.0.shared.limits.drain;
+        if timeout(drain, self.0.connections.wait()).await.is_err() {
+            let streams = self.0.connections.len();
+            tracing::info!(connections = streams, "drain ended with open connections");
+        }
+    }
+}
+
+impl Inner {
+    /// Runs a connection until it ends, at the latest until the shutdown.
+    fn spawn(self: &Arc<Self>, connection: impl Future<Output = ()> + Send + 'static) {
+        let tasks = self.tasks.clone();
+        let connection = self.connections.track_future(connection);
+        self.tasks.spawn_job("connection", async move {
+            // A panic is logged and counted, and ends no other connection.
+            let connection = tasks.catch_panic("connection", connection);
+            tasks.shutdown().run_until_cancelled(connection).await;
+        });
+    }
+}
+
+async fn accept(listener: &TcpListener, mut accepted: impl FnMut(TcpStream, SocketAddr)) {
+    loop {
+        match listener.accept().await {
+            Ok((socket, from)) => accepted(socket, from),
+            Err(error) => {
+                tracing::warn!(%error, "accept failed");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! One connection of an agent, from its handshake to its end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use causeway::domain::ClusterName;
+use causeway::process::supervise::with_causes;
+use h2::RecvStream;
+use h2::client::SendRequest;
+use http::{Method, Request, StatusCode, Uri};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::error::Elapsed;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+
+use super::Inner;
+use crate::hello::{Answer, BODY_MAX, DRAIN, HELLO, HelloError};
+use crate::identity::{Identity, IdentityError, Role};
+use crate::keep_alive::keep_alive;
+use crate::limits::{HEADERS_MAX, SEND_BUFFER};
+use crate::registry::{Agent, now};
+use crate::splice::prepare;
+
+/// Reason why a connection ended, or was refused.
+#[derive(Debug, thiserror::Error)]
+enum AgentError {
+    #[error("not done in time")]
+    Slow(#[from] Elapsed),
+    #[error("handshake failed: {0}")]
+    Handshake(#[from] std::io::Error),
+    #[error("the agent presents no certificate")]
+    NoCertificate,
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error("the certificate is for {0}, not for a member of this hub")]
+    Foreign(Identity),
+    #[error("HTTP/2 failed: {0}")]
+    Http(#[from] h2::Error),
+    #[error("the answer to the introduction is not accepted: {0}")]
+    Hello(#[from] HelloError),
+    #[error("the agent answered {0} to the introduction")]
+    Refused(StatusCode),
+    #[error("the agent is connected to this replica already")]
+    Duplicate,
+    #[error("the agent did not answer a PING")]
+    Silent,
+}
+
+impl AgentError {
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Slow(_) => "slow",
+            Self::Handshake(_) => "handshake",
+            Self::NoCertificate | Self::Identity(_) | Self::Foreign(_) => "identity",
+            Self::Http(_) => "http",
+            Self::Hello(_) | Self::Refused(_) => "hello",
+            Self::Duplicate => "duplicate",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+/// A member whose agent has proved who it is.
+struct Proved {
+    name: ClusterName,
+    tls: TlsStream<TcpStream>,
+    /// Time that is left until its certificate expires.
+    valid: Duration,
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(
+    tunnel: Arc<Inner>,
+    socket: TcpStream,
+    from: SocketAddr,
+    handshake: OwnedSemaphorePermit,
+) {
+    let metrics = &tunnel.shared.metrics;
+    let limit = tunnel.shared.limits.handshake;
+    let proved = timeout(limit, prove(&tunnel, socket)).await;
+    drop(handshake);
+    let proved = match proved.unwrap_or_else(|elapsed| Err(elapsed.into())) {
+        Ok(proved) => proved,
+        Err(error) => {
+            metrics.connection_failed(error.label());
+            tracing::debug!(peer = %from, error = with_causes(&error), "agent rejected");
+            return;
+        }
+    };
+    let name = proved.name.clone();
+    match connected(&tunnel, proved, from).await {
+        Ok(()) => tracing::info!(cluster = %name, peer = %from, "agent disconnected"),
+        Err(AgentError::Duplicate) => metrics.connection_failed(AgentError::Duplicate.label()),
+        Err(error) => {
+            metrics.connection_failed(error.label());
+            tracing::warn!(cluster = %name, peer = %from, error = with_causes(&error), "agent lost");
+        }
+    }
+}
+
+async fn prove(tunnel: &Inner, socket: TcpStream) -> Result<Proved, AgentError> {
+    prepare(&socket)?;
+    let credentials = tunnel.credentials.current();
+    let acceptor = TlsAcceptor::from(credentials.config.clone());
+    let tls = acceptor.accept(socket).await?;
+    let (_, session) = tls.get_ref();
+    let chain = session.peer_certificates().unwrap_or_default();
+    let certificate = chain.first().ok_or(AgentError::NoCertificate)?;
+    let identity = Identity::of(certificate)?;
+    let (_, parsed) =
+        X509Certificate::from_der(certificate).map_err(|_| IdentityError::Unreadable)?;
+    let ends = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or_default();
+    let ends = SystemTime::UNIX_EPOCH + Duration::from_secs(ends);
+    let valid = ends.duration_since(SystemTime::now()).unwrap_or_default();
+    match identity.role {
+        Role::Member(name) if identity.hub == credentials.own.hub => {
+            Ok(Proved { name, tls, valid })
+        }
+        _ => Err(AgentError::Foreign(identity)),
+    }
+}
+
+/// Speaks HTTP/2 with an agent until either side ends the connection.
+async fn connected(
+    tunnel: &Arc<Inner>,
+    proved: Proved,
+    from: SocketAddr,
+) -> Result<(), AgentError> {
+    let limits = &tunnel.shared.limits;
+    let Proved { name, tls, valid } = proved;
+    let handshake = h2::client::Builder::new()
+        .enable_push(false)
+        .initial_window_size(limits.window)
+        .initial_connection_window_size(limits.connection_window())
+        .max_header_list_size(HEADERS_MAX)
+        .max_send_buffer_size(SEND_BUFFER)
+        .handshake::<_, Bytes>(tls);
+    let (requests, mut connection) = handshake.await?;
+    let round_trip = Arc::new(AtomicU64::default());
+    let pings = connection.ping_pong().map(|pings| {
+        keep_alive(pings, limits, |took| {
+            let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+            round_trip.store(micros, Ordering::Relaxed);
+        })
+    });
+    let silent = async {
+        match pings {
+            Some(pings) => pings.await,
+            None => std::future::pending().await,
+        }
+    };
+    let life = async {
+        let answer = timeout(limits.answer, introduce(tunnel, requests.clone())).await??;
+        let streams = usize::try_from(limits.streams).unwrap_or(Semaphore::MAX_PERMITS);
+        let streams = Arc::new(Semaphore::new(streams));
+        let replaced = CancellationToken::new();
+        let version = answer.agent.clone();
+        let agent = Agent {
+            from,
+            answer,
+            since: now(),
+            requests: requests.clone(),
+            streams: streams.clone(),
+            round_trip: round_trip.clone(),
+            replaced: replaced.clone(),
+        };
+        let registered = tunnel.registry.add(&name, agent, limits);
+        tracing::info!(cluster = %name, peer = %from, version, "agent connected");
+        let mut authorities = tunnel.credentials.authorities();
+        let reason = tokio::select! {
+            () = tunnel.draining.cancelled() => "this replica ends",
+            () = replaced.cancelled() => "newer connections take its place",
+            () = sleep(valid) => "its certificate has expired",
+            _ = authorities.changed() => "the authorities have changed",
+        };
+        tracing::info!(cluster = %name, peer = %from, reason, "draining agent");
+        drop(registered);
+        drain(requests.clone(), &streams, limits.streams, limits.drain).await;
+        Ok(())
+    };
+    tokio::select! {
+        // The agent has closed it.
+        ended = connection => Ok(ended?),
+        () = silent => Err(AgentError::Silent),
+        ended = life => ended,
+    }
+}
+
+async fn introduce(tunnel: &Inner, requests: SendRequest<Bytes>) -> Result<Answer, AgentError> {
+    let body = serde_json::to_vec(&tunnel.hello).map_err(HelloError::Json)?;
+    let (status, mut answer) = post(requests, HELLO, body.into()).await?;
+    match status {
+        StatusCode::OK => {}
+        StatusCode::CONFLICT => return Err(AgentError::Duplicate),
+        other => return Err(AgentError::Refused(other)),
+    }
+    let mut body = BytesMut::new();
+    while let Some(chunk) = answer.data().await {
+        let chunk = chunk?;
+        if body.len() + chunk.len() > BODY_MAX {
+            return Err(HelloError::TooLong.into());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answer::parse(&body)?)
+}
+
+async fn post(
+    requests: SendRequest<Bytes>,
+    path: &'static str,
+    body: Bytes,
+) -> Result<(StatusCode, RecvStream), h2::Error> {
+    let mut request = Request::new(());
+    *request.method_mut() = Method::POST;
+    // HTTP/2 requires a scheme and an authority.
+    *request.uri_mut() = Uri::from_static(match path {
+        HELLO => "https://agent/hello",
+        _ => "https://agent/drain",
+    });
+    let mut requests = requests.ready().await?;
+    let (answer, mut send) = requests.send_request(request, false)?;
+    send.send_data(body, true)?;
+    let answer = answer.await?;
+    Ok((answer.status(), answer.into_body()))
+}
+
+/// Sends the agent elsewhere, and waits until its streams have ended, for `limit`.
+async fn drain(requests: SendRequest<Bytes>, streams: &Semaphore, all: u32, limit: Duration) {
+    let ended = async {
+        if let Err(error) = post(requests, DRAIN, Bytes::new()).await {
+            tracing::debug!(%error, "notice of the drain not delivered");
+        }
+        // Never closed.
+        streams.acquire_many(all).await.is_ok()
+    };
+    if timeout(limit, ended).await.is_err() {
+        tracing::info!("streams cut at the end of the drain");
+    }
+}

@@ -1,0 +1,135 @@
+//! Certificates: who is an agent, and of which member.
+
+use std::time::{Duration, SystemTime};
+
+use causeway_certs::{Leaf, Purpose};
+use hyper_util::client::proxy::matcher::Matcher;
+
+use crate::environment::{
+    Hub, Member, Relay, Replica, api, connect, echo, echoing, eventually, limits,
+};
+
+async fn start(files: &tempfile::TempDir, replica: &Replica) -> Member {
+    let proxies = Matcher::builder().build();
+    let tunnel = replica.agents.to_string();
+    Member::start_by(files.path(), &tunnel, api().await, proxies).await
+}
+
+fn failed(replica: &Replica, reason: &str) -> u64 {
+    let name = format!("causeway_tunnel_connections_failed_total{{reason=\"{reason}\"}}");
+    replica.metric(&name)
+}
+
+#[tokio::test]
+async fn agent_without_a_valid_certificate_is_rejected() {
+    let hub = Hub::new();
+    let now = SystemTime::now();
+    let day = Duration::from_secs(24 * 3600);
+    let other = Hub::new();
+    let foreign = Hub::of("11111111-2222-3333-4444-555555555555");
+    // Issued by the authority of the hub, with the UID of another one.
+    let misnamed = hub.files(&foreign.member_leaf("edge1"), now);
+    // Issued by another authority; the agent trusts that of the hub.
+    let untrusted = other.files(&other.member_leaf("edge1"), now);
+    std::fs::write(untrusted.path().join("ca.crt"), hub.authority.pem()).expect("a file");
+    let expired = Leaf {
+        validity: Duration::from_secs(60),
+        ..hub.member_leaf("edge1")
+    };
+    let expired = hub.files(&expired, now - day);
+    let server = Leaf {
+        purpose: Purpose::Server,
+        ..hub.member_leaf("edge1")
+    };
+    let server = hub.files(&server, now);
+    for (files, reason) in [
+        (misnamed, "identity"),
+        (untrusted, "handshake"),
+        (expired, "handshake"),
+        (server, "handshake"),
+    ] {
+        let replica = Replica::start(&hub, limits()).await;
+        // Its own check of the hub is not what rejects it.
+        let raw = crate::hostile::handshake(files.path(), replica.agents).await;
+        eventually(reason, || failed(&replica, reason) == 1).await;
+        assert_eq!(replica.connections("edge1"), 0);
+        drop(raw);
+    }
+}
+
+#[tokio::test]
+async fn agent_rejects_the_tunnel_of_another_hub() {
+    let hub = Hub::new();
+    let foreign = Hub {
+        uid: "11111111-2222-3333-4444-555555555555".to_owned(),
+        authority: causeway_certs::Authority::from_pem(
+            hub.authority.pem(),
+            &hub.authority.key_pem(),
+        )
+        .expect("the same authority"),
+    };
+    let replica = Replica::start(&foreign, limits()).await;
+    let own = Replica::start(&hub, limits()).await;
+    let relay = Relay::start(&[replica.agents, own.agents]).await;
+    let _member = Member::start(&hub, "edge1", relay.address, api().await).await;
+    own.connected("edge1").await;
+    assert_eq!(replica.connections("edge1"), 0);
+    // It reached the foreign one first, and closed the connection.
+    eventually("it closed", || {
+        failed(&replica, "identity") + failed(&replica, "http") > 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn member_is_named_by_its_certificate_alone() {
+    let hub = Hub::new();
+    let replica = Replica::start(&hub, limits()).await;
+    let leaf = Leaf {
+        // A certificate of another use may have any common name.
+        common_name: "edge2".to_owned(),
+        names: vec!["edge2".to_owned()],
+        ..hub.member_leaf("edge1")
+    };
+    let files = hub.files(&leaf, SystemTime::now());
+    let _member = start(&files, &replica).await;
+    replica.connected("edge1").await;
+    let (status, _) = connect(replica.front, "edge2").await.expect_err("no agent");
+    assert_eq!(status, 503);
+    echoing(replica.front, "edge1").await;
+}
+
+#[tokio::test]
+async fn expired_certificate_ends_a_connection() {
+    let hub = Hub::new();
+    let replica = Replica::start(&hub, limits()).await;
+    let leaf = Leaf {
+        validity: Duration::from_secs(5),
+        ..hub.member_leaf("edge1")
+    };
+    let files = hub.files(&leaf, SystemTime::now());
+    let _member = start(&files, &replica).await;
+    replica.connected("edge1").await;
+    eventually("it is gone", || replica.connections("edge1") == 0).await;
+    eventually("it is not let in again", || {
+        failed(&replica, "handshake") > 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn changed_authorities_apply_to_connected_agents() {
+    let hub = Hub::new();
+    let replica = Replica::start(&hub, limits()).await;
+    let files = hub.files(&hub.member_leaf("edge1"), SystemTime::now());
+    let _member = start(&files, &replica).await;
+    replica.connected("edge1").await;
+    let mut socket = echoing(replica.front, "edge1").await;
+    let next = Hub::new();
+    next.write(replica.files.path(), &next.tunnel_leaf(), SystemTime::now());
+    eventually("it is gone", || replica.connections("edge1") == 0).await;
+    // Its streams have the time of the drain.
+    echo(&mut socket).await;
+    let (status, _) = connect(replica.front, "edge1").await.expect_err("no agent");
+    assert_eq!(status, 503);
+}

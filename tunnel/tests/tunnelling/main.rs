@@ -1,0 +1,14 @@
+//! Replicas of causeway-tunnel, agents and clients on real sockets, with agents that misbehave.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of a test fails by panicking, as the test does"
+)]
+
+mod clients;
+mod environment;
+mod hostile;
+mod identities;
+mod replicas;
+mod streams;
