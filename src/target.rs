@@ -19,7 +19,7 @@ use crate::api::cluster_profile::ClusterAccess;
 use crate::api::{Cluster, ClusterSpec, labels};
 use crate::domain::{ClusterName, NameError};
 
-pub use self::proxy::{PROXY_CA_BUNDLE, Proxy, ProxyError};
+pub use self::proxy::{PROXY_CA_BUNDLE, Proxy, ProxyError, TunnelFront};
 pub use self::transport::{Requests, Transport, TransportError};
 
 mod pinned;
@@ -127,6 +127,13 @@ pub enum TargetError {
         /// The address without what may be a password.
         url: String,
     },
+    /// The member is reached by causeway-tunnel, whose address this program does not know.
+    #[error(
+        "it is reached by causeway-tunnel (annotation {}), whose address is not known here; the \
+         controller knows it by --tunnel-front",
+        labels::TUNNEL
+    )]
+    Tunnel,
     /// The headers for the proxy cannot be sent.
     #[error("spec.proxyHeader cannot be sent to a proxy: {why}")]
     ProxyHeader {
@@ -206,10 +213,25 @@ impl Target {
     /// a CA bundle the member is verified against the system's certificate authorities.
     ///
     /// # Errors
-    /// [`TargetError`] says what is wrong, where, and what to do.
+    /// [`TargetError`] says what is wrong, where, and what to do. [`TargetError::Tunnel`] if the
+    /// member is reached by causeway-tunnel.
     pub fn read(
         cluster: &Cluster,
         secret: &Secret,
+        allow_insecure: bool,
+    ) -> Result<(Self, Token), TargetError> {
+        Self::read_beside(cluster, secret, None, allow_insecure)
+    }
+
+    /// As [`Target::read`]. A member with the annotation [`labels::TUNNEL`] is reached by this front
+    /// of causeway-tunnel, and not by `spec.proxyURL`.
+    ///
+    /// # Errors
+    /// As [`Target::read`].
+    pub fn read_beside(
+        cluster: &Cluster,
+        secret: &Secret,
+        front: Option<&TunnelFront>,
         allow_insecure: bool,
     ) -> Result<(Self, Token), TargetError> {
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
@@ -219,7 +241,11 @@ impl Target {
         })?;
         serves(secret, &name)?;
         let mut target = Self::unverified(name, &cluster.spec, allow_insecure)?;
-        target.proxy = proxy(&cluster.spec, || certificates(secret, PROXY_CA_BUNDLE))?;
+        target.proxy = match (is_tunnelled(cluster), front) {
+            (true, Some(front)) => Some(Proxy::tunnel(front, &target.name)),
+            (true, None) => return Err(TargetError::Tunnel),
+            (false, _) => proxy(&cluster.spec, || certificates(secret, PROXY_CA_BUNDLE))?,
+        };
         let token = Token::read(secret)?;
         if !target.insecure {
             target.certificates = certificates(secret, CA_BUNDLE)?;
@@ -333,6 +359,13 @@ pub fn serves(secret: &Secret, cluster: &ClusterName) -> Result<(), TargetError>
         cluster: cluster.clone(),
         why,
     })
+}
+
+/// Whether a member is reached by causeway-tunnel.
+pub fn is_tunnelled(cluster: &Cluster) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    let tunnel = annotations.and_then(|all| all.get(labels::TUNNEL));
+    tunnel.is_some_and(|value| value == "true")
 }
 
 fn endpoint(text: &str) -> Result<Uri, TargetError> {

@@ -103,6 +103,10 @@ struct MemberArgs {
         value_name = "FILE"
     )]
     clusterprofile_provider_file: Option<PathBuf>,
+    /// Address of causeway-tunnel for members whose Clusters have the annotation
+    /// mcs.causeway.dev/tunnel, such as http://causeway-tunnel:7080
+    #[arg(long, env = "CAUSEWAY_TUNNEL_FRONT", value_name = "URL")]
+    tunnel_front: Option<String>,
     /// Maximum number of objects of one kind in a member. A longer list is rejected, and the last
     /// accepted one is retained
     #[arg(
@@ -252,6 +256,8 @@ impl Args {
         let quota = self.services.quota(&mut checks);
         let protection = self.rules.check(&mut checks);
         let providers = self.members.providers(&mut checks);
+        let front = self.members.tunnel_front.as_deref();
+        let front = front.map(|url| checks.parse("--tunnel-front", url));
         let mut secret_namespaces = self.members.secret_namespace;
         if secret_namespaces.is_empty() {
             secret_namespaces.push(MEMBERS_NAMESPACE.to_owned());
@@ -268,6 +274,10 @@ impl Args {
                 member_limits: member_limits?,
                 credentials: Credentials {
                     allow_insecure: self.members.allow_insecure_members,
+                    tunnel_front: match front {
+                        Some(front) => Some(front?),
+                        None => None,
+                    },
                     secret_namespaces,
                     profile_namespaces: self.members.cluster_profiles,
                     providers: providers?,

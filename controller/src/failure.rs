@@ -34,8 +34,8 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Failure {
     if let Some(error) = error.downcast_ref::<serde_json::Error>() {
         return unreadable(error);
     }
-    if let Some((kind, message)) = chain(error).find_map(of_error) {
-        return Failure::new(kind, message);
+    if let Some(failure) = chain(error).find_map(of_error) {
+        return failure;
     }
     let last = chain(error).last().unwrap_or(error);
     Failure::quoting(FailureKind::Other, "", &last.to_string())
@@ -66,32 +66,30 @@ fn chain<'a>(
     .take(DEPTH)
 }
 
-fn of_error(error: &(dyn StdError + 'static)) -> Option<(FailureKind, String)> {
+fn of_error(error: &(dyn StdError + 'static)) -> Option<Failure> {
     if let Some(proxy) = error.downcast_ref::<ProxyError>() {
         return Some(of_proxy(proxy));
     }
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-        return Some((FailureKind::Tls, of_tls(tls)));
+        return Some(Failure::new(FailureKind::Tls, of_tls(tls)));
     }
     if let Some(io) = error.downcast_ref::<io::Error>() {
-        return of_io(io).map(|(kind, message)| (kind, message.to_owned()));
+        return of_io(io).map(|(kind, message)| Failure::new(kind, message));
     }
     if let Some(kube::Error::RustlsTls(error)) = error.downcast_ref::<kube::Error>() {
-        return Some((FailureKind::Tls, error.to_string()));
+        return Some(Failure::new(FailureKind::Tls, error.to_string()));
     }
     if let Some(http) = error.downcast_ref::<hyper::Error>()
         && http.source().is_none()
         && (http.is_incomplete_message() || http.is_closed() || http.is_canceled())
     {
-        return Some((FailureKind::Network, "the connection was lost".to_owned()));
+        let lost = "the connection was lost";
+        return Some(Failure::new(FailureKind::Network, lost));
     }
     // The connector's own error type is private; its text names the stage.
-    (error.to_string() == "dns error").then(|| {
-        (
-            FailureKind::Network,
-            "its host name cannot be resolved".to_owned(),
-        )
-    })
+    let unresolved = "its host name cannot be resolved";
+    let is_unresolved = error.to_string() == "dns error";
+    is_unresolved.then(|| Failure::new(FailureKind::Network, unresolved))
 }
 
 fn of_io(error: &io::Error) -> Option<(FailureKind, &'static str)> {
@@ -118,9 +116,15 @@ fn of_io(error: &io::Error) -> Option<(FailureKind, &'static str)> {
     }
 }
 
-fn of_proxy(error: &ProxyError) -> (FailureKind, String) {
-    let ProxyError::Unusable { proxy, why } = error else {
-        return (FailureKind::Network, error.to_string());
+fn of_proxy(error: &ProxyError) -> Failure {
+    let (proxy, why) = match error {
+        ProxyError::Unusable { proxy, why } => (proxy, why),
+        ProxyError::Tunnel { reason } => {
+            // The detail differs between replicas of causeway-tunnel, and a status is written once.
+            let (message, detail) = reason.split_once(": ").unwrap_or((reason, ""));
+            return Failure::quoting(FailureKind::Network, message, detail);
+        }
+        _ => return Failure::new(FailureKind::Network, error.to_string()),
     };
     let why = classify(&**why);
     let remedy = match why.kind {
@@ -133,7 +137,7 @@ fn of_proxy(error: &ProxyError) -> (FailureKind, String) {
         true => why.kind,
         false => FailureKind::Network,
     };
-    (kind, format!("its proxy {proxy}: {why}{remedy}"))
+    Failure::new(kind, format!("{proxy}: {why}{remedy}"))
 }
 
 fn of_tls(error: &rustls::Error) -> String {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use causeway::api::{self, SecretReference, SyncMode};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
-use causeway::target::{Target, TargetError, Token};
+use causeway::target::{Target, TargetError, Token, TunnelFront};
 use causeway_engine::model::{
     ConfigurationError, Failure, FailureKind, Generation, Profile, ProfileId, Signal,
 };
@@ -53,6 +53,8 @@ pub enum Outcome {
 pub struct Credentials {
     /// Whether a token may be sent over unverified TLS.
     pub allow_insecure: bool,
+    /// Front of causeway-tunnel.
+    pub tunnel_front: Option<TunnelFront>,
     /// Namespaces of Secrets, the first of which is that of the members' Secrets.
     pub secret_namespaces: Vec<String>,
     /// Namespaces of ClusterProfiles.
@@ -64,6 +66,7 @@ pub struct Credentials {
 /// All engagements.
 pub struct Fleet {
     allow_insecure: bool,
+    tunnel_front: Option<TunnelFront>,
     settings: member::Settings,
     events: mpsc::Sender<Event>,
     tasks: Tasks,
@@ -180,12 +183,14 @@ impl Fleet {
     ) -> Self {
         let Credentials {
             allow_insecure,
+            tunnel_front,
             secret_namespaces,
             profile_namespaces,
             providers,
         } = credentials;
         Self {
             allow_insecure,
+            tunnel_front,
             settings,
             events,
             tasks,
@@ -363,7 +368,8 @@ impl Fleet {
         else {
             return Ok(None);
         };
-        let target = Target::read(cluster, secret, self.allow_insecure);
+        let front = self.tunnel_front.as_ref();
+        let target = Target::read_beside(cluster, secret, front, self.allow_insecure);
         target.map(Some).map_err(invalid)
     }
 

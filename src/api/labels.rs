@@ -55,6 +55,9 @@ pub const REACH: &str = "mcs.causeway.dev/reach";
 /// networks.
 pub const COMPANION_OF: &str = "mcs.causeway.dev/companion-of";
 
+/// Annotation on a Cluster: `"true"` if its API server is reached by causeway-tunnel, to which an agent in the member connects.
+pub const TUNNEL: &str = "mcs.causeway.dev/tunnel";
+
 /// Annotation on a MultiClusterService or ServiceExport: the tiers of its providers, nearest first, joined by commas; without it all
 /// are alike.
 pub const PREFER: &str = "mcs.causeway.dev/prefer";

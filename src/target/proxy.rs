@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -24,6 +25,8 @@ use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower::{BoxError, ServiceExt as _, service_fn};
 
+use crate::domain::ClusterName;
+
 /// The key of the Secret with the certificates by which an https:// proxy is verified.
 pub const PROXY_CA_BUNDLE: &str = "proxyCaBundle";
 
@@ -45,6 +48,31 @@ pub struct Proxy {
     /// Headers of CONNECT.
     headers: HeaderMap,
     certificates: Vec<Vec<u8>>,
+    /// Whether it is causeway-tunnel.
+    is_tunnel: bool,
+}
+
+/// Address of the front of causeway-tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunnelFront(Uri);
+
+/// Error of an address that is not `http://HOST:PORT`.
+#[derive(Debug, thiserror::Error)]
+#[error("it is not http://HOST:PORT")]
+pub struct TunnelFrontError;
+
+impl FromStr for TunnelFront {
+    type Err = TunnelFrontError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let uri: Uri = text.parse().map_err(|_| TunnelFrontError)?;
+        let is_front = uri.scheme_str() == Some("http")
+            && uri.port().is_some()
+            && uri.path() == "/"
+            && uri.query().is_none()
+            && !text.contains('@');
+        is_front.then_some(Self(uri)).ok_or(TunnelFrontError)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,28 +89,34 @@ type ToProxy = MaybeHttpsStream<TokioIo<TcpStream>>;
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
     /// It cannot be reached, or is not what it should be. The source says why.
-    #[error("its proxy {proxy} cannot be used")]
+    #[error("{proxy} cannot be used")]
     Unusable {
-        /// Its address without a user.
+        /// The proxy, without a user.
         proxy: String,
         /// Cause.
         #[source]
         why: BoxError,
     },
     /// It answered CONNECT with another status than 2xx.
-    #[error("its proxy {proxy} answered {status} to CONNECT {member}: {}", remedy(*status))]
+    #[error("{proxy} answered {status} to CONNECT {member}: {}", remedy(*status))]
     Refused {
-        /// Its address without a user.
+        /// The proxy, without a user.
         proxy: String,
         /// Host and port of the member.
         member: String,
         /// Its answer.
         status: StatusCode,
     },
+    /// It is causeway-tunnel, and refused.
+    #[error("{reason}")]
+    Tunnel {
+        /// Its reason.
+        reason: String,
+    },
     /// It refused by the SOCKS protocol.
-    #[error("its proxy {proxy} made no connection to {member}: {why}")]
+    #[error("{proxy} made no connection to {member}: {why}")]
     Socks {
-        /// Its address without a user.
+        /// The proxy, without a user.
         proxy: String,
         /// Host and port of the member.
         member: String,
@@ -90,6 +124,9 @@ pub enum ProxyError {
         why: String,
     },
 }
+
+/// Header with the reason of causeway-tunnel.
+const TUNNEL_REASON: &str = "x-causeway-reason";
 
 /// Returns what a person does about a proxy's refusal.
 fn remedy(status: StatusCode) -> &'static str {
@@ -174,7 +211,23 @@ impl Proxy {
             user,
             headers,
             certificates,
+            is_tunnel: false,
         })
+    }
+
+    /// Returns causeway-tunnel as the proxy of a member: its user is the member.
+    pub(super) fn tunnel(front: &TunnelFront, member: &ClusterName) -> Self {
+        let basic = format!("Basic {}", STANDARD.encode(format!("{member}:")));
+        let basic = HeaderValue::try_from(basic).ok();
+        let headers = basic.map(|basic| (PROXY_AUTHORIZATION, basic));
+        Self {
+            kind: Kind::Http,
+            address: front.0.clone(),
+            user: None,
+            headers: headers.into_iter().collect(),
+            certificates: Vec::new(),
+            is_tunnel: true,
+        }
     }
 
     /// Whether it is reached over TLS.
@@ -232,6 +285,11 @@ impl Proxy {
         let member = authority(&with_port(&member));
         let answer = self.ask(connection, &member).await;
         let answer = answer.map_err(|why| self.unusable(why))?;
+        let reason = answer.headers().get(TUNNEL_REASON);
+        if let (true, Some(reason)) = (self.is_tunnel, reason) {
+            let reason = String::from_utf8_lossy(reason.as_bytes()).into_owned();
+            return Err(ProxyError::Tunnel { reason });
+        }
         if !answer.status().is_success() {
             return Err(ProxyError::Refused {
                 proxy: self.to_string(),
@@ -279,15 +337,19 @@ pub(super) fn direct() -> HttpConnector {
     direct
 }
 
-/// The address without a user.
+/// The proxy with its address, without a user.
 impl fmt::Display for Proxy {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.is_tunnel {
+            true => "causeway-tunnel",
+            false => "its proxy",
+        };
         let scheme = match self.kind {
             Kind::Http => "http",
             Kind::Https => "https",
             Kind::Socks5 => "socks5",
         };
-        write!(out, "{scheme}://{}", authority(&self.address))
+        write!(out, "{what} {scheme}://{}", authority(&self.address))
     }
 }
 

@@ -346,7 +346,7 @@ pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut proxy = String::new();
     while let Some(source) = innermost.source() {
         if let Some(ProxyError::Unusable { proxy: at, .. }) = innermost.downcast_ref() {
-            proxy = format!("its proxy {at}: ");
+            proxy = format!("{at}: ");
         }
         innermost = source;
     }

@@ -64,6 +64,17 @@ fn the_cause_of_a_broken_connection_is_found_however_deep_it_is() {
 }
 
 #[test]
+fn refusals_of_the_tunnel_that_differ_in_details_are_one_failure() {
+    let refused = |detail: &str| {
+        let reason = format!("its agent is not connected to causeway-tunnel: {detail}");
+        classify(&service(io::Error::other(ProxyError::Tunnel { reason })))
+    };
+    let one = refused("since 2026-11-27T02:00:00Z, last from 203.0.113.7");
+    assert!(one.is_connection() && one.to_string().ends_with("last from 203.0.113.7"));
+    assert_eq!(one, refused("not since its start"));
+}
+
+#[test]
 fn pauses_double_up_to_the_last_one_and_begin_again() {
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     for whole in [

@@ -2,12 +2,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::api::{Cluster, ClusterSpec};
+use crate::api::{Cluster, ClusterSpec, labels};
 use crate::target::ProxyError;
 
 /// Sends one request to `api.example:6443` through the proxy, and returns why there is no answer.
@@ -33,8 +34,13 @@ async fn ask(proxy: &str, headers: &[(&str, &str)]) -> BoxError {
         ..Secret::default()
     };
     let (target, token) = Target::read(&Cluster::new("member1", spec), &secret, false).unwrap();
+    request(&target, token).await
+}
+
+/// Sends one request to a target, and returns why there is no answer.
+async fn request(target: &Target, token: Token) -> BoxError {
     let (_renewals, token) = watch::channel(token);
-    let transport = Transport::new(&target, target.config()).unwrap();
+    let transport = Transport::new(target, target.config()).unwrap();
     let request = Request::get("/version").body(Body::empty()).unwrap();
     transport
         .requests(&token)
@@ -136,6 +142,47 @@ async fn refusal_names_the_proxy_its_status_and_the_remedy() {
         );
         assert!(message.contains(remedy), "{message}");
     }
+}
+
+#[tokio::test]
+async fn tunnel_gets_the_member_as_user_and_its_reason_is_the_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let front = format!("http://{}", listener.local_addr().unwrap());
+    let mut cluster = Cluster::new(
+        "edge1",
+        ClusterSpec {
+            api_endpoint: Some("https://10.96.0.1".to_owned()),
+            proxy_url: Some("http://127.0.0.1:1".to_owned()),
+            ..ClusterSpec::default()
+        },
+    );
+    cluster
+        .annotations_mut()
+        .insert(labels::TUNNEL.to_owned(), "true".to_owned());
+    let secret = Secret {
+        metadata: ObjectMeta {
+            name: Some("edge1".to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some([("token".to_owned(), ByteString(b"abc".to_vec()))].into()),
+        ..Secret::default()
+    };
+    let error = Target::read(&cluster, &secret, false).unwrap_err();
+    assert!(error.to_string().contains("--tunnel-front"), "{error}");
+    let refuse = async {
+        let (mut connection, head) = connect(&listener).await;
+        let answer = "HTTP/1.1 503 No\r\nx-causeway-reason: its agent sleeps\r\n\r\n";
+        connection.write_all(answer.as_bytes()).await.unwrap();
+        head
+    };
+    let read = Target::read_beside(&cluster, &secret, front.parse().ok().as_ref(), false);
+    let (target, token) = read.unwrap();
+    let (head, error) = tokio::join!(refuse, request(&target, token));
+    assert_eq!(head[0], "connect 10.96.0.1:443 http/1.1");
+    // edge1 without a password.
+    let user = "proxy-authorization: basic zwrnzte6".to_owned();
+    assert!(head.contains(&user), "{head:?}");
+    assert_eq!(of_proxy(&error), "its agent sleeps");
 }
 
 #[tokio::test]

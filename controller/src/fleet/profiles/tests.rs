@@ -37,6 +37,7 @@ impl Edge {
             secret_namespaces: vec![SECRETS.to_owned(), MANAGERS.to_owned()],
             profile_namespaces: vec![MANAGERS.to_owned()],
             providers,
+            ..Credentials::default()
         };
         let settings = member::Settings::default();
         let mut fleet = Fleet::new(credentials, settings, sender, process.tasks.clone());
