@@ -60,6 +60,7 @@ pub mod seen;
 pub mod soak;
 pub mod space;
 pub mod store;
+pub mod tunnel;
 pub mod ui;
 
 pub use causeway::{Environment, Installation, Running};

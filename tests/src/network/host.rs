@@ -51,6 +51,38 @@ impl Host {
              meta l4proto tcp reject with tcp reset; meta l4proto udp reject; }}; }}",
             accept.collect::<String>()
         );
-        ip(["netns", "exec", &self.namespace, "nft", &rules]);
+        self.nft(&rules);
+    }
+
+    /// Spreads connections to a port over two ports of this machine, as a load balancer without
+    /// health checks does.
+    pub fn balance(&self, from: u16, to: [u16; 2]) {
+        let [one, other] = to;
+        let chain = |name: &str, hook: &str| {
+            format!(
+                "chain {name} {{ type nat hook {hook} priority -100; \
+                 tcp dport {from} redirect to :numgen inc mod 2 map {{ 0 : {one}, 1 : {other} }}; }}; "
+            )
+        };
+        let chains = [chain("outside", "prerouting"), chain("inside", "output")].concat();
+        self.nft(&format!("table ip balance{from} {{ {chains}}}"));
+    }
+
+    /// Drops all packets from and to an address, in silence, until [`Host::heal`].
+    pub fn cut(&self, address: &str) {
+        self.nft(&format!(
+            "table ip cut {{ \
+             chain from {{ type filter hook input priority -10; ip saddr {address} drop; }}; \
+             chain to {{ type filter hook output priority -10; ip daddr {address} drop; }}; }}"
+        ));
+    }
+
+    /// Ends a cut.
+    pub fn heal(&self) {
+        self.nft("delete table ip cut");
+    }
+
+    fn nft(&self, rules: &str) {
+        ip(["netns", "exec", &self.namespace, "nft", rules]);
     }
 }

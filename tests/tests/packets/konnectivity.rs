@@ -22,14 +22,14 @@ const NOTICED: Duration = Duration::from_secs(45);
 const ABSENT: &str = "192.0.2.1:6443";
 
 /// The hub's side: a machine that may dial no API servers but those of the hub and of member2.
-struct HubSide<'a> {
+pub(crate) struct HubSide<'a> {
     fleet: &'a Fleet,
     installation: &'a Installation,
-    host: Host,
+    pub(crate) host: Host,
 }
 
 impl<'a> HubSide<'a> {
-    fn new(fleet: &'a Fleet, installation: &'a Installation) -> Self {
+    pub(crate) fn new(fleet: &'a Fleet, installation: &'a Installation) -> Self {
         let host = fleet.add_host();
         host.dial_only([fleet.hub().url(), fleet.member("member2").url()]);
         Self {
@@ -40,7 +40,7 @@ impl<'a> HubSide<'a> {
     }
 
     /// Requests `/readyz` of that API server; returns the error of the connection.
-    async fn dial(&self, cluster: &Cluster) -> Result<(), String> {
+    pub(crate) async fn dial(&self, cluster: &Cluster) -> Result<(), String> {
         let url = format!("{}/readyz", cluster.url());
         let (reaper, directory) = (self.fleet.reaper(), self.fleet.directory());
         let curl = Command::new(reaper, directory, "curl")
@@ -52,14 +52,14 @@ impl<'a> HubSide<'a> {
     }
 
     /// Runs `kubectl mcs join` on this machine.
-    async fn join(&self, member: &str, more: &[&str]) -> Output {
+    pub(crate) async fn join(&self, member: &str, more: &[&str]) -> Output {
         let join = ["join", member].into_iter().chain(more.iter().copied());
         let namespace = self.host.namespace();
         self.installation.kubectl_mcs_in(namespace, join).await
     }
 
     /// Waits until Ready of a Cluster, as `status|reason|message`, contains all of these.
-    async fn reports(&self, cluster: &str, expected: &[&str]) {
+    pub(crate) async fn reports(&self, cluster: &str, expected: &[&str]) {
         let path = "jsonpath={range .status.conditions[?(@.type==\"Ready\")]}{.status}|{.reason}|{.message}{end}";
         let get = ["get", "cluster", cluster, "-o", path];
         let what = format!("Ready of {cluster} contains {expected:?}");
@@ -89,7 +89,7 @@ impl<'a> HubSide<'a> {
 /// Asserts that watches of a member ended since then, and resumed without a list of a whole kind. A
 /// watch that ended looks at one object, by which it learns whether the store went back. Exports and
 /// imports do not count: initial lists of nothing are confirmed by a second one.
-async fn watches_resumed_since(member: &Cluster, mark: Mark) {
+pub(crate) async fn watches_resumed_since(member: &Cluster, mark: Mark) {
     let mut listed = member.lists_since(mark).await;
     listed.retain(|uri| !uri.contains("/multicluster.x-k8s.io/"));
     let is_look = |uri: &String| uri.ends_with("limit=1");
@@ -100,14 +100,14 @@ async fn watches_resumed_since(member: &Cluster, mark: Mark) {
 }
 
 /// A Service of one member for clients in another.
-struct Served<'a> {
-    name: &'a str,
-    provider: &'a Cluster,
-    consumer: &'a Cluster,
+pub(crate) struct Served<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) provider: &'a Cluster,
+    pub(crate) consumer: &'a Cluster,
 }
 
 impl Served<'_> {
-    async fn create(&self, space: &Space<'_>) {
+    pub(crate) async fn create(&self, space: &Space<'_>) {
         service(self.name)
             .port_to("http", 80, 8080)
             .create(space.fleet().hub(), space)
@@ -119,13 +119,13 @@ impl Served<'_> {
             .await;
     }
 
-    async fn add_pod(&self, space: &Space<'_>) -> RunningPod {
+    pub(crate) async fn add_pod(&self, space: &Space<'_>) -> RunningPod {
         let pods = space.backends(self.name).create(self.provider);
         pods.await.remove(0)
     }
 
     /// Waits until a client in the consumer is answered by this pod and by no other.
-    async fn is_answered_by(&self, space: &Space<'_>, pod: &RunningPod) {
+    pub(crate) async fn is_answered_by(&self, space: &Space<'_>, pod: &RunningPod) {
         let url = format!("http://{}.{}.svc.cluster.local", self.name, space.name());
         let said = said_by(&[(pod, self.provider.name())]);
         answered_by(self.consumer, &url, &said).await;

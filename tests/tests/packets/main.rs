@@ -5,6 +5,7 @@ mod konnectivity;
 mod near;
 mod networks;
 mod standby;
+mod tunnel;
 mod verify;
 
 use std::time::Duration;

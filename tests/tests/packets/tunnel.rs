@@ -1,0 +1,150 @@
+//! A member behind NAT, through causeway-tunnel: its agent dials out, and nothing dials in.
+
+use causeway_tests::fixtures::RunningPod;
+use causeway_tests::tunnel::Tunnel;
+use causeway_tests::{Cluster, Fleet, Installation, Space, service};
+
+use crate::konnectivity::{HubSide, Served, watches_resumed_since};
+use crate::packets;
+
+/// Services in both directions, each with a pod that answers.
+struct Services<'a> {
+    space: &'a Space<'a>,
+    served: [Served<'a>; 2],
+    pods: Vec<RunningPod>,
+}
+
+impl<'a> Services<'a> {
+    async fn create(space: &'a Space<'a>, hidden: &'a Cluster, open: &'a Cluster) -> Self {
+        let served = [("out", hidden, open), ("in", open, hidden)];
+        let served = served.map(|(name, provider, consumer)| Served {
+            name,
+            provider,
+            consumer,
+        });
+        for one in &served {
+            one.create(space).await;
+        }
+        let pods = Vec::new();
+        let mut services = Self {
+            space,
+            served,
+            pods,
+        };
+        services.change().await;
+        services
+    }
+
+    /// Replaces both pods.
+    async fn change(&mut self) {
+        for pod in self.pods.drain(..) {
+            pod.delete().await;
+        }
+        for served in &self.served {
+            self.pods.push(served.add_pod(self.space).await);
+        }
+    }
+
+    /// Waits until clients are answered by the present pods.
+    async fn are_answered(&self) {
+        for (served, pod) in self.served.iter().zip(&self.pods) {
+            served.is_answered_by(self.space, pod).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn member_behind_nat_is_served_through_the_tunnel() {
+    if !packets() {
+        return;
+    }
+    let fleet = Fleet::builder().members(2).packets().start().await;
+    let installation = Installation::new(&fleet).await;
+    let [hidden, open] = ["member1", "member2"].map(|name| fleet.member(name));
+    // No kind is empty when it is listed first.
+    let space = fleet.space("nat").await;
+    service("resident")
+        .port("http", 80)
+        .create(hidden, &space)
+        .await;
+    space.backends("resident").create(hidden).await;
+
+    let side = HubSide::new(&fleet, &installation);
+    side.dial(hidden).await.expect_err("it is behind NAT");
+    let controller = installation.controller();
+    let controller = controller.arg(format!("--tunnel-front={}", Tunnel::front()));
+    let _controller = controller.in_network(side.host.namespace()).start_unready();
+    let kubeconfig = open.kubeconfig().display().to_string();
+    side.join("member2", &["--member-kubeconfig", &kubeconfig])
+        .await
+        .ok();
+    installation
+        .join_by_hand(fleet.hub(), hidden, |_, _| {})
+        .await;
+    let annotate = [
+        "annotate",
+        "cluster",
+        "member1",
+        "mcs.causeway.dev/tunnel=true",
+    ];
+    fleet.hub().kubectl(annotate).await.ok();
+    side.reports(
+        "member1",
+        &["False|Unreachable|", "causeway-tunnel http://127.0.0.1:"],
+    )
+    .await;
+
+    let tunnel = Tunnel::start(&fleet, &side.host).await;
+    let words = "its agent is not connected to causeway-tunnel";
+    side.reports("member1", &["False|Unreachable|", words])
+        .await;
+    let agent = tunnel.agent(&fleet, hidden);
+    side.reports("member1", &["True|Synced|"]).await;
+    for replica in [0, 1] {
+        tunnel.has_connections(replica, "member1", 1).await;
+    }
+    let mut services = Services::create(&space, hidden, open).await;
+    services.are_answered().await;
+
+    // One replica ends in order: the other one serves.
+    let mark = hidden.mark().await;
+    tunnel.replicas()[0].terminate();
+    services.change().await;
+    services.are_answered().await;
+    let ended = tunnel.replicas()[0].exited(causeway_tests::SOON * 2).await;
+    assert!(ended.success(), "{ended:?}");
+    services.change().await;
+    services.are_answered().await;
+    tunnel.restart(0).await;
+    tunnel.has_connections(0, "member1", 1).await;
+
+    // Both are killed, and things change meanwhile.
+    for replica in tunnel.replicas() {
+        replica.kill().await;
+    }
+    services.change().await;
+    for replica in [0, 1] {
+        tunnel.restart(replica).await;
+    }
+    services.are_answered().await;
+
+    // The agent is killed and starts again.
+    agent.kill().await;
+    side.reports("member1", &[words, "since ", "last from "])
+        .await;
+    services.change().await;
+    agent.restart().await;
+    services.are_answered().await;
+
+    // Packets are lost in silence until the tunnel notices.
+    let address = hidden.node_address().expect("a node");
+    side.host.cut(&address);
+    services.change().await;
+    for replica in [0, 1] {
+        tunnel.has_connections(replica, "member1", 0).await;
+    }
+    side.host.heal();
+    services.are_answered().await;
+    side.reports("member1", &["True|Synced|"]).await;
+    watches_resumed_since(hidden, mark).await;
+}
