@@ -52,7 +52,7 @@ struct Manifest {
     values: &'static [&'static str],
 }
 
-const MANIFESTS: [Manifest; 8] = [
+const MANIFESTS: [Manifest; 9] = [
     Manifest {
         path: "hub/rbac.yaml",
         about: &[
@@ -136,6 +136,21 @@ const MANIFESTS: [Manifest; 8] = [
         values: &["external.enabled=true"],
     },
     Manifest {
+        path: "hub/options/tunnel.yaml",
+        about: &[
+            "causeway-tunnel, for members that nobody can dial (docs/edge.md), and the Services by which agents and the controller reach it.",
+            "Secret causeway-tunnel in causeway-system has tls.crt, tls.key and ca.crt. Start the controller with",
+            "--tunnel-front=http://causeway-tunnel.causeway-system.svc:7080.",
+        ],
+        templates: &[
+            "tunnel-deployment",
+            "tunnel-service",
+            "tunnel-poddisruptionbudget",
+            "tunnel-networkpolicy",
+        ],
+        values: &["tunnel.enabled=true"],
+    },
+    Manifest {
         path: "hub/options/webhook-by-url.yaml",
         about: &[
             "Sends every MultiClusterService past a webhook that runs elsewhere: for hubs without nodes, such as a Karmada control plane.",
@@ -154,10 +169,12 @@ const MANIFESTS: [Manifest; 8] = [
     },
 ];
 
-/// Renders the manifests and gives the chart the version of the workspace, or compares both.
+/// Renders the manifests and gives chart and agent the version of the workspace, or compares them.
 pub(crate) fn render(args: &RenderArgs) -> anyhow::Result<()> {
-    let version = ("chart/Chart.yaml".to_owned(), description()?);
-    let mut files = BTreeMap::from([version]);
+    let mut files = BTreeMap::from(VERSIONED.map(|path| (path.to_owned(), String::new())));
+    for (path, text) in &mut files {
+        *text = versioned(path)?;
+    }
     for manifest in &MANIFESTS {
         let text = manifest.text();
         let text = text.with_context(|| format!("cannot render {}", manifest.path))?;
@@ -217,13 +234,19 @@ fn directory() -> PathBuf {
     repository().join("manifests/chart")
 }
 
-/// Returns the text of `Chart.yaml`, with the version of the workspace.
-fn description() -> anyhow::Result<String> {
-    let text = fs::read_to_string(directory().join("Chart.yaml"));
-    let text = text.context("cannot read Chart.yaml")?;
+/// Files with the version of the workspace.
+const VERSIONED: [&str; 2] = ["chart/Chart.yaml", "member/agent.yaml"];
+
+/// Returns the text of such a file, with that version.
+fn versioned(path: &str) -> anyhow::Result<String> {
+    let text = fs::read_to_string(repository().join("manifests").join(path));
+    let text = text.with_context(|| format!("cannot read {path}"))?;
+    let version = env!("CARGO_PKG_VERSION");
     let lines = text.lines().map(|line| match line.split_once(": ") {
-        Some((key @ ("version" | "appVersion"), _)) => {
-            format!("{key}: {}\n", env!("CARGO_PKG_VERSION"))
+        Some((key @ ("version" | "appVersion"), _)) => format!("{key}: {version}\n"),
+        Some((key, image)) if key.trim_start() == "image" => {
+            let name = image.split(':').next().unwrap_or(image);
+            format!("{key}: {name}:{version}\n")
         }
         _ => format!("{line}\n"),
     });

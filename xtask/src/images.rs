@@ -31,8 +31,22 @@ use packages::{Package, Packages};
 use program::Program;
 use toolchain::{CLibrary, Rust};
 
-/// The images; each holds the program of its name, which the package of that name has.
-const IMAGES: [&str; 3] = ["causeway-webhook", "causeway-controller", "kubectl-mcs"];
+/// The images; each holds the program of its name.
+const IMAGES: [&str; 5] = [
+    "causeway-webhook",
+    "causeway-controller",
+    "causeway-tunnel",
+    "causeway-agent",
+    "kubectl-mcs",
+];
+
+/// Returns the package that has a program, which is that of its name for all but one.
+fn package_of(program: &str) -> &str {
+    match program {
+        "causeway-agent" => "causeway-tunnel",
+        program => program,
+    }
+}
 
 /// The program that embeds a page with packages of npm.
 const WITH_PAGE: &str = "kubectl-mcs";
@@ -90,7 +104,8 @@ pub(crate) fn build(args: Args) -> anyhow::Result<()> {
     };
     let mut command = Command::new(&cargo);
     command.args(["auditable", "build", "--locked", "--release"]);
-    let programs = compile::compile(&mut command, &IMAGES, &target, &places, &commit)?;
+    let programs = IMAGES.map(|program| (package_of(program), program));
+    let programs = compile::compile(&mut command, &programs, &target, &places, &commit)?;
     let output = args
         .output
         .unwrap_or_else(|| packages.target_directory.join("images"));
@@ -139,8 +154,8 @@ fn make(built: Built, licenses: &str, output: &Path, sources: &Sources) -> anyho
         content,
         program,
     } = built;
-    let package = sources.packages.named(name)?;
-    let description = describe(package, &sources.commit)?;
+    let package = sources.packages.named(package_of(name))?;
+    let description = describe(name, package, &sources.commit)?;
     let files = files(name, content, &sources.license, licenses);
     let image = Image::new(&description, &program.architecture, &files)?;
     ensure!(
@@ -203,14 +218,14 @@ fn files(name: &str, program: Vec<u8>, license: &[u8], licenses: &str) -> Files 
     ])
 }
 
-fn describe(package: &Package, commit: &Commit) -> anyhow::Result<Description> {
+fn describe(name: &str, package: &Package, commit: &Commit) -> anyhow::Result<Description> {
     let (Some(description), Some(source), Some(licenses)) =
         (&package.description, &package.repository, &package.license)
     else {
         bail!("its package lacks a description, a repository or a licence");
     };
     Ok(Description {
-        name: package.name.clone(),
+        name: name.to_owned(),
         description: description.clone(),
         version: package.version.clone(),
         source: source.clone(),

@@ -201,7 +201,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if and .Values.webhook.clientCA.names (not .Values.webhook.clientCA.configMapName) }}
 {{- fail "webhook.clientCA.names are names in certificates of webhook.clientCA.configMapName, which is empty: give both" }}
 {{- end }}
-{{- range $labels := list .Values.commonLabels .Values.webhook.podLabels .Values.controller.podLabels }}
+{{- range $labels := list .Values.commonLabels .Values.webhook.podLabels .Values.controller.podLabels .Values.tunnel.podLabels }}
 {{- range $name := list "app.kubernetes.io/name" "app.kubernetes.io/component" "app.kubernetes.io/managed-by" }}
 {{- if hasKey (default dict $labels) $name }}
 {{- fail (printf "commonLabels and podLabels cannot have %s, which the chart or Helm sets: choose another name" $name) }}
@@ -217,12 +217,20 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- end }}
 {{- range .Values.controller.extraArgs }}
-{{- if regexMatch "^--(admin-bind|leader-elect|lease|log-format|otlp-endpoint|cluster-profiles|clusterprofile-provider-file)(=|$)" . }}
-{{- fail (printf "controller.extraArgs has %s, which the chart gives itself: leave it out, and see tracing.endpoint and clusterProfiles" .) }}
+{{- if regexMatch "^--(admin-bind|leader-elect|lease|log-format|otlp-endpoint|cluster-profiles|clusterprofile-provider-file|tunnel-front)(=|$)" . }}
+{{- fail (printf "controller.extraArgs has %s, which the chart gives itself: leave it out, and see tracing.endpoint, clusterProfiles and tunnel" .) }}
 {{- end }}
 {{- if and $.Values.clusterProfiles.secrets (regexMatch "^--secret-namespace(=|$)" .) }}
 {{- fail (printf "controller.extraArgs has %s, a flag that clusterProfiles.secrets gives too: leave one of them out" .) }}
 {{- end }}
+{{- end }}
+{{- range .Values.tunnel.extraArgs }}
+{{- if regexMatch "^--(agents-bind|front-bind|admin-bind|tls-dir|replicas|log-format)(=|$)" . }}
+{{- fail (printf "tunnel.extraArgs has %s, which the chart gives itself: leave it out, and see tunnel.replicas and tunnel.secretName" .) }}
+{{- end }}
+{{- end }}
+{{- if and .Values.tunnel.enabled .Values.external.enabled }}
+{{- fail "tunnel.enabled runs causeway-tunnel on the hub, and with external.enabled the programs run elsewhere: leave it off, and start causeway-tunnel there" }}
 {{- end }}
 {{- if and .Values.clusterProfiles.namespaces .Values.karmada.enabled }}
 {{- fail "clusterProfiles.namespaces and karmada.enabled: Karmada maintains the Clusters of its hub, so none is made of a ClusterProfile: leave one of them out" }}

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use crate::rendered;
 
 const POD: &str = "/spec/template/spec";
-const PROGRAMS: [&str; 2] = ["webhook", "controller"];
+const PROGRAMS: [&str; 3] = ["webhook", "controller", "tunnel"];
+const TUNNEL: &str = "tunnel.enabled=true";
 
 fn deployment(values: &[&str], program: &str) -> Value {
-    let all = rendered(values);
+    let all = rendered(&[values, &[TUNNEL]].concat());
     all[&format!("Deployment causeway-system/causeway-{program}")].clone()
 }
 
@@ -178,6 +179,46 @@ fn cluster_profiles_bring_flags_rights_and_their_providers() {
 }
 
 #[test]
+fn tunnel_is_off_by_default_and_the_controller_uses_its_front() {
+    assert!(!rendered(&[]).keys().any(|title| title.contains("tunnel")));
+    let all = rendered(&[
+        TUNNEL,
+        "tunnel.replicas=3",
+        "tunnel.service.type=NodePort",
+        "tunnel.service.nodePort=30443",
+        "networkPolicy.frontFrom[0].ipBlock.cidr=192.0.2.7/32",
+    ]);
+    let at = |title: &str| &all[&format!("{title} causeway-system/causeway-tunnel")]["spec"];
+    let pod = &at("Deployment")["template"]["spec"];
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    let args = pod["containers"][0]["args"].as_array().unwrap();
+    assert!(args.contains(&json!("--replicas=3")), "{args:?}");
+    let files = pod["volumes"][0]["secret"]["items"].as_array().unwrap();
+    let files = files.iter().map(|file| file["key"].as_str().unwrap());
+    assert!(files.eq(["tls.crt", "tls.key", "ca.crt"]));
+    let front = &at("Service")["ports"][0];
+    let controller = &all["Deployment causeway-system/causeway-controller"].to_string();
+    let url = format!(
+        "http://causeway-tunnel.causeway-system.svc:{}",
+        front["port"]
+    );
+    assert!(
+        controller.contains(&format!("--tunnel-front={url}")),
+        "{controller}"
+    );
+    let agents = &all["Service causeway-system/causeway-tunnel-agents"]["spec"];
+    assert_eq!(agents["type"], "NodePort");
+    assert_eq!(agents["ports"][0]["nodePort"], 30443);
+    let clients = at("NetworkPolicy")["ingress"][1]["from"]
+        .as_array()
+        .unwrap();
+    let component = "/podSelector/matchLabels/app.kubernetes.io~1component";
+    assert_eq!(clients[0].pointer(component).unwrap(), "controller");
+    assert_eq!(clients[1]["ipBlock"]["cidr"], "192.0.2.7/32");
+    assert_eq!(at("PodDisruptionBudget")["maxUnavailable"], 1);
+}
+
+#[test]
 fn own_certificate_is_mounted_and_its_authority_registered() {
     let values = [
         "webhook.certificates.source=secret",
@@ -229,6 +270,7 @@ fn cert_manager_takes_an_issuer_that_is_there() {
 #[test]
 fn network_policies_allow_the_served_ports_only() {
     let all = rendered(&[
+        TUNNEL,
         "networkPolicy.enabled=true",
         "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.name=monitoring",
     ]);
@@ -237,15 +279,20 @@ fn network_policies_allow_the_served_ports_only() {
         let policy = &all[&format!("NetworkPolicy {title}")]["spec"];
         let deployment = &all[&format!("Deployment {title}")]["spec"];
         assert_eq!(policy["podSelector"], deployment["selector"]);
-        assert_eq!(policy["policyTypes"], json!(["Ingress"]));
+        let types = match program {
+            "tunnel" => json!(["Ingress", "Egress"]),
+            _ => json!(["Ingress"]),
+        };
+        assert_eq!(policy["policyTypes"], types);
         let ports = &deployment["template"]["spec"]["containers"][0]["ports"];
         let served = ports.as_array().unwrap().iter().map(|port| &port["name"]);
         let rules = policy["ingress"].as_array().unwrap();
         let opened = rules.iter().map(|rule| &rule["ports"][0]["port"]);
         assert!(served.eq(opened), "{policy}");
         for rule in rules {
-            let is_metrics = rule["ports"][0]["port"] == "admin";
-            assert_eq!(rule["from"].is_array(), is_metrics, "{rule}");
+            let is_limited =
+                rule["ports"][0]["port"] == "admin" || rule["ports"][0]["port"] == "front";
+            assert_eq!(rule["from"].is_array(), is_limited, "{rule}");
         }
     }
     let all = rendered(&[
@@ -301,6 +348,7 @@ fn webhook_has_its_own_priority_class_by_default() {
 #[test]
 fn prometheus_finds_the_pods_by_annotations_or_by_a_pod_monitor() {
     let values = [
+        TUNNEL,
         "metrics.annotations=false",
         "metrics.podMonitor.enabled=true",
         "metrics.podMonitor.labels.release=prometheus",
@@ -396,7 +444,7 @@ fn budgets_and_policies_are_left_out_where_they_are_not_wanted() {
 }
 
 #[test]
-fn both_programs_send_traces_where_the_values_say() {
+fn webhook_and_controller_send_traces_where_the_values_say() {
     let secret = "tracing.env[0].valueFrom.secretKeyRef";
     let values = [
         "tracing.endpoint=http://collector:4318",
@@ -406,7 +454,7 @@ fn both_programs_send_traces_where_the_values_say() {
         &format!("{secret}.key=headers"),
     ];
     let container = format!("{POD}/containers/0");
-    for program in PROGRAMS {
+    for program in ["webhook", "controller"] {
         let plain = deployment(&[], program);
         assert_eq!(plain.pointer(&format!("{container}/env")), None);
         assert!(!plain.to_string().contains("otlp"), "{plain}");

@@ -61,6 +61,7 @@ fn the_values_are_those_of_the_schema() {
             "/global",
             "/webhook/resources/claims",
             "/controller/resources/claims",
+            "/tunnel/resources/claims",
         ];
         for (name, property) in properties {
             let path = format!("{path}/{name}");
@@ -145,7 +146,19 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
             "webhook.timeoutSeconds=60",
             "at '/webhook/timeoutSeconds': maximum: got 60, want 30",
         ),
+        (
+            "tunnel.replicas=9",
+            "at '/tunnel/replicas': maximum: got 9, want 8",
+        ),
         // What no schema can say.
+        (
+            "tunnel.extraArgs[0]=--replicas=3",
+            "tunnel.extraArgs has --replicas=3, which the chart gives itself",
+        ),
+        (
+            "tunnel.enabled=true,external.enabled=true",
+            "start causeway-tunnel there",
+        ),
         (
             "webhook.clientCA.names={a}",
             "webhook.clientCA.configMapName, which is empty: give both",

@@ -67,6 +67,7 @@ async fn every_file_for_the_hub_is_accepted_as_it_is_but_for_its_placeholders() 
         "hub/options/tokens.yaml",
         "hub/options/karmada.yaml",
         "hub/options/cluster-profiles.yaml",
+        "hub/options/tunnel.yaml",
     ] {
         let file = manifest(path);
         let output = hub
@@ -98,6 +99,7 @@ async fn every_file_for_a_member_is_accepted() {
         "member/policy.yaml",
         "member/namespace-creation.yaml",
         "member/networks.yaml",
+        "member/agent.yaml",
     ] {
         let output = member
             .kubectl(["apply", "--validate=strict", "-f", &manifest(path)])

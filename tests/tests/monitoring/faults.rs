@@ -91,6 +91,41 @@ impl Stage {
         self.hub().kubectl(args).await.ok();
     }
 
+    /// Starts causeway-tunnel with a certificate that expires in ten days; it is in the Secret too.
+    pub(crate) async fn old_certificate_of_the_tunnel(&mut self) {
+        let leaf = Leaf {
+            common_name: "causeway-tunnel".to_owned(),
+            uris: vec!["causeway://hub/tunnel".to_owned()],
+            validity: 10 * DAY,
+            ..Leaf::default()
+        };
+        let authority = self.installation.authority();
+        let issued = authority.issue(&leaf, SystemTime::now());
+        let issued = issued.expect("a certificate");
+        let tls = self.directory().join("tunnel");
+        std::fs::create_dir_all(&tls).expect("a directory");
+        let create = [
+            "create",
+            "secret",
+            "generic",
+            "causeway-tunnel",
+            "-n",
+            NAMESPACE,
+        ];
+        let mut args = create.map(str::to_owned).to_vec();
+        for (name, content) in [
+            ("tls.crt", issued.certificate.as_str()),
+            ("tls.key", &issued.key),
+            ("ca.crt", authority.pem()),
+        ] {
+            let file = tls.join(name);
+            std::fs::write(&file, content).expect("a file");
+            args.push(format!("--from-file={}", file.display()));
+        }
+        self.hub().kubectl(args).await.ok();
+        self.tunnel(&tls);
+    }
+
     /// Replaces the mounted certificate by an invalid file.
     pub(crate) fn broken_certificate(&self) {
         std::fs::write(self.webhook.tls().join("tls.crt"), "").expect("a file");

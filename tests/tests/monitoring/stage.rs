@@ -34,6 +34,8 @@ pub(crate) struct Stage {
     pub(crate) webhook: Running,
     pub(crate) panicking: Option<Running>,
     panicking_admin: u16,
+    pub(crate) tunnel: Option<Running>,
+    tunnel_admin: u16,
     pub(crate) log: LogPipe,
     pub(crate) proxies: BTreeMap<String, Proxy>,
     pub(crate) prometheus: Prometheus,
@@ -75,11 +77,12 @@ impl Stage {
                 .join_at(member, &proxies[member.name()].url())
                 .await;
         }
-        let panicking_admin = free_port();
+        let [panicking_admin, tunnel_admin] = [free_port(), free_port()];
         let admins = [
             controller.admin(),
             webhook.admin(),
             &format!("127.0.0.1:{panicking_admin}"),
+            &format!("127.0.0.1:{tunnel_admin}"),
         ];
         let configuration = configuration(&directory, &admins);
         let reaper = fleet.reaper();
@@ -97,6 +100,8 @@ impl Stage {
             webhook,
             panicking: None,
             panicking_admin,
+            tunnel: None,
+            tunnel_admin,
             log,
             proxies,
             prometheus,
@@ -115,7 +120,7 @@ impl Stage {
         Space::existing(&self.fleet, &self.space)
     }
 
-    fn directory(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> PathBuf {
         self.fleet.directory().join("monitoring")
     }
 
@@ -155,6 +160,17 @@ impl Stage {
         let reaper = std::sync::Arc::clone(self.fleet.reaper());
         let launch = Launch::new(reaper, program, self.panicking_admin);
         self.panicking = Some(launch.start_unready());
+    }
+
+    /// Starts a causeway-tunnel with the certificate of that directory.
+    pub(crate) fn tunnel(&mut self, tls: &Path) {
+        let program = binaries::causeway("causeway-tunnel");
+        let program = Program::new(program, self.directory().join("tunnel.log"))
+            .args(["--agents-bind=127.0.0.1:0", "--front-bind=127.0.0.1:0"])
+            .arg(format!("--tls-dir={}", tls.display()));
+        let reaper = std::sync::Arc::clone(self.fleet.reaper());
+        let launch = Launch::new(reaper, program, self.tunnel_admin);
+        self.tunnel = Some(launch.start_unready());
     }
 
     /// Waits until the alert is pending or fires.

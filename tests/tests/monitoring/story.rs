@@ -126,6 +126,11 @@ async fn faults_that_last(
     stage.broken_certificate();
     stage.is_active(alert).await;
 
+    let alert = "CausewayTunnelCertificateExpiring";
+    begun.note(stage, alert).await;
+    stage.old_certificate_of_the_tunnel().await;
+    stage.is_active(alert).await;
+
     let alert = "CausewayWebhookSlow";
     begun.note(stage, alert).await;
     let slow_network = stage.slow_network().await;
@@ -196,6 +201,10 @@ async fn faults_that_last(
             &["notAfter", "causeway test CA"],
         ),
         (
+            "CausewayTunnelCertificateExpiring",
+            &["notAfter", "causeway test CA"],
+        ),
+        (
             "CausewayCertificateRotationFailing",
             &["not reloaded", "holds no PEM certificate"],
         ),
@@ -216,6 +225,7 @@ async fn lift(stage: &mut Stage) {
         proxy.set(Fault::None);
     }
     stage.panicking = None;
+    stage.tunnel = None;
     let tls = stage.webhook.tls();
     let day = Duration::from_secs(24 * 60 * 60);
     let credentials = stage.installation.certificate(day);

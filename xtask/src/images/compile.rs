@@ -58,20 +58,20 @@ impl Places {
     }
 }
 
-/// Compiles the programs of these packages for a target; their directory is the answer.
+/// Compiles programs, each with its package, for a target; their directory is the answer.
 ///
 /// The flags go to what is compiled for the target only, since it is named; build scripts run on
 /// this machine and are compiled as ever. So nothing here makes another build compile anything a
 /// second time.
 pub(crate) fn compile(
     cargo: &mut Command,
-    packages: &[&str],
+    programs: &[(&str, &str)],
     target: &str,
     places: &Places,
     commit: &Commit,
 ) -> Result<PathBuf, CommandError> {
-    for package in packages {
-        cargo.args(["--package", package, "--bin", package]);
+    for (package, program) in programs {
+        cargo.args(["--package", package, "--bin", program]);
     }
     let variable = format!("CFLAGS_{}", target.replace('-', "_"));
     command::run(

@@ -203,6 +203,15 @@ fn certificates(times: Times) -> Vec<Alert> {
             description: "The webhook failed {{ $value | humanize }} times in 5 minutes to renew or to load its certificate. The last \
                           valid one stays in use.",
         },
+        Alert {
+            name: "CausewayTunnelCertificateExpiring",
+            expr: "min without (instance, pod) (causeway_tunnel_certificate_expiry_timestamp_seconds) - time() < 14 * 86400"
+                .to_owned(),
+            hold: 60 * MINUTE,
+            severity: Severity::Warning,
+            summary: "The certificate of causeway-tunnel is not renewed",
+            description: "The certificate for agents expires in {{ $value | humanizeDuration }}. After that no agent connects.",
+        },
     ]
 }
 
