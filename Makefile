@@ -129,7 +129,7 @@ lint: rust go pure page ## Check formats, lints, documents, generated files, lic
 	$(TARGET)/debug/xtask generate-manifests --check
 	$(CARGO) test --quiet --workspace --test documents -- --nocapture
 	@unformatted=$$(gofmt -l tests/testbed tests/health tests/konnectivity); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
-	$(GO) vet ./reaper ./pod
+	$(GO) vet ./kubectl ./pod ./reaper
 	$(GO) vet -C ../health .
 	$(GO) vet -C ../konnectivity .
 	@if command -v actionlint >/dev/null; then actionlint; \

@@ -35,6 +35,7 @@ const TESTBED: Module = Module {
     path: "tests/testbed",
     sources: &[
         "main.go",
+        "kubectl/main.go",
         "pod/main.go",
         "reaper/main.go",
         "go.mod",
@@ -42,14 +43,13 @@ const TESTBED: Module = Module {
     ],
     name: "testbed",
     title: "the testbed (etcd, kube-apiserver and friends), about 4 minutes on 2 cores the first time",
-    packages: &[".", "./pod", "./reaper"],
+    packages: &[".", "./kubectl", "./pod", "./reaper"],
     roles: &[
         "etcd",
         "kube-apiserver",
         "kube-controller-manager",
         "kube-proxy",
         "coredns",
-        "kubectl",
     ],
 };
 

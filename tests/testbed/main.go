@@ -1,7 +1,7 @@
 // Command testbed is one multi-call program that holds the programs of a
 // Kubernetes control plane. By the name that it is called with it is etcd,
-// kube-apiserver, kube-controller-manager, kube-proxy, coredns or kubectl, each the
-// real thing, imported as a package.
+// kube-apiserver, kube-controller-manager, kube-proxy or coredns, each the real
+// thing, imported as a package.
 package main
 
 import (
@@ -24,7 +24,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
-	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -35,7 +34,6 @@ var programs = map[string]func(){
 	"kube-apiserver":          command(apiserver.NewAPIServerCommand),
 	"kube-controller-manager": command(controllers.NewControllerManagerCommand),
 	"kube-proxy":              command(proxy.NewProxyCommand),
-	"kubectl":                 command(kubectl.NewDefaultKubectlCommand),
 	"coredns":                 runCoreDNS,
 }
 
