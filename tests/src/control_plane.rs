@@ -3,9 +3,10 @@
 
 mod launch;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
@@ -14,6 +15,7 @@ use causeway_certs::Authority;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::config::Kubeconfig;
 use kube::{Api, Client, Config};
+use tokio::runtime::{self, Handle};
 use tokio::sync::Semaphore;
 
 use self::launch::{
@@ -59,6 +61,7 @@ pub struct ControlPlane {
     api_server: Process,
     controllers: Process,
     next_address: AtomicU32,
+    clients: Mutex<HashMap<runtime::Id, Client>>,
     /// Number of its nodes with a network.
     nodes: u8,
 }
@@ -102,6 +105,7 @@ impl ControlPlane {
             dual_stack: plan.dual_stack,
             clusterset: plan.clusterset,
             next_address: AtomicU32::new(10),
+            clients: Mutex::default(),
             nodes: u8::try_from(plan.nodes.len()).unwrap_or(u8::MAX),
         }
     }
@@ -116,10 +120,18 @@ impl ControlPlane {
         self.role
     }
 
-    /// A client with all rights. Every call makes a new one: a client belongs to the Tokio runtime that it
-    /// was made in, and every `#[tokio::test]` has its own.
+    /// A client with all rights. Each Tokio runtime has one, because the tasks of a client run in the
+    /// runtime that it was made in, and every `#[tokio::test]` has its own.
     pub fn client(&self) -> Client {
-        self.client_with_token(&self.admin_token)
+        let new = || self.client_with_token(&self.admin_token);
+        self.clients()
+            .entry(Handle::current().id())
+            .or_insert_with(new)
+            .clone()
+    }
+
+    fn clients(&self) -> MutexGuard<'_, HashMap<runtime::Id, Client>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A client with all rights that sends every request once: what kube's own repeats is to be seen.
@@ -311,6 +323,12 @@ impl ControlPlane {
     /// cluster's controllers again: after an outage their informers pause for up to 30 s.
     pub async fn start(&self) {
         self.api_server.restart().await;
+        self.is_back().await;
+    }
+
+    /// Waits until the API server is ready after a restart. No client keeps its connections.
+    async fn is_back(&self) {
+        self.clients().clear();
         self.ready().await;
         self.controllers.restart().await;
     }
@@ -339,8 +357,7 @@ impl ControlPlane {
     pub async fn start_as(&self, release: &str) {
         let flag = format!("--emulated-version={release}");
         self.api_server.restart_with(&[&flag]).await;
-        self.ready().await;
-        self.controllers.restart().await;
+        self.is_back().await;
     }
 
     /// The API server keeps its connections and answers nothing: what a severed network looks like.

@@ -1,11 +1,15 @@
 //! Waiting for something to hold.
 
+use std::fmt::Debug;
 use std::future::Future;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
 /// A deadline for what takes well under a second on an idle machine: generous, for busy ones.
 pub const SOON: Duration = Duration::from_secs(30);
+
+/// A deadline for what waits for a probe, a lease or a back-off, on a busy machine.
+pub const LONG: Duration = Duration::from_secs(90);
 
 /// A deadline for the start of a program of the env.
 pub(crate) const START: Duration = Duration::from_secs(90);
@@ -95,6 +99,17 @@ where
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+}
+
+/// Compares what is seen with what is expected, as the result of a probe of [`eventually`].
+///
+/// # Errors
+/// What is seen, where that is something else.
+pub fn same<T: PartialEq<U> + Debug, U: ?Sized>(seen: T, expected: &U) -> Result<(), String> {
+    match seen == *expected {
+        true => Ok(()),
+        false => Err(format!("{seen:?}")),
     }
 }
 

@@ -429,3 +429,24 @@ impl Backends<'_> {
         join_all(pods).await
     }
 }
+
+/// Number of objects of [`crowd`]: more than so few that their deletions count at once.
+pub const CROWD: usize = 16;
+
+/// Creates Services and EndpointSlices that nobody exposes, in a namespace of their own. They are so
+/// many that a list without them is no small loss.
+pub async fn crowd(cluster: &Cluster) {
+    let mut objects = "apiVersion: v1\nkind: Namespace\nmetadata: {name: crowd}\n".to_owned();
+    for number in 0..CROWD {
+        let metadata = format!("name: crowd-{number}, namespace: crowd");
+        objects.push_str(&format!(
+            "---\napiVersion: v1\nkind: Service\nmetadata: {{{metadata}}}\n\
+             spec: {{ports: [{{port: 80}}]}}\n\
+             ---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
+             metadata: {{{metadata}, labels: {{kubernetes.io/service-name: crowd-{number}}}}}\n\
+             addressType: IPv4\nendpoints: [{{addresses: [10.200.0.{number}]}}]\n\
+             ports: [{{port: 80}}]\n"
+        ));
+    }
+    cluster.apply(&objects).await.ok();
+}

@@ -23,13 +23,15 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 pub struct Space<'a> {
     fleet: &'a Fleet,
     name: String,
+    patience: Duration,
+    reports: bool,
 }
 
 impl<'a> Space<'a> {
     /// A namespace of a fresh name in these clusters only.
     pub async fn create(fleet: &'a Fleet, prefix: &str, clusters: &[&Cluster]) -> Self {
         let name = format!("{prefix}-{}", &secret()[..8]);
-        let space = Self { fleet, name };
+        let space = Self::existing(fleet, &name);
         join_all(clusters.iter().map(|cluster| space.create_in(cluster))).await;
         space
     }
@@ -39,7 +41,32 @@ impl<'a> Space<'a> {
         Self {
             fleet,
             name: name.to_owned(),
+            patience: SOON,
+            reports: true,
         }
+    }
+
+    /// Waits this long for what is expected, instead of [`SOON`].
+    #[must_use]
+    pub fn patient(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The same namespace, for expectations that must hold within this time.
+    #[must_use]
+    pub fn within(&self, patience: Duration) -> Self {
+        Self {
+            fleet: self.fleet,
+            name: self.name.clone(),
+            patience,
+            reports: false,
+        }
+    }
+
+    /// The time within which what is expected must hold.
+    pub fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// Makes the namespace in one more cluster.
@@ -168,7 +195,7 @@ impl Fleet {
 
 impl Drop for Space<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if self.reports && std::thread::panicking() {
             // Captured with the test's output, and shown with its failure.
             eprintln!("{}", self.report());
         }

@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
+use crate::Environment;
 use crate::binaries;
 use crate::eventually::{START, eventually};
 use crate::reaper::{Process, Program, Reaper};
@@ -34,6 +35,19 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// Its body.
     pub body: String,
+}
+
+impl Environment {
+    /// Starts the page, as an administrator of the hub sees it.
+    pub async fn ui(&self, args: &[&str]) -> Ui {
+        self.ui_of(&self.hub().kubeconfig(), args).await
+    }
+
+    /// Starts the page with this kubeconfig.
+    pub async fn ui_of(&self, kubeconfig: &Path, args: &[&str]) -> Ui {
+        let fleet = &self.fleet;
+        Ui::start(fleet.reaper(), fleet.directory(), kubeconfig, args).await
+    }
 }
 
 impl Ui {

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use causeway_tests::ui::Ui;
-use causeway_tests::{
-    Fault, Fleet, Installation, Proxy, Running, Space, multi_cluster_service, service,
-};
+use causeway_tests::{Environment, Fault, Fleet, Space, service};
 use kube::Api;
 use kube::api::DeleteParams;
 
@@ -15,32 +12,6 @@ use crate::watcher::{Wanted, Watcher};
 /// Maximum time of a change to the page on a busy machine; on an idle machine it is well under a
 /// second.
 const LATE: Duration = Duration::from_secs(60);
-
-/// A provider that can be cut off, and a consumer.
-struct Environment {
-    _controller: Running,
-    proxy: Proxy,
-    fleet: Fleet,
-}
-
-impl Environment {
-    async fn start() -> Self {
-        let members = ["member1", "member2"];
-        let fleet = Fleet::builder().named_members(members).start().await;
-        let proxy = Proxy::before(fleet.member("member1")).await;
-        let installation = Installation::new(&fleet).await;
-        let controller = installation.controller().start().await;
-        installation
-            .join_at(fleet.member("member1"), &proxy.url())
-            .await;
-        installation.join(fleet.member("member2")).await;
-        Self {
-            _controller: controller,
-            proxy,
-            fleet,
-        }
-    }
-}
 
 /// Returns the expected content of the page.
 fn says<'a>(hash: &'a str, selector: &'a str, text: &'a str, picture: &'a str) -> Wanted<'a> {
@@ -58,10 +29,10 @@ async fn the_page_shows_the_demos_story_as_it_happens() {
     if !chromium::is_there() {
         return;
     }
-    let env = Environment::start().await;
-    let space = env.fleet.space("shop").await;
-    let (directory, hub) = (env.fleet.directory(), env.fleet.hub().kubeconfig());
-    let ui = Ui::start(env.fleet.reaper(), directory, &hub, &[]).await;
+    let fleet = Fleet::builder().members(2).start().await;
+    let env = Environment::builder().proxies().start(fleet).await;
+    let space = env.space("shop").await;
+    let ui = env.ui(&[]).await;
     let mut watcher = Watcher::open(&ui.url());
     let mut times = appears(&env, &space, &mut watcher).await;
     times.extend(is_lost_and_back(&env, &mut watcher).await);
@@ -78,11 +49,7 @@ async fn appears(env: &Environment, space: &Space<'_>, watcher: &mut Watcher) ->
     let row = format!("{}/foo", space.name());
     let wanted = says("#/table", "tbody", &row, "story-1-the-service-appears");
     let create = async {
-        let mcs = multi_cluster_service("foo");
-        mcs.providers(["member1"])
-            .consumers(["member2"])
-            .create(space)
-            .await;
+        space.offer("foo", ["member1"], ["member2"]).await;
     };
     let ((), first) = watcher.time(wanted, create).await;
     let wanted = says("#/table", "tbody", "2 of 2", "story-2-it-has-endpoints");
@@ -93,13 +60,13 @@ async fn appears(env: &Environment, space: &Space<'_>, watcher: &mut Watcher) ->
 
 async fn is_lost_and_back(env: &Environment, watcher: &mut Watcher) -> Vec<Duration> {
     let wanted = says("#/", ".banners", "member1", "story-3-the-provider-is-lost");
-    let lose = async { env.proxy.set(Fault::Refused) };
+    let lose = async { env.set("member1", Fault::Refused) };
     let ((), lost) = watcher.time(wanted, lose).await;
     let wanted = Wanted {
         absent: true,
         ..says("#/", ".banners", "member1", "story-4-the-provider-is-back")
     };
-    let restore = async { env.proxy.set(Fault::None) };
+    let restore = async { env.set("member1", Fault::None) };
     let ((), back) = watcher.time(wanted, restore).await;
     vec![lost, back]
 }

@@ -7,15 +7,15 @@ use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::{Running, SOON, eventually};
 use k8s_openapi::ByteString;
 
-use crate::stage::{CA_SECRET, Stage, issuer, repairs, stage};
+use crate::hub::{CA_SECRET, Hub, issuer, repairs, stage};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-fn three(stage: &Stage) -> Vec<Running> {
+fn three(stage: &Hub) -> Vec<Running> {
     (0..3).map(|_| stage.launch().start_unready()).collect()
 }
 
-async fn agree(stage: &Stage, replicas: Vec<Running>) {
+async fn agree(stage: &Hub, replicas: Vec<Running>) {
     stage.register(&replicas[0]).await;
     for replica in &replicas {
         replica.ready().await;
@@ -123,7 +123,7 @@ async fn half_written_secret_of_a_crashed_process_is_completed() {
         stage.put(data).await;
         let webhook = stage.short_lived(36000, 40).start().await;
         let stored = stage.settled(2).await;
-        let first = Stage::decode(&whole);
+        let first = Hub::decode(&whole);
         let same = stored.trust(SystemTime::now())[0] == issuer(&first);
         assert_eq!(same, same_authority, "{left:?}");
         assert!(

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use causeway_certs::{Authority, Credentials, Leaf};
 use causeway_tests::{SOON, eventually};
 
-use crate::stage::{rotations, stage};
+use crate::hub::{rotations, stage};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

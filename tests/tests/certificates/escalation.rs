@@ -4,7 +4,7 @@ use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::{Cluster, SOON, eventually};
 use serde_json::{Value, json};
 
-use crate::stage::{CA_SECRET, SECRET, stage};
+use crate::hub::{CA_SECRET, SECRET, stage};
 
 const AS_WEBHOOK: [&str; 3] = [
     "--as=system:serviceaccount:causeway-system:causeway-webhook",

@@ -5,14 +5,14 @@ use std::time::SystemTime;
 use causeway_certs::{CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY};
 use causeway_tests::{SOON, eventually};
 
-use crate::stage::{CA_SECRET, Data, SECRET, Stage, issuer, repairs, rotations, stage};
+use crate::hub::{CA_SECRET, Data, Hub, SECRET, issuer, repairs, rotations, stage};
 
 fn keys(data: &Data) -> Vec<&str> {
     data.keys().map(String::as_str).collect()
 }
 
 /// Waits until the two Secrets hold what they should.
-async fn apart(stage: &Stage) {
+async fn apart(stage: &Hub) {
     eventually("the key is in its own Secret alone", SOON, || async {
         let (serving, authority) = (stage.data_of(SECRET).await, stage.data_of(CA_SECRET).await);
         let done = keys(&serving) == [CA_CERTIFICATE, CERTIFICATE, KEY]

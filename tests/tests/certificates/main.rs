@@ -10,6 +10,6 @@ mod beginnings;
 mod cert_manager;
 mod escalation;
 mod handover;
+mod hub;
 mod repairs;
 mod rotation;
-mod stage;

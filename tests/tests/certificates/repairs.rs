@@ -6,18 +6,18 @@ use causeway_tests::{Running, SOON, eventually};
 use k8s_openapi::ByteString;
 use serde_json::json;
 
-use crate::stage::{CA_SECRET, Data, SECRET, Stage, issuer, repairs, rotations, stage};
+use crate::hub::{CA_SECRET, Data, Hub, SECRET, issuer, repairs, rotations, stage};
 
-async fn two(stage: &Stage) -> [Running; 2] {
+async fn two(stage: &Hub) -> [Running; 2] {
     two_of(stage, || stage.launch()).await
 }
 
 /// Trust settles in five seconds, and no leaf is due before the test is over.
-fn soon_settled(stage: &Stage) -> Launch {
+fn soon_settled(stage: &Hub) -> Launch {
     stage.short_lived(360_000, 50)
 }
 
-async fn two_of(stage: &Stage, launch: impl Fn() -> Launch) -> [Running; 2] {
+async fn two_of(stage: &Hub, launch: impl Fn() -> Launch) -> [Running; 2] {
     let webhooks = [launch().start().await, launch().start().await];
     stage.register(&webhooks[0]).await;
     stage.settled(2).await;
@@ -187,7 +187,7 @@ async fn process_on_rubbish_keeps_served_authorities_trusted() {
 
 /// Rotates the authority. Returns the old and the new one, once every webhook serves a leaf of the
 /// new one.
-async fn rotated(stage: &Stage, webhooks: &[Running]) -> [Trusted; 2] {
+async fn rotated(stage: &Hub, webhooks: &[Running]) -> [Trusted; 2] {
     let first = issuer(&stage.stored().await);
     stage.rotate("ca").await;
     let second = eventually("a leaf of another authority", SOON, || async {

@@ -10,7 +10,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::stage::{Stage, issuer, rotations, stage};
+use crate::hub::{Hub, issuer, rotations, stage};
 
 /// Changes an object again and again; ends with the number of changes, or panics with the first that failed.
 struct Writer {
@@ -19,7 +19,7 @@ struct Writer {
 }
 
 impl Writer {
-    async fn start(stage: &'static Stage) -> Self {
+    async fn start(stage: &'static Hub) -> Self {
         let space = stage.fleet.space("rotation").await;
         let hub = stage.hub();
         service("foo").port("http", 80).create(hub, &space).await;
@@ -53,7 +53,7 @@ impl Writer {
 }
 
 /// Whoever trusts what any caBundle holds now is served by every webhook, over a new connection.
-async fn all_are_known(stage: &Stage, webhooks: &[Running]) {
+async fn all_are_known(stage: &Hub, webhooks: &[Running]) {
     for bundle in stage.bundles().await {
         for webhook in webhooks {
             let called = stage.call(webhook, &bundle).await;

@@ -2,36 +2,42 @@
 
 use causeway_tests::{Fault, service, service_export};
 
-use super::{back, end, env, expose, is_clean, kubectl, reaches, written};
+use super::{env, lose};
 
 #[tokio::test]
 async fn deletion_reaches_an_unreachable_member_on_its_return() {
     let env = env().await;
     let _peace = env.peace.read().await;
-    let space = env.fleet.space("away").await;
+    let space = env.space("away").await;
     let giver = env.member("giver");
     for name in ["foo", "orphaned"] {
-        expose(&space, name, ["giver"], ["taker", "absent"]).await;
-        let address = back(&space, name, "giver").await;
-        reaches(&space, "absent", name, &[&address]).await;
+        space.expose(name, ["giver"], ["taker", "absent"]).await;
+        let address = space.pod(name, "giver").await.ip().to_owned();
+        space.reaches("absent", name, &[&address]).await;
     }
     service("exported")
         .port("http", 80)
         .create(giver, &space)
         .await;
     service_export("exported").create(giver, &space).await;
-    let address = back(&space, "exported", "giver").await;
-    reaches(&space, "absent", "derived-exported", &[&address]).await;
-    let before = written(&space, "absent").await;
+    let address = space.pod("exported", "giver").await.ip().to_owned();
+    space
+        .reaches("absent", "derived-exported", &[&address])
+        .await;
+    let before = space.own_objects("absent").await;
 
-    env.lose("absent").await;
-    kubectl(&space, env.hub(), ["delete", "service", "orphaned"]).await;
-    kubectl(&space, giver, ["delete", "serviceexport", "exported"]).await;
-    end(&space, ["foo", "orphaned"]).await;
-    is_clean(&space, "giver").await;
-    is_clean(&space, "taker").await;
-    assert_eq!(written(&space, "absent").await, before);
+    lose(env, "absent").await;
+    space.on_hub(["delete", "service", "orphaned"]).await;
+    space
+        .kubectl(giver, ["delete", "serviceexport", "exported"])
+        .await;
+    for name in ["foo", "orphaned"] {
+        space.delete(name).await;
+    }
+    space.is_clean("giver").await;
+    space.is_clean("taker").await;
+    assert_eq!(space.own_objects("absent").await, before);
 
     env.set("absent", Fault::None);
-    is_clean(&space, "absent").await;
+    space.is_clean("absent").await;
 }

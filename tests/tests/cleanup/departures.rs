@@ -1,12 +1,12 @@
 //! Members that are gone for good.
 
-use causeway_tests::{Fault, Space, eventually};
+use causeway_tests::{Fault, LONG, Space, eventually};
 
-use super::{Environment, LONG, back, end, env, expose, is_clean, mcs_says, reaches, written};
+use super::{Shared, env, join, lose};
 
 /// A member that gives `alone` to taker, `shared` beside giver, and consumes the latter too.
 struct Member<'a> {
-    env: &'static Environment,
+    env: &'static Shared,
     name: &'static str,
     space: Space<'a>,
     own: String,
@@ -14,17 +14,19 @@ struct Member<'a> {
 }
 
 impl Member<'_> {
-    async fn that_is_used(env: &'static Environment, name: &'static str) -> Self {
-        let space = env.fleet.space(name).await;
-        expose(&space, "alone", [name], ["taker"]).await;
-        expose(&space, "shared", ["giver", name], ["taker", name]).await;
-        let own = back(&space, "shared", name).await;
-        let alone = back(&space, "alone", name).await;
-        let givers = back(&space, "shared", "giver").await;
-        reaches(&space, "taker", "alone", &[&alone]).await;
-        reaches(&space, "taker", "shared", &[&own, &givers]).await;
-        reaches(&space, name, "shared", &[&own, &givers]).await;
-        env.lose(name).await;
+    async fn that_is_used(env: &'static Shared, name: &'static str) -> Self {
+        let space = env.space(name).await;
+        space.expose("alone", [name], ["taker"]).await;
+        space
+            .expose("shared", ["giver", name], ["taker", name])
+            .await;
+        let own = space.pod("shared", name).await.ip().to_owned();
+        let alone = space.pod("alone", name).await.ip().to_owned();
+        let givers = space.pod("shared", "giver").await.ip().to_owned();
+        space.reaches("taker", "alone", &[&alone]).await;
+        space.reaches("taker", "shared", &[&own, &givers]).await;
+        space.reaches(name, "shared", &[&own, &givers]).await;
+        lose(env, name).await;
         Self {
             env,
             name,
@@ -36,8 +38,8 @@ impl Member<'_> {
 
     /// The others lose what it gave, keep what giver gives, and an event names what is left in the member.
     async fn is_gone(&self) {
-        reaches(&self.space, "taker", "alone", &[]).await;
-        reaches(&self.space, "taker", "shared", &[&self.givers]).await;
+        self.space.reaches_none("taker", "alone").await;
+        self.space.reaches("taker", "shared", &[&self.givers]).await;
         let about = format!("involvedObject.name={},reason=LeftoversRemain", self.name);
         let get = ["get", "events", "-n", "default", "--field-selector", &about];
         let get = get
@@ -46,29 +48,34 @@ impl Member<'_> {
         let left = format!("for {0}/alone, {0}/shared is left in it", self.space.name());
         eventually("an event names the leftovers", LONG, async || {
             let said = self.env.hub().kubectl(get.clone()).await.stdout;
-            if said.contains(&left) {
-                Ok(())
-            } else {
-                Err(said)
-            }
+            said.contains(&left).then_some(()).ok_or(said)
         })
         .await;
-        let message = mcs_says(&self.space, "alone", "False|ServiceAppliedFailed|").await;
+        let message = self
+            .space
+            .says("alone", "Ready", "False|ServiceAppliedFailed|")
+            .await;
         assert!(
             message.contains(&format!("{} is not joined", self.name)),
             "{message}"
         );
-        assert_ne!(written(&self.space, self.name).await, Vec::<String>::new());
+        assert_ne!(
+            self.space.own_objects(self.name).await,
+            Vec::<String>::new()
+        );
     }
 
     /// Joined again, it is used for what is asked of it still, and clean of the rest.
     async fn is_back(&self) {
-        end(&self.space, ["alone"]).await;
+        let space = &self.space;
+        space.delete("alone").await;
         self.env.set(self.name, Fault::None);
-        self.env.join(self.name).await;
-        reaches(&self.space, "taker", "shared", &[&self.own, &self.givers]).await;
-        end(&self.space, ["shared"]).await;
-        is_clean(&self.space, self.name).await;
+        join(self.env, self.name).await;
+        space
+            .reaches("taker", "shared", &[&self.own, &self.givers])
+            .await;
+        space.delete("shared").await;
+        space.is_clean(self.name).await;
     }
 }
 
@@ -89,7 +96,7 @@ async fn unjoin_of_an_unreachable_member_names_leftovers() {
     let _peace = env.peace.read().await;
     let member = Member::that_is_used(env, "late").await;
     let unjoin = ["unjoin", "late", "--timeout", "100s", "--lease="];
-    let said = env.installation.kubectl_mcs(unjoin).await.ok();
+    let said = env.mcs(unjoin).await.ok();
     assert!(
         said.contains("note: late could not be cleaned up: Unreachable"),
         "{said}"

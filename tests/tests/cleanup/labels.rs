@@ -1,8 +1,8 @@
 //! Objects of another hub, or of a user.
 
-use causeway_tests::{Cluster, Space, eventually};
+use causeway_tests::{Cluster, LONG, Space, eventually};
 
-use super::{LONG, back, end, env, expose, is_clean, kubectl, mcs_says, reaches, says};
+use super::env;
 
 /// Returns objects of another hub's controller for `foo` of the same namespace and provider.
 fn of_another_hub(space: &Space<'_>) -> String {
@@ -48,7 +48,7 @@ async fn identities(space: &Space<'_>, cluster: &Cluster, objects: &[&str]) -> V
     let mut all = Vec::new();
     for object in objects {
         let path = "jsonpath={.metadata.uid}/{.metadata.resourceVersion}";
-        all.push(kubectl(space, cluster, ["get", object, "-o", path]).await);
+        all.push(space.kubectl(cluster, ["get", object, "-o", path]).await);
     }
     all
 }
@@ -57,7 +57,7 @@ async fn identities(space: &Space<'_>, cluster: &Cluster, objects: &[&str]) -> V
 async fn objects_of_other_hubs_and_users_are_untouched_and_reported() {
     let env = env().await;
     let _peace = env.peace.read().await;
-    let space = env.fleet.space("labels").await;
+    let space = env.space("labels").await;
     let taker = env.member("taker");
     let create = ["create", "-f", "-"];
     taker
@@ -65,38 +65,41 @@ async fn objects_of_other_hubs_and_users_are_untouched_and_reported() {
         .await
         .ok();
     for name in ["foo", "goo"] {
-        expose(&space, name, ["giver"], ["taker"]).await;
-        let address = back(&space, name, "giver").await;
-        reaches(&space, "taker", name, &[&address]).await;
-        mcs_says(&space, name, "True|").await;
+        space.expose(name, ["giver"], ["taker"]).await;
+        let address = space.pod(name, "giver").await.ip().to_owned();
+        space.reaches("taker", name, &[&address]).await;
+        space.says(name, "Ready", "True|").await;
     }
     let copies = "kubernetes.io/service-name=goo,multicluster.kubernetes.io/source-cluster=giver";
     let get = ["get", "endpointslices", "-l", copies, "-o", "name"];
-    let copy = kubectl(&space, taker, get).await;
+    let copy = space.kubectl(taker, get).await;
     let copy = copy.trim();
     let mine = ["service/foo", copy];
     let bare = r#"{"metadata": {"labels": {"mcs.causeway.dev/hub": null}, "annotations": {"mcs.causeway.dev/owner": null}}}"#;
     for object in mine {
-        kubectl(&space, taker, ["patch", object, "--type=merge", "-p", bare]).await;
+        space
+            .kubectl(taker, ["patch", object, "--type=merge", "-p", bare])
+            .await;
     }
-    let object = ["get", "mcs", "goo", "-n", space.name()];
     let name = copy.rsplit('/').next().unwrap_or_default();
     let failed = format!(
         "False|EndpointSliceDispatchedFailed|1 of 1 consumers: taker has an EndpointSlice {name} that is not causeway's, \
          in the way of a copy; kubectl -n {} delete endpointslice {name}",
         space.name()
     );
-    says(env.hub(), &object, "Ready", &failed).await;
-    mcs_says(&space, "foo", "True|").await;
+    space.says("goo", "Ready", &failed).await;
+    space.says("foo", "Ready", "True|").await;
     let theirs = identities(&space, taker, &THEIRS).await;
     let persons = identities(&space, taker, &mine).await;
 
-    end(&space, ["foo", "goo"]).await;
-    is_clean(&space, "giver").await;
+    for name in ["foo", "goo"] {
+        space.delete(name).await;
+    }
+    space.is_clean("giver").await;
     let others = "--selector=mcs.causeway.dev/hub,mcs.causeway.dev/hub!=another-hub";
     eventually("what is causeway's own is collected", LONG, async || {
         let get = ["get", "services,endpointslices", others, "-o", "name"];
-        let left = kubectl(&space, taker, get).await;
+        let left = space.kubectl(taker, get).await;
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;

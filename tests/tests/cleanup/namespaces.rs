@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use causeway_tests::audit::Mark;
-use causeway_tests::eventually::throughout;
-use causeway_tests::{Cluster, Space, eventually, service, service_export};
+use causeway_tests::{Cluster, LONG, Space, eventually, same, service, service_export, throughout};
 
-use super::{LONG, back, end, env, expose, holds, is_clean, kubectl, mcs_says, reaches, written};
+use super::env;
 
 /// Time without any write.
 const REST: Duration = Duration::from_secs(3);
@@ -42,17 +41,21 @@ async fn writes(space: &Space<'_>, cluster: &Cluster, mark: Mark) -> Vec<String>
 async fn carried(space: &Space<'_>, giver: &Cluster) -> Vec<String> {
     let mut addresses = Vec::new();
     for name in ["stays", "ends"] {
-        expose(space, name, ["giver"], ["taker"]).await;
-        addresses.push(back(space, name, "giver").await);
-        reaches(space, "taker", name, &[&addresses[addresses.len() - 1]]).await;
+        space.expose(name, ["giver"], ["taker"]).await;
+        addresses.push(space.pod(name, "giver").await.ip().to_owned());
+        space
+            .reaches("taker", name, &[&addresses[addresses.len() - 1]])
+            .await;
     }
     service("exported")
         .port("http", 80)
         .create(giver, space)
         .await;
     service_export("exported").create(giver, space).await;
-    let exported = back(space, "exported", "giver").await;
-    reaches(space, "taker", "derived-exported", &[&exported]).await;
+    let exported = space.pod("exported", "giver").await.ip().to_owned();
+    space
+        .reaches("taker", "derived-exported", &[&exported])
+        .await;
     addresses
 }
 
@@ -60,27 +63,23 @@ async fn carried(space: &Space<'_>, giver: &Cluster) -> Vec<String> {
 async fn terminating_namespace_of_a_member_blocks_nothing() {
     let env = env().await;
     let _peace = env.peace.read().await;
-    let space = env.fleet.space("held").await;
+    let space = env.space("held").await;
     let (giver, taker) = (env.member("giver"), env.member("taker"));
     let addresses = carried(&space, giver).await;
 
     // Pods go first, and all else waits for this one, for no kubelet ends it.
     let holder = space.backends("holder").create(taker).await;
     condemn(&space, taker).await;
-    mcs_says(
-        &space,
-        "ends",
-        "False|ServiceAppliedFailed|1 of 2 clusters: taker namespace",
-    )
-    .await;
-    let before = written(&space, "taker").await;
+    let failed = "False|ServiceAppliedFailed|1 of 2 clusters: taker namespace";
+    space.says("ends", "Ready", failed).await;
+    let before = space.own_objects("taker").await;
     assert!(
         before.iter().any(|name| name == "service/stays"),
         "{before:?}"
     );
     let marks = [env.hub().mark().await, taker.mark().await];
-    let more = back(&space, "stays", "giver").await;
-    back(&space, "exported", "giver").await;
+    let more = space.pod("stays", "giver").await.ip().to_owned();
+    space.pod("exported", "giver").await;
     eventually("giver has the new pod", LONG, async || {
         space.ready_addresses(giver, "stays").await.contains(&more)
     })
@@ -90,60 +89,53 @@ async fn terminating_namespace_of_a_member_blocks_nothing() {
             writes(&space, env.hub(), marks[0]).await,
             writes(&space, taker, marks[1]).await,
         ];
-        if all.concat().is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{all:?}"))
-        }
+        same(all.concat(), &Vec::<String>::new())
     })
     .await;
 
-    end(&space, ["ends"]).await;
+    space.delete("ends").await;
     let of_ends = |name: &&String| name.contains("ends");
     let expected: Vec<_> = before
         .iter()
         .filter(|name| !of_ends(name))
         .cloned()
         .collect();
-    holds(&space, "taker", &expected).await;
+    space.holds("taker", &expected).await;
 
     holder[0].delete().await;
     recreate(&space, taker).await;
-    reaches(&space, "taker", "stays", &[&addresses[0], &more]).await;
-    mcs_says(&space, "stays", "True|").await;
-    end(&space, ["stays"]).await;
+    space
+        .reaches("taker", "stays", &[&addresses[0], &more])
+        .await;
+    space.says("stays", "Ready", "True|").await;
+    space.delete("stays").await;
 }
 
 #[tokio::test]
 async fn terminating_namespace_of_the_hub_ends_its_exposures() {
     let env = env().await;
     let _peace = env.peace.read().await;
-    let space = env.fleet.space("hub").await;
-    expose(&space, "foo", ["giver"], ["taker"]).await;
-    let address = back(&space, "foo", "giver").await;
-    reaches(&space, "taker", "foo", &[&address]).await;
-    mcs_says(&space, "foo", "True|").await;
+    let space = env.space("hub").await;
+    space.expose("foo", ["giver"], ["taker"]).await;
+    let address = space.pod("foo", "giver").await.ip().to_owned();
+    space.reaches("taker", "foo", &[&address]).await;
+    space.says("foo", "Ready", "True|").await;
     let holder = "{apiVersion: v1, kind: ConfigMap, metadata: {name: holder, finalizers: [example.com/held]}}";
     let apply = ["apply", "-f", "-", "-n", space.name()];
     env.hub().kubectl_with(apply, holder).await.ok();
 
     condemn(&space, env.hub()).await;
-    is_clean(&space, "giver").await;
-    is_clean(&space, "taker").await;
+    space.is_clean("giver").await;
+    space.is_clean("taker").await;
     let gone = ["get", "mcs", "--ignore-not-found", "-o", "name"];
     eventually("the MultiClusterService is gone", LONG, async || {
-        let left = kubectl(&space, env.hub(), gone).await;
+        let left = space.kubectl(env.hub(), gone).await;
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
     let mark = env.hub().mark().await;
     throughout("nothing is written", REST, async || {
-        let all = writes(&space, env.hub(), mark).await;
-        if all.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{all:?}"))
-        }
+        same(writes(&space, env.hub(), mark).await, &Vec::<String>::new())
     })
     .await;
 
@@ -156,9 +148,9 @@ async fn terminating_namespace_of_the_hub_ends_its_exposures() {
         "-p",
         release,
     ];
-    kubectl(&space, env.hub(), patch).await;
+    space.kubectl(env.hub(), patch).await;
     recreate(&space, env.hub()).await;
-    expose(&space, "foo", ["giver"], ["taker"]).await;
-    reaches(&space, "taker", "foo", &[&address]).await;
-    mcs_says(&space, "foo", "True|").await;
+    space.expose("foo", ["giver"], ["taker"]).await;
+    space.reaches("taker", "foo", &[&address]).await;
+    space.says("foo", "Ready", "True|").await;
 }

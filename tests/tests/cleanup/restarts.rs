@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use causeway_tests::eventually::throughout;
-use causeway_tests::{Fault, Space, service, service_export};
+use causeway_tests::{Fault, LONG, Space, eventually, same, service, service_export, throughout};
 
-use super::{
-    Environment, LONG, back, end, env, eventually, expose, holds, is_clean, kubectl, mcs_says,
-    reaches, written,
-};
+use super::{Shared, env, join};
 
 /// Time during which nothing is deleted without confirmation.
 const UNCONFIRMED: Duration = Duration::from_secs(4);
@@ -16,18 +12,20 @@ const UNCONFIRMED: Duration = Duration::from_secs(4);
 const NO_FINALIZERS: &str = r#"{"metadata":{"finalizers":null}}"#;
 
 /// Deletes a MultiClusterService and takes its finalizers, as a person does who has lost patience.
-async fn force_away(space: &Space<'_>, env: &Environment, name: &str) {
-    kubectl(space, env.hub(), ["delete", "mcs", name, "--wait=false"]).await;
+async fn force_away(space: &Space<'_>, env: &Shared, name: &str) {
+    space.on_hub(["delete", "mcs", name, "--wait=false"]).await;
     let patch = ["patch", "mcs", name, "--type=merge", "-p", NO_FINALIZERS];
-    kubectl(space, env.hub(), patch).await;
+    space.kubectl(env.hub(), patch).await;
 }
 
-async fn exported(space: &Space<'_>, env: &Environment, name: &str, member: &str) -> String {
+async fn exported(space: &Space<'_>, env: &Shared, name: &str, member: &str) -> String {
     let cluster = env.member(member);
     service(name).port("http", 80).create(cluster, space).await;
     service_export(name).create(cluster, space).await;
-    let address = back(space, name, member).await;
-    reaches(space, "taker", &format!("derived-{name}"), &[&address]).await;
+    let address = space.pod(name, member).await.ip().to_owned();
+    space
+        .reaches("taker", &format!("derived-{name}"), &[&address])
+        .await;
     address
 }
 
@@ -94,43 +92,41 @@ async fn leave(space: &Space<'_>, objects: &str) {
         "-p",
         status,
     ];
-    kubectl(space, taker, patch).await;
+    space.kubectl(taker, patch).await;
 }
 
 /// Those of a member's objects that are not of these services.
 async fn without(space: &Space<'_>, member: &str, gone: &[&str]) -> Vec<String> {
-    let mut all = written(space, member).await;
+    let mut all = space.own_objects(member).await;
     all.retain(|name| !gone.iter().any(|gone| name.contains(gone)));
     all
 }
 
 /// `deleted` and `forced` of giver, `stays` of late, and an export of giver; the address of `stays`.
-async fn exposed_and_exported(space: &Space<'_>, env: &Environment) -> String {
+async fn exposed_and_exported(space: &Space<'_>, env: &Shared) -> String {
     for name in ["deleted", "forced"] {
-        expose(space, name, ["giver"], ["taker", "absent"]).await;
-        let address = back(space, name, "giver").await;
-        reaches(space, "taker", name, &[&address]).await;
-        reaches(space, "absent", name, &[&address]).await;
+        space.expose(name, ["giver"], ["taker", "absent"]).await;
+        let address = space.pod(name, "giver").await.ip().to_owned();
+        space.reaches("taker", name, &[&address]).await;
+        space.reaches("absent", name, &[&address]).await;
     }
-    expose(space, "stays", ["late"], ["taker"]).await;
-    let stays = back(space, "stays", "late").await;
-    reaches(space, "taker", "stays", &[&stays]).await;
-    mcs_says(space, "stays", "True|").await;
+    space.expose("stays", ["late"], ["taker"]).await;
+    let stays = space.pod("stays", "late").await.ip().to_owned();
+    space.reaches("taker", "stays", &[&stays]).await;
+    space.says("stays", "Ready", "True|").await;
     exported(space, env, "unexported", "giver").await;
     stays
 }
 
 /// Deletes objects as a user while no controller runs, and creates leftovers of an earlier one.
-async fn delete_all(space: &Space<'_>, env: &Environment) {
-    kubectl(
-        space,
-        env.hub(),
-        ["delete", "mcs", "deleted", "--wait=false"],
-    )
-    .await;
+async fn delete_all(space: &Space<'_>, env: &Shared) {
+    let delete = ["delete", "mcs", "deleted", "--wait=false"];
+    space.kubectl(env.hub(), delete).await;
     force_away(space, env, "forced").await;
     let giver = env.member("giver");
-    kubectl(space, giver, ["delete", "serviceexport", "unexported"]).await;
+    space
+        .kubectl(giver, ["delete", "serviceexport", "unexported"])
+        .await;
     let delete = ["delete", "cluster", "lost", "--wait=false"];
     env.hub().kubectl(delete).await.ok();
     let uid = [
@@ -148,7 +144,7 @@ async fn delete_all(space: &Space<'_>, env: &Environment) {
 async fn deletions_without_a_controller_are_collected_if_confirmed() {
     let env = env().await;
     let _peace = env.peace.write().await;
-    let space = env.fleet.space("down").await;
+    let space = env.space("down").await;
     let stays = exposed_and_exported(&space, env).await;
     let imported = exported(&space, env, "imported", "late").await;
     let ends = ["deleted", "forced", "unexported"];
@@ -158,52 +154,49 @@ async fn deletions_without_a_controller_are_collected_if_confirmed() {
 
     env.controller.process().kill().await;
     delete_all(&space, env).await;
-    let before = written(&space, "absent").await;
+    let before = space.own_objects("absent").await;
     env.set("absent", Fault::Refused);
     env.set("late", Fault::Withholds(&["endpointslices"]));
     env.controller.restart().await;
 
     // The hub says what it wants no more; of late it is not known what it has.
     let kept = ["imported-late-imported-1", "late-stays-1"];
-    let kept = kept.map(|name| format!("endpointslice.discovery.k8s.io/{name}"));
+    let kept = kept.map(|name| format!("endpointslice/{name}"));
     let mut doubtful = [rightful.clone(), kept.into()].concat();
     doubtful.sort();
-    holds(&space, "taker", &doubtful).await;
-    holds(&space, "giver", &givers).await;
+    space.holds("taker", &doubtful).await;
+    space.holds("giver", &givers).await;
     let gone = ["wait", "--for=delete", "--timeout=100s"];
     let gone = gone.into_iter().chain(["cluster/lost"]);
     env.hub().kubectl(gone).await.ok();
     throughout("what is unconfirmed stays", UNCONFIRMED, async || {
-        let held = written(&space, "taker").await;
-        if held == doubtful {
-            Ok(())
-        } else {
-            Err(format!("{held:?}"))
-        }
+        same(space.own_objects("taker").await, &doubtful)
     })
     .await;
-    assert_eq!(written(&space, "absent").await, before);
+    assert_eq!(space.own_objects("absent").await, before);
 
     env.set("late", Fault::None);
-    holds(&space, "taker", &rightful).await;
-    reaches(&space, "taker", "stays", &[&stays]).await;
-    reaches(&space, "taker", "derived-imported", &[&imported]).await;
+    space.holds("taker", &rightful).await;
+    space.reaches("taker", "stays", &[&stays]).await;
+    space
+        .reaches("taker", "derived-imported", &[&imported])
+        .await;
     env.set("absent", Fault::None);
-    holds(&space, "absent", &absents).await;
-    end(&space, ["stays"]).await;
-    env.join("lost").await;
+    space.holds("absent", &absents).await;
+    space.delete("stays").await;
+    join(env, "lost").await;
 }
 
 #[tokio::test]
 async fn objects_without_finalizers_are_collected_by_their_label() {
     let env = env().await;
     let _peace = env.peace.write().await;
-    let space = env.fleet.space("forced").await;
+    let space = env.space("forced").await;
     for name in ["foo", "shared"] {
-        expose(&space, name, ["giver"], ["taker", "lost"]).await;
-        let address = back(&space, name, "giver").await;
-        reaches(&space, "taker", name, &[&address]).await;
-        reaches(&space, "lost", name, &[&address]).await;
+        space.expose(name, ["giver"], ["taker", "lost"]).await;
+        let address = space.pod(name, "giver").await.ip().to_owned();
+        space.reaches("taker", name, &[&address]).await;
+        space.reaches("lost", name, &[&address]).await;
     }
     // It learns of both when they are gone.
     env.controller.process().pause();
@@ -221,7 +214,7 @@ async fn objects_without_finalizers_are_collected_by_their_label() {
     env.hub().kubectl(patch).await.ok();
     env.controller.process().resume();
     eventually("foo is collected", LONG, async || {
-        let left = written(&space, "taker").await;
+        let left = space.own_objects("taker").await;
         let of_foo = left
             .iter()
             .any(|name| name.ends_with("/foo") || name.contains("giver-foo"));
@@ -232,12 +225,12 @@ async fn objects_without_finalizers_are_collected_by_their_label() {
         }
     })
     .await;
-    is_clean(&space, "lost").await;
+    space.is_clean("lost").await;
     assert_ne!(
-        written(&space, "taker").await,
+        space.own_objects("taker").await,
         Vec::<String>::new(),
         "shared is wanted"
     );
-    env.join("lost").await;
-    end(&space, ["shared"]).await;
+    join(env, "lost").await;
+    space.delete("shared").await;
 }

@@ -5,64 +5,48 @@ mod karmada;
 use causeway::api::MultiClusterService;
 use causeway_tests::karmada::{Observer, names};
 use causeway_tests::kubectl::Output;
-use causeway_tests::{Fleet, Installation, Karmada, Running, SOON, Space, eventually};
+use causeway_tests::{Environment, Fleet, Karmada, SOON, Space, eventually};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 
 use self::karmada::Carried;
-use crate::{ends, join, json};
+use crate::{ends, json};
 
 /// A hub with Karmada's definitions, and members a and b, joined; causeway's controller is at work.
-struct Environment {
-    fleet: Fleet,
-    installation: Installation,
-    controller: Running,
+async fn start() -> Environment {
+    let fleet = Fleet::builder().named_members(["a", "b"]).start().await;
+    let env = Environment::builder().unjoined().start(fleet).await;
+    Karmada::install(&env.fleet).await;
+    env.controller.restart().await;
+    for member in env.fleet.members() {
+        env.join(member).await;
+    }
+    env
 }
 
-impl Environment {
-    async fn start() -> Self {
-        let fleet = Fleet::builder().named_members(["a", "b"]).start().await;
-        let installation = Installation::new(&fleet).await;
-        Karmada::install(&fleet).await;
-        let controller = installation.controller().start().await;
-        for member in fleet.members() {
-            ends(
-                &join(&installation, member.name(), member, &[]).await,
-                0,
-                "",
-            );
-        }
-        Self {
-            fleet,
-            installation,
-            controller,
-        }
-    }
+async fn observed(env: &Environment, command: &str, space: &Space<'_>, more: &[&str]) -> Output {
+    let words = command
+        .split(' ')
+        .chain(["-n", space.name(), "--observe=3s"]);
+    let words = words.chain(more.iter().copied());
+    env.mcs(words).await
+}
 
-    async fn mcs(&self, command: &str, space: &Space<'_>, more: &[&str]) -> Output {
-        let words = command
-            .split(' ')
-            .chain(["-n", space.name(), "--observe=3s"]);
-        let words = words.chain(more.iter().copied());
-        self.installation.kubectl_mcs(words).await
-    }
+async fn finalizers(env: &Environment, space: &Space<'_>) -> Vec<String> {
+    let api = space.api::<MultiClusterService>(env.hub());
+    api.get("foo").await.expect("it").finalizers().to_vec()
+}
 
-    async fn finalizers(&self, space: &Space<'_>) -> Vec<String> {
-        let api = space.api::<MultiClusterService>(self.fleet.hub());
-        api.get("foo").await.expect("it").finalizers().to_vec()
-    }
-
-    /// Lists the provider's own slices, and those in a consumer from other clusters.
-    async fn slices(&self, space: &Space<'_>, member: &str) -> Vec<EndpointSlice> {
-        let mut slices = space.slices(self.fleet.member(member), "foo").await;
-        slices.retain(|slice| member == "a" || karmada::is_from_elsewhere(slice));
-        slices
-    }
+/// Lists the provider's own slices, and those in a consumer from other clusters.
+async fn slices(env: &Environment, space: &Space<'_>, member: &str) -> Vec<EndpointSlice> {
+    let mut slices = space.slices(env.member(member), "foo").await;
+    slices.retain(|slice| member == "a" || karmada::is_from_elsewhere(slice));
+    slices
 }
 
 #[tokio::test]
 async fn adopt_leaves_slices_without_a_replacement() {
-    let env = Environment::start().await;
+    let env = start().await;
     what_karmada_carries_is_decided_by_its_own_slices(&env).await;
     a_gate_that_is_on_is_found(&env).await;
     a_service_is_adopted_without_a_gap(&env).await;
@@ -81,7 +65,7 @@ async fn what_karmada_carries_is_decided_by_its_own_slices(env: &Environment) {
     let space = &carried.space;
     let words = |command: &'static str| {
         let words = [command, "foo", "-n", space.name()];
-        env.installation.kubectl_mcs(words)
+        env.mcs(words)
     };
     let remedy = format!("kubectl mcs adopt foo -n {}", space.name());
     let well = "every ready endpoint is in every consumer";
@@ -90,11 +74,7 @@ async fn what_karmada_carries_is_decided_by_its_own_slices(env: &Environment) {
     ends(&words("status").await, 0, &format!("{well} | {remedy}"));
 
     // A third pod, which Karmada does not bring any more, for its gate was switched off; and one that is gone.
-    space
-        .backends("foo")
-        .count(1)
-        .create(env.fleet.member("a"))
-        .await;
+    space.pods("foo", "a", 1).await;
     carried.karmada.stop();
     carried.offer_in_b("10.99.0.9").await;
     let stale = format!(
@@ -118,17 +98,17 @@ async fn what_karmada_carries_is_decided_by_its_own_slices(env: &Environment) {
     );
 
     let delete = ["delete", "mcs", "foo", "-n", space.name(), "--wait=false"];
-    env.fleet.hub().kubectl(delete).await.ok();
+    env.hub().kubectl(delete).await.ok();
     let hangs = format!(
         "Karmada's finalizer: {} | {remedy}, with karmada-controller-manager started with --feature-gates=",
         names::SERVICE_FINALIZER
     );
     ends(&words("explain").await, 1, &hangs);
-    ends(&env.mcs("adopt foo", space, &[]).await, 0, "adopted");
+    ends(&observed(env, "adopt foo", space, &[]).await, 0, "adopted");
 }
 
 async fn causeway_goes_and_the_services_stay(env: &Environment) {
-    let hub = env.fleet.hub();
+    let hub = env.hub();
     let ours = [
         "get",
         "mcs",
@@ -138,7 +118,7 @@ async fn causeway_goes_and_the_services_stay(env: &Environment) {
     let before = hub.kubectl(ours).await.ok();
     assert!(before.contains("mcs.causeway.dev/cleanup"), "{before}");
     let slices = ["get", "endpointslices", "-A", "-o=name"];
-    let member = env.fleet.member("b");
+    let member = env.member("b");
     let there = member.kubectl(slices).await.ok();
     let removed = env
         .installation
@@ -170,7 +150,7 @@ async fn a_gate_that_is_on_is_found(env: &Environment) {
     let space = &carried.space;
     let before = carried.snapshot().await;
     carried.karmada.gate(true);
-    let refused = env.mcs("adopt foo", space, &[]).await;
+    let refused = observed(env, "adopt foo", space, &[]).await;
     carried.karmada.gate(false);
     ends(
         &refused,
@@ -195,7 +175,7 @@ async fn a_service_is_adopted_without_a_gap(env: &Environment) {
     let carried = Carried::new(&env.fleet, "adopt").await;
     let space = &carried.space;
     let before = carried.snapshot().await;
-    let plan = env.mcs("adopt foo --dry-run", space, &[]).await;
+    let plan = observed(env, "adopt foo --dry-run", space, &[]).await;
     ends(
         &plan,
         0,
@@ -207,10 +187,10 @@ async fn a_service_is_adopted_without_a_gap(env: &Environment) {
         "a dry run changes nothing"
     );
 
-    let (provider, consumer) = (env.fleet.member("a"), env.fleet.member("b"));
+    let (provider, consumer) = (env.member("a"), env.member("b"));
     let observer = Observer::begin(space.name(), &[provider, consumer]);
     observer.sees(2).await;
-    let adopted = env.mcs("adopt foo", space, &["-o", "json"]).await;
+    let adopted = observed(env, "adopt foo", space, &["-o", "json"]).await;
     ends(&adopted, 0, "");
     observer.nothing_lacked(&[("a", &carried.pods), ("b", &carried.pods)]);
     observer.kubernetes_slices_stayed("a");
@@ -231,8 +211,7 @@ async fn a_service_is_adopted_without_a_gap(env: &Environment) {
         "{report}"
     );
     assert_eq!(carried.works().await, Vec::<String>::new());
-    let names: Vec<_> = env
-        .slices(space, "b")
+    let names: Vec<_> = slices(env, space, "b")
         .await
         .iter()
         .map(|one| one.name_any())
@@ -241,9 +220,9 @@ async fn a_service_is_adopted_without_a_gap(env: &Environment) {
         matches!(&names[..], [one] if one.starts_with("a-foo-") && *one != carried.dispatched),
         "{names:?}"
     );
-    assert_eq!(env.finalizers(space).await, ["mcs.causeway.dev/cleanup"]);
+    assert_eq!(finalizers(env, space).await, ["mcs.causeway.dev/cleanup"]);
     ends(
-        &env.mcs("adopt foo", space, &[]).await,
+        &observed(env, "adopt foo", space, &[]).await,
         0,
         "nothing of Karmada's remains",
     );
@@ -260,11 +239,11 @@ async fn what_was_interrupted_is_gone_on_with(env: &Environment) {
     let mut words = vec!["adopt"];
     words.extend(all);
     words.extend(["-n", space.name(), "--observe=3s"]);
-    let output = env.installation.kubectl_mcs(words).await;
+    let output = env.mcs(words).await;
     ends(&output, 0, "1 of 1 service adopted");
     assert_eq!(carried.works().await, Vec::<String>::new());
     assert_eq!(
-        space.ready_addresses(env.fleet.member("b"), "foo").await,
+        space.ready_addresses(env.member("b"), "foo").await,
         carried.addresses()
     );
 }
@@ -275,13 +254,13 @@ async fn a_slice_without_a_replacement_is_left(env: &Environment) {
     // Not asked for by name: every member provides, also one that is not joined any more.
     carried.provided_by_all().await;
     carried.leave_in_b("ghost", "foo-xyz", "10.99.0.1").await;
-    let left = env.mcs("adopt foo --timeout 8s", space, &[]).await;
+    let left = observed(env, "adopt foo --timeout 8s", space, &[]).await;
     ends(
         &left,
         1,
         "not adopted yet within 8 s: run this again | left: b: EndpointSlice ghost-foo-xyz: ghost is not joined",
     );
-    let finalizers = env.finalizers(space).await;
+    let finalizers = finalizers(env, space).await;
     assert!(
         finalizers.iter().any(|one| one == names::SERVICE_FINALIZER),
         "{finalizers:?}"
@@ -289,7 +268,7 @@ async fn a_slice_without_a_replacement_is_left(env: &Environment) {
     let mut reached = carried.addresses();
     reached.push("10.99.0.1".to_owned());
     reached.sort();
-    let ready = space.ready_addresses(env.fleet.member("b"), "foo").await;
+    let ready = space.ready_addresses(env.member("b"), "foo").await;
     assert_eq!(
         ready, reached,
         "what is replaced is gone, and what is not stays"
@@ -301,41 +280,39 @@ async fn a_slice_without_a_replacement_is_left(env: &Environment) {
         "-n",
         space.name(),
     ];
-    env.fleet.member("b").kubectl(by_hand).await.ok();
-    ends(&env.mcs("adopt foo", space, &[]).await, 0, "adopted");
+    env.member("b").kubectl(by_hand).await.ok();
+    ends(&observed(env, "adopt foo", space, &[]).await, 0, "adopted");
 }
 
 async fn a_deletion_that_hangs_on_karmada_ends(env: &Environment) {
     let carried = Carried::new(&env.fleet, "hangs").await;
     let space = &carried.space;
     let delete = ["delete", "mcs", "foo", "-n", space.name(), "--wait=false"];
-    env.fleet.hub().kubectl(delete).await.ok();
-    ends(&env.mcs("adopt foo", space, &[]).await, 0, "adopted");
-    let api = space.api::<MultiClusterService>(env.fleet.hub());
+    env.hub().kubectl(delete).await.ok();
+    ends(&observed(env, "adopt foo", space, &[]).await, 0, "adopted");
+    let api = space.api::<MultiClusterService>(env.hub());
     eventually("the deletion ends", SOON, || async {
         api.get_opt("foo").await.expect("an answer").is_none()
     })
     .await;
     assert_eq!(carried.works().await, Vec::<String>::new());
-    assert_eq!(env.slices(space, "b").await.len(), 0);
+    assert_eq!(slices(env, space, "b").await.len(), 0);
     assert_eq!(
-        env.slices(space, "a").await.len(),
+        slices(env, space, "a").await.len(),
         1,
         "the provider keeps its own"
     );
 }
 
 async fn what_is_not_there_and_who_may_not_see_it(env: &Environment) {
-    let space = env.fleet.space("nothing").await;
+    let space = env.space("nothing").await;
     ends(
-        &env.mcs("adopt foo", &space, &[]).await,
+        &observed(env, "adopt foo", &space, &[]).await,
         1,
         "not found on the hub | kubectl mcs status -A",
     );
-    let reader = crate::reader(env.fleet.hub(), space.name()).await;
-    let hidden = env
-        .mcs("adopt foo", &space, &["--kubeconfig", &reader])
-        .await;
+    let reader = crate::reader(env.hub(), space.name()).await;
+    let hidden = observed(env, "adopt foo", &space, &["--kubeconfig", &reader]).await;
     assert_eq!(
         hidden.exit,
         causeway_tests::reaper::Exit::Code(3),
@@ -347,15 +324,15 @@ async fn what_is_not_there_and_who_may_not_see_it(env: &Environment) {
 async fn nothing_is_given_to_a_karmada_that_does_not_answer(env: &Environment) {
     let carried = Carried::new(&env.fleet, "silent").await;
     let space = &carried.space;
-    ends(&env.mcs("adopt foo", space, &[]).await, 0, "adopted");
+    ends(&observed(env, "adopt foo", space, &[]).await, 0, "adopted");
     let before = carried.snapshot().await;
     ends(
-        &env.mcs("hand-over foo", space, &[]).await,
+        &observed(env, "hand-over foo", space, &[]).await,
         1,
         "not handed over: Karmada's MultiClusterService controllers do not react | --feature-gates=MultiClusterService=true",
     );
     assert_eq!(carried.snapshot().await, before, "nothing is changed");
-    let plan = env.mcs("hand-over foo --dry-run", space, &[]).await;
+    let plan = observed(env, "hand-over foo --dry-run", space, &[]).await;
     ends(
         &plan,
         0,
@@ -372,7 +349,7 @@ async fn nobody_would_carry_on(env: &Environment) {
     .await;
     let before = carried.snapshot().await;
     ends(
-        &env.mcs("adopt foo", &carried.space, &[]).await,
+        &observed(env, "adopt foo", &carried.space, &[]).await,
         1,
         "not adopted: causeway-controller is not running | nothing would manage the service afterwards",
     );

@@ -2,7 +2,8 @@
 
 use causeway_tests::{Cluster, SOON, eventually};
 
-use crate::{Environment, ends, env, join};
+use crate::{ends, env, join};
+use causeway_tests::Environment;
 
 const DEFINITION: &str = "crd/serviceexports.multicluster.x-k8s.io";
 
@@ -38,7 +39,7 @@ async fn version_of_definition(member: &Cluster) -> String {
 async fn join_brings_the_definitions_and_unjoin_leaves_them() {
     let env = env().await;
     let member = env.fleet.member("member6");
-    let joined = env.join("member6", member).await;
+    let joined = join(&env.installation, "member6", member, &[]).await;
     ends(
         &joined,
         0,
@@ -76,7 +77,7 @@ async fn join_brings_the_definitions_and_unjoin_leaves_them() {
 async fn an_older_definition_of_causeways_is_renewed(env: &Environment, member: &Cluster) {
     let before = version_of_definition(member).await;
     ends(
-        &env.join("member6", member).await,
+        &join(&env.installation, "member6", member, &[]).await,
         0,
         "serviceexports.multicluster.x-k8s.io unchanged",
     );
@@ -87,7 +88,7 @@ async fn an_older_definition_of_causeways_is_renewed(env: &Environment, member: 
         .await
         .ok();
     ends(
-        &env.join("member6", member).await,
+        &join(&env.installation, "member6", member, &[]).await,
         0,
         "serviceexports.multicluster.x-k8s.io configured",
     );
@@ -109,7 +110,7 @@ async fn join_can_skip_definitions_and_keeps_foreign_ones() {
     clusterset_is(env, "member7", "NotServed").await;
 
     define(member, "ServiceExport").await;
-    let half = env.join("member7", member).await;
+    let half = join(&env.installation, "member7", member, &[]).await;
     ends(
         &half,
         0,
@@ -123,7 +124,7 @@ async fn join_can_skip_definitions_and_keeps_foreign_ones() {
 
     define(member, "ServiceImport").await;
     let before = version_of_definition(member).await;
-    let whole = env.join("member7", member).await;
+    let whole = join(&env.installation, "member7", member, &[]).await;
     ends(
         &whole,
         0,

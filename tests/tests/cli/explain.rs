@@ -1,97 +1,58 @@
 mod clusterset;
 mod native;
 
-use std::time::Duration;
-
 use causeway_tests::kubectl::Output;
 use causeway_tests::reaper::Exit;
-use causeway_tests::{
-    Fleet, Installation, Running, Space, eventually, multi_cluster_service, service,
-};
+use causeway_tests::{Environment, Fleet, LONG, Space, eventually, service};
 
-use crate::{ends, join, json};
-
-/// Longer than the controller, and the explanation after it, need on a busy machine.
-const LONG: Duration = Duration::from_secs(90);
+use crate::{ends, json};
 
 /// A hub and members called a, b and c, of which a and c provide and b consumes.
-struct Environment {
-    fleet: Fleet,
-    installation: Installation,
-    controller: Running,
+async fn start() -> Environment {
+    let fleet = Fleet::builder().named_members(["a", "b", "c"]);
+    Environment::start(fleet.start().await).await
 }
 
-impl Environment {
-    async fn start() -> Self {
-        let fleet = Fleet::builder()
-            .named_members(["a", "b", "c"])
-            .start()
-            .await;
-        let installation = Installation::new(&fleet).await;
-        let controller = installation.controller().start().await;
-        for member in fleet.members() {
-            ends(
-                &join(&installation, member.name(), member, &[]).await,
-                0,
-                "",
-            );
+async fn explain(env: &Environment, space: &Space<'_>) -> Output {
+    env.mcs(explain_args(space)).await
+}
+
+/// Waits until the explanation says all of this and ends so.
+async fn says(env: &Environment, space: &Space<'_>, code: i32, said: &str) {
+    until(env, explain_args(space), code, said).await;
+}
+
+/// Waits until a command says all of this and ends so.
+async fn until<const N: usize>(env: &Environment, args: [&str; N], code: i32, said: &str) {
+    let what = format!("{} says {said}", args.join(" "));
+    eventually(&what, LONG, || async {
+        let output = env.mcs(args).await;
+        let text = format!("{}{}", output.stdout, output.stderr);
+        match said
+            .split('|')
+            .map(str::trim)
+            .find(|part| !text.contains(part))
+        {
+            None if output.exit == Exit::Code(code) => Ok(()),
+            None => Err(format!("{:?}:\n{text}", output.exit)),
+            Some(part) => Err(format!("no {part:?} in:\n{text}")),
         }
-        Self {
-            fleet,
-            installation,
-            controller,
-        }
-    }
+    })
+    .await;
+}
 
-    async fn mcs<const N: usize>(&self, args: [&str; N]) -> Output {
-        self.installation.kubectl_mcs(args).await
-    }
+/// kubectl on the hub; it must succeed.
+async fn on_hub<const N: usize>(env: &Environment, args: [&str; N]) {
+    env.hub().kubectl(args).await.ok();
+}
 
-    async fn explain(&self, space: &Space<'_>) -> Output {
-        self.mcs(explain_args(space)).await
+/// A service of two ready backends in each provider.
+async fn backed<'a>(env: &'a Environment, prefix: &str, providers: &[&str]) -> Space<'a> {
+    let space = env.space(prefix).await;
+    for name in providers {
+        space.pods("foo", name, 2).await;
     }
-
-    /// Waits until the explanation says all of this and ends so.
-    async fn says(&self, space: &Space<'_>, code: i32, said: &str) {
-        self.until(explain_args(space), code, said).await;
-    }
-
-    /// Waits until a command says all of this and ends so.
-    async fn until<const N: usize>(&self, args: [&str; N], code: i32, said: &str) {
-        let what = format!("{} says {said}", args.join(" "));
-        eventually(&what, LONG, || async {
-            let output = self.mcs(args).await;
-            let text = format!("{}{}", output.stdout, output.stderr);
-            match said
-                .split('|')
-                .map(str::trim)
-                .find(|part| !text.contains(part))
-            {
-                None if output.exit == Exit::Code(code) => Ok(()),
-                None => Err(format!("{:?}:\n{text}", output.exit)),
-                Some(part) => Err(format!("no {part:?} in:\n{text}")),
-            }
-        })
-        .await;
-    }
-
-    /// kubectl on the hub; it must succeed.
-    async fn hub<const N: usize>(&self, args: [&str; N]) {
-        self.fleet.hub().kubectl(args).await.ok();
-    }
-
-    /// A service of two ready backends in each provider.
-    async fn service(&self, prefix: &str, providers: &[&str]) -> Space<'_> {
-        let space = self.fleet.space(prefix).await;
-        for name in providers {
-            space
-                .backends("foo")
-                .count(2)
-                .create(self.fleet.member(name))
-                .await;
-        }
-        space
-    }
+    space
 }
 
 fn explain_args<'a>(space: &'a Space<'_>) -> [&'a str; 4] {
@@ -100,7 +61,7 @@ fn explain_args<'a>(space: &'a Space<'_>) -> [&'a str; 4] {
 
 #[tokio::test]
 async fn explain_names_the_obstacle_of_each_missing_endpoint() {
-    let env = Environment::start().await;
+    let env = start().await;
     a_healthy_service(&env).await;
     a_service_of_somebody_else(&env).await;
     a_port_that_differs(&env).await;
@@ -114,17 +75,10 @@ async fn explain_names_the_obstacle_of_each_missing_endpoint() {
 }
 
 async fn a_healthy_service(env: &Environment) {
-    let space = env.service("healthy", &["a"]).await;
-    service("foo")
-        .port("http", 80)
-        .create(env.fleet.hub(), &space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["a"])
-        .consumers(["b"])
-        .create(&space)
-        .await;
-    env.says(
+    let space = backed(env, "healthy", &["a"]).await;
+    space.expose("foo", ["a"], ["b"]).await;
+    says(
+        env,
         &space,
         0,
         "every ready endpoint is in every consumer | 2 ready | Copied | a-foo-",
@@ -135,14 +89,14 @@ async fn a_healthy_service(env: &Environment) {
         .await;
     ends(&output, 0, "");
     let endpoints = &json(&output)["exposures"][0]["providers"][0]["endpoints"];
-    let here = space.ready_addresses(env.fleet.member("a"), "foo").await;
+    let here = space.ready_addresses(env.member("a"), "foo").await;
     for address in &here {
         let endpoints = endpoints.as_array().expect("endpoints");
         let found = endpoints
             .iter()
             .find(|one| one["addresses"][0] == address.as_str());
         let found = found.unwrap_or_else(|| panic!("{address} is not in {endpoints:?}"));
-        let slices = space.slices(env.fleet.member("b"), "foo").await;
+        let slices = space.slices(env.member("b"), "foo").await;
         let copied = slices
             .iter()
             .any(|slice| slice.metadata.name.as_deref() == found["consumers"][0]["slice"].as_str());
@@ -157,44 +111,29 @@ async fn a_healthy_service(env: &Environment) {
 }
 
 async fn a_service_of_somebody_else(env: &Environment) {
-    let space = env.service("foreign", &["a"]).await;
+    let space = backed(env, "foreign", &["a"]).await;
     service("foo")
         .port("other", 81)
-        .create(env.fleet.member("b"), &space)
+        .create(env.member("b"), &space)
         .await;
-    service("foo")
-        .port("http", 80)
-        .create(env.fleet.hub(), &space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["a"])
-        .consumers(["b"])
-        .create(&space)
-        .await;
+    space.expose("foo", ["a"], ["b"]).await;
     let said = format!(
         "2 ready | ForeignService: Service {0}/foo of b is somebody else's and lacks http 80/TCP; it has other 81/TCP | \
          in b: kubectl -n {0} edit service foo",
         space.name()
     );
-    env.says(&space, 1, &said).await;
+    says(env, &space, 1, &said).await;
 }
 
 async fn a_port_that_differs(env: &Environment) {
-    let space = env.service("ports", &["a"]).await;
+    let space = backed(env, "ports", &["a"]).await;
     service("foo")
         .port("http", 8080)
-        .create(env.fleet.member("a"), &space)
+        .create(env.member("a"), &space)
         .await;
-    service("foo")
-        .port("http", 80)
-        .create(env.fleet.hub(), &space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["a"])
-        .consumers(["b"])
-        .create(&space)
-        .await;
-    env.says(
+    space.expose("foo", ["a"], ["b"]).await;
+    says(
+        env,
         &space,
         1,
         "PortNotInProvider: | of a has no port 80/TCP; it has http 8080/TCP | in a: kubectl",
@@ -203,26 +142,18 @@ async fn a_port_that_differs(env: &Environment) {
 }
 
 async fn a_service_that_nobody_asked_for(env: &Environment) {
-    let space = env.fleet.space("nothing").await;
+    let space = env.space("nothing").await;
     ends(
-        &env.explain(&space).await,
+        &explain(env, &space).await,
         1,
         "NotExposed: the hub has no MultiClusterService | apply -f mcs.yaml",
     );
 }
 
 async fn a_drained_provider(env: &Environment) {
-    let space = env.service("drained", &["a"]).await;
-    service("foo")
-        .port("http", 80)
-        .create(env.fleet.hub(), &space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["a"])
-        .consumers(["b"])
-        .create(&space)
-        .await;
-    env.says(&space, 0, "Copied").await;
+    let space = backed(env, "drained", &["a"]).await;
+    space.expose("foo", ["a"], ["b"]).await;
+    says(env, &space, 0, "Copied").await;
 
     let alone = format!(
         "warning: no other cluster in use provides | {}/foo",
@@ -233,20 +164,21 @@ async fn a_drained_provider(env: &Environment) {
         0,
         &format!("drained (dry run) | {alone}"),
     );
-    ends(&env.explain(&space).await, 0, "Copied");
+    ends(&explain(env, &space).await, 0, "Copied");
     let said = format!("cluster.cluster.karmada.io/a drained | a is withdrawn | {alone}");
     ends(&env.mcs(["drain", "a", "--wait"]).await, 0, &said);
-    let left = space.ready_addresses(env.fleet.member("b"), "foo").await;
+    let left = space.ready_addresses(env.member("b"), "foo").await;
     assert!(left.is_empty(), "{left:?}");
     ends(&env.mcs(["drain", "a"]).await, 0, "a is drained already");
-    env.says(
+    says(
+        env,
         &space,
         1,
         "Drained: a is drained | kubectl mcs drain a --undo",
     )
     .await;
     // c serves its definitions again: deletions that its first lists suggest are suspended until its second ones.
-    env.until(["status"], 0, "Synced,Drained").await;
+    until(env, ["status"], 0, "Synced,Drained").await;
 
     ends(
         &env.mcs(["drain", "a", "--undo"]).await,
@@ -258,7 +190,7 @@ async fn a_drained_provider(env: &Environment) {
         0,
         "a is not drained",
     );
-    env.says(&space, 0, "Copied").await;
+    says(env, &space, 0, "Copied").await;
     ends(
         &env.mcs(["drain", "nobody"]).await,
         1,
@@ -267,26 +199,18 @@ async fn a_drained_provider(env: &Environment) {
 }
 
 async fn an_unreachable_provider(env: &Environment) {
-    let space = env.service("away", &["a", "c"]).await;
-    service("foo")
-        .port("http", 80)
-        .create(env.fleet.hub(), &space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["a", "c"])
-        .consumers(["b"])
-        .create(&space)
-        .await;
-    env.says(&space, 0, "a-foo- | c-foo-").await;
-    env.fleet.member("c").stop().await;
-    env.says(&space, 1, "Kept: b keeps what c gave last | MemberUnreachable: c is unreachable for the controller since | kubectl mcs drain c").await;
+    let space = backed(env, "away", &["a", "c"]).await;
+    space.expose("foo", ["a", "c"], ["b"]).await;
+    says(env, &space, 0, "a-foo- | c-foo-").await;
+    env.member("c").stop().await;
+    says(env, &space, 1, "Kept: b keeps what c gave last | MemberUnreachable: c is unreachable for the controller since | kubectl mcs drain c").await;
     // A dead provider is dropped by a person.
     ends(
         &env.mcs(["drain", "c", "--wait"]).await,
         0,
         "c drained | c is withdrawn",
     );
-    let left = space.slices(env.fleet.member("b"), "foo").await;
+    let left = space.slices(env.member("b"), "foo").await;
     let of_c = left.iter().filter(|slice| {
         slice
             .metadata
@@ -295,13 +219,13 @@ async fn an_unreachable_provider(env: &Environment) {
             .is_some_and(|name| name.starts_with("c-"))
     });
     assert_eq!(of_c.count(), 0, "what c provided is withdrawn");
-    env.says(&space, 1, "Drained: c is drained | Copied").await;
+    says(env, &space, 1, "Drained: c is drained | Copied").await;
 }
 
 async fn a_controller_that_has_ended(env: &Environment) {
-    let space = Space::create(&env.fleet, "ended", &[env.fleet.hub()]).await;
+    let space = Space::create(&env.fleet, "ended", &[env.hub()]).await;
     env.controller.process().terminate();
-    env.says(
+    says(env,
         &space,
         1,
         "ControllerNotRunning: causeway-controller is not running: nobody holds Lease causeway-system/causeway-controller | \

@@ -10,7 +10,8 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::Value;
 
-use crate::{Environment, credentials, ends, env, join, json};
+use crate::{credentials, ends, env, join, json};
+use causeway_tests::Environment;
 
 fn token(secret: &Secret) -> String {
     let data = secret.data.as_ref().expect("data");
@@ -21,7 +22,7 @@ fn token(secret: &Secret) -> String {
 async fn a_cluster_is_joined_seen_and_taken_out_again() {
     let env = env().await;
     let member = env.fleet.member("member1");
-    let joined = env.join("member1", member).await;
+    let joined = join(&env.installation, "member1", member, &[]).await;
     ends(
         &joined,
         0,
@@ -39,7 +40,7 @@ async fn a_cluster_is_joined_seen_and_taken_out_again() {
         joined.stdout
     );
 
-    let again = env.join("member1", member).await;
+    let again = join(&env.installation, "member1", member, &[]).await;
     ends(
         &again,
         0,
@@ -49,7 +50,7 @@ async fn a_cluster_is_joined_seen_and_taken_out_again() {
     let created = again.stdout.matches("created").count();
     assert_eq!(created, 1, "{}", again.stdout);
     ends(
-        &env.join("another", member).await,
+        &join(&env.installation, "another", member, &[]).await,
         1,
         "named member1 | kubectl mcs unjoin member1",
     );
@@ -62,7 +63,11 @@ async fn a_cluster_is_joined_seen_and_taken_out_again() {
 async fn unjoin_under_a_wrong_name_leaves_the_live_member_alone() {
     let env = env().await;
     let member = env.fleet.member("member9");
-    ends(&env.join("member9", member).await, 0, "");
+    ends(
+        &join(&env.installation, "member9", member, &[]).await,
+        0,
+        "",
+    );
     let kubeconfig = member.kubeconfig().display().to_string();
     let unjoin = async |name: &str, more: &[&str]| {
         let args = ["unjoin", name, "--member-kubeconfig", &kubeconfig];
@@ -147,7 +152,11 @@ async fn is_taken_out(env: &Environment, member: &Cluster) {
 async fn token_of_a_member_reads_services_and_no_secrets() {
     let env = env().await;
     let member = env.fleet.member("member2");
-    ends(&env.join("member2", member).await, 0, "");
+    ends(
+        &join(&env.installation, "member2", member, &[]).await,
+        0,
+        "",
+    );
     let secret = credentials(env.fleet.hub(), "member2")
         .await
         .expect("credentials");
@@ -168,7 +177,7 @@ async fn token_of_a_member_reads_services_and_no_secrets() {
     );
 
     // A second join renews the token, and ends the old one.
-    let again = env.join("member2", member).await;
+    let again = join(&env.installation, "member2", member, &[]).await;
     ends(
         &again,
         0,
@@ -200,7 +209,7 @@ async fn token_of_a_member_reads_services_and_no_secrets() {
         .delete(&name, &DeleteParams::default())
         .await
         .expect("the token goes");
-    let again = env.join("member2", member).await;
+    let again = join(&env.installation, "member2", member, &[]).await;
     ends(
         &again,
         0,
@@ -252,7 +261,7 @@ async fn join_renews_tokens_of_a_lifetime(env: &Environment, member: &Cluster) {
     }
     // Without a lifetime the next one is as before.
     ends(
-        &env.join("member2", member).await,
+        &join(&env.installation, "member2", member, &[]).await,
         0,
         "secret/causeway-hub-",
     );
@@ -336,7 +345,11 @@ async fn network_and_reach_stay_until_join_names_others() {
         "hub: network edge, reach node-ports of member10",
     );
     assert_eq!(declared().await, "edge node-ports");
-    ends(&env.join("member10", member).await, 0, "");
+    ends(
+        &join(&env.installation, "member10", member, &[]).await,
+        0,
+        "",
+    );
     assert_eq!(declared().await, "edge node-ports");
     assert!(role().await, "a join without the flags takes nothing away");
     let reached = ["--reach", "load-balancer"];
@@ -377,7 +390,11 @@ async fn the_making_of_namespaces_is_granted_and_withdrawn_by_join() {
         "member: clusterrole.rbac.authorization.k8s.io/causeway-member-namespace-creation-",
     );
     assert!(role().await.contains("causeway-member-namespace-creation-"));
-    ends(&env.join("member3", member).await, 0, "");
+    ends(
+        &join(&env.installation, "member3", member, &[]).await,
+        0,
+        "",
+    );
     assert_ne!(
         role().await,
         "",
@@ -403,7 +420,7 @@ async fn the_making_of_namespaces_is_granted_and_withdrawn_by_join() {
         narrow,
     ];
     member.kubectl(patch).await.ok();
-    let refused = env.join("member3", member).await;
+    let refused = join(&env.installation, "member3", member, &[]).await;
     ends(
         &refused,
         1,
@@ -554,7 +571,7 @@ async fn what_is_not_known_is_reported(env: &Environment, hub: &Cluster, member:
         .await
         .ok();
     ends(
-        &env.join("member8", member).await,
+        &join(&env.installation, "member8", member, &[]).await,
         0,
         "
             note: the zone is not set: 1 of 2 nodes of the member have no label topology.kubernetes.io/zone; give --zone

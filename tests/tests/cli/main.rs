@@ -30,43 +30,20 @@ mod watching;
 use causeway_tests::causeway::MEMBERS_NAMESPACE;
 use causeway_tests::kubectl::Output;
 use causeway_tests::reaper::Exit;
-use causeway_tests::{Cluster, Fleet, Installation, Running};
+use causeway_tests::{Cluster, Environment, Fleet, Installation};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 /// A hub with causeway's controller at work, and members that are not joined.
-struct Environment {
-    fleet: Fleet,
-    installation: Installation,
-    _controller: Running,
-}
-
 async fn env() -> &'static Environment {
     static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
-    ENVIRONMENT
-        .get_or_init(|| async {
-            let fleet = Fleet::builder().members(10).start().await;
-            let installation = Installation::new(&fleet).await;
-            let controller = installation.controller().start().await;
-            Environment {
-                fleet,
-                installation,
-                _controller: controller,
-            }
-        })
-        .await
-}
-
-impl Environment {
-    async fn mcs<const N: usize>(&self, args: [&str; N]) -> Output {
-        self.installation.kubectl_mcs(args).await
-    }
-
-    async fn join(&self, name: &str, member: &Cluster) -> Output {
-        join(&self.installation, name, member, &[]).await
-    }
+    let start = async || {
+        let fleet = Fleet::builder().members(10).start().await;
+        Environment::builder().unjoined().start(fleet).await
+    };
+    ENVIRONMENT.get_or_init(start).await
 }
 
 async fn join(installation: &Installation, name: &str, member: &Cluster, more: &[&str]) -> Output {

@@ -1,13 +1,18 @@
 use causeway_tests::{SOON, Space, eventually, multi_cluster_service, service};
 use serde_json::Value;
 
-use crate::{Environment, ends, env, json};
+use crate::{ends, env, join, json};
+use causeway_tests::Environment;
 
 #[tokio::test]
 async fn a_service_is_waited_for_and_reported() {
     let env = env().await;
     let (hub, member) = (env.fleet.hub(), env.fleet.member("member4"));
-    ends(&env.join("member4", member).await, 0, "");
+    ends(
+        &join(&env.installation, "member4", member, &[]).await,
+        0,
+        "",
+    );
     let space = env.fleet.space("status").await;
     let name = space.name();
     ends(

@@ -6,9 +6,9 @@ use causeway_tests::fixtures::ServiceFixture;
 use causeway_tests::{SOON, eventually, service, service_export};
 use k8s_openapi::api::core::v1::{ClientIPConfig, SessionAffinityConfig};
 
-use super::Stage;
+use super::Turn;
 use super::imports::versions;
-use super::stage::sources;
+use super::turn::sources;
 
 on_two_and_three_clusters!(
     a_headless_and_another_service_are_imported_as_the_oldest_is,
@@ -24,35 +24,31 @@ fn foo() -> ServiceFixture {
 
 /// member2 exports first, so that the names of the clusters decide nothing; then member1 disagrees. Both say so.
 async fn disagree(
-    stage: &Stage,
+    turn: &Turn,
     older: (ServiceFixture, ServiceExportFixture),
     younger: (ServiceFixture, ServiceExportFixture),
     reason: &str,
 ) -> ServiceImportSpec {
-    let space = &stage.space;
-    let [member1, member2] = ["member1", "member2"].map(|name| stage.member(name));
+    let space = &turn;
+    let [member1, member2] = ["member1", "member2"].map(|name| turn.member(name));
     older.0.create(member2, space).await;
     older.1.create(member2, space).await;
-    let alone = stage.imported_from("member1", &["member2"]).await;
-    stage
-        .says("member2", "Conflict", "False", "NoConflicts")
+    let alone = turn.imported_from("member1", &["member2"]).await;
+    turn.says("member2", "Conflict", "False", "NoConflicts")
         .await;
     younger.0.create(member1, space).await;
-    stage.next_second().await;
+    turn.next_second().await;
     younger.1.create(member1, space).await;
     for member in ["member1", "member2"] {
-        let message = stage.says(member, "Conflict", "True", reason).await;
+        let message = turn.says(member, "Conflict", "True", reason).await;
         assert!(message.contains("member2"), "who wins: {message}");
     }
-    for member in stage.members() {
-        stage
-            .imported_from(member.name(), &["member1", "member2"])
+    for member in turn.members() {
+        turn.imported_from(member.name(), &["member1", "member2"])
             .await;
     }
-    stage.says("member1", "Valid", "True", "Valid").await;
-    let both = stage
-        .imported_from("member1", &["member1", "member2"])
-        .await;
+    turn.says("member1", "Valid", "True", "Valid").await;
+    let both = turn.imported_from("member1", &["member1", "member2"]).await;
     assert_eq!(both.spec.ips, alone.spec.ips);
     both.spec
 }
@@ -61,9 +57,9 @@ fn exported_as(older: ServiceFixture) -> (ServiceFixture, ServiceExportFixture) 
     (older, service_export("foo"))
 }
 
-async fn a_headless_and_another_service_are_imported_as_the_oldest_is(stage: Stage) {
+async fn a_headless_and_another_service_are_imported_as_the_oldest_is(turn: Turn) {
     let older = exported_as(foo().headless());
-    let spec = disagree(&stage, older, exported_as(foo()), "TypeConflict").await;
+    let spec = disagree(&turn, older, exported_as(foo()), "TypeConflict").await;
     assert_eq!(spec.type_, "Headless");
     assert_eq!(spec.ips, Vec::<String>::new());
 }
@@ -84,27 +80,26 @@ fn seconds(spec: &ServiceImportSpec) -> Option<i32> {
     config.client_ip.as_ref()?.timeout_seconds
 }
 
-async fn session_affinity_is_the_oldest_s(stage: Stage) {
+async fn session_affinity_is_the_oldest_s(turn: Turn) {
     let older = exported_as(sticky(77));
     let reason = "SessionAffinityConflict";
-    let spec = disagree(&stage, older, exported_as(foo()), reason).await;
+    let spec = disagree(&turn, older, exported_as(foo()), reason).await;
     assert_eq!(spec.session_affinity.as_deref(), Some("ClientIP"));
     assert_eq!(seconds(&spec), Some(77));
     let what = "the session affinity of the import";
-    stage
-        .derived_as("member1", what, |derived| {
-            derived.session_affinity.as_deref() == Some("ClientIP")
-                && derived.session_affinity_config == spec.session_affinity_config
-        })
-        .await;
+    turn.derived_as("member1", what, |derived| {
+        derived.session_affinity.as_deref() == Some("ClientIP")
+            && derived.session_affinity_config == spec.session_affinity_config
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn the_settings_of_session_affinity_are_the_oldest_s() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let reason = "SessionAffinityConfigConflict";
     let spec = disagree(
-        &stage,
+        &turn,
         exported_as(sticky(77)),
         exported_as(sticky(88)),
         reason,
@@ -115,19 +110,19 @@ async fn the_settings_of_session_affinity_are_the_oldest_s() {
 
 #[tokio::test]
 async fn the_internal_traffic_policy_is_the_oldest_s() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let local = foo().with(|spec| spec.internal_traffic_policy = Some("Local".to_owned()));
     let reason = "InternalTrafficPolicyConflict";
-    let spec = disagree(&stage, exported_as(local), exported_as(foo()), reason).await;
+    let spec = disagree(&turn, exported_as(local), exported_as(foo()), reason).await;
     assert_eq!(spec.internal_traffic_policy.as_deref(), Some("Local"));
 }
 
 #[tokio::test]
 async fn the_traffic_distribution_is_the_oldest_s() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let near = foo().with(|spec| spec.traffic_distribution = Some("PreferSameZone".to_owned()));
     let reason = "TrafficDistributionConflict";
-    let spec = disagree(&stage, exported_as(near), exported_as(foo()), reason).await;
+    let spec = disagree(&turn, exported_as(near), exported_as(foo()), reason).await;
     assert_eq!(spec.traffic_distribution.as_deref(), Some("PreferSameZone"));
 }
 
@@ -142,49 +137,46 @@ fn bears(import: &ServiceImport, key: &str) -> (Option<String>, Option<String>) 
 
 #[tokio::test]
 async fn exported_labels_are_those_of_the_oldest_export() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let older = service_export("foo").label("team", "blue");
     let younger = service_export("foo")
         .label("team", "red")
         .label("tier", "web");
-    disagree(&stage, (foo(), older), (foo(), younger), "LabelsConflict").await;
-    for member in stage.members() {
-        let import = stage
+    disagree(&turn, (foo(), older), (foo(), younger), "LabelsConflict").await;
+    for member in turn.members() {
+        let import = turn
             .imported_from(member.name(), &["member1", "member2"])
             .await;
         let blue = Some("blue".to_owned());
         assert_eq!(bears(&import, "team"), (blue, None), "{}", member.name());
         assert_eq!(bears(&import, "tier"), (None, None), "{}", member.name());
     }
-    stage.unexport("member2").await;
-    stage
-        .imported_as("member3", "the labels of the one that is left", |import| {
-            let (red, web) = (Some("red".to_owned()), Some("web".to_owned()));
-            bears(import, "team").0 == red && bears(import, "tier").0 == web
-        })
-        .await;
+    turn.unexport("member2").await;
+    turn.imported_as("member3", "the labels of the one that is left", |import| {
+        let (red, web) = (Some("red".to_owned()), Some("web".to_owned()));
+        bears(import, "team").0 == red && bears(import, "tier").0 == web
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn exported_annotations_are_those_of_the_oldest_export() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let older = service_export("foo").annotation("example.org/owner", "blue");
     let younger = service_export("foo").annotation("example.org/owner", "red");
     let reason = "AnnotationsConflict";
-    disagree(&stage, (foo(), older), (foo(), younger), reason).await;
-    let import = stage
-        .imported_from("member3", &["member1", "member2"])
-        .await;
+    disagree(&turn, (foo(), older), (foo(), younger), reason).await;
+    let import = turn.imported_from("member3", &["member1", "member2"]).await;
     let blue = Some("blue".to_owned());
     assert_eq!(bears(&import, "example.org/owner"), (None, blue));
 }
 
 #[tokio::test]
 async fn metadata_of_service_and_export_objects_is_not_exported() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let mut exported = foo().annotation("example.org/note", "home").object();
     exported.metadata.labels = Some([("note".to_owned(), "home".to_owned())].into());
-    let services = stage.space.api(stage.member("member1"));
+    let services = turn.api(turn.member("member1"));
     let made = services.create(&Default::default(), &exported).await;
     made.expect("a Service");
     let export = service_export("foo")
@@ -192,13 +184,13 @@ async fn metadata_of_service_and_export_objects_is_not_exported() {
         .label("sent", "yes")
         .label("multicluster.kubernetes.io/note", "home")
         .annotation("two words", "home");
-    export.create(stage.member("member1"), &stage.space).await;
-    let import = stage.imported_from("member2", &["member1"]).await;
+    export.create(turn.member("member1"), &turn).await;
+    let import = turn.imported_from("member2", &["member1"]).await;
     assert_eq!(bears(&import, "note"), (None, None));
     assert_eq!(bears(&import, "example.org/note"), (None, None));
     assert_eq!(bears(&import, "sent").0.as_deref(), Some("yes"));
     // What was asked for and cannot be carried is named.
-    let valid = stage.says("member1", "Valid", "True", "Valid").await;
+    let valid = turn.says("member1", "Valid", "True", "Valid").await;
     for left_out in [
         "label multicluster.kubernetes.io/note (reserved)",
         "annotation two words (not a valid name and value)",
@@ -207,12 +199,12 @@ async fn metadata_of_service_and_export_objects_is_not_exported() {
     }
 }
 
-async fn several_conflicts_are_named_together_and_end_when_the_exports_agree(stage: Stage) {
+async fn several_conflicts_are_named_together_and_end_when_the_exports_agree(turn: Turn) {
     let younger = sticky(88).port("metrics", 9090);
-    disagree_on_several(&stage, younger).await;
+    disagree_on_several(&turn, younger).await;
     let events = eventually("the events", SOON, async || {
         let about = "jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.type} {.reason}{\"\\n\"}{end}";
-        let events = stage.kubectl("member2", ["get", "events", "-o", about]).await;
+        let events = turn.kubectl("member2", ["get", "events", "-o", about]).await;
         if events.contains("ServiceExport/foo Warning") {
             Ok(events)
         } else {
@@ -227,29 +219,27 @@ async fn several_conflicts_are_named_together_and_end_when_the_exports_agree(sta
         {"op": "replace", "path": "/spec/sessionAffinity", "value": "None"},
         {"op": "remove", "path": "/spec/sessionAffinityConfig"}
     ]"#;
-    stage
-        .kubectl(
-            "member1",
-            ["patch", "svc", "foo", "--type=json", "-p", patch],
-        )
-        .await;
+    turn.kubectl(
+        "member1",
+        ["patch", "svc", "foo", "--type=json", "-p", patch],
+    )
+    .await;
     for member in ["member1", "member2"] {
-        stage.says(member, "Conflict", "False", "NoConflicts").await;
+        turn.says(member, "Conflict", "False", "NoConflicts").await;
     }
-    stage
-        .imported_as("member1", "one port", |import| import.spec.ports.len() == 1)
+    turn.imported_as("member1", "one port", |import| import.spec.ports.len() == 1)
         .await;
 }
 
 /// The reasons, in whatever order.
-async fn disagree_on_several(stage: &Stage, younger: ServiceFixture) {
-    let space = &stage.space;
-    foo().create(stage.member("member2"), space).await;
-    stage.export("member2").await;
-    younger.create(stage.member("member1"), space).await;
-    stage.export_later("member1").await;
+async fn disagree_on_several(turn: &Turn, younger: ServiceFixture) {
+    let space = &turn;
+    foo().create(turn.member("member2"), space).await;
+    turn.export("member2").await;
+    younger.create(turn.member("member1"), space).await;
+    turn.export_later("member1").await;
     for member in ["member1", "member2"] {
-        let exports = space.exports(stage.member(member));
+        let exports = space.exports(turn.member(member));
         eventually("both reasons", SOON, async || {
             let export = exports.get("foo").await.map_err(|e| e.to_string())?;
             let conditions = export.status.unwrap_or_default().conditions;
@@ -271,7 +261,7 @@ async fn disagree_on_several(stage: &Stage, younger: ServiceFixture) {
 /// The reasons of six conflicts are longer together than an Event's reason may be.
 #[tokio::test]
 async fn the_event_of_six_conflicts_is_stored() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let older = (foo(), service_export("foo"));
     let younger = sticky(88).port("metrics", 9090).with(|spec| {
         spec.internal_traffic_policy = Some("Local".to_owned());
@@ -282,11 +272,11 @@ async fn the_event_of_six_conflicts_is_stored() {
         .annotation("example.org/owner", "red");
     let reasons = "PortConflict,SessionAffinityConflict,InternalTrafficPolicyConflict,TrafficDistributionConflict,\
                    LabelsConflict,AnnotationsConflict";
-    disagree(&stage, older, (younger, export), reasons).await;
+    disagree(&turn, older, (younger, export), reasons).await;
     for member in ["member1", "member2"] {
         let about = "jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.type} {.reason} {.message}{\"\\n\"}{end}";
         let event = eventually("the event", SOON, async || {
-            let events = stage.kubectl(member, ["get", "events", "-o", about]).await;
+            let events = turn.kubectl(member, ["get", "events", "-o", about]).await;
             let mut lines = events.lines();
             let event = lines.find(|line| line.starts_with("ServiceExport/foo Warning"));
             event.map(ToOwned::to_owned).ok_or(events)
@@ -299,14 +289,12 @@ async fn the_event_of_six_conflicts_is_stored() {
     }
 }
 
-async fn the_type_of_an_import_changes_when_the_oldest_export_goes(stage: Stage) {
+async fn the_type_of_an_import_changes_when_the_oldest_export_goes(turn: Turn) {
     let older = exported_as(foo().headless());
-    disagree(&stage, older, exported_as(foo()), "TypeConflict").await;
-    let before = stage
-        .imported_from("member2", &["member1", "member2"])
-        .await;
-    let imports = stage.space.imports(stage.member("member2"));
-    let unexport = stage.unexport("member2");
+    disagree(&turn, older, exported_as(foo()), "TypeConflict").await;
+    let before = turn.imported_from("member2", &["member1", "member2"]).await;
+    let imports = turn.imports(turn.member("member2"));
+    let unexport = turn.unexport("member2");
     let seen = versions(&imports, unexport, |import| {
         import.spec.type_ == "ClusterSetIP" && sources(import) == ["member1"]
     })
@@ -321,7 +309,6 @@ async fn the_type_of_an_import_changes_when_the_oldest_export_goes(stage: Stage)
         );
         assert_eq!(import.spec.ip_families, ["IPv4"], "{import:?}");
     }
-    stage
-        .says("member1", "Conflict", "False", "NoConflicts")
+    turn.says("member1", "Conflict", "False", "NoConflicts")
         .await;
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use causeway_tests::eventually::throughout;
 use causeway_tests::{SOON, eventually, service, service_export};
 
-use super::Stage;
-use super::stage::sources;
+use super::Turn;
+use super::turn::sources;
 
 on_two_and_three_clusters!(
     a_service_is_not_visible_before_it_is_exported,
@@ -20,150 +20,144 @@ on_two_and_three_clusters!(
     an_external_name_service_is_refused,
 );
 
-async fn a_service_is_not_visible_before_it_is_exported(stage: Stage) {
-    stage.service("member1").await;
-    stage.pod("member1").await;
+async fn a_service_is_not_visible_before_it_is_exported(turn: Turn) {
+    turn.service("member1").await;
+    turn.pod("member1").await;
     throughout("no import", Duration::from_secs(1), async || {
-        stage.import("member2").await.is_none()
+        turn.import("member2").await.is_none()
     })
     .await;
-    stage.export("member1").await;
-    stage.imported_from("member2", &["member1"]).await;
+    turn.export("member1").await;
+    turn.imported_from("member2", &["member1"]).await;
 }
 
-async fn an_export_makes_an_import_in_every_cluster_the_exporter_included(stage: Stage) {
-    let pod = stage.exporter("member1").await;
-    for member in stage.members() {
-        stage.imported_from(member.name(), &["member1"]).await;
-        stage.reaches(member.name(), &[pod.ip()]).await;
+async fn an_export_makes_an_import_in_every_cluster_the_exporter_included(turn: Turn) {
+    let pod = turn.exporter("member1").await;
+    for member in turn.members() {
+        turn.imported_from(member.name(), &["member1"]).await;
+        turn.reaches(member.name(), &[pod.ip()]).await;
     }
 }
 
-async fn an_export_that_is_good_says_so(stage: Stage) {
-    stage.exporter("member1").await;
-    stage.says("member1", "Valid", "True", "Valid").await;
-    stage.says("member1", "Ready", "True", "Exported").await;
-    stage
-        .says("member1", "Conflict", "False", "NoConflicts")
+async fn an_export_that_is_good_says_so(turn: Turn) {
+    turn.exporter("member1").await;
+    turn.says("member1", "Valid", "True", "Valid").await;
+    turn.says("member1", "Ready", "True", "Exported").await;
+    turn.says("member1", "Conflict", "False", "NoConflicts")
         .await;
 }
 
-async fn exports_of_one_name_are_one_service(stage: Stage) {
-    let first = stage.exporter("member1").await;
-    let second = stage.exporter("member2").await;
-    for member in stage.members() {
-        stage
-            .imported_from(member.name(), &["member1", "member2"])
+async fn exports_of_one_name_are_one_service(turn: Turn) {
+    let first = turn.exporter("member1").await;
+    let second = turn.exporter("member2").await;
+    for member in turn.members() {
+        turn.imported_from(member.name(), &["member1", "member2"])
             .await;
-        stage
-            .reaches(member.name(), &[first.ip(), second.ip()])
+        turn.reaches(member.name(), &[first.ip(), second.ip()])
             .await;
     }
 }
 
-async fn a_service_without_an_export_in_its_cluster_does_not_take_part(stage: Stage) {
-    stage.service("member2").await;
-    stage.pod("member2").await;
-    let exported = stage.exporter("member1").await;
-    for member in stage.members() {
-        stage.reaches(member.name(), &[exported.ip()]).await;
+async fn a_service_without_an_export_in_its_cluster_does_not_take_part(turn: Turn) {
+    turn.service("member2").await;
+    turn.pod("member2").await;
+    let exported = turn.exporter("member1").await;
+    for member in turn.members() {
+        turn.reaches(member.name(), &[exported.ip()]).await;
     }
     throughout(
         "the import has one source",
         Duration::from_secs(1),
         async || {
-            let import = stage.import("member2").await;
+            let import = turn.import("member2").await;
             import.is_some_and(|import| sources(&import) == ["member1"])
         },
     )
     .await;
 }
 
-async fn the_end_of_one_export_leaves_those_of_others(stage: Stage) {
-    let first = stage.exporter("member1").await;
-    let second = stage.exporter("member2").await;
-    let before = stage
-        .imported_from("member1", &["member1", "member2"])
-        .await;
-    stage.reaches("member1", &[first.ip(), second.ip()]).await;
-    stage.unexport("member1").await;
-    for member in stage.members() {
-        stage.imported_from(member.name(), &["member2"]).await;
-        stage.reaches(member.name(), &[second.ip()]).await;
+async fn the_end_of_one_export_leaves_those_of_others(turn: Turn) {
+    let first = turn.exporter("member1").await;
+    let second = turn.exporter("member2").await;
+    let before = turn.imported_from("member1", &["member1", "member2"]).await;
+    turn.reaches("member1", &[first.ip(), second.ip()]).await;
+    turn.unexport("member1").await;
+    for member in turn.members() {
+        turn.imported_from(member.name(), &["member2"]).await;
+        turn.reaches(member.name(), &[second.ip()]).await;
     }
-    let after = stage.imported_from("member1", &["member2"]).await;
+    let after = turn.imported_from("member1", &["member2"]).await;
     assert_eq!(after.metadata.uid, before.metadata.uid);
     assert_eq!(after.spec.ips, before.spec.ips);
 }
 
-async fn the_end_of_the_last_export_leaves_nothing_anywhere(stage: Stage) {
-    let pod = stage.exporter("member1").await;
-    for member in stage.members() {
-        stage.reaches(member.name(), &[pod.ip()]).await;
+async fn the_end_of_the_last_export_leaves_nothing_anywhere(turn: Turn) {
+    let pod = turn.exporter("member1").await;
+    for member in turn.members() {
+        turn.reaches(member.name(), &[pod.ip()]).await;
     }
-    stage.unexport("member1").await;
-    for member in stage.members() {
-        stage.clean(member.name()).await;
+    turn.unexport("member1").await;
+    for member in turn.members() {
+        turn.is_clean(member.name()).await;
     }
-    let left = stage.kubectl("member1", ["get", "svc", "-o", "name"]).await;
+    let left = turn.kubectl("member1", ["get", "svc", "-o", "name"]).await;
     assert_eq!(left, "service/foo\n", "the Service itself is a person's");
 }
 
-async fn an_export_without_a_service_is_invalid_until_there_is_one(stage: Stage) {
-    stage.export("member1").await;
-    let message = stage.says("member1", "Valid", "False", "NoService").await;
+async fn an_export_without_a_service_is_invalid_until_there_is_one(turn: Turn) {
+    turn.export("member1").await;
+    let message = turn.says("member1", "Valid", "False", "NoService").await;
     assert!(message.contains("member1"), "{message}");
-    stage.says("member1", "Ready", "False", "Pending").await;
-    assert!(stage.import("member2").await.is_none());
-    stage.service("member1").await;
-    stage.says("member1", "Valid", "True", "Valid").await;
-    stage.says("member1", "Ready", "True", "Exported").await;
-    stage.imported_from("member2", &["member1"]).await;
+    turn.says("member1", "Ready", "False", "Pending").await;
+    assert!(turn.import("member2").await.is_none());
+    turn.service("member1").await;
+    turn.says("member1", "Valid", "True", "Valid").await;
+    turn.says("member1", "Ready", "True", "Exported").await;
+    turn.imported_from("member2", &["member1"]).await;
 }
 
-async fn an_external_name_service_is_refused(stage: Stage) {
+async fn an_external_name_service_is_refused(turn: Turn) {
     let outside = service("foo").without_selector().with(|spec| {
         spec.type_ = Some("ExternalName".to_owned());
         spec.external_name = Some("shop.example.org".to_owned());
     });
-    outside.create(stage.member("member1"), &stage.space).await;
-    stage.export("member1").await;
-    let message = stage
+    outside.create(turn.member("member1"), &turn).await;
+    turn.export("member1").await;
+    let message = turn
         .says("member1", "Valid", "False", "InvalidServiceType")
         .await;
     assert!(message.contains("ExternalName"), "{message}");
-    stage.says("member1", "Ready", "False", "Failed").await;
-    assert!(stage.import("member2").await.is_none());
+    turn.says("member1", "Ready", "False", "Failed").await;
+    assert!(turn.import("member2").await.is_none());
     // It takes nothing from those that are good.
-    let pod = stage.exporter("member2").await;
-    for member in stage.members() {
-        stage.imported_from(member.name(), &["member2"]).await;
-        stage.reaches(member.name(), &[pod.ip()]).await;
+    let pod = turn.exporter("member2").await;
+    for member in turn.members() {
+        turn.imported_from(member.name(), &["member2"]).await;
+        turn.reaches(member.name(), &[pod.ip()]).await;
     }
-    stage
-        .says("member2", "Conflict", "False", "NoConflicts")
+    turn.says("member2", "Conflict", "False", "NoConflicts")
         .await;
 }
 
 #[tokio::test]
 async fn node_port_and_load_balancer_become_a_clusterset_ip() {
-    let stage = Stage::on_three().await;
-    let pod = stage.pod("member1").await;
+    let turn = Turn::on_three().await;
+    let pod = turn.pod("member1").await;
     for (type_, name) in [("NodePort", "node"), ("LoadBalancer", "balanced")] {
         let exported = service(name)
             .port("http", 80)
             .selector("app", "foo")
             .type_(type_);
-        let made = exported.create(stage.member("member1"), &stage.space).await;
+        let made = exported.create(turn.member("member1"), &turn).await;
         let export = service_export(name);
-        export.create(stage.member("member1"), &stage.space).await;
+        export.create(turn.member("member1"), &turn).await;
         let derived = format!("derived-{name}");
         eventually("the pod is reached", SOON, async || {
-            let member = stage.member("member2");
-            stage.space.ready_addresses(member, &derived).await == [pod.ip()]
+            let member = turn.member("member2");
+            turn.ready_addresses(member, &derived).await == [pod.ip()]
         })
         .await;
-        let imports = stage.space.imports(stage.member("member2"));
+        let imports = turn.imports(turn.member("member2"));
         let import = imports.get(name).await.expect("the import");
         assert_eq!(import.spec.type_, "ClusterSetIP");
         let fields = [
@@ -173,10 +167,8 @@ async fn node_port_and_load_balancer_become_a_clusterset_ip() {
             "-o",
             "jsonpath={.spec.type} {.spec.ports[0].nodePort}",
         ];
-        assert_eq!(stage.kubectl("member2", fields).await, "ClusterIP ");
-        let services = stage
-            .space
-            .api::<k8s_openapi::api::core::v1::Service>(stage.member("member1"));
+        assert_eq!(turn.kubectl("member2", fields).await, "ClusterIP ");
+        let services = turn.api::<k8s_openapi::api::core::v1::Service>(turn.member("member1"));
         let after = services.get(name).await.expect("the Service");
         assert_eq!(after.spec, made.spec, "the local Service is as it was");
     }
@@ -184,10 +176,10 @@ async fn node_port_and_load_balancer_become_a_clusterset_ip() {
 
 #[tokio::test]
 async fn nothing_is_exported_from_the_namespaces_of_the_system() {
-    let stage = Stage::on_three().await;
-    let member = stage.member("member1");
-    let system = causeway_tests::Space::existing(stage.space.fleet(), "kube-system");
-    let name = format!("system-{}", stage.space.name());
+    let turn = Turn::on_three().await;
+    let member = turn.member("member1");
+    let system = causeway_tests::Space::existing(turn.fleet(), "kube-system");
+    let name = format!("system-{}", turn.name());
     service(&name)
         .port("http", 80)
         .create(member, &system)
@@ -205,24 +197,24 @@ async fn nothing_is_exported_from_the_namespaces_of_the_system() {
     })
     .await;
     assert!(message.contains("kube-system"), "{message}");
-    let imports = system.imports(stage.member("member2"));
+    let imports = system.imports(turn.member("member2"));
     assert!(imports.get_opt(&name).await.expect("the imports").is_none());
 }
 
 #[tokio::test]
 async fn exported_label_never_changes_the_owner_of_an_import() {
-    let stage = Stage::on_three().await;
-    stage.service("member1").await;
+    let turn = Turn::on_three().await;
+    turn.service("member1").await;
     let export = service_export("foo")
         .label("karmada.io/managed", "true")
         .label("app.kubernetes.io/managed-by", "somebody")
         .label("mcs.causeway.dev/hub", "another")
         .annotation("kubectl.kubernetes.io/last-applied-configuration", "{}");
-    export.create(stage.member("member1"), &stage.space).await;
-    stage.imported_from("member2", &["member1"]).await;
-    stage.unexport("member1").await;
-    for member in stage.members() {
-        stage.clean(member.name()).await;
-        assert!(stage.import(member.name()).await.is_none());
+    export.create(turn.member("member1"), &turn).await;
+    turn.imported_from("member2", &["member1"]).await;
+    turn.unexport("member1").await;
+    for member in turn.members() {
+        turn.is_clean(member.name()).await;
+        assert!(turn.import(member.name()).await.is_none());
     }
 }

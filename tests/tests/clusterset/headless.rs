@@ -2,46 +2,45 @@
 
 use causeway_tests::{SOON, eventually, pod, service};
 
-use super::Stage;
+use super::Turn;
 
 on_two_and_three_clusters!(
     a_headless_service_is_imported_without_an_address,
     hostnames_cross,
 );
 
-async fn headless(stage: &Stage, member: &str) {
+async fn headless(turn: &Turn, member: &str) {
     let exported = service("foo").port_to("http", 80, 8080).headless();
-    exported.create(stage.member(member), &stage.space).await;
-    stage.export_later(member).await;
+    exported.create(turn.member(member), turn).await;
+    turn.export_later(member).await;
 }
 
-async fn a_headless_service_is_imported_without_an_address(stage: Stage) {
-    headless(&stage, "member1").await;
-    let pod = stage.pod("member1").await;
-    for member in stage.members() {
-        let import = stage.imported_from(member.name(), &["member1"]).await;
+async fn a_headless_service_is_imported_without_an_address(turn: Turn) {
+    headless(&turn, "member1").await;
+    let pod = turn.pod("member1").await;
+    for member in turn.members() {
+        let import = turn.imported_from(member.name(), &["member1"]).await;
         assert_eq!(import.spec.type_, "Headless");
         assert_eq!(import.spec.ips, Vec::<String>::new());
         assert_eq!(import.spec.ip_families, ["IPv4"]);
-        stage.reaches(member.name(), &[pod.ip()]).await;
-        stage
-            .derived_as(member.name(), "no address", |spec| {
-                spec.cluster_ip.as_deref() == Some("None")
-            })
-            .await;
+        turn.reaches(member.name(), &[pod.ip()]).await;
+        turn.derived_as(member.name(), "no address", |spec| {
+            spec.cluster_ip.as_deref() == Some("None")
+        })
+        .await;
     }
 }
 
-async fn hostnames_cross(stage: Stage) {
+async fn hostnames_cross(turn: Turn) {
     for member in ["member1", "member2"] {
-        headless(&stage, member).await;
+        headless(&turn, member).await;
         let db = pod("db-0", "foo").hostname("db-0", "foo");
-        db.create(stage.member(member), &stage.space).await;
+        db.create(turn.member(member), &turn).await;
     }
-    for member in stage.members() {
+    for member in turn.members() {
         let what = format!("both hostnames in {}", member.name());
         eventually(&what, SOON, async || {
-            let slices = stage.slices(member.name()).await;
+            let slices = turn.imported_slices(member.name()).await;
             let endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
             let hosts: Vec<_> = endpoints
                 .map(|endpoint| endpoint.hostname.clone())

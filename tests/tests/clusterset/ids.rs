@@ -5,13 +5,13 @@ use causeway_tests::{SOON, eventually};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::names::headless;
-use super::{Stage, dig_is_there};
+use super::{Turn, dig_is_there};
 
 /// Returns the copy in member2 of what member1 exports, once it bears that id.
-async fn copy_with_id(stage: &Stage, id: &str) -> EndpointSlice {
+async fn copy_with_id(turn: &Turn, id: &str) -> EndpointSlice {
     let what = format!("the copy of member1 in member2 has the id {id}");
     eventually(&what, SOON, async || {
-        let slices = stage.slices("member2").await;
+        let slices = turn.imported_slices("member2").await;
         let copy = slices.iter().find(|slice| {
             let annotations = slice.metadata.annotations.as_ref();
             annotations.is_some_and(|all| all[labels::PROVISION_CLUSTER] == "member1")
@@ -27,35 +27,33 @@ async fn copy_with_id(stage: &Stage, id: &str) -> EndpointSlice {
 
 #[tokio::test]
 async fn headless_names_and_labels_bear_the_id_of_the_cluster() {
-    let stage = Stage::with_ids().await;
-    let pods = headless(&stage, "member1", &["db-0"]).await;
-    headless(&stage, "member2", &["db-0"]).await;
-    stage.imported_from("member2", &["eu-1", "member2"]).await;
-    let copy = copy_with_id(&stage, "eu-1").await;
-    let name = stage.name("clusterset.local");
+    let turn = Turn::with_ids().await;
+    let pods = headless(&turn, "member1", &["db-0"]).await;
+    headless(&turn, "member2", &["db-0"]).await;
+    turn.imported_from("member2", &["eu-1", "member2"]).await;
+    let copy = copy_with_id(&turn, "eu-1").await;
+    let name = turn.dns_name("clusterset.local");
     let has_names = dig_is_there();
     if has_names {
         let of_pod = format!("db-0.eu-1.{name}");
-        stage
-            .resolves("member2", &of_pod, "A", &[pods[0].ip()])
+        turn.resolves("member2", &of_pod, "A", &[pods[0].ip()])
             .await;
         let of_cluster = format!("db-0.member1.{name}");
-        stage.unknown("member2", &of_cluster, "A").await;
+        turn.unknown("member2", &of_cluster, "A").await;
     }
     // The controller reads the id when it starts, and every 10 minutes.
-    stage.member("member1").set_cluster_id("eu-2").await;
-    stage.set.controller.restart().await;
-    stage.imported_from("member2", &["eu-2", "member2"]).await;
-    let changed = copy_with_id(&stage, "eu-2").await;
+    turn.member("member1").set_cluster_id("eu-2").await;
+    turn.set.controller.restart().await;
+    turn.imported_from("member2", &["eu-2", "member2"]).await;
+    let changed = copy_with_id(&turn, "eu-2").await;
     assert_eq!(changed.metadata.uid, copy.metadata.uid, "changed in place");
     if has_names {
         let of_pod = format!("db-0.eu-2.{name}");
-        stage
-            .resolves("member2", &of_pod, "A", &[pods[0].ip()])
+        turn.resolves("member2", &of_pod, "A", &[pods[0].ip()])
             .await;
     }
     let drain = ["drain", "member1", "--wait"];
-    let drained = stage.set.installation.kubectl_mcs(drain).await.ok();
-    let slices = stage.slices("member2").await;
+    let drained = turn.set.installation.kubectl_mcs(drain).await.ok();
+    let slices = turn.imported_slices("member2").await;
     assert_eq!(slices.len(), 1, "{drained}: {slices:?}");
 }

@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 
-use super::stage::sources;
-use super::{Stage, cluster_set_ip, condition_of};
+use super::turn::sources;
+use super::{Turn, cluster_set_ip, condition_of};
 
 on_two_and_three_clusters!(
     an_import_is_complete_from_its_first_version,
@@ -60,12 +60,12 @@ pub(crate) async fn versions<F: Future<Output = ()>>(
     seen
 }
 
-async fn an_import_is_complete_from_its_first_version(stage: Stage) {
-    stage.service("member1").await;
-    stage.pod("member1").await;
-    let imports = stage.space.imports(stage.member("member2"));
+async fn an_import_is_complete_from_its_first_version(turn: Turn) {
+    turn.service("member1").await;
+    turn.pod("member1").await;
+    let imports = turn.imports(turn.member("member2"));
     let export = async {
-        stage.export("member1").await;
+        turn.export("member1").await;
     };
     let seen = versions(&imports, export, |import| !sources(import).is_empty()).await;
     for import in &seen {
@@ -78,11 +78,11 @@ async fn an_import_is_complete_from_its_first_version(stage: Stage) {
     }
 }
 
-async fn an_import_has_the_addresses_of_a_service_without_a_selector(stage: Stage) {
-    stage.exporter("member1").await;
-    for member in stage.members() {
-        let import = stage.imported_from(member.name(), &["member1"]).await;
-        let derived = stage.derived(member.name()).await;
+async fn an_import_has_the_addresses_of_a_service_without_a_selector(turn: Turn) {
+    turn.exporter("member1").await;
+    for member in turn.members() {
+        let import = turn.imported_from(member.name(), &["member1"]).await;
+        let derived = turn.derived(member.name()).await;
         let spec = derived.spec.expect("a spec");
         let annotations = import.metadata.annotations.clone().unwrap_or_default();
         assert_eq!(annotations[labels::DERIVED_SERVICE], "derived-foo");
@@ -101,10 +101,10 @@ async fn an_import_has_the_addresses_of_a_service_without_a_selector(stage: Stag
     }
 }
 
-async fn an_import_says_how_it_is(stage: Stage) {
-    stage.exporter("member2").await;
-    for member in stage.members() {
-        let import = stage.imported_from(member.name(), &["member2"]).await;
+async fn an_import_says_how_it_is(turn: Turn) {
+    turn.exporter("member2").await;
+    for member in turn.members() {
+        let import = turn.imported_from(member.name(), &["member2"]).await;
         let ready = condition_of(&import, "Ready").expect("a condition");
         assert_eq!((&*ready.status, &*ready.reason), ("True", "Ready"));
         let status = import.status.expect("a status");
@@ -112,52 +112,48 @@ async fn an_import_says_how_it_is(stage: Stage) {
     }
 }
 
-async fn the_address_of_an_import_outlives_the_service_that_is_exported(stage: Stage) {
-    let pod = stage.exporter("member1").await;
-    stage.reaches("member2", &[pod.ip()]).await;
-    let before = stage.imported_from("member2", &["member1"]).await;
-    stage.kubectl("member1", ["delete", "svc", "foo"]).await;
-    stage.says("member1", "Valid", "False", "NoService").await;
+async fn the_address_of_an_import_outlives_the_service_that_is_exported(turn: Turn) {
+    let pod = turn.exporter("member1").await;
+    turn.reaches("member2", &[pod.ip()]).await;
+    let before = turn.imported_from("member2", &["member1"]).await;
+    turn.kubectl("member1", ["delete", "svc", "foo"]).await;
+    turn.says("member1", "Valid", "False", "NoService").await;
     throughout("the import stays", Duration::from_secs(1), async || {
-        let import = stage.import("member2").await;
+        let import = turn.import("member2").await;
         import.is_some_and(|import| import.spec == before.spec)
     })
     .await;
-    stage.service("member1").await;
-    stage.says("member1", "Valid", "True", "Valid").await;
-    let more = stage.pod("member1").await;
-    stage.reaches("member2", &[pod.ip(), more.ip()]).await;
-    let after = stage.imported_from("member2", &["member1"]).await;
+    turn.service("member1").await;
+    turn.says("member1", "Valid", "True", "Valid").await;
+    let more = turn.pod("member1").await;
+    turn.reaches("member2", &[pod.ip(), more.ip()]).await;
+    let after = turn.imported_from("member2", &["member1"]).await;
     assert_eq!(after.metadata.uid, before.metadata.uid);
     assert_eq!(after.spec, before.spec);
 }
 
-async fn what_somebody_breaks_of_an_import_is_put_right(stage: Stage) {
-    let pod = stage.exporter("member1").await;
-    stage.reaches("member2", &[pod.ip()]).await;
-    let before = stage.imported_from("member2", &["member1"]).await;
+async fn what_somebody_breaks_of_an_import_is_put_right(turn: Turn) {
+    let pod = turn.exporter("member1").await;
+    turn.reaches("member2", &[pod.ip()]).await;
+    let before = turn.imported_from("member2", &["member1"]).await;
     let patch = r#"{"spec": {"type": "Headless", "ports": [{"port": 81}], "ips": null}}"#;
-    stage
-        .kubectl(
-            "member2",
-            ["patch", "serviceimport", "foo", "--type=merge", "-p", patch],
-        )
+    turn.kubectl(
+        "member2",
+        ["patch", "serviceimport", "foo", "--type=merge", "-p", patch],
+    )
+    .await;
+    turn.imported_as("member2", "its spec again", |import| {
+        import.spec == before.spec
+    })
+    .await;
+    turn.kubectl("member2", ["delete", "svc", "derived-foo"])
         .await;
-    stage
-        .imported_as("member2", "its spec again", |import| {
-            import.spec == before.spec
-        })
-        .await;
-    stage
-        .kubectl("member2", ["delete", "svc", "derived-foo"])
-        .await;
-    stage
-        .imported_as("member2", "its address again", |import| {
-            import.spec == before.spec
-        })
-        .await;
+    turn.imported_as("member2", "its address again", |import| {
+        import.spec == before.spec
+    })
+    .await;
     eventually("the Service has its address again", SOON, async || {
-        let services = stage.space.api::<Service>(stage.member("member2"));
+        let services = turn.api::<Service>(turn.member("member2"));
         let derived = services
             .get("derived-foo")
             .await
@@ -171,85 +167,83 @@ async fn what_somebody_breaks_of_an_import_is_put_right(stage: Stage) {
     })
     .await;
     let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
-    stage
-        .kubectl("member2", ["delete", "endpointslices", copies])
+    turn.kubectl("member2", ["delete", "endpointslices", copies])
         .await;
-    stage.reaches("member2", &[pod.ip()]).await;
-    stage
-        .kubectl("member2", ["delete", "serviceimport", "foo"])
+    turn.reaches("member2", &[pod.ip()]).await;
+    turn.kubectl("member2", ["delete", "serviceimport", "foo"])
         .await;
-    stage.imported_from("member2", &["member1"]).await;
-    stage.reaches("member2", &[pod.ip()]).await;
+    turn.imported_from("member2", &["member1"]).await;
+    turn.reaches("member2", &[pod.ip()]).await;
 }
 
-async fn a_local_service_of_the_same_name_is_left_alone(stage: Stage) {
-    stage.service("member2").await;
-    let local = stage.pod("member2").await;
-    let member2 = stage.member("member2");
+async fn a_local_service_of_the_same_name_is_left_alone(turn: Turn) {
+    turn.service("member2").await;
+    let local = turn.pod("member2").await;
+    let member2 = turn.member("member2");
     eventually("the local endpoints", SOON, async || {
-        stage.space.ready_addresses(member2, "foo").await == [local.ip()]
+        turn.ready_addresses(member2, "foo").await == [local.ip()]
     })
     .await;
-    let services = stage.space.api::<Service>(member2);
+    let services = turn.api::<Service>(member2);
     let before = services.get("foo").await.expect("the Service");
-    let slices = stage.space.slices(member2, "foo").await;
-    let remote = stage.exporter("member1").await;
-    stage.reaches("member2", &[remote.ip()]).await;
-    let import = stage.imported_from("member2", &["member1"]).await;
+    let slices = turn.slices(member2, "foo").await;
+    let remote = turn.exporter("member1").await;
+    turn.reaches("member2", &[remote.ip()]).await;
+    let import = turn.imported_from("member2", &["member1"]).await;
     assert_eq!(services.get("foo").await.expect("the Service"), before);
-    assert_eq!(stage.space.slices(member2, "foo").await, slices);
+    assert_eq!(turn.slices(member2, "foo").await, slices);
     let own = before.spec.and_then(|spec| spec.cluster_ip);
     assert_ne!(own.as_deref(), Some(cluster_set_ip(&import)));
-    stage.unexport("member1").await;
-    stage.clean("member2").await;
-    assert_eq!(stage.space.slices(member2, "foo").await, slices);
+    turn.unexport("member1").await;
+    turn.is_clean("member2").await;
+    assert_eq!(turn.slices(member2, "foo").await, slices);
 }
 
 #[tokio::test]
 async fn a_cluster_without_the_namespace_imports_when_it_has_it() {
-    let stage = Stage::on_three_in(&["member1", "member2"]).await;
-    let pod = stage.exporter("member1").await;
-    stage.reaches("member2", &[pod.ip()]).await;
-    stage.says("member1", "Ready", "True", "Exported").await;
-    let namespace = ["get", "namespace", stage.space.name()];
-    let missing = stage.member("member3").kubectl(namespace).await.refused();
+    let turn = Turn::on_three_in(&["member1", "member2"]).await;
+    let pod = turn.exporter("member1").await;
+    turn.reaches("member2", &[pod.ip()]).await;
+    turn.says("member1", "Ready", "True", "Exported").await;
+    let namespace = ["get", "namespace", turn.name()];
+    let missing = turn.member("member3").kubectl(namespace).await.refused();
     assert!(missing.contains("NotFound"), "{missing}");
-    stage.space.create_in(stage.member("member3")).await;
-    stage.imported_from("member3", &["member1"]).await;
-    stage.reaches("member3", &[pod.ip()]).await;
+    turn.create_in(turn.member("member3")).await;
+    turn.imported_from("member3", &["member1"]).await;
+    turn.reaches("member3", &[pod.ip()]).await;
 }
 
 #[tokio::test]
 async fn cluster_that_loses_the_namespace_affects_no_other() {
-    let stage = Stage::on_three().await;
-    let pod = stage.exporter("member1").await;
-    stage.reaches("member3", &[pod.ip()]).await;
-    let delete = ["delete", "namespace", stage.space.name()];
-    stage.member("member3").kubectl(delete).await.ok();
-    let more = stage.pod("member1").await;
-    stage.reaches("member2", &[pod.ip(), more.ip()]).await;
-    stage.says("member1", "Ready", "True", "Exported").await;
-    stage.space.create_in(stage.member("member3")).await;
-    stage.imported_from("member3", &["member1"]).await;
-    stage.reaches("member3", &[pod.ip(), more.ip()]).await;
+    let turn = Turn::on_three().await;
+    let pod = turn.exporter("member1").await;
+    turn.reaches("member3", &[pod.ip()]).await;
+    let delete = ["delete", "namespace", turn.name()];
+    turn.member("member3").kubectl(delete).await.ok();
+    let more = turn.pod("member1").await;
+    turn.reaches("member2", &[pod.ip(), more.ip()]).await;
+    turn.says("member1", "Ready", "True", "Exported").await;
+    turn.create_in(turn.member("member3")).await;
+    turn.imported_from("member3", &["member1"]).await;
+    turn.reaches("member3", &[pod.ip(), more.ip()]).await;
 }
 
 #[tokio::test]
 async fn a_name_that_is_long_is_imported_too() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let name = format!("{}-z", "long".repeat(15));
     assert_eq!(name.len(), 62);
-    let pod = stage.pod("member1").await;
+    let pod = turn.pod("member1").await;
     let long = service(&name).port("http", 80).selector("app", "foo");
-    long.create(stage.member("member1"), &stage.space).await;
+    long.create(turn.member("member1"), &turn).await;
     let export = service_export(&name);
-    export.create(stage.member("member1"), &stage.space).await;
-    let imports = stage.space.imports(stage.member("member2"));
+    export.create(turn.member("member1"), &turn).await;
+    let imports = turn.imports(turn.member("member2"));
     let import = eventually("the import", SOON, async || {
         imports.get(&name).await.map_err(|e| e.to_string())
     })
     .await;
-    let services = stage.space.api::<Service>(stage.member("member2"));
+    let services = turn.api::<Service>(turn.member("member2"));
     let of_name = format!("{}={name}", labels::MULTICLUSTER_SERVICE_NAME);
     let derived = services.list(&ListParams::default().labels(&of_name)).await;
     let derived = derived.expect("the Services").items;
@@ -263,17 +257,17 @@ async fn a_name_that_is_long_is_imported_too() {
         .and_then(|spec| spec.cluster_ips.clone());
     assert_eq!(addresses, Some(import.spec.ips));
     eventually("the pod is reached", SOON, async || {
-        let member = stage.member("member2");
-        stage.space.ready_addresses(member, derived_name).await == [pod.ip()]
+        let member = turn.member("member2");
+        turn.ready_addresses(member, derived_name).await == [pod.ip()]
     })
     .await;
 }
 
 #[tokio::test]
 async fn who_may_edit_a_namespace_may_not_write_imports() {
-    let stage = Stage::on_three().await;
-    stage.exporter("member1").await;
-    stage.imported_from("member2", &["member1"]).await;
+    let turn = Turn::on_three().await;
+    turn.exporter("member1").await;
+    turn.imported_from("member2", &["member1"]).await;
     let bind = [
         "create",
         "rolebinding",
@@ -281,7 +275,7 @@ async fn who_may_edit_a_namespace_may_not_write_imports() {
         "--clusterrole=edit",
         "--user=editor",
     ];
-    stage.kubectl("member2", bind).await;
+    turn.kubectl("member2", bind).await;
     let may = async |verb: &str, what: &str| {
         let ask = [
             "auth",
@@ -290,9 +284,9 @@ async fn who_may_edit_a_namespace_may_not_write_imports() {
             what,
             "--as=editor",
             "-n",
-            stage.space.name(),
+            turn.name(),
         ];
-        stage.member("member2").kubectl(ask).await.stdout.trim() == "yes"
+        turn.member("member2").kubectl(ask).await.stdout.trim() == "yes"
     };
     eventually("the editor's rights", SOON, async || {
         may("create", "services").await

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams};
 
-use super::Stage;
-use super::stage::sources;
+use super::Turn;
+use super::turn::sources;
 
 /// Longer than a lease lasts, and than it takes to see all of it through.
 const SETTLED: Duration = Duration::from_secs(90);
@@ -67,44 +67,44 @@ struct Held {
 
 /// Exporters, with their pods.
 struct Environment {
-    stage: Stage,
+    turn: Turn,
     exported: BTreeSet<(&'static str, &'static str)>,
     addresses: BTreeMap<(&'static str, &'static str), String>,
 }
 
 impl Environment {
-    async fn new(stage: Stage) -> Self {
+    async fn new(turn: Turn) -> Self {
         let mut addresses = BTreeMap::new();
         for member in MEMBERS {
             for name in NAMES {
-                let cluster = stage.member(member);
+                let cluster = turn.member(member);
                 // member2 has a port more, so that the ports tell who exports.
                 let mut exported = service(name).port("http", 80);
                 if member == "member2" {
                     exported = exported.port("metrics", 9090);
                 }
-                exported.create(cluster, &stage.space).await;
-                let pods = stage.space.backends(name).create(cluster).await;
+                exported.create(cluster, &turn).await;
+                let pods = turn.backends(name).create(cluster).await;
                 addresses.insert((member, name), pods[0].ip().to_owned());
             }
         }
         Self {
-            stage,
+            turn,
             exported: BTreeSet::new(),
             addresses,
         }
     }
 
     async fn toggle(&mut self, member: &'static str, name: &'static str) {
-        let cluster = self.stage.member(member);
+        let cluster = self.turn.member(member);
         if self.exported.remove(&(member, name)) {
-            let exports = self.stage.space.exports(cluster);
+            let exports = self.turn.exports(cluster);
             let deleted = exports.delete(name, &DeleteParams::default()).await;
             deleted.expect("the export is there");
         } else {
             self.exported.insert((member, name));
             let export = service_export(name);
-            export.create(cluster, &self.stage.space).await;
+            export.create(cluster, &self.turn).await;
         }
     }
 
@@ -138,7 +138,7 @@ impl Environment {
     async fn held(&self, cluster: &Cluster) -> Result<Held, kube::Error> {
         let all = ListParams::default();
         let own = ListParams::default().labels("app.kubernetes.io/managed-by=causeway");
-        let space = &self.stage.space;
+        let space = &self.turn;
         let imports = space.imports(cluster).list(&all).await?.items;
         let services = space.api::<Service>(cluster).list(&own).await?.items;
         let marked = ListParams::default().labels(labels::SOURCE_CLUSTER);
@@ -170,7 +170,7 @@ impl Environment {
         for member in MEMBERS {
             let what = format!("{when}: {member} holds {wanted:#?}");
             eventually(&what, SETTLED, async || {
-                let cluster = self.stage.member(member);
+                let cluster = self.turn.member(member);
                 let held = self.held(cluster).await.map_err(|e| e.to_string())?;
                 if held == wanted {
                     Ok(())
@@ -206,11 +206,11 @@ fn sorted(mut numbers: Vec<i32>) -> Vec<i32> {
 
 #[tokio::test]
 async fn churn_of_exports_under_kills_ends_in_the_desired_state() {
-    let mut env = Environment::new(Stage::alone().await).await;
+    let mut env = Environment::new(Turn::alone().await).await;
     let seed = seed();
     eprintln!("CAUSEWAY_SEED={seed}");
     let mut random = Random(seed);
-    let controller = &env.stage.set.controller;
+    let controller = &env.turn.set.controller;
     for round in 0..ROUNDS {
         let toggles: Vec<_> = (0..=random.below(6))
             .map(|_| {

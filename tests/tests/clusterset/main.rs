@@ -7,13 +7,13 @@ macro_rules! on_two_and_three_clusters {
         mod on_two_clusters {
             $(#[tokio::test]
             async fn $name() {
-                super::$name(crate::Stage::on_two().await).await;
+                super::$name(crate::Turn::on_two().await).await;
             })+
         }
         mod on_three_clusters {
             $(#[tokio::test]
             async fn $name() {
-                super::$name(crate::Stage::on_three().await).await;
+                super::$name(crate::Turn::on_three().await).await;
             })+
         }
     };
@@ -35,51 +35,46 @@ mod ports;
 mod problems;
 mod sentences;
 mod slices;
-mod stage;
+mod turn;
 
+use std::ops::Deref;
 use std::sync::atomic::AtomicBool;
 
-use causeway_tests::Fleet;
-use causeway_tests::causeway::{Installation, Running};
-use stage::{Stage, cluster_set_ip, condition_of, dig_is_there};
+use causeway_tests::{Environment, Fleet};
 use tokio::sync::{OnceCell, RwLock};
+use turn::{Turn, cluster_set_ip, condition_of, dig_is_there};
 
-/// A hub with members that are joined, and one controller. member1 has IPv4 alone, the others IPv6 too.
+/// A hub with members that are joined, and one controller. member1 has IPv4 alone, the others IPv6
+/// too.
 struct Clusterset {
-    fleet: Fleet,
-    controller: Running,
-    installation: Installation,
+    env: Environment,
     /// Read by tests that leave the clusters as they are, written by those that break something.
     peace: RwLock<()>,
     /// Whether a test that had the clusters for itself failed before it restored their definitions.
     is_broken: AtomicBool,
 }
 
-impl Clusterset {
-    async fn start(members: usize, flags: &[&str]) -> Self {
-        Self::of(Self::fleet(members).await, flags).await
-    }
+impl Deref for Clusterset {
+    type Target = Environment;
 
+    fn deref(&self) -> &Environment {
+        &self.env
+    }
+}
+
+impl Clusterset {
     async fn fleet(members: usize) -> Fleet {
-        let mut builder = Fleet::builder().members(members).clusterset();
-        for number in 2..=members {
-            builder = builder.dual_stack(&format!("member{number}"));
-        }
+        let builder = Fleet::builder().members(members).clusterset();
+        let dual = (2..=members).map(|number| format!("member{number}"));
+        let builder = dual.fold(builder, |builder, name| builder.dual_stack(&name));
         builder.start().await
     }
 
     async fn of(fleet: Fleet, flags: &[&str]) -> Self {
-        let installation = Installation::new(&fleet).await;
-        let flags = flags.iter().copied();
-        let controller = flags.fold(installation.controller(), |launch, flag| launch.arg(flag));
-        let controller = controller.start().await;
-        for member in fleet.members() {
-            installation.join(member).await;
-        }
+        let flags = flags.iter();
+        let builder = flags.fold(Environment::builder(), |builder, flag| builder.flag(flag));
         Self {
-            fleet,
-            controller,
-            installation,
+            env: builder.start(fleet).await,
             peace: RwLock::default(),
             is_broken: AtomicBool::new(false),
         }
@@ -88,8 +83,8 @@ impl Clusterset {
     async fn of_two() -> &'static Self {
         static TWO: OnceCell<Clusterset> = OnceCell::const_new();
         // Its controller is killed often, and would wait each time for the lease of the one before.
-        TWO.get_or_init(|| Self::start(2, &["--leader-elect=false"]))
-            .await
+        let start = async || Self::of(Self::fleet(2).await, &["--leader-elect=false"]).await;
+        TWO.get_or_init(start).await
     }
 
     /// Two members, of which member1 has the id eu-1 in its clusterset.
@@ -107,6 +102,7 @@ impl Clusterset {
 
     async fn of_three() -> &'static Self {
         static THREE: OnceCell<Clusterset> = OnceCell::const_new();
-        THREE.get_or_init(|| Self::start(3, &[])).await
+        let start = async || Self::of(Self::fleet(3).await, &[]).await;
+        THREE.get_or_init(start).await
     }
 }

@@ -5,7 +5,7 @@ use causeway_tests::fixtures::RunningPod;
 use causeway_tests::{SOON, eventually, pod, service};
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 
-use super::{Stage, cluster_set_ip, dig_is_there};
+use super::{Turn, cluster_set_ip, dig_is_there};
 
 on_two_and_three_clusters!(
     the_name_of_an_import_has_its_address,
@@ -20,9 +20,9 @@ struct Question<'a> {
     type_: &'a str,
 }
 
-impl Stage {
-    pub(crate) fn name(&self, zone: &str) -> String {
-        format!("foo.{}.svc.{zone}", self.space.name())
+impl Turn {
+    pub(crate) fn dns_name(&self, zone: &str) -> String {
+        format!("foo.{}.svc.{zone}", self.name())
     }
 
     /// Waits until a member's DNS gives exactly these records.
@@ -62,77 +62,76 @@ impl Stage {
     }
 }
 
-async fn the_name_of_an_import_has_its_address(stage: Stage) {
+async fn the_name_of_an_import_has_its_address(turn: Turn) {
     if !dig_is_there() {
         return;
     }
-    let name = stage.name("clusterset.local");
-    stage.unknown("member2", &name, "A").await;
-    stage.exporter("member1").await;
-    for member in stage.members() {
-        let import = stage.imported_from(member.name(), &["member1"]).await;
+    let name = turn.dns_name("clusterset.local");
+    turn.unknown("member2", &name, "A").await;
+    turn.exporter("member1").await;
+    for member in turn.members() {
+        let import = turn.imported_from(member.name(), &["member1"]).await;
         let address = cluster_set_ip(&import);
-        stage.resolves(member.name(), &name, "A", &[address]).await;
+        turn.resolves(member.name(), &name, "A", &[address]).await;
         // One cluster's backends are not to be had by a name of their own.
         let of_one = format!("member1.{name}");
-        stage.unknown(member.name(), &of_one, "A").await;
+        turn.unknown(member.name(), &of_one, "A").await;
     }
-    stage.unexport("member1").await;
-    for member in stage.members() {
-        stage.unknown(member.name(), &name, "A").await;
+    turn.unexport("member1").await;
+    for member in turn.members() {
+        turn.unknown(member.name(), &name, "A").await;
     }
 }
 
-async fn every_named_port_of_an_import_has_a_srv_record(stage: Stage) {
+async fn every_named_port_of_an_import_has_a_srv_record(turn: Turn) {
     if !dig_is_there() {
         return;
     }
     let exported = service("foo").port("http", 80).port("metrics", 9090);
-    exported.create(stage.member("member1"), &stage.space).await;
-    stage.export("member1").await;
-    let name = stage.name("clusterset.local");
+    exported.create(turn.member("member1"), &turn).await;
+    turn.export("member1").await;
+    let name = turn.dns_name("clusterset.local");
     for (port, number) in [("http", 80), ("metrics", 9090)] {
         let question = Question {
             name: &format!("_{port}._tcp.{name}"),
             type_: "SRV",
         };
         let what = format!("SRV of {}", question.name);
-        stage
-            .answered("member2", question, &what, |answer| {
-                answer.targets() == [format!("{number} {name}.")]
-            })
-            .await;
+        turn.answered("member2", question, &what, |answer| {
+            answer.targets() == [format!("{number} {name}.")]
+        })
+        .await;
     }
     let udp = format!("_http._udp.{name}");
-    stage.unknown("member2", &udp, "SRV").await;
+    turn.unknown("member2", &udp, "SRV").await;
 }
 
 /// `foo`, headless, in a member with these pods as a StatefulSet's, exported.
-pub(crate) async fn headless(stage: &Stage, member: &str, hosts: &[&str]) -> Vec<RunningPod> {
-    let cluster = stage.member(member);
+pub(crate) async fn headless(turn: &Turn, member: &str, hosts: &[&str]) -> Vec<RunningPod> {
+    let cluster = turn.member(member);
     let exported = service("foo").port("peer", 80).headless();
-    exported.create(cluster, &stage.space).await;
+    exported.create(cluster, turn).await;
     let mut pods = Vec::new();
     for host in hosts {
         let pod = pod(host, "foo").hostname(host, "foo");
-        pods.push(pod.create(cluster, &stage.space).await);
+        pods.push(pod.create(cluster, turn).await);
     }
-    stage.export_later(member).await;
+    turn.export_later(member).await;
     pods
 }
 
-async fn the_names_of_a_headless_import_are_those_of_its_ready_endpoints(stage: Stage) {
+async fn the_names_of_a_headless_import_are_those_of_its_ready_endpoints(turn: Turn) {
     if !dig_is_there() {
         return;
     }
-    let first = headless(&stage, "member1", &["db-0", "db-1"]).await;
-    let second = headless(&stage, "member2", &["db-0"]).await;
-    let name = stage.name("clusterset.local");
-    for member in stage.members() {
+    let first = headless(&turn, "member1", &["db-0", "db-1"]).await;
+    let second = headless(&turn, "member2", &["db-0"]).await;
+    let name = turn.dns_name("clusterset.local");
+    for member in turn.members() {
         let member = member.name();
         let mut all: Vec<_> = first.iter().chain(&second).map(RunningPod::ip).collect();
         all.sort_unstable();
-        stage.resolves(member, &name, "A", &all).await;
+        turn.resolves(member, &name, "A", &all).await;
         // Pods of one name in two clusters are two names.
         for (host, cluster, pod) in [
             ("db-0", "member1", &first[0]),
@@ -140,7 +139,7 @@ async fn the_names_of_a_headless_import_are_those_of_its_ready_endpoints(stage: 
             ("db-0", "member2", &second[0]),
         ] {
             let name = format!("{host}.{cluster}.{name}");
-            stage.resolves(member, &name, "A", &[pod.ip()]).await;
+            turn.resolves(member, &name, "A", &[pod.ip()]).await;
         }
         let question = Question {
             name: &format!("_peer._tcp.{name}"),
@@ -152,24 +151,22 @@ async fn the_names_of_a_headless_import_are_those_of_its_ready_endpoints(stage: 
             format!("80 db-1.member1.{name}."),
         ];
         let what = format!("SRV of {} in {member}", question.name);
-        stage
-            .answered(member, question, &what, |answer| {
-                answer.targets() == targets
-            })
-            .await;
+        turn.answered(member, question, &what, |answer| {
+            answer.targets() == targets
+        })
+        .await;
         for one in ["member1", "member2"] {
-            stage.unknown(member, &format!("{one}.{name}"), "A").await;
+            turn.unknown(member, &format!("{one}.{name}"), "A").await;
         }
     }
     first[0].set_ready(false).await;
     first[1].delete().await;
-    stage
-        .resolves("member2", &name, "A", &[second[0].ip()])
+    turn.resolves("member2", &name, "A", &[second[0].ip()])
         .await;
     let gone = format!("db-0.member1.{name}");
-    stage.unknown("member2", &gone, "A").await;
+    turn.unknown("member2", &gone, "A").await;
     second[0].set_ready(false).await;
-    stage.unknown("member2", &name, "A").await;
+    turn.unknown("member2", &name, "A").await;
 }
 
 #[tokio::test]
@@ -177,14 +174,14 @@ async fn an_endpoint_without_a_hostname_has_a_name_of_its_own_too() {
     if !dig_is_there() {
         return;
     }
-    let stage = Stage::on_three().await;
-    headless(&stage, "member1", &[]).await;
-    let pod = stage.pod("member1").await;
-    let name = stage.name("clusterset.local");
+    let turn = Turn::on_three().await;
+    headless(&turn, "member1", &[]).await;
+    let pod = turn.pod("member1").await;
+    let name = turn.dns_name("clusterset.local");
     let of_pod = format!("{}.member1.{name}", pod.ip().replace('.', "-"));
-    stage.resolves("member3", &of_pod, "A", &[pod.ip()]).await;
-    let answer = stage.member("member3").dig(&reverse(pod.ip()), "PTR").await;
-    let derived = format!("derived-foo.{}.svc.cluster.local.", stage.space.name());
+    turn.resolves("member3", &of_pod, "A", &[pod.ip()]).await;
+    let answer = turn.member("member3").dig(&reverse(pod.ip()), "PTR").await;
+    let derived = format!("derived-foo.{}.svc.cluster.local.", turn.name());
     assert_eq!(answer.records.len(), 1, "{answer:?}");
     assert!(answer.records[0].ends_with(&derived), "{answer:?}");
 }
@@ -200,25 +197,24 @@ async fn a_headless_dual_stack_service_has_names_of_both_kinds() {
     if !dig_is_there() {
         return;
     }
-    let stage = Stage::on_three().await;
-    let member2 = stage.member("member2");
+    let turn = Turn::on_three().await;
+    let member2 = turn.member("member2");
     let exported = service("foo").port("peer", 80).headless().with(|spec| {
         spec.ip_family_policy = Some("RequireDualStack".to_owned());
     });
-    exported.create(member2, &stage.space).await;
+    exported.create(member2, &turn).await;
     let four = member2.fresh_pod_ip();
     let both = pod("db-0", "foo").hostname("db-0", "foo");
     let both = both.ip(&four).ip("fd00:2::18");
-    both.create(member2, &stage.space).await;
-    stage.export("member2").await;
-    let name = stage.name("clusterset.local");
+    both.create(member2, &turn).await;
+    turn.export("member2").await;
+    let name = turn.dns_name("clusterset.local");
     for name in [name.clone(), format!("db-0.member2.{name}")] {
-        stage.resolves("member3", &name, "A", &[&four]).await;
-        stage
-            .resolves("member3", &name, "AAAA", &["fd00:2::18"])
+        turn.resolves("member3", &name, "A", &[&four]).await;
+        turn.resolves("member3", &name, "AAAA", &["fd00:2::18"])
             .await;
     }
-    let import = stage.imported_from("member3", &["member2"]).await;
+    let import = turn.imported_from("member3", &["member2"]).await;
     assert_eq!(import.spec.type_, "Headless");
     assert_eq!(import.spec.ip_families, ["IPv4", "IPv6"]);
 }
@@ -228,23 +224,22 @@ async fn names_in_the_cluster_s_own_zone_are_the_local_service_s() {
     if !dig_is_there() {
         return;
     }
-    let stage = Stage::on_three().await;
-    stage.service("member2").await;
-    stage.exporter("member1").await;
-    let import = stage.imported_from("member2", &["member1"]).await;
-    let services = stage.space.api::<Service>(stage.member("member2"));
+    let turn = Turn::on_three().await;
+    turn.service("member2").await;
+    turn.exporter("member1").await;
+    let import = turn.imported_from("member2", &["member1"]).await;
+    let services = turn.api::<Service>(turn.member("member2"));
     let local = services.get("foo").await.expect("the Service").spec;
     let local = local.and_then(|spec| spec.cluster_ip).expect("an address");
-    let names = ["cluster.local", "clusterset.local"].map(|zone| stage.name(zone));
-    stage.resolves("member2", &names[0], "A", &[&local]).await;
+    let names = ["cluster.local", "clusterset.local"].map(|zone| turn.dns_name(zone));
+    turn.resolves("member2", &names[0], "A", &[&local]).await;
     let imported = cluster_set_ip(&import);
-    stage.resolves("member2", &names[1], "A", &[imported]).await;
+    turn.resolves("member2", &names[1], "A", &[imported]).await;
     // Where there is no such Service the import makes none.
-    stage.unknown("member3", &names[0], "A").await;
+    turn.unknown("member3", &names[0], "A").await;
     // One address has one name: that of the Service that stands for the import.
-    let derived = format!("derived-foo.{}.svc.cluster.local.", stage.space.name());
-    stage
-        .resolves("member2", &reverse(imported), "PTR", &[&derived])
+    let derived = format!("derived-foo.{}.svc.cluster.local.", turn.name());
+    turn.resolves("member2", &reverse(imported), "PTR", &[&derived])
         .await;
 }
 
@@ -253,23 +248,22 @@ async fn a_port_without_a_name_has_no_srv_record() {
     if !dig_is_there() {
         return;
     }
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let port = ServicePort {
         port: 80,
         ..ServicePort::default()
     };
     let exported = service("foo").with(|spec| spec.ports = Some(vec![port]));
-    exported.create(stage.member("member1"), &stage.space).await;
-    let pod = stage.pod("member1").await;
-    stage.export("member1").await;
-    let import = stage.imported_from("member2", &["member1"]).await;
-    let name = stage.name("clusterset.local");
-    stage
-        .resolves("member2", &name, "A", &[cluster_set_ip(&import)])
+    exported.create(turn.member("member1"), &turn).await;
+    let pod = turn.pod("member1").await;
+    turn.export("member1").await;
+    let import = turn.imported_from("member2", &["member1"]).await;
+    let name = turn.dns_name("clusterset.local");
+    turn.resolves("member2", &name, "A", &[cluster_set_ip(&import)])
         .await;
-    stage.reaches("member2", &[pod.ip()]).await;
+    turn.reaches("member2", &[pod.ip()]).await;
     for port in ["_http", "_80"] {
         let question = format!("{port}._tcp.{name}");
-        stage.unknown("member2", &question, "SRV").await;
+        turn.unknown("member2", &question, "SRV").await;
     }
 }

@@ -6,20 +6,20 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use super::Stage;
+use super::Turn;
 
-async fn annotate(stage: &Stage, member: &str, annotation: &str, value: &str) {
+async fn annotate(turn: &Turn, member: &str, annotation: &str, value: &str) {
     let text = format!("{annotation}={value}");
     let export = ["annotate", "--overwrite", "serviceexport", "foo", &text];
-    stage.kubectl(member, export).await;
+    turn.kubectl(member, export).await;
 }
 
 /// Waits until the status of member1's export names those clusters.
-async fn exported_to(stage: &Stage, clusters: &str) {
+async fn exported_to(turn: &Turn, clusters: &str) {
     let path = "jsonpath={.status.clusters[*].cluster}";
     let get = ["get", "serviceexport", "foo", "-o", path];
     eventually("the export names its importers", SOON, async || {
-        let named = stage.kubectl("member1", get).await;
+        let named = turn.kubectl("member1", get).await;
         (named == clusters).then_some(()).ok_or(named)
     })
     .await;
@@ -27,61 +27,64 @@ async fn exported_to(stage: &Stage, clusters: &str) {
 
 #[tokio::test]
 async fn cluster_removed_from_the_consumers_loses_the_import() {
-    let stage = Stage::on_three().await;
-    let pod = stage.exporter("member1").await;
-    for member in stage.members() {
-        stage.reaches(member.name(), &[pod.ip()]).await;
+    let turn = Turn::on_three().await;
+    let pod = turn.exporter("member1").await;
+    for member in turn.members() {
+        turn.reaches(member.name(), &[pod.ip()]).await;
     }
-    exported_to(&stage, "member2 member3").await;
-    annotate(&stage, "member1", labels::CONSUMERS, "member2").await;
-    stage.clean("member3").await;
-    exported_to(&stage, "member2").await;
-    stage.reaches("member2", &[pod.ip()]).await;
-    stage.reaches("member1", &[pod.ip()]).await;
+    exported_to(&turn, "member2 member3").await;
+    annotate(&turn, "member1", labels::CONSUMERS, "member2").await;
+    turn.is_clean("member3").await;
+    exported_to(&turn, "member2").await;
+    turn.reaches("member2", &[pod.ip()]).await;
+    turn.reaches("member1", &[pod.ip()]).await;
     eventually("the export says who does not import it", SOON, async || {
-        let ready = stage.says("member1", "Ready", "True", "Exported").await;
+        let ready = turn.says("member1", "Ready", "True", "Exported").await;
         ready.contains("not imported by member3")
     })
     .await;
-    annotate(&stage, "member1", labels::CONSUMERS, "Member3").await;
+    annotate(&turn, "member1", labels::CONSUMERS, "Member3").await;
     eventually("the export says what is wrong", SOON, async || {
-        let valid = stage.says("member1", "Valid", "True", "Valid").await;
+        let valid = turn.says("member1", "Valid", "True", "Valid").await;
         valid.contains("metadata.annotations[mcs.causeway.dev/consumers]")
     })
     .await;
-    stage.reaches("member2", &[pod.ip()]).await;
-    assert!(stage.import("member3").await.is_none());
-    annotate(&stage, "member1", labels::CONSUMERS, "member2,member3").await;
-    stage.reaches("member3", &[pod.ip()]).await;
+    turn.reaches("member2", &[pod.ip()]).await;
+    assert!(turn.import("member3").await.is_none());
+    annotate(&turn, "member1", labels::CONSUMERS, "member2,member3").await;
+    turn.reaches("member3", &[pod.ip()]).await;
 }
 
 #[tokio::test]
 async fn preference_of_an_export_promotes_the_next_tier() {
-    let stage = Stage::on_three().await;
-    let near = stage.exporter("member1").await;
-    annotate(&stage, "member1", labels::PREFER, "cluster/member1,any").await;
-    let far = stage.exporter("member2").await;
-    stage.reaches("member3", &[near.ip()]).await;
-    let import = stage
+    let turn = Turn::on_three().await;
+    let near = turn.exporter("member1").await;
+    annotate(&turn, "member1", labels::PREFER, "cluster/member1,any").await;
+    let far = turn.exporter("member2").await;
+    turn.reaches("member3", &[near.ip()]).await;
+    let import = turn
         .imported_as("member3", "the preference", |import| {
             let annotations = import.metadata.annotations.as_ref();
             annotations.is_some_and(|all| all.contains_key(labels::PREFER))
         })
         .await;
-    stage
-        .says("member2", "Conflict", "True", "PreferConflict")
+    turn.says("member2", "Conflict", "True", "PreferConflict")
         .await;
-    let standby = stage.slices("member3").await.into_iter().find(|slice| {
-        let annotations = slice.metadata.annotations.as_ref();
-        annotations.is_some_and(|all| all.contains_key(labels::STANDBY))
-    });
+    let standby = turn
+        .imported_slices("member3")
+        .await
+        .into_iter()
+        .find(|slice| {
+            let annotations = slice.metadata.annotations.as_ref();
+            annotations.is_some_and(|all| all.contains_key(labels::STANDBY))
+        });
     let standby = standby.expect("a copy of member2's slice");
     let conditions = standby.endpoints[0].conditions.clone().expect("conditions");
     let all = (conditions.ready, conditions.serving, conditions.terminating);
     assert_eq!(all, (Some(false), Some(true), Some(true)));
     near.set_ready(false).await;
-    stage.reaches("member3", &[far.ip()]).await;
-    let events = stage.space.api::<Event>(stage.member("member3"));
+    turn.reaches("member3", &[far.ip()]).await;
+    let events = turn.api::<Event>(turn.member("member3"));
     let of_import = format!(
         "involvedObject.uid={}",
         import.metadata.uid.unwrap_or_default()
@@ -106,7 +109,7 @@ async fn preference_of_an_export_promotes_the_next_tier() {
 }
 
 /// Sets the selectors of the export in a member.
-async fn select(stage: &Stage, member: &str, selectors: &Value) {
+async fn select(turn: &Turn, member: &str, selectors: &Value) {
     let patch = json!({"spec": {"clusterSelectors": selectors}}).to_string();
     let export = [
         "patch",
@@ -116,27 +119,27 @@ async fn select(stage: &Stage, member: &str, selectors: &Value) {
         "-p",
         &patch,
     ];
-    stage.kubectl(member, export).await;
+    turn.kubectl(member, export).await;
 }
 
 #[tokio::test]
 async fn selectors_of_an_export_choose_the_clusters_and_the_import_has_the_results() {
-    let stage = Stage::on_three().await;
-    let label = format!("{}.gpu", stage.space.name());
+    let turn = Turn::on_three().await;
+    let label = format!("{}.gpu", turn.name());
     let labelled = ["label", "cluster", "member2", &format!("{label}=high")];
-    stage.set.fleet.hub().kubectl(labelled).await.ok();
-    let near = stage.exporter("member1").await;
-    let far = stage.exporter("member2").await;
-    stage.reaches("member3", &[near.ip(), far.ip()]).await;
+    turn.set.fleet.hub().kubectl(labelled).await.ok();
+    let near = turn.exporter("member1").await;
+    let far = turn.exporter("member2").await;
+    turn.reaches("member3", &[near.ip(), far.ip()]).await;
     let by_label = json!({"propertySelector": {"matchProperties": {label: "high"}}});
     let by_id = json!({"propertySelector": {"matchExpressions": [
         {"key": "cluster.clusterset.k8s.io", "operator": "In", "values": ["member1", "@SameAsImporter@"]},
     ]}});
     let selectors = json!([by_label, by_id]);
     for member in ["member1", "member2"] {
-        select(&stage, member, &selectors).await;
+        select(&turn, member, &selectors).await;
     }
-    let import = stage
+    let import = turn
         .imported_as("member3", "the results", |import| {
             let status = import.status.as_ref();
             status.is_some_and(|status| !status.cluster_selector_results.is_empty())
@@ -151,19 +154,19 @@ async fn selectors_of_an_export_choose_the_clusters_and_the_import_has_the_resul
         .collect();
     assert_eq!(results, ["member2", "member1"]);
     assert_eq!(status.observed_generation, import.metadata.generation);
-    stage.reaches("member3", &[far.ip()]).await;
+    turn.reaches("member3", &[far.ip()]).await;
     far.set_ready(false).await;
-    stage.reaches("member3", &[near.ip()]).await;
+    turn.reaches("member3", &[near.ip()]).await;
     let wrong = json!([{"propertySelector": {}}]);
-    select(&stage, "member1", &wrong).await;
-    let valid = stage
+    select(&turn, "member1", &wrong).await;
+    let valid = turn
         .says("member1", "Valid", "False", "InvalidClusterSelector")
         .await;
     assert!(
         valid.contains("spec.clusterSelectors[0].propertySelector"),
         "{valid}"
     );
-    let conflict = stage
+    let conflict = turn
         .says("member2", "Conflict", "True", "ClusterSelectorsConflict")
         .await;
     assert!(conflict.contains("clusterSelectors"), "{conflict}");

@@ -6,7 +6,7 @@ use causeway_tests::fixtures::ServiceFixture;
 use causeway_tests::{SOON, eventually, service};
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
 
-use super::Stage;
+use super::Turn;
 
 on_two_and_three_clusters!(
     ports_are_the_union_and_that_is_a_conflict,
@@ -17,11 +17,11 @@ on_two_and_three_clusters!(
 );
 
 /// member2 exports `older`, then member1 `younger`.
-async fn export(stage: &Stage, older: ServiceFixture, younger: ServiceFixture) {
+async fn export(turn: &Turn, older: ServiceFixture, younger: ServiceFixture) {
     for (member, exported) in [("member2", older), ("member1", younger)] {
-        exported.create(stage.member(member), &stage.space).await;
-        stage.export_later(member).await;
-        stage.pod(member).await;
+        exported.create(turn.member(member), turn).await;
+        turn.export_later(member).await;
+        turn.pod(member).await;
     }
 }
 
@@ -47,24 +47,22 @@ fn ports_of_service(spec: &ServiceSpec) -> Vec<String> {
 }
 
 /// Waits until every cluster imports exactly these ports, and its derived Service has them.
-async fn imported_with(stage: &Stage, expected: &[&str]) {
-    for member in stage.members() {
+async fn imported_with(turn: &Turn, expected: &[&str]) {
+    for member in turn.members() {
         let name = member.name();
         let what = format!("the ports {expected:?}");
-        stage
-            .imported_as(name, &what, |import| ports_of_import(import) == expected)
+        turn.imported_as(name, &what, |import| ports_of_import(import) == expected)
             .await;
-        stage
-            .derived_as(name, &what, |spec| ports_of_service(spec) == expected)
+        turn.derived_as(name, &what, |spec| ports_of_service(spec) == expected)
             .await;
     }
 }
 
 /// Waits until the slices of that source have exactly these ports in a cluster, by name and number.
-async fn carried(stage: &Stage, member: &str, source: &str, expected: &[(&str, i32)]) {
+async fn carried(turn: &Turn, member: &str, source: &str, expected: &[(&str, i32)]) {
     let what = format!("{member} has {expected:?} of {source}");
     eventually(&what, SOON, async || {
-        let slices = stage.slices(member).await.into_iter();
+        let slices = turn.imported_slices(member).await.into_iter();
         let slices = slices.filter(|slice| {
             let marks = slice.metadata.labels.as_ref();
             marks.is_some_and(|marks| {
@@ -89,65 +87,64 @@ async fn carried(stage: &Stage, member: &str, source: &str, expected: &[(&str, i
     .await;
 }
 
-async fn conflict_of_ports(stage: &Stage) {
+async fn conflict_of_ports(turn: &Turn) {
     for member in ["member1", "member2"] {
-        stage.says(member, "Conflict", "True", "PortConflict").await;
+        turn.says(member, "Conflict", "True", "PortConflict").await;
     }
 }
 
-async fn ports_are_the_union_and_that_is_a_conflict(stage: Stage) {
+async fn ports_are_the_union_and_that_is_a_conflict(turn: Turn) {
     let older = service("foo").port("http", 80);
     let younger = service("foo").port("http", 80).port("metrics", 9090);
-    export(&stage, older, younger).await;
-    imported_with(&stage, &["http 80/TCP", "metrics 9090/TCP"]).await;
-    conflict_of_ports(&stage).await;
+    export(&turn, older, younger).await;
+    imported_with(&turn, &["http 80/TCP", "metrics 9090/TCP"]).await;
+    conflict_of_ports(&turn).await;
 }
 
-async fn traffic_for_a_port_goes_to_the_clusters_that_expose_it(stage: Stage) {
+async fn traffic_for_a_port_goes_to_the_clusters_that_expose_it(turn: Turn) {
     let older = service("foo").port_to("http", 80, 8080);
     let younger = service("foo").port_to("metrics", 9090, 9000);
-    export(&stage, older, younger).await;
-    imported_with(&stage, &["http 80/TCP", "metrics 9090/TCP"]).await;
-    for member in stage.members() {
-        carried(&stage, member.name(), "member2", &[("http", 8080)]).await;
-        carried(&stage, member.name(), "member1", &[("metrics", 9000)]).await;
+    export(&turn, older, younger).await;
+    imported_with(&turn, &["http 80/TCP", "metrics 9090/TCP"]).await;
+    for member in turn.members() {
+        carried(&turn, member.name(), "member2", &[("http", 8080)]).await;
+        carried(&turn, member.name(), "member1", &[("metrics", 9000)]).await;
     }
-    conflict_of_ports(&stage).await;
+    conflict_of_ports(&turn).await;
 }
 
-async fn of_two_ports_of_one_name_the_oldest_is_used(stage: Stage) {
+async fn of_two_ports_of_one_name_the_oldest_is_used(turn: Turn) {
     let older = service("foo").port("http", 80);
     let younger = service("foo").port("http", 8000).port("metrics", 9090);
-    export(&stage, older, younger).await;
-    imported_with(&stage, &["http 80/TCP", "metrics 9090/TCP"]).await;
-    conflict_of_ports(&stage).await;
-    for member in stage.members() {
-        carried(&stage, member.name(), "member2", &[("http", 80)]).await;
-        carried(&stage, member.name(), "member1", &[("metrics", 9090)]).await;
+    export(&turn, older, younger).await;
+    imported_with(&turn, &["http 80/TCP", "metrics 9090/TCP"]).await;
+    conflict_of_ports(&turn).await;
+    for member in turn.members() {
+        carried(&turn, member.name(), "member2", &[("http", 80)]).await;
+        carried(&turn, member.name(), "member1", &[("metrics", 9090)]).await;
     }
 }
 
-async fn of_two_names_of_one_port_the_oldest_is_used(stage: Stage) {
+async fn of_two_names_of_one_port_the_oldest_is_used(turn: Turn) {
     let older = service("foo").port_to("http", 80, 8080);
     let younger = service("foo").port_to("web", 80, 8000);
-    export(&stage, older, younger).await;
-    imported_with(&stage, &["http 80/TCP"]).await;
-    conflict_of_ports(&stage).await;
-    for member in stage.members() {
-        carried(&stage, member.name(), "member2", &[("http", 8080)]).await;
-        carried(&stage, member.name(), "member1", &[("http", 8000)]).await;
+    export(&turn, older, younger).await;
+    imported_with(&turn, &["http 80/TCP"]).await;
+    conflict_of_ports(&turn).await;
+    for member in turn.members() {
+        carried(&turn, member.name(), "member2", &[("http", 8080)]).await;
+        carried(&turn, member.name(), "member1", &[("http", 8000)]).await;
     }
 }
 
-async fn ports_of_an_export_that_ends_go_with_it(stage: Stage) {
+async fn ports_of_an_export_that_ends_go_with_it(turn: Turn) {
     let older = service("foo").port("http", 80);
     let younger = service("foo").port("http", 80).port("metrics", 9090);
-    export(&stage, older, younger).await;
-    imported_with(&stage, &["http 80/TCP", "metrics 9090/TCP"]).await;
-    stage.unexport("member1").await;
-    imported_with(&stage, &["http 80/TCP"]).await;
-    stage
-        .says("member2", "Conflict", "False", "NoConflicts")
+    export(&turn, older, younger).await;
+    imported_with(&turn, &["http 80/TCP", "metrics 9090/TCP"]).await;
+    turn.unexport("member1").await;
+    imported_with(&turn, &["http 80/TCP"]).await;
+    turn.says("member2", "Conflict", "False", "NoConflicts")
         .await;
 }
 
@@ -163,7 +160,7 @@ fn port(name: &str, number: i32, protocol: &str, application: Option<&str>) -> S
 
 #[tokio::test]
 async fn ports_keep_protocol_and_application_protocol_when_imported() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let all = vec![
         port("dns", 53, "UDP", None),
         port("dns-tcp", 53, "TCP", None),
@@ -171,39 +168,37 @@ async fn ports_keep_protocol_and_application_protocol_when_imported() {
         port("signal", 2905, "SCTP", None),
     ];
     let exported = service("foo").with(|spec| spec.ports = Some(all));
-    exported.create(stage.member("member1"), &stage.space).await;
-    stage.export("member1").await;
+    exported.create(turn.member("member1"), &turn).await;
+    turn.export("member1").await;
     let expected = [
         "dns 53/UDP",
         "dns-tcp 53/TCP",
         "grpc 9000/TCP",
         "signal 2905/SCTP",
     ];
-    imported_with(&stage, &expected).await;
-    let import = stage.imported_from("member2", &["member1"]).await;
+    imported_with(&turn, &expected).await;
+    let import = turn.imported_from("member2", &["member1"]).await;
     let application = import.spec.ports[2].app_protocol.as_deref();
     assert_eq!(application, Some("kubernetes.io/h2c"));
 }
 
 #[tokio::test]
 async fn another_application_protocol_is_a_conflict() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let with = |application| {
         let http = vec![port("http", 80, "TCP", application)];
         service("foo").with(|spec| spec.ports = Some(http))
     };
-    export(&stage, with(Some("http")), with(Some("kubernetes.io/h2c"))).await;
-    conflict_of_ports(&stage).await;
-    let import = stage
-        .imported_from("member3", &["member1", "member2"])
-        .await;
+    export(&turn, with(Some("http")), with(Some("kubernetes.io/h2c"))).await;
+    conflict_of_ports(&turn).await;
+    let import = turn.imported_from("member3", &["member1", "member2"]).await;
     let application = import.spec.ports[0].app_protocol.as_deref();
     assert_eq!(application, Some("http"), "the oldest's");
 }
 
 #[tokio::test]
 async fn ports_without_names_are_imported_so_that_no_two_are_without() {
-    let stage = Stage::on_three().await;
+    let turn = Turn::on_three().await;
     let unnamed = |number| {
         let port = ServicePort {
             port: number,
@@ -211,16 +206,16 @@ async fn ports_without_names_are_imported_so_that_no_two_are_without() {
         };
         service("foo").with(|spec| spec.ports = Some(vec![port]))
     };
-    export(&stage, unnamed(80), unnamed(81)).await;
-    imported_with(&stage, &[" 80/TCP"]).await;
-    conflict_of_ports(&stage).await;
+    export(&turn, unnamed(80), unnamed(81)).await;
+    imported_with(&turn, &[" 80/TCP"]).await;
+    conflict_of_ports(&turn).await;
     // Beside a port that has a name, this one needs one too, as in any Service.
     let add = r#"[{"op": "add", "path": "/spec/ports/0/name", "value": "grpc"}]"#;
     let patched = ["patch", "svc", "foo", "--type=json", "-p", add];
-    stage.kubectl("member1", patched).await;
-    imported_with(&stage, &["tcp-80 80/TCP", "grpc 81/TCP"]).await;
-    for member in stage.members() {
-        carried(&stage, member.name(), "member2", &[("tcp-80", 80)]).await;
-        carried(&stage, member.name(), "member1", &[("grpc", 81)]).await;
+    turn.kubectl("member1", patched).await;
+    imported_with(&turn, &["tcp-80 80/TCP", "grpc 81/TCP"]).await;
+    for member in turn.members() {
+        carried(&turn, member.name(), "member2", &[("tcp-80", 80)]).await;
+        carried(&turn, member.name(), "member1", &[("grpc", 81)]).await;
     }
 }

@@ -6,7 +6,7 @@ use causeway::api::labels;
 use causeway_tests::{SOON, eventually, pod};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
-use super::Stage;
+use super::Turn;
 
 on_two_and_three_clusters!(
     a_slice_has_endpoints_of_one_cluster_and_says_of_which,
@@ -31,14 +31,13 @@ fn addresses(slice: &EndpointSlice) -> Vec<&str> {
     all.map(String::as_str).collect()
 }
 
-async fn a_slice_has_endpoints_of_one_cluster_and_says_of_which(stage: Stage) {
-    let first = stage.exporter("member1").await;
-    let second = stage.exporter("member2").await;
-    for member in stage.members() {
-        stage
-            .reaches(member.name(), &[first.ip(), second.ip()])
+async fn a_slice_has_endpoints_of_one_cluster_and_says_of_which(turn: Turn) {
+    let first = turn.exporter("member1").await;
+    let second = turn.exporter("member2").await;
+    for member in turn.members() {
+        turn.reaches(member.name(), &[first.ip(), second.ip()])
             .await;
-        let slices = stage.slices(member.name()).await;
+        let slices = turn.imported_slices(member.name()).await;
         let held: BTreeSet<(&str, Vec<&str>)> = slices
             .iter()
             .map(|slice| (label(slice, labels::SOURCE_CLUSTER), addresses(slice)))
@@ -52,12 +51,12 @@ async fn a_slice_has_endpoints_of_one_cluster_and_says_of_which(stage: Stage) {
     }
 }
 
-async fn slices_belong_to_the_import_and_to_no_controller_of_kubernetes(stage: Stage) {
-    let pod = stage.exporter("member1").await;
-    for member in stage.members() {
-        let import = stage.imported_from(member.name(), &["member1"]).await;
-        stage.reaches(member.name(), &[pod.ip()]).await;
-        let slices = stage.slices(member.name()).await;
+async fn slices_belong_to_the_import_and_to_no_controller_of_kubernetes(turn: Turn) {
+    let pod = turn.exporter("member1").await;
+    for member in turn.members() {
+        let import = turn.imported_from(member.name(), &["member1"]).await;
+        turn.reaches(member.name(), &[pod.ip()]).await;
+        let slices = turn.imported_slices(member.name()).await;
         assert_eq!(slices.len(), 1, "{slices:?}");
         let slice = &slices[0];
         assert_eq!(label(slice, labels::SERVICE_NAME), "derived-foo");
@@ -79,42 +78,42 @@ async fn slices_belong_to_the_import_and_to_no_controller_of_kubernetes(stage: S
     }
 }
 
-async fn the_exporter_has_slices_of_its_own_endpoints_too(stage: Stage) {
-    let pod = stage.exporter("member2").await;
-    stage.reaches("member2", &[pod.ip()]).await;
-    let slices = stage.slices("member2").await;
+async fn the_exporter_has_slices_of_its_own_endpoints_too(turn: Turn) {
+    let pod = turn.exporter("member2").await;
+    turn.reaches("member2", &[pod.ip()]).await;
+    let slices = turn.imported_slices("member2").await;
     assert_eq!(slices.len(), 1, "{slices:?}");
     assert_eq!(label(&slices[0], labels::SOURCE_CLUSTER), "member2");
     // Beside Kubernetes' own, which is as it was.
-    let own = stage.space.slices(stage.member("member2"), "foo").await;
+    let own = turn.slices(turn.member("member2"), "foo").await;
     assert_eq!(own.len(), 1, "{own:?}");
     let managed_by = label(&own[0], labels::SLICE_MANAGED_BY);
     assert_eq!(managed_by, labels::SLICE_CONTROLLER);
 }
 
-async fn endpoints_follow_the_exporter_s(stage: Stage) {
-    let first = stage.exporter("member1").await;
-    stage.reaches("member2", &[first.ip()]).await;
-    let second = stage.pod("member1").await;
-    stage.reaches("member2", &[first.ip(), second.ip()]).await;
+async fn endpoints_follow_the_exporter_s(turn: Turn) {
+    let first = turn.exporter("member1").await;
+    turn.reaches("member2", &[first.ip()]).await;
+    let second = turn.pod("member1").await;
+    turn.reaches("member2", &[first.ip(), second.ip()]).await;
     first.set_ready(false).await;
-    stage.reaches("member2", &[second.ip()]).await;
+    turn.reaches("member2", &[second.ip()]).await;
     first.set_ready(true).await;
     second.delete().await;
-    stage.reaches("member2", &[first.ip()]).await;
+    turn.reaches("member2", &[first.ip()]).await;
     first.delete().await;
-    stage.reaches::<&str>("member2", &[]).await;
+    turn.reaches::<&str>("member2", &[]).await;
     // An import without endpoints is an import still.
-    stage.imported_from("member2", &["member1"]).await;
+    turn.imported_from("member2", &["member1"]).await;
 }
 
-async fn what_an_endpoint_is_crosses_with_it(stage: Stage) {
-    let ready = stage.exporter("member1").await;
-    let member1 = stage.member("member1");
+async fn what_an_endpoint_is_crosses_with_it(turn: Turn) {
+    let ready = turn.exporter("member1").await;
+    let member1 = turn.member("member1");
     let unready = pod("foo-unready", "foo").unready();
-    let unready = unready.create(member1, &stage.space).await;
+    let unready = unready.create(member1, &turn).await;
     let found = eventually("both endpoints", SOON, async || {
-        let slices = stage.slices("member2").await;
+        let slices = turn.imported_slices("member2").await;
         let endpoints: Vec<_> = slices
             .into_iter()
             .flat_map(|slice| slice.endpoints)

@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use causeway_tests::eventually::{eventually, throughout};
+use causeway_tests::causeway::Lent;
 use causeway_tests::log_pipe::LogPipe;
-use causeway_tests::{Fleet, Installation, Running, SOON, multi_cluster_service, service};
+use causeway_tests::{LONG, Running, SOON, addresses, eventually, throughout};
 
-use super::{Environment, own_objects, reaches, says};
+use super::own;
 
 /// Longer than the controller waits for its loop, plus a lease.
 const WEDGED: Duration = Duration::from_secs(90);
-/// Longer than a lease lasts.
-const HANDED_OVER: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn at_rest_and_over_a_restart_nothing_is_written_but_the_lease() {
-    let env = Environment::start(2, &[]).await;
+    let env = own().await;
     let (_space, _) = env.foo("rest").await;
     let marks = [
         env.hub().mark().await,
@@ -60,74 +58,34 @@ async fn at_rest_and_over_a_restart_nothing_is_written_but_the_lease() {
 #[tokio::test]
 async fn controller_killed_at_any_moment_leaves_nothing_undone() {
     // The next one need not wait for a Lease: that is the hand-over's subject.
-    let env = Environment::start(2, &["--leader-elect=false"]).await;
-    let space = env.fleet.space("kill").await;
-    let pods = space
-        .backends("foo")
-        .count(1)
-        .create(env.member("member1"))
-        .await;
-    let expected = [pods[0].ip().to_owned()];
-    for (round, pause) in [0_u64, 15, 40, 80, 160, 320].into_iter().enumerate() {
-        service("foo")
-            .port("http", 80)
-            .create(env.hub(), &space)
-            .await;
-        multi_cluster_service("foo")
-            .providers(["member1"])
-            .consumers(["member2"])
-            .create(&space)
-            .await;
+    let env = Lent::with_flags(&["--leader-elect=false"]).await;
+    let space = env.space("kill").await;
+    let pods = space.pods("foo", "member1", 1).await;
+    let expected = addresses(&pods);
+    for pause in [0_u64, 15, 40, 80, 160, 320] {
+        space.expose("foo", ["member1"], ["member2"]).await;
         // The moment of the kill is what is varied here.
         tokio::time::sleep(Duration::from_millis(pause)).await;
-        env.controller.process().kill().await;
         env.controller.restart().await;
-        reaches(&space, env.member("member2"), &expected, HANDED_OVER).await;
-        says(&space, "Ready", "True|Ready|", HANDED_OVER).await;
-        assert_eq!(
-            own_objects(&space, env.member("member2")).await.len(),
-            2,
-            "round {round}"
-        );
-        env.hub()
-            .kubectl(["delete", "mcs", "foo", "-n", space.name(), "--wait=false"])
-            .await
-            .ok();
+        space.reaches("member2", "foo", &expected).await;
+        space.says("foo", "Ready", "True|Ready|").await;
+        assert_eq!(space.own_objects("member2").await.len(), 2, "{pause}");
+        let delete = ["delete", "mcs", "foo", "--wait=false"];
+        space.kubectl(env.hub(), delete).await;
         tokio::time::sleep(Duration::from_millis(pause)).await;
-        env.controller.process().kill().await;
         env.controller.restart().await;
-        eventually("the object is gone", HANDED_OVER, async || {
-            let object = [
-                "get",
-                "mcs",
-                "foo",
-                "-n",
-                space.name(),
-                "--ignore-not-found",
-                "-o",
-                "name",
-            ];
-            let left = env.hub().kubectl(object).await.ok();
-            if left.is_empty() { Ok(()) } else { Err(left) }
-        })
-        .await;
+        space.is_gone(env.hub(), "mcs", "foo").await;
         for member in ["member1", "member2"] {
-            assert_eq!(
-                own_objects(&space, env.member(member)).await,
-                Vec::<String>::new(),
-                "round {round}"
-            );
+            let left = space.own_objects(member).await;
+            assert_eq!(left, Vec::<String>::new(), "{pause}");
         }
-        env.hub()
-            .kubectl(["delete", "svc", "foo", "-n", space.name()])
-            .await
-            .ok();
+        space.on_hub(["delete", "svc", "foo"]).await;
     }
 }
 
 #[tokio::test]
 async fn of_two_controllers_one_writes_and_the_other_takes_over() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let second = env.installation.controller().start().await;
     let (space, addresses) = env.foo("two").await;
     assert_eq!(
@@ -135,15 +93,9 @@ async fn of_two_controllers_one_writes_and_the_other_takes_over() {
         (1.0, 0.0)
     );
     env.controller.process().kill().await;
-    let more = space
-        .backends("foo")
-        .count(1)
-        .create(env.member("member1"))
-        .await;
-    let mut all = addresses.clone();
-    all.push(more[0].ip().to_owned());
-    all.sort();
-    reaches(&space, env.member("member2"), &all, HANDED_OVER).await;
+    let more = space.pods("foo", "member1", 1).await;
+    let all = [addresses.clone(), vec![more[0].ip().to_owned()]].concat();
+    space.reaches("member2", "foo", &all).await;
     assert_eq!(leads(&second).await, 1.0);
 
     // One that ends in order hands over at once.
@@ -156,7 +108,7 @@ async fn of_two_controllers_one_writes_and_the_other_takes_over() {
     )
     .await;
     more[0].delete().await;
-    reaches(&space, env.member("member2"), &addresses, SOON).await;
+    space.reaches("member2", "foo", &addresses).await;
     throughout("nothing is withdrawn", Duration::from_secs(1), async || {
         space.ready_addresses(env.member("member2"), "foo").await == addresses
     })
@@ -171,24 +123,21 @@ async fn leads(running: &Running) -> f64 {
 
 #[tokio::test]
 async fn wedged_loop_fails_livez_and_loses_the_lease() {
-    let fleet = Fleet::builder().members(1).start().await;
-    let installation = Installation::new(&fleet).await;
-    let log = LogPipe::new(fleet.directory());
+    let mut env = Lent::take().await;
+    let log = LogPipe::new(env.fleet.directory());
     let debug = "--log=info,kube_client=off,causeway_controller::controller=debug";
-    let launch = installation.controller().arg(debug).log_to(log.pipe());
-    let first = launch.start().await;
-    eventually("it leads", SOON, async || leads(&first).await == 1.0).await;
-    let second = installation.controller().start().await;
+    let launch = env.installation.controller().arg(debug);
+    env.relaunch(launch.log_to(log.pipe())).await;
+    let first = &env.controller;
+    eventually("it leads", SOON, async || leads(first).await == 1.0).await;
+    let second = env.installation.controller().start().await;
     let livez = async || first.get("/livez").await.expect("an answer");
     assert_eq!(livez().await.0, 200);
 
     // The thread of changes blocks when it logs what it plans for the service.
     log.block();
-    let space = fleet.space("wedged").await;
-    let http = service("foo").port("http", 80);
-    http.create(fleet.hub(), &space).await;
-    let consumers = multi_cluster_service("foo").consumers(["member1"]);
-    consumers.create(&space).await;
+    let space = env.space("wedged").await;
+    space.expose("foo", ["member1"], ["member2"]).await;
     eventually("the second leads", WEDGED, async || {
         leads(&second).await == 1.0
     })
@@ -198,8 +147,11 @@ async fn wedged_loop_fails_livez_and_loses_the_lease() {
 
     log.unblock();
     eventually("the first is alive and follows", SOON, async || {
-        livez().await.0 == 200 && leads(&first).await == 0.0
+        livez().await.0 == 200 && leads(first).await == 0.0
     })
     .await;
     assert_eq!(leads(&second).await, 1.0);
+    second.process().terminate();
+    second.process().exited(LONG).await;
+    space.says("foo", "ServiceApplied", "True|").await;
 }

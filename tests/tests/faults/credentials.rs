@@ -4,74 +4,20 @@ use std::time::{Duration, Instant};
 
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway_tests::audit::Mark;
-use causeway_tests::causeway::MEMBERS_NAMESPACE as NAMESPACE;
-use causeway_tests::{Cluster, SOON, eventually, soak};
-use causeway_tests::{multi_cluster_service, service};
+use causeway_tests::causeway::{Lent, MEMBERS_NAMESPACE as NAMESPACE};
+use causeway_tests::{Cluster, LONG, SOON, eventually, soak};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use super::{Environment, NOTICED, cleaned, reaches, says};
-
-impl Environment {
-    pub(super) fn secrets(&self) -> Api<Secret> {
-        Api::namespaced(self.hub().client(), NAMESPACE)
-    }
-
-    pub(super) async fn patch_secret(&self, name: &str, patch: Value) {
-        let secrets = self.secrets();
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let patched = secrets.patch(name, &params, &patch).await;
-        patched.expect("the Secret is stored");
-    }
-
-    /// Stores a Secret under that name, as a backup of it would be.
-    pub(super) async fn put_secret(&self, namespace: &str, name: &str, of: &Secret) {
-        let secret = Secret {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
-            },
-            data: of.data.clone(),
-            ..Secret::default()
-        };
-        let secrets = Api::<Secret>::namespaced(self.hub().client(), namespace);
-        let created = secrets.create(&PostParams::default(), &secret).await;
-        created.expect("the Secret is stored");
-    }
-
-    pub(super) async fn patch_cluster(&self, name: &str, patch: Value) {
-        let clusters = Api::<causeway::api::Cluster>::all(self.hub().client());
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let patched = clusters.patch(name, &params, &patch).await;
-        patched.expect("the Cluster is stored");
-    }
-
-    /// Makes a Cluster of that name, reached there by this Secret.
-    pub(super) async fn join_as(&self, name: &str, url: &str, secret: &str) {
-        let cluster = format!(
-            "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: {name}}}, spec: {{syncMode: Push, \
-             apiEndpoint: '{url}', secretRef: {{namespace: {NAMESPACE}, name: {secret}}}}}}}"
-        );
-        self.hub().apply(&cluster).await.ok();
-    }
-
-    /// Changes a Cluster without changing what it says.
-    async fn touch(&self, name: &str) {
-        let annotations = json!({ "touched": format!("{:?}", std::time::Instant::now()) });
-        let patch = json!({ "metadata": { "annotations": annotations } });
-        self.patch_cluster(name, patch).await;
-    }
-}
-
 #[tokio::test]
 async fn invalid_configuration_keeps_the_last_connection() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, mut addresses) = env.foo("wrong").await;
     let good = env.secrets().get("member1").await.expect("a Secret");
     let url = env.member("member1").url();
@@ -101,37 +47,30 @@ async fn invalid_configuration_keeps_the_last_connection() {
             "{what}: {said}"
         );
     };
-    let serves = async |addresses: &mut Vec<String>| {
-        let pods = space.backends("foo").count(1);
-        let pods = pods.create(env.member("member1")).await;
-        addresses.push(pods[0].ip().to_owned());
-        addresses.sort();
-        reaches(&space, env.member("member2"), addresses, SOON).await;
-    };
-
     for (patch, back) in of_cluster {
         env.patch_cluster("member1", patch.clone()).await;
         wrong(&patch.to_string()).await;
-        serves(&mut addresses).await;
+        space.grows(&mut addresses).await;
         env.patch_cluster("member1", back).await;
-        env.cluster_says("member1", "True|Synced|").await;
+        env.is_synced("member1").await;
     }
     for (patch, back) in of_secret {
         env.patch_secret("member1", patch.clone()).await;
         wrong(&patch.to_string()).await;
-        serves(&mut addresses).await;
+        space.grows(&mut addresses).await;
         env.patch_secret("member1", back).await;
-        env.cluster_says("member1", "True|Synced|").await;
+        env.is_synced("member1").await;
     }
     let delete = ["delete", "secret", "member1", "-n", NAMESPACE];
     env.hub().kubectl(delete).await.ok();
     env.touch("member1").await;
     wrong("no Secret").await;
-    serves(&mut addresses).await;
+    space.grows(&mut addresses).await;
     env.put_secret(NAMESPACE, "member1", &good).await;
-    env.cluster_says("member1", "True|Synced|").await;
-    serves(&mut addresses).await;
-    says(&space, "Ready", "True|Ready|", SOON).await;
+    env.is_synced("member1").await;
+    space.grows(&mut addresses).await;
+    space.says("foo", "Ready", "True|Ready|").await;
+    env.join(env.member("member1")).await;
 }
 
 /// Creates a token of causeway's account in a member. It is valid until its Secret is deleted.
@@ -169,7 +108,7 @@ async fn whole_lists_since(member: &Cluster, mark: Mark) -> Vec<String> {
 /// watches end by themselves, and look at one object.
 #[tokio::test]
 async fn renewed_tokens_end_no_watch_and_list_nothing() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, mut addresses) = env.foo("renewed").await;
     let members = ["member1", "member2"].map(|name| env.member(name));
     // A first list of nothing is confirmed by a second one, half a minute later. After a restart only
@@ -210,10 +149,7 @@ async fn renewed_tokens_end_no_watch_and_list_nothing() {
                 is_refused(member, &dead.expect("a token")).await;
             }
         }
-        let pods = space.backends("foo").count(1).create(members[0]).await;
-        addresses.push(pods[0].ip().to_owned());
-        addresses.sort();
-        reaches(&space, members[1], &addresses, SOON).await;
+        space.grows(&mut addresses).await;
         for (member, mark) in members.iter().zip(marks) {
             let listed = match long {
                 None => lists_since(member, mark).await,
@@ -228,7 +164,7 @@ async fn renewed_tokens_end_no_watch_and_list_nothing() {
 
 #[tokio::test]
 async fn token_that_comes_after_the_old_one_ended_is_used_without_a_list() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, mut addresses) = env.foo("ended").await;
     let members = ["member1", "member2"].map(|name| env.member(name));
     let secrets = Api::<Secret>::namespaced(members[0].client(), DEFAULT_NAMESPACE);
@@ -245,10 +181,7 @@ async fn token_that_comes_after_the_old_one_ended_is_used_without_a_list() {
     env.patch_secret("member1", json!({ "data": { "token": token } }))
         .await;
     env.cluster_says("member1", "True|").await;
-    let pods = space.backends("foo").count(1).create(members[0]).await;
-    addresses.push(pods[0].ip().to_owned());
-    addresses.sort();
-    reaches(&space, members[1], &addresses, SOON).await;
+    space.grows(&mut addresses).await;
     let listed = whole_lists_since(members[0], mark).await;
     assert!(listed.is_empty(), "{listed:?}");
 }
@@ -276,7 +209,7 @@ async fn is_refused(member: &Cluster, token: &ByteString) {
 
 #[tokio::test]
 async fn refused_member_is_used_after_its_secret_is_created() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, addresses) = env.foo("late").await;
     let good = env.secrets().get("member1").await.expect("a Secret");
     let delete = ["delete", "secret", "member1", "-n", NAMESPACE];
@@ -289,15 +222,16 @@ async fn refused_member_is_used_after_its_secret_is_created() {
         addresses
     );
     env.put_secret(NAMESPACE, "member1", &good).await;
-    env.cluster_says("member1", "True|Synced|").await;
-    says(&space, "Ready", "True|Ready|", SOON).await;
+    env.is_synced("member1").await;
+    space.says("foo", "Ready", "True|Ready|").await;
+    env.join(env.member("member1")).await;
 }
 
 #[tokio::test]
 async fn member_is_cleaned_although_its_secret_is_deleted_first() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, _) = env.foo("pruned").await;
-    let delete = ["delete", "secret", "--all", "-n", NAMESPACE];
+    let delete = ["delete", "secret", "member1", "member2", "-n", NAMESPACE];
     env.hub().kubectl(delete).await.ok();
     for member in ["member1", "member2"] {
         env.touch(member).await;
@@ -305,15 +239,16 @@ async fn member_is_cleaned_although_its_secret_is_deleted_first() {
             .await;
         let delete = ["delete", "cluster", member, "--timeout=20s"];
         env.hub().kubectl(delete).await.ok();
-        cleaned(&space, env.member(member), SOON).await;
+        space.is_clean(member).await;
+        env.join(env.member(member)).await;
     }
 }
 
 #[tokio::test]
 async fn second_name_of_a_cluster_may_become_another_cluster() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let hub_as_member = env.hub();
-    let space = env.fleet.space("mistake").await;
+    let space = env.space("mistake").await;
     let secret = env.secrets().get("member2").await.expect("a Secret");
     env.put_secret(NAMESPACE, "twin", &secret).await;
     env.join_as("twin", env.member("member2").url(), "twin")
@@ -324,26 +259,22 @@ async fn second_name_of_a_cluster_may_become_another_cluster() {
     // It was meant to be the hub itself.
     env.installation.join(hub_as_member).await;
     let own = env.secrets().get("hub").await.expect("a Secret");
-    env.installation.kubectl_mcs(["unjoin", "hub"]).await.ok();
+    env.mcs(["unjoin", "hub"]).await.ok();
     env.patch_secret("twin", json!({ "data": own.data })).await;
     let endpoint = json!({ "spec": { "apiEndpoint": hub_as_member.url() } });
     env.patch_cluster("twin", endpoint).await;
-    env.cluster_says("twin", "True|Synced|").await;
-    env.cluster_says("member2", "True|Synced|").await;
-    service("foo")
-        .port("http", 80)
-        .create(env.hub(), &space)
-        .await;
-    let mcs = multi_cluster_service("foo").providers(["member2"]);
-    mcs.consumers(["twin"]).create(&space).await;
+    env.is_synced("twin").await;
+    env.is_synced("member2").await;
+    space.expose("foo", ["member2"], ["twin"]).await;
     let pods = space.backends("foo").count(1);
     let pods = pods.create(env.member("member2")).await;
-    reaches(&space, env.hub(), &[pods[0].ip().to_owned()], SOON).await;
+    space.reaches("hub", "foo", &[pods[0].ip()]).await;
+    env.mcs(["unjoin", "twin"]).await.ok();
 }
 
 #[tokio::test]
 async fn secret_of_another_cluster_is_never_sent() {
-    let env = Environment::start(1, &[]).await;
+    let env = Lent::take().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("https://{}", listener.local_addr().expect("an address"));
     env.join_as("thief", &url, "member1").await;
@@ -358,7 +289,7 @@ async fn secret_of_another_cluster_is_never_sent() {
         said.contains("label it mcs.causeway.dev/cluster=thief"),
         "{said}"
     );
-    env.cluster_says("member1", "True|Synced|").await;
+    env.is_synced("member1").await;
     let controllers = json!({ "spec": { "secretRef": {
         "namespace": "causeway-system", "name": "causeway-controller-token",
     } } });
@@ -374,8 +305,11 @@ async fn secret_of_another_cluster_is_never_sent() {
     env.patch_cluster("thief", reference).await;
     let labels = json!({ "metadata": { "labels": { "mcs.causeway.dev/cluster": "thief" } } });
     env.patch_secret("member1", labels).await;
-    let connected = timeout(NOTICED, listener.accept()).await;
+    let connected = timeout(LONG, listener.accept()).await;
     connected.expect("it connects").expect("a connection");
     env.cluster_says("member1", "False|InvalidConfiguration|")
         .await;
+    let delete = ["delete", "cluster", "thief", "--wait=false"];
+    env.hub().kubectl(delete).await.ok();
+    env.join(env.member("member1")).await;
 }

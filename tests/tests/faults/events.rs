@@ -2,99 +2,66 @@
 
 use std::time::Duration;
 
-use causeway_tests::eventually::throughout;
-use causeway_tests::proxy::{Fault, Proxy};
+use causeway_tests::causeway::Lent;
 use causeway_tests::{
-    Cluster, Fleet, Installation, SOON, Space, eventually, multi_cluster_service, service,
+    Fault, Proxy, SOON, Space, eventually, multi_cluster_service, same, service, throughout,
 };
-
-use super::says;
 
 /// Longer than the controller waits for an answer to an event.
 const UNANSWERED: Duration = Duration::from_secs(12);
 
 /// Returns the notes of the Events of that reason about foo.
-async fn notes(space: &Space<'_>, hub: &Cluster, reason: &str) -> Vec<String> {
+async fn notes(space: &Space<'_>, reason: &str) -> Vec<String> {
     let about = format!("involvedObject.name=foo,reason={reason}");
-    let get = [
-        "get",
-        "events",
-        "-n",
-        space.name(),
-        "--field-selector",
-        &about,
-    ];
     let path = "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}";
-    let said = hub.kubectl(get.into_iter().chain(["-o", path])).await.ok();
+    let get = ["get", "events", "--field-selector", &about, "-o", path];
+    let said = space.kubectl(space.hub(), get).await;
     said.lines().map(str::to_owned).collect()
 }
 
-async fn tells(space: &Space<'_>, hub: &Cluster, expected: &[&str]) {
+async fn tells(space: &Space<'_>, expected: &[&str]) {
     eventually(&format!("Events say {expected:?}"), SOON, async || {
-        let notes = notes(space, hub, "ServiceAppliedFailed").await;
-        if notes == expected {
-            Ok(())
-        } else {
-            Err(format!("{notes:?}"))
-        }
+        same(notes(space, "ServiceAppliedFailed").await, expected)
     })
     .await;
 }
 
 #[tokio::test]
 async fn refused_event_is_retried_and_another_note_is_another_event() {
-    let fleet = Fleet::builder().members(1).start().await;
-    let installation = Installation::new(&fleet).await;
-    let hub = fleet.hub();
-    let proxy = Proxy::before(hub).await;
-    let controller = installation.controller_through(hub, &proxy.url());
-    let _controller = controller.start().await;
-    installation.join(fleet.member("member1")).await;
-    let space = fleet.space("events").await;
-    service("foo").port("http", 80).create(hub, &space).await;
+    let mut env = Lent::take().await;
+    let proxy = Proxy::before(env.hub()).await;
+    let launch = env.installation.controller_through(env.hub(), &proxy.url());
+    env.relaunch(launch).await;
+    let space = env.space("events").await;
+    service("foo")
+        .port("http", 80)
+        .create(env.hub(), &space)
+        .await;
 
     proxy.set(Fault::Withholds(&["events"]));
     let foo = multi_cluster_service("foo").providers(["member1"]);
     foo.consumers(["first"]).create(&space).await;
-    let first = says(
-        &space,
-        "ServiceApplied",
-        "False|ServiceAppliedFailed|",
-        SOON,
-    )
-    .await;
+    let failed = "False|ServiceAppliedFailed|";
+    let first = space.says("foo", "ServiceApplied", failed).await;
     throughout("no event is taken", UNANSWERED, async || {
-        notes(&space, hub, "ServiceAppliedFailed").await.is_empty()
+        notes(&space, "ServiceAppliedFailed").await.is_empty()
     })
     .await;
     proxy.set(Fault::None);
-    tells(&space, hub, &[&first]).await;
+    tells(&space, &[&first]).await;
 
-    consume(&space, hub, "member1").await;
-    says(&space, "ServiceApplied", "True|", SOON).await;
-    consume(&space, hub, "second").await;
-    let second = says(
-        &space,
-        "ServiceApplied",
-        "False|ServiceAppliedFailed|",
-        SOON,
-    )
-    .await;
+    consume(&space, "member1").await;
+    space.says("foo", "ServiceApplied", "True|").await;
+    consume(&space, "second").await;
+    let second = space.says("foo", "ServiceApplied", failed).await;
     assert!(second.contains("second is not joined"), "{second}");
-    tells(&space, hub, &[&first, &second]).await;
+    tells(&space, &[&first, &second]).await;
+    drop(space);
+    env.restore().await;
 }
 
-async fn consume(space: &Space<'_>, hub: &Cluster, consumer: &str) {
+async fn consume(space: &Space<'_>, consumer: &str) {
     let patch = format!(r#"{{"spec":{{"consumerClusters":[{{"name":"{consumer}"}}]}}}}"#);
-    let args = [
-        "patch",
-        "mcs",
-        "foo",
-        "--type=merge",
-        "-p",
-        &patch,
-        "-n",
-        space.name(),
-    ];
-    hub.kubectl(args).await.ok();
+    let patch = ["patch", "mcs", "foo", "--type=merge", "-p", &patch];
+    space.kubectl(space.hub(), patch).await;
 }

@@ -3,14 +3,13 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use causeway_tests::causeway::Lent;
 use causeway_tests::{Cluster, SOON, Space, eventually};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
-
-use super::{Environment, own_objects, says};
 
 /// Pause of the tests' controller after a write conflict.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -66,20 +65,20 @@ async fn selector(space: &Space<'_>, member: &Cluster) -> Value {
 #[tokio::test]
 async fn repeatedly_reverted_service_is_paused_until_the_writer_stops() {
     let pause = format!("--write-conflict-pause={}s", PAUSE.as_secs());
-    let env = Environment::start(2, &[&pause]).await;
+    let env = Lent::with_flags(&[&pause]).await;
     let (space, addresses) = env.foo("fight").await;
     let consumer = env.member("member2");
     let stop = Cell::new(false);
     let begun = Instant::now();
     let reported = async {
-        let message = says(&space, "Ready", "False|WriteConflict|", SOON).await;
+        let message = space.says("foo", "Ready", "False|WriteConflict|").await;
         assert!(
             message.contains("member2 has a write conflict: Service foo"),
             "{message}"
         );
-        says(&space, "Ready", "False|WriteConflict|", SOON).await;
+        space.says("foo", "Ready", "False|WriteConflict|").await;
         let by = eventually("who it is is reported", SOON, async || {
-            let message = says(&space, "Ready", "False|WriteConflict|", SOON).await;
+            let message = space.says("foo", "Ready", "False|WriteConflict|").await;
             let known = message.contains("is changed by flipper");
             known.then_some(()).ok_or(message)
         });
@@ -114,7 +113,7 @@ async fn repeatedly_reverted_service_is_paused_until_the_writer_stops() {
         (selector == own).then_some(()).ok_or(selector.to_string())
     })
     .await;
-    says(&space, "Ready", "True|Ready|", OVER).await;
+    space.says("foo", "Ready", "True|Ready|").await;
 }
 
 /// Changes the endpoints of the copy of foo whenever causeway has restored them, until `stop`.
@@ -143,12 +142,12 @@ async fn flip_copy(space: &Space<'_>, member: &Cluster, stop: &Cell<bool>) {
 #[tokio::test]
 async fn write_conflict_over_a_copy_names_the_other_writer() {
     let pause = format!("--write-conflict-pause={}s", PAUSE.as_secs());
-    let env = Environment::start(2, &[&pause]).await;
+    let env = Lent::with_flags(&[&pause]).await;
     let (space, _) = env.foo("copies").await;
     let stop = Cell::new(false);
     let reported = async {
         let by = eventually("Ready names the writer", SOON, async || {
-            let message = says(&space, "Ready", "False|WriteConflict|", SOON).await;
+            let message = space.says("foo", "Ready", "False|WriteConflict|").await;
             let known = message.contains("is changed by flipper");
             known.then_some(()).ok_or(message)
         });
@@ -171,7 +170,7 @@ async fn write_conflict_over_a_copy_names_the_other_writer() {
 
 #[tokio::test]
 async fn service_taken_over_by_karmada_outlives_its_exposure() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, addresses) = env.foo("adopted").await;
     let consumer = env.member("member2");
     let services = space.api::<Service>(consumer);
@@ -202,12 +201,11 @@ async fn service_taken_over_by_karmada_outlives_its_exposure() {
     })
     .await;
     assert_eq!(selector(&space, consumer).await, json!({"app": "theirs"}));
-    says(&space, "Ready", "True|Ready|", SOON).await;
+    space.says("foo", "Ready", "True|Ready|").await;
     assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
 
-    let delete = ["delete", "mcs", "foo", "-n", space.name(), "--timeout=60s"];
-    env.hub().kubectl(delete).await.ok();
-    assert_eq!(own_objects(&space, consumer).await, Vec::<String>::new());
+    space.delete("foo").await;
+    assert_eq!(space.own_objects("member2").await, Vec::<String>::new());
     let after = services
         .get("foo")
         .await

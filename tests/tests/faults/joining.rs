@@ -2,46 +2,39 @@
 
 use std::time::Duration;
 
-use causeway_tests::audit::AuditedWrite;
-use causeway_tests::causeway::{Installation, MEMBERS_NAMESPACE};
-use causeway_tests::eventually::throughout;
-use causeway_tests::{Fleet, SOON, multi_cluster_service, service};
+use causeway_tests::causeway::{Lent, MEMBERS_NAMESPACE};
+use causeway_tests::{LONG, Space, addresses, throughout};
 use k8s_openapi::ByteString;
 use serde_json::json;
 
-use super::{Environment, NOTICED, cleaned, own_objects, reaches, says};
-
 #[tokio::test]
 async fn removed_member_is_cleaned_and_its_endpoints_are_withdrawn() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, _) = env.foo("leave").await;
-    env.installation
-        .kubectl_mcs(["unjoin", "member1"])
-        .await
-        .ok();
-    cleaned(&space, env.member("member1"), SOON).await;
-    reaches(&space, env.member("member2"), &[], SOON).await;
-    let message = says(&space, "Ready", "False|ServiceAppliedFailed|", SOON).await;
+    env.mcs(["unjoin", "member1"]).await.ok();
+    space.is_clean("member1").await;
+    space.reaches_none("member2", "foo").await;
+    let message = space
+        .says("foo", "Ready", "False|ServiceAppliedFailed|")
+        .await;
     assert_eq!(message, "1 of 2 clusters: member1 is not joined");
+    env.join(env.member("member1")).await;
 }
 
 #[tokio::test]
 async fn a_member_that_joins_later_is_served_at_once() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, addresses) = env.foo("later").await;
-    env.installation
-        .kubectl_mcs(["unjoin", "member2"])
-        .await
-        .ok();
-    cleaned(&space, env.member("member2"), SOON).await;
+    env.mcs(["unjoin", "member2"]).await.ok();
+    space.is_clean("member2").await;
     env.installation.join(env.member("member2")).await;
-    reaches(&space, env.member("member2"), &addresses, SOON).await;
-    says(&space, "Ready", "True|Ready|", SOON).await;
+    space.reaches("member2", "foo", &addresses).await;
+    space.says("foo", "Ready", "True|Ready|").await;
 }
 
 #[tokio::test]
 async fn changed_credentials_need_no_restart_and_withdraw_nothing() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, addresses) = env.foo("secret").await;
     let secrets = kube::Api::<k8s_openapi::api::core::v1::Secret>::namespaced(
         env.hub().client(),
@@ -70,13 +63,13 @@ async fn changed_credentials_need_no_restart_and_withdraw_nothing() {
         .and_then(|data| data.get("token").cloned())
         .expect("it has a token");
     set_token(token).await;
-    env.cluster_says("member1", "True|Synced|").await;
-    says(&space, "Ready", "True|Ready|", NOTICED).await;
+    env.is_synced("member1").await;
+    space.says("foo", "Ready", "True|Ready|").await;
 }
 
 #[tokio::test]
 async fn a_cluster_that_is_joined_twice_counts_once() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, addresses) = env.foo("twice").await;
     let secret = env.secrets().get("member2").await.expect("a Secret");
     env.put_secret(MEMBERS_NAMESPACE, "twin", &secret).await;
@@ -87,7 +80,7 @@ async fn a_cluster_that_is_joined_twice_counts_once() {
         message.starts_with("is the same cluster as member2"),
         "{message}"
     );
-    env.cluster_says("member2", "True|Synced|").await;
+    env.is_synced("member2").await;
     assert_eq!(
         space.ready_addresses(env.member("member2"), "foo").await,
         addresses
@@ -96,20 +89,21 @@ async fn a_cluster_that_is_joined_twice_counts_once() {
         .kubectl(["delete", "cluster", "twin", "--timeout=20s"])
         .await
         .ok();
+    let delete = ["delete", "secret", "twin", "-n", MEMBERS_NAMESPACE];
+    env.hub().kubectl(delete).await.ok();
     assert_eq!(
         space.ready_addresses(env.member("member2"), "foo").await,
         addresses
     );
-    assert_ne!(
-        own_objects(&space, env.member("member2")).await,
-        Vec::<String>::new()
-    );
+    assert_ne!(space.own_objects("member2").await, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn namespace_is_created_only_with_the_right_and_stays() {
-    let env = Environment::start(1, &[]).await;
-    let space = causeway_tests::Space::create(&env.fleet, "made", &[env.hub()]).await;
+    let env = Lent::take().await;
+    let space = Space::create(&env.fleet, "made", &[env.hub()])
+        .await
+        .patient(LONG);
     let member = env.member("member1");
     let kubeconfig = member.kubeconfig().display().to_string();
     let join = [
@@ -119,49 +113,31 @@ async fn namespace_is_created_only_with_the_right_and_stays() {
         &kubeconfig,
         "--allow-namespace-creation",
     ];
-    env.installation.kubectl_mcs(join).await.ok();
-    service("foo")
-        .port("http", 80)
-        .create(env.hub(), &space)
-        .await;
-    multi_cluster_service("foo").create(&space).await;
-    says(&space, "Ready", "True|Ready|", SOON).await;
+    env.mcs(join).await.ok();
+    space.expose("foo", ["member1"], ["member1"]).await;
+    space.says("foo", "Ready", "True|Ready|").await;
     let label = "jsonpath={.metadata.labels.app\\.kubernetes\\.io/managed-by}";
     let made = member
         .kubectl(["get", "ns", space.name(), "-o", label])
         .await
         .ok();
     assert_eq!(made, "causeway");
-    env.hub()
-        .kubectl(["delete", "mcs", "foo", "-n", space.name(), "--timeout=20s"])
-        .await
-        .ok();
+    space.delete("foo").await;
     member.kubectl(["get", "ns", space.name()]).await.ok();
 }
 
 #[tokio::test]
 async fn hub_as_its_own_member_keeps_its_service() {
-    let env = Environment::start(1, &[]).await;
+    let env = Lent::take().await;
     env.installation.join(env.hub()).await;
-    let space = env.fleet.space("self").await;
-    service("foo")
-        .port("http", 80)
-        .create(env.hub(), &space)
-        .await;
-    multi_cluster_service("foo").create(&space).await;
-    let pods = space
-        .backends("foo")
-        .count(1)
-        .create(env.member("member1"))
-        .await;
-    let expected = [pods[0].ip().to_owned()];
-    reaches(&space, env.hub(), &expected, SOON).await;
-    env.hub()
-        .kubectl(["delete", "mcs", "foo", "-n", space.name(), "--timeout=20s"])
-        .await
-        .ok();
-    cleaned(&space, env.member("member1"), SOON).await;
-    reaches(&space, env.hub(), &[], SOON).await;
+    let space = env.space("self").await;
+    let both = ["member1", "hub"];
+    space.expose("foo", both, both).await;
+    let pods = space.pods("foo", "member1", 1).await;
+    space.reaches("hub", "foo", &addresses(&pods)).await;
+    space.delete("foo").await;
+    space.is_clean("member1").await;
+    space.reaches_none("hub", "foo").await;
     let untouched = [
         "get",
         "svc",
@@ -172,11 +148,12 @@ async fn hub_as_its_own_member_keeps_its_service() {
         "jsonpath={.metadata.labels}{.spec.selector}",
     ];
     assert_eq!(env.hub().kubectl(untouched).await.ok(), "{\"app\":\"foo\"}");
+    env.mcs(["unjoin", "hub"]).await.ok();
 }
 
 #[tokio::test]
 async fn name_of_another_cluster_is_refused_even_after_a_restart() {
-    let env = Environment::start(3, &[]).await;
+    let env = Lent::take().await;
     let (space, addresses) = env.foo("other").await;
     let mark = env.member("member3").mark().await;
     let other = env.secrets().get("member3").await.expect("a Secret");
@@ -192,7 +169,7 @@ async fn name_of_another_cluster_is_refused_even_after_a_restart() {
         );
         env.controller.restart().await;
     }
-    env.cluster_says("member3", "True|Synced|").await;
+    env.is_synced("member3").await;
     let spec = ["get", "cluster", "member3", "-o", "jsonpath={.spec}"];
     let spec = env.hub().kubectl(spec).await.ok();
     let mut written = env.member("member3").writes_since(mark, "causeway").await;
@@ -216,60 +193,61 @@ async fn name_of_another_cluster_is_refused_even_after_a_restart() {
         "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: member2}}, spec: {spec}}}"
     );
     env.hub().apply(&again).await.ok();
-    env.cluster_says("member2", "True|Synced|").await;
-    reaches(&space, env.member("member3"), &addresses, SOON).await;
+    env.is_synced("member2").await;
+    space.reaches("member3", "foo", &addresses).await;
+
+    let delete = ["delete", "cluster", "member2", "--timeout=40s"];
+    env.hub().kubectl(delete).await.ok();
+    for name in ["member2", "member3"] {
+        env.join(env.member(name)).await;
+    }
 }
 
 #[tokio::test]
 async fn foreign_cluster_definition_is_only_read() {
-    let fleet = Fleet::builder().members(2).start().await;
-    let installation = Installation::new(&fleet).await;
-    let hub = fleet.hub();
+    let mut env = Lent::take().await;
     let definition = "crd/clusters.cluster.karmada.io";
-    let marks = ["app.kubernetes.io/managed-by-", "app.kubernetes.io/name-"];
-    let unmark = ["label", definition].into_iter().chain(marks);
-    hub.kubectl(unmark).await.ok();
-    let controller = installation.controller().start().await;
-    let mark = hub.mark().await;
-    for member in fleet.members() {
-        installation.join_by_hand(hub, member, |_, _| {}).await;
+    let marks = ["app.kubernetes.io/managed-by", "app.kubernetes.io/name"];
+    let label = ["label", definition];
+    for member in ["member1", "member2", "member3"] {
+        env.mcs(["unjoin", member]).await.ok();
     }
-    let env = Environment {
-        controller,
-        installation,
-        fleet,
-    };
-    let (space, addresses) = env.foo("read").await;
-    let writes = env.hub().writes_since(mark, "causeway-controller").await;
-    let clusters: Vec<_> = writes
-        .iter()
-        .filter(|write| write.resource == "clusters")
-        .collect();
-    assert_eq!(clusters, Vec::<&AuditedWrite>::new());
-    assert!(
-        writes
-            .iter()
-            .any(|write| write.resource == "multiclusterservices")
+    let none = marks.map(|mark| format!("{mark}-"));
+    let unmark = label.into_iter().chain(none.iter().map(String::as_str));
+    env.hub().kubectl(unmark).await.ok();
+    let launch = env.installation.controller();
+    env.relaunch(launch).await;
+    let (hub, members) = (
+        env.hub(),
+        ["member1", "member2"].map(|name| env.member(name)),
     );
+    let mark = hub.mark().await;
+    for member in members {
+        env.installation.join_by_hand(hub, member, |_, _| {}).await;
+    }
+    let (space, addresses) = env.foo("read").await;
+    let writes = hub.writes_since(mark, "causeway-controller").await;
+    let written = |resource: &str| writes.iter().filter(|one| one.resource == resource).count();
+    assert_eq!(written("clusters"), 0, "{writes:?}");
+    assert!(written("multiclusterservices") > 0);
 
-    // No finalizer holds the Cluster: the member is cleaned after it is gone, and what it gave is withdrawn then.
-    env.hub()
-        .kubectl(["delete", "cluster", "member1", "--timeout=5s"])
-        .await
-        .ok();
-    cleaned(&space, env.member("member1"), SOON).await;
-    reaches(&space, env.member("member2"), &[], SOON).await;
-    joins_again(&env).await;
-    reaches(&space, env.member("member2"), &addresses, SOON).await;
-}
-
-async fn joins_again(env: &Environment) {
-    let member = env.member("member1");
-    env.hub()
-        .kubectl(["delete", "secret", "member1", "-n", MEMBERS_NAMESPACE])
-        .await
-        .ok();
+    // No finalizer holds the Cluster: the member is cleaned after it is gone, and what it gave is
+    // withdrawn then.
+    let leaves = ["delete", "cluster", "member1", "--timeout=5s"];
+    hub.kubectl(leaves).await.ok();
+    space.is_clean("member1").await;
+    space.reaches_none("member2", "foo").await;
+    let secret = ["delete", "secret", "member1", "-n", MEMBERS_NAMESPACE];
+    hub.kubectl(secret).await.ok();
     env.installation
-        .join_by_hand(env.hub(), member, |_, _| {})
+        .join_by_hand(hub, members[0], |_, _| {})
         .await;
+    space.reaches("member2", "foo", &addresses).await;
+
+    let all = marks.map(|mark| format!("{mark}=causeway"));
+    let mark = label.into_iter().chain(all.iter().map(String::as_str));
+    hub.kubectl(mark).await.ok();
+    for member in env.fleet.members() {
+        env.join(member).await;
+    }
 }

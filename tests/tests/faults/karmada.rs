@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use causeway_tests::{Cluster, SOON, Space, eventually, multi_cluster_service, service, soak};
-use causeway_tests::{karmada, repository};
+use causeway_tests::{
+    Cluster, Environment, SOON, Space, eventually, karmada, multi_cluster_service, repository,
+    service, soak,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 
-use super::{Environment, NOTICED, condition, own_objects, reaches, says};
+use super::own;
 
 /// Longer than the hub's Works are waited for, and than a watch that was refused waits.
 const AWAITED: Duration = Duration::from_secs(120);
@@ -85,15 +87,10 @@ async fn foreign_slices(space: &Space<'_>, member: &Cluster) -> Vec<String> {
         .collect()
 }
 
-async fn is_carried(space: &Space<'_>, name: &str) {
-    let object = ["get", "mcs", name, "-n", space.name()];
-    condition(space.fleet().hub(), &object, "Ready", "True|Ready|", SOON).await;
-}
-
 #[tokio::test]
 async fn service_moves_to_karmada_and_back_without_a_gap() {
     // Before there are definitions of Works all is as on any hub.
-    let env = Environment::start(2, &[]).await;
+    let env = own().await;
     let (hub, consumer) = (env.hub(), env.member("member2"));
     let (space, mut addresses) = env.foo("works").await;
 
@@ -105,27 +102,14 @@ async fn service_moves_to_karmada_and_back_without_a_gap() {
     store(hub, &work("foo-5d5d", &carrying(&space, "foo"))).await;
     let by_a_policy = "resourcebinding.karmada.io/permanent-id: a-policy";
     store(hub, &work("bar-77aa", by_a_policy)).await;
-    let message = says(&space, "Ready", "False|ManagedByKarmada|", NOTICED).await;
+    let message = space.says("foo", "Ready", "False|ManagedByKarmada|").await;
     assert!(message.contains("karmada-es-member1/foo-5d5d"), "{message}");
 
     // The copy that is there is kept up, and nothing is begun; bar is carried as ever.
-    let pods = space.backends("foo").count(1);
-    let added = pods.create(env.member("member1")).await;
-    addresses.extend(added.iter().map(|pod| pod.ip().to_owned()));
-    addresses.sort();
-    reaches(&space, consumer, &addresses, SOON).await;
-    service("bar").port("http", 80).create(hub, &space).await;
-    multi_cluster_service("bar")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&space)
-        .await;
-    space
-        .backends("bar")
-        .count(1)
-        .create(env.member("member1"))
-        .await;
-    is_carried(&space, "bar").await;
+    space.grows(&mut addresses).await;
+    space.expose("bar", ["member1"], ["member2"]).await;
+    space.pods("bar", "member1", 1).await;
+    space.says("bar", "Ready", "True|Ready|").await;
 
     // Karmada's slice comes, and the copy goes; what it serves never does.
     let karmadas = dispatch(&env, &space, consumer).await;
@@ -137,14 +121,14 @@ async fn service_moves_to_karmada_and_back_without_a_gap() {
     })
     .await;
     assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
-    let message = says(&space, "Ready", "False|ManagedByKarmada|", SOON).await;
+    let message = space.says("foo", "Ready", "False|ManagedByKarmada|").await;
     let remedy = format!("kubectl mcs adopt foo -n {}", space.name());
     assert!(message.ends_with(&remedy), "{message}");
 
     // The Works go, and causeway takes over.
     let works = ["works.work.karmada.io", "--all", "-n", "karmada-es-member1"];
     delete(hub, &works).await;
-    is_carried(&space, "foo").await;
+    space.says("foo", "Ready", "True|Ready|").await;
     delete(consumer, &["endpointslice", &karmadas, "-n", space.name()]).await;
     let foreign_slices = foreign_slices(&space, consumer).await;
     assert!(
@@ -157,20 +141,17 @@ async fn service_moves_to_karmada_and_back_without_a_gap() {
     store(hub, &work("foo-5d5d", &carrying(&space, "foo"))).await;
     store(hub, &work("new-99cc", &carrying(&space, "new"))).await;
     env.controller.restart().await;
-    says(&space, "Ready", "False|ManagedByKarmada|", SOON).await;
+    space.says("foo", "Ready", "False|ManagedByKarmada|").await;
     service("new").port("http", 80).create(hub, &space).await;
     multi_cluster_service("new").create(&space).await;
-    let new = ["get", "mcs", "new", "-n", space.name()];
-    condition(hub, &new, "Ready", "False|ManagedByKarmada|", SOON).await;
-    let finalizers = new
-        .into_iter()
-        .chain(["-o", "jsonpath={.metadata.finalizers}"]);
-    assert_eq!(hub.kubectl(finalizers).await.ok(), "");
+    space.says("new", "Ready", "False|ManagedByKarmada|").await;
+    let finalizers = ["get", "mcs", "new", "-o", "jsonpath={.metadata.finalizers}"];
+    assert_eq!(space.kubectl(hub, finalizers).await, "");
     for name in ["foo", "bar", "new"] {
-        delete(hub, &["mcs", name, "-n", space.name(), "--timeout=60s"]).await;
+        space.delete(name).await;
     }
-    for member in env.fleet.members() {
-        assert_eq!(own_objects(&space, member).await, Vec::<String>::new());
+    for member in ["member1", "member2"] {
+        assert_eq!(space.own_objects(member).await, Vec::<String>::new());
     }
 }
 
@@ -180,32 +161,22 @@ async fn hub_with_unlistable_works_is_served_and_reported() {
     if soak().is_none() {
         return;
     }
-    let env = Environment::start(2, &[]).await;
+    let env = own().await;
     let hub = env.hub();
     karmada::define(hub).await;
     let right = ["clusterrolebinding", "causeway-controller-karmada"];
     delete(hub, &right).await;
     env.controller.restart().await;
-    let space = env.fleet.space("hidden").await;
-    service("foo").port("http", 80).create(hub, &space).await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&space)
-        .await;
-    let pods = space.backends("foo").count(1);
-    let pods = pods.create(env.member("member1")).await;
-    let consumer = env.member("member2");
-    let addresses = [pods[0].ip().to_owned()];
-    reaches(&space, consumer, &addresses, AWAITED).await;
-    let message = says(&space, "Ready", "True|Ready|", SOON).await;
+    let space = env.space("hidden").await;
+    space.within(AWAITED).foo().await;
+    let message = space.says("foo", "Ready", "True|Ready|").await;
     assert!(message.contains("unknown whether Karmada"), "{message}");
 
     let rights = repository().join("manifests/hub/options/karmada.yaml");
     let apply = ["apply", "-f", &rights.display().to_string()];
     hub.kubectl(apply).await.ok();
     eventually("its Works can be read", AWAITED, async || {
-        let message = says(&space, "Ready", "True|Ready|", SOON).await;
+        let message = space.says("foo", "Ready", "True|Ready|").await;
         (!message.contains("Karmada")).then_some(()).ok_or(message)
     })
     .await;

@@ -1,10 +1,9 @@
 //! A hub on which Karmada's own ServiceExport controllers import services, as what they make on the hub and in members shows. Each
 //! object is as these controllers make it (karmada-io/karmada, pkg/controllers/mcs), and is made and deleted by the test in their place.
 
-use causeway_tests::karmada;
-use causeway_tests::{Cluster, SOON, Space, eventually, service};
+use causeway_tests::{Cluster, Environment, SOON, Space, eventually, karmada, service};
 
-use super::{Environment, NOTICED, condition, own_objects};
+use super::own;
 
 /// Returns the objects of `service_import_controller.go` on the hub, which are propagated.
 fn import_and_service(name: &str, labels: &str) -> String {
@@ -67,37 +66,24 @@ async fn exported(env: &Environment, space: &Space<'_>, name: &str) -> String {
     pods[0].ip().to_owned()
 }
 
-async fn reaches(space: &Space<'_>, member: &Cluster, service: &str, expected: &[&str]) {
-    let what = format!("{} reaches {expected:?} behind {service}", member.name());
-    eventually(&what, NOTICED, async || {
-        let ready = space.ready_addresses(member, service).await;
-        (ready == expected)
-            .then_some(())
-            .ok_or(format!("{ready:?}"))
-    })
-    .await;
-}
-
-/// Waits until the export of member1 says `status|reason|`, and gives the message.
-async fn says(env: &Environment, space: &Space<'_>, name: &str, expected: &str) -> String {
-    let object = ["get", "serviceexport", name, "-n", space.name()];
-    condition(env.member("member1"), &object, "Ready", expected, NOTICED).await
-}
-
 #[tokio::test]
 async fn imports_of_karmada_are_left_to_it_until_it_gives_them_up() {
-    let env = Environment::start(2, &[]).await;
+    let env = own().await;
     let (hub, member1, member2) = (env.hub(), env.member("member1"), env.member("member2"));
     karmada::define(hub).await;
     hub.serve_older_clusterset().await;
-    let space = env.fleet.space("imports").await;
+    let space = env.space("imports").await;
 
     // An export that Karmada only propagated is carried; once Karmada imports it too, it goes on, and that is said.
     let foo = exported(&env, &space, "foo").await;
-    reaches(&space, member2, "derived-foo", &[&foo]).await;
-    says(&env, &space, "foo", "True|Exported|").await;
+    space.reaches("member2", "derived-foo", &[&foo]).await;
+    space
+        .export_says("member1", "foo", "Ready", "True|Exported|")
+        .await;
     apply(hub, &space, &import_and_service("foo", "")).await;
-    let reported = says(&env, &space, "foo", "False|ManagedByKarmada|").await;
+    let reported = space
+        .export_says("member1", "foo", "Ready", "False|ManagedByKarmada|")
+        .await;
     assert!(
         reported.contains("goes on in member1, member2"),
         "{reported}"
@@ -107,7 +93,9 @@ async fn imports_of_karmada_are_left_to_it_until_it_gives_them_up() {
     // Of what Karmada imports from the start nothing is begun, and what it puts into a member is left alone.
     apply(hub, &space, &import_and_service("bar", "")).await;
     let bar = exported(&env, &space, "bar").await;
-    let reported = says(&env, &space, "bar", "False|ManagedByKarmada|").await;
+    let reported = space
+        .export_says("member1", "bar", "Ready", "False|ManagedByKarmada|")
+        .await;
     assert!(
         reported.contains("leaves it to them in member1, member2"),
         "{reported}"
@@ -135,11 +123,11 @@ async fn imports_of_karmada_are_left_to_it_until_it_gives_them_up() {
     // Karmada's slice, which nobody keeps up here, is beside.
     let expected = expected(&[&foo]);
     let expected: Vec<_> = expected.iter().map(String::as_str).collect();
-    reaches(&space, member2, "derived-foo", &expected).await;
+    space.reaches("member2", "derived-foo", &expected).await;
     assert_eq!(versions().await, before);
-    let own = own_objects(&space, member2).await;
+    let own = space.own_objects("member2").await;
     assert!(!own.iter().any(|one| one.contains("bar")), "{own:?}");
-    reaches(&space, member2, "derived-bar", &[&bar]).await;
+    space.reaches("member2", "derived-bar", &[&bar]).await;
 
     it_is_said_with_what_to_type(&env, &space).await;
 
@@ -153,9 +141,11 @@ async fn imports_of_karmada_are_left_to_it_until_it_gives_them_up() {
     ] {
         delete(cluster, &space, what).await;
     }
-    reaches(&space, member2, "derived-bar", &[&bar]).await;
-    says(&env, &space, "bar", "True|Exported|").await;
-    let own = own_objects(&space, member2).await;
+    space.reaches("member2", "derived-bar", &[&bar]).await;
+    space
+        .export_says("member1", "bar", "Ready", "True|Exported|")
+        .await;
+    let own = space.own_objects("member2").await;
     assert!(
         own.iter().any(|one| one == "service/derived-bar"),
         "{own:?}"
@@ -170,12 +160,12 @@ async fn it_is_said_with_what_to_type(env: &Environment, space: &Space<'_>) {
         ("explain", "ImportedByKarmada"),
     ] {
         let args = [command, "bar"].into_iter().chain(n);
-        let seen = env.installation.kubectl_mcs(args).await.stdout;
+        let seen = env.mcs(args).await.stdout;
         assert!(seen.contains(reason), "{command}: {seen}");
         assert!(seen.contains(&typed), "{command}: {seen}");
         assert!(!seen.contains("which is no member"), "{command}: {seen}");
     }
-    let checked = env.installation.kubectl_mcs(["check"]).await.stdout;
+    let checked = env.mcs(["check"]).await.stdout;
     assert!(!checked.contains("exports on the hub"), "{checked}");
     let path = "-o=jsonpath={.items[?(@.reason==\"NotAMember\")].metadata.name}";
     let events = ["get", "events", path].into_iter().chain(n);

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use causeway::api::labels;
-use causeway_tests::proxy::{Fault, Proxy};
-use causeway_tests::{Fleet, Installation, SOON, Space, eventually, service};
+use causeway_tests::{Environment, Fault, Fleet, SOON, Space, eventually, service};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::Api;
@@ -34,35 +33,23 @@ async fn leave(space: &Space<'_>, member: &str, name: &str, hub: &str) {
 #[tokio::test]
 async fn many_leftovers_neither_flood_the_hub_nor_starve_members() {
     let fleet = Fleet::builder().members(2).start().await;
-    let installation = Installation::new(&fleet).await;
-    let proxy = Proxy::before(fleet.hub()).await;
-    let controller = installation.controller_through(fleet.hub(), &proxy.url());
-    let _controller = controller.start().await;
-    for member in fleet.members() {
-        installation.join(member).await;
-    }
-    let known = [
-        "wait",
-        "--for=condition=Ready",
-        "--all",
-        "clusters",
-        "--timeout=60s",
-    ];
-    fleet.hub().kubectl(known).await.ok();
-    let space = fleet.space("leftovers").await;
-    let namespaces = Api::<Namespace>::all(fleet.hub().client());
+    let env = Environment::builder().proxies().start(fleet).await;
+    env.is_synced("member1").await;
+    env.is_synced("member2").await;
+    let space = env.space("leftovers").await;
+    let namespaces = Api::<Namespace>::all(env.hub().client());
     let hub = namespaces.get("kube-system").await.expect("kube-system");
     let hub = hub.metadata.uid.expect("its UID");
     // The hub is slow, so that what could be asked at one time is.
-    proxy.set(Fault::Late(Duration::from_millis(150)));
+    env.set("hub", Fault::Late(Duration::from_millis(150)));
     let flood = stream::iter(0..MANY).for_each_concurrent(32, async |number| {
         leave(&space, "member1", &format!("left-{number}"), &hub).await;
     });
     flood.await;
-    let asked = || proxy.lookups();
+    let asked = || env.proxy("hub").lookups();
     eventually("the hub is asked", SOON, async || asked().len() > 5 * WIDTH).await;
     leave(&space, "member2", "other", &hub).await;
-    let services = space.api::<Service>(fleet.member("member2"));
+    let services = space.api::<Service>(env.member("member2"));
     let of_hub = ListParams::default().labels(labels::HUB);
     eventually("what is left in member2 is collected", SOON, async || {
         services

@@ -1,10 +1,9 @@
 //! Nodes of members that clusters of other networks reach by node ports.
 
 use causeway::api::labels;
-use causeway_tests::{Cluster, SOON, eventually};
+use causeway_tests::causeway::Lent;
+use causeway_tests::{Cluster, Environment, SOON, eventually};
 use serde_json::json;
-
-use super::{Environment, reaches, says};
 
 /// Returns the number of watches of Nodes at an API server.
 async fn node_watches(cluster: &Cluster) -> f64 {
@@ -26,29 +25,29 @@ async fn annotate(env: &Environment, network: Option<&str>, reach: Option<&str>)
 
 #[tokio::test]
 async fn nodes_are_watched_while_an_annotation_needs_them() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, pods) = env.foo("nodes").await;
     let [provider, consumer] = ["member1", "member2"].map(|name| env.member(name));
     let before = node_watches(provider).await;
 
     annotate(&env, Some("edge"), Some("node-ports")).await;
     let message = eventually("Ready names the missing right", SOON, async || {
-        let message = says(&space, "Ready", "", SOON).await;
+        let message = space.says("foo", "Ready", "").await;
         let named = message.contains("the nodes of member1 cannot be read (forbidden: ");
         let remedied = message.contains("manifests/member/networks.yaml");
         (named && remedied).then_some(()).ok_or(message)
     });
     message.await;
-    env.cluster_says("member1", "True|Synced|").await;
-    reaches(&space, consumer, &pods, SOON).await;
+    env.is_synced("member1").await;
+    space.reaches("member2", "foo", &pods).await;
 
     let kubeconfig = provider.kubeconfig().display().to_string();
     let join = ["join", "member1", "--member-kubeconfig", &kubeconfig];
     let join = join.into_iter().chain(["--reach", "node-ports"]);
-    env.installation.kubectl_mcs(join).await.ok();
+    env.mcs(join).await.ok();
     let path = "jsonpath={.items[*].status.addresses[?(@.type==\"InternalIP\")].address}";
     let node = provider.kubectl(["get", "nodes", "-o", path]).await.ok();
-    reaches(&space, consumer, &[node], SOON).await;
+    space.reaches("member2", "foo", &[node]).await;
     let path = "jsonpath={.items[*].spec.ports[*].nodePort}";
     let companion = ["get", "services", "-n", space.name(), "-o", path];
     let node_port = provider.kubectl(companion).await.ok();
@@ -59,14 +58,14 @@ async fn nodes_are_watched_while_an_annotation_needs_them() {
     assert_eq!(ports, [node_port.as_str()]);
     assert!(node_watches(provider).await > before);
     let explain = ["explain", "foo", "-n", space.name()];
-    let explained = env.installation.kubectl_mcs(explain).await.ok();
+    let explained = env.mcs(explain).await.ok();
     let all = "every ready endpoint is in every consumer";
     assert!(explained.contains(all), "{explained}");
     let way = format!("member2 reaches it by node port {node_port} of node ");
     assert!(explained.contains(&way), "{explained}");
 
     annotate(&env, None, None).await;
-    reaches(&space, consumer, &pods, SOON).await;
+    space.reaches("member2", "foo", &pods).await;
     eventually("the watch of Nodes ends", SOON, async || {
         let now = node_watches(provider).await;
         (now <= before).then_some(()).ok_or(now)

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use causeway_tests::causeway::Installation;
 use causeway_tests::{
-    Fault, Fleet, Proxy, SOON, eventually, multi_cluster_service, service, service_export,
+    Environment, Fault, Fleet, LONG, SOON, addresses, eventually, same, service, service_export,
 };
-
-use super::{NOTICED, condition, reaches, says};
 
 /// Longer than a copy that is not as it should be may go without being written again.
 const AT_REST: Duration = Duration::from_secs(40);
@@ -15,43 +12,31 @@ const AT_REST: Duration = Duration::from_secs(40);
 #[tokio::test]
 async fn member_of_kubernetes_1_21_is_ready_and_at_rest() {
     let fleet = Fleet::builder().members(2).clusterset().start().await;
-    let installation = Installation::new(&fleet).await;
-    let (provider, old) = (fleet.member("member1"), fleet.member("member2"));
-    let proxy = Proxy::before(old).await;
-    proxy.set(Fault::Kubernetes121);
-    let _controller = installation.controller().start().await;
-    installation.join(provider).await;
-    installation.join_at(old, &proxy.url()).await;
-    let version = [
-        "get",
-        "cluster",
-        "member2",
-        "-o",
-        "jsonpath={.status.kubernetesVersion}",
-    ];
-    eventually("the old release is known", NOTICED, async || {
-        let version = fleet.hub().kubectl(version).await.stdout;
-        if version == "v1.21.14" {
-            Ok(())
-        } else {
-            Err(version)
-        }
+    let env = Environment::builder().proxies().unjoined();
+    let env = env.start(fleet).await;
+    let (provider, old) = (env.member("member1"), env.member("member2"));
+    env.set("member2", Fault::Kubernetes121);
+    for member in env.fleet.members() {
+        env.join(member).await;
+    }
+    let path = "jsonpath={.status.kubernetesVersion}";
+    eventually("the old release is known", LONG, async || {
+        let version = ["get", "cluster", "member2", "-o", path];
+        same(
+            env.hub().kubectl(version).await.stdout.as_str(),
+            &"v1.21.14",
+        )
     })
     .await;
-    let space = fleet.space("old").await;
+    let space = env.space("old").await;
     let near = || {
         service("foo")
             .port("http", 80)
             .with(|spec| spec.traffic_distribution = Some("PreferSameNode".to_owned()))
     };
-    near().create(fleet.hub(), &space).await;
-    let foo = multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"]);
-    foo.create(&space).await;
-    let pods = space.backends("foo").count(2).create(provider).await;
-    let mut addresses: Vec<_> = pods.iter().map(|pod| pod.ip().to_owned()).collect();
-    addresses.sort();
+    near().create(env.hub(), &space).await;
+    space.offer("foo", ["member1"], ["member2"]).await;
+    let pods = space.pods("foo", "member1", 2).await;
     // What Kubernetes says of these pods is more than the old release stores.
     eventually("slices with all conditions", SOON, async || {
         let slices = space.slices(provider, "foo").await;
@@ -66,11 +51,12 @@ async fn member_of_kubernetes_1_21_is_ready_and_at_rest() {
         }
     })
     .await;
-    reaches(&space, old, &addresses, SOON).await;
-    says(&space, "Ready", "True|Ready|", SOON).await;
+    space.reaches("member2", "foo", &addresses(&pods)).await;
+    space.says("foo", "Ready", "True|Ready|").await;
     service_export("foo").create(provider, &space).await;
-    let export = ["get", "serviceexport", "foo", "-n", space.name()];
-    condition(provider, &export, "Ready", "True|Exported|", SOON).await;
+    space
+        .export_says("member1", "foo", "Ready", "True|Exported|")
+        .await;
     let copies = space.slices(old, "foo").await;
     let mut endpoints = copies.iter().flat_map(|copy| &copy.endpoints);
     let conditions = endpoints.find_map(|endpoint| endpoint.conditions.clone());
@@ -83,5 +69,5 @@ async fn member_of_kubernetes_1_21_is_ready_and_at_rest() {
     let mark = old.mark().await;
     tokio::time::sleep(AT_REST).await;
     assert_eq!(old.writes_since(mark, "causeway").await, []);
-    says(&space, "Ready", "True|Ready|", SOON).await;
+    space.says("foo", "Ready", "True|Ready|").await;
 }

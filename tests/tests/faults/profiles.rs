@@ -7,11 +7,9 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway_tests::binaries::inventory;
-use causeway_tests::causeway::{Installation, MEMBERS_NAMESPACE};
-use causeway_tests::{Cluster, Fleet, SOON, eventually};
+use causeway_tests::causeway::{Lent, MEMBERS_NAMESPACE};
+use causeway_tests::{Cluster, Environment, SOON, eventually};
 use serde_json::{Value, json};
-
-use super::{Environment, cleaned};
 
 const MANAGERS: &str = "cluster-inventory";
 const PROFILE: &str = "clusterprofile.multicluster.x-k8s.io/member2";
@@ -37,94 +35,87 @@ fn profile(member: &Cluster, name: &str) -> Value {
     })
 }
 
-impl Environment {
-    /// Two clusters of which member1 is joined by a person. The upstream plugin gives the token of
-    /// member2.
-    async fn of_profiles() -> Self {
-        let fleet = Fleet::builder().members(2).start().await;
-        let installation = Installation::new(&fleet).await;
-        let hub = fleet.hub();
-        hub.apply(&inventory().definition).await.ok();
-        hub.kubectl(["create", "namespace", MANAGERS]).await.ok();
-        let rights = installation.manifest("hub/options/cluster-profiles.yaml");
-        hub.kubectl(["apply", "-f", &rights]).await.ok();
-        let plugin = json!({"providers": [{"name": "secretreader", "execConfig": {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "command": inventory().secret_reader,
-            "args": null,
-            "env": [{"name": "KUBECONFIG", "value": kubeconfig_of_plugin(&fleet).await}],
-            "provideClusterInfo": true,
-        }}]});
-        let file = fleet.directory().join("providers.json");
-        fs::write(&file, plugin.to_string()).expect("a file");
-        let controller = installation
-            .controller()
-            .arg(format!("--cluster-profiles={MANAGERS}"))
-            .arg(format!("--clusterprofile-provider-file={}", file.display()))
-            .start()
-            .await;
-        installation.join(fleet.member("member1")).await;
-        Self {
-            controller,
-            installation,
-            fleet,
-        }
-    }
+/// Takes an environment whose controller reads ClusterProfiles, without member2. The upstream plugin
+/// gives the token of member2.
+async fn of_profiles() -> Lent {
+    let mut env = Lent::take().await;
+    let (hub, fleet) = (env.hub(), &env.fleet);
+    hub.apply(&inventory().definition).await.ok();
+    hub.kubectl(["create", "namespace", MANAGERS]).await.ok();
+    let rights = env
+        .installation
+        .manifest("hub/options/cluster-profiles.yaml");
+    hub.kubectl(["apply", "-f", &rights]).await.ok();
+    env.mcs(["unjoin", "member2"]).await.ok();
+    let plugin = json!({"providers": [{"name": "secretreader", "execConfig": {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": inventory().secret_reader,
+        "args": null,
+        "env": [{"name": "KUBECONFIG", "value": kubeconfig_of_plugin(fleet).await}],
+        "provideClusterInfo": true,
+    }}]});
+    let file = fleet.directory().join("providers.json");
+    fs::write(&file, plugin.to_string()).expect("a file");
+    let launch = env.installation.controller();
+    let launch = launch.arg(format!("--cluster-profiles={MANAGERS}"));
+    let file = format!("--clusterprofile-provider-file={}", file.display());
+    env.relaunch(launch.arg(file)).await;
+    env
+}
 
-    async fn put_profile(&self, name: &str, member: &str) {
-        let profile = profile(self.member(member), name).to_string();
-        for part in [None, Some("--subresource=status")] {
-            let apply = [
-                "apply",
-                "--server-side",
-                "--field-manager=manager",
-                "-f",
-                "-",
-            ];
-            let apply = apply.into_iter().chain(part);
-            self.hub().kubectl_with(apply, &profile).await.ok();
-        }
-    }
-
-    /// Puts a token of the account that may act in the member into the Secret that the plugin reads.
-    async fn put_token(&self, member: &str) {
-        let (hub, cluster) = (self.hub(), self.member(member));
-        let rights = self.installation.manifest("member/rbac.yaml");
-        cluster.kubectl(["apply", "-f", &rights]).await.ok();
-        let create = ["create", "token", "causeway", "-n", "causeway-system"];
-        let token = cluster.kubectl(create).await.ok();
-        let token = format!("--from-literal=token={}", token.trim());
-        let create = [
-            "create",
-            "secret",
-            "generic",
-            member,
-            &token,
-            "-n",
-            MEMBERS_NAMESPACE,
+async fn put_profile(env: &Environment, name: &str, member: &str) {
+    let profile = profile(env.member(member), name).to_string();
+    for part in [None, Some("--subresource=status")] {
+        let apply = [
+            "apply",
+            "--server-side",
+            "--field-manager=manager",
+            "-f",
+            "-",
         ];
-        hub.kubectl(create).await.ok();
-    }
-
-    /// Waits for an Event about a ClusterProfile, and returns its note.
-    async fn refusal(&self, name: &str) -> String {
-        let get = ["get", "events.events.k8s.io", "-n", MANAGERS, "-o", "json"];
-        eventually(&format!("{name} is refused"), SOON, async || {
-            let events: Value =
-                serde_json::from_str(&self.hub().kubectl(get).await.stdout).unwrap_or_default();
-            let mut all = events["items"].as_array().into_iter().flatten();
-            let found = all.find(|event| {
-                event["reason"] == "ProfileNotUsed" && event["regarding"]["name"] == name
-            });
-            let note = found.and_then(|event| event["note"].as_str());
-            note.map(str::to_owned).ok_or_else(|| events.to_string())
-        })
-        .await
+        let apply = apply.into_iter().chain(part);
+        env.hub().kubectl_with(apply, &profile).await.ok();
     }
 }
 
+/// Puts a token of the account that may act in the member into the Secret that the plugin reads.
+async fn put_token(env: &Environment, member: &str) {
+    let (hub, cluster) = (env.hub(), env.member(member));
+    let rights = env.installation.manifest("member/rbac.yaml");
+    cluster.kubectl(["apply", "-f", &rights]).await.ok();
+    let create = ["create", "token", "causeway", "-n", "causeway-system"];
+    let token = cluster.kubectl(create).await.ok();
+    let token = format!("--from-literal=token={}", token.trim());
+    let create = [
+        "create",
+        "secret",
+        "generic",
+        member,
+        &token,
+        "-n",
+        MEMBERS_NAMESPACE,
+    ];
+    hub.kubectl(create).await.ok();
+}
+
+/// Waits for an Event about a ClusterProfile, and returns its note.
+async fn refusal(env: &Environment, name: &str) -> String {
+    let get = ["get", "events.events.k8s.io", "-n", MANAGERS, "-o", "json"];
+    eventually(&format!("{name} is refused"), SOON, async || {
+        let events: Value =
+            serde_json::from_str(&env.hub().kubectl(get).await.stdout).unwrap_or_default();
+        let mut all = events["items"].as_array().into_iter().flatten();
+        let found = all.find(|event| {
+            event["reason"] == "ProfileNotUsed" && event["regarding"]["name"] == name
+        });
+        let note = found.and_then(|event| event["note"].as_str());
+        note.map(str::to_owned).ok_or_else(|| events.to_string())
+    })
+    .await
+}
+
 /// Returns a kubeconfig of the hub whose namespace is that of the Secrets, as the plugin expects it.
-async fn kubeconfig_of_plugin(fleet: &Fleet) -> PathBuf {
+async fn kubeconfig_of_plugin(fleet: &causeway_tests::Fleet) -> PathBuf {
     let file = fleet.directory().join("plugin.kubeconfig");
     fs::copy(fleet.hub().kubeconfig(), &file).expect("a copy");
     let kubeconfig = format!("--kubeconfig={}", file.display());
@@ -142,9 +133,9 @@ async fn kubeconfig_of_plugin(fleet: &Fleet) -> PathBuf {
 
 #[tokio::test]
 async fn a_cluster_profile_makes_a_member_and_takes_it_along() {
-    let env = Environment::of_profiles().await;
+    let env = of_profiles().await;
     let hub = env.hub();
-    env.put_profile("member2", "member2").await;
+    put_profile(&env, "member2", "member2").await;
     let failure = env.cluster_says("member2", "False|Refused|").await;
     let says = "provider secretreader gives no credentials: plugin ";
     assert!(failure.starts_with(says), "{failure}");
@@ -153,8 +144,8 @@ async fn a_cluster_profile_makes_a_member_and_takes_it_along() {
         failure.contains(says),
         "the end of its standard error: {failure}"
     );
-    env.put_token("member2").await;
-    env.cluster_says("member2", "True|Synced|").await;
+    put_token(&env, "member2").await;
+    env.is_synced("member2").await;
     let region = ["get", "cluster", "member2", "-o", "jsonpath={.spec.region}"];
     assert_eq!(hub.kubectl(region).await.ok(), "eu");
     let (space, _) = env.foo("profile").await;
@@ -169,13 +160,13 @@ async fn a_cluster_profile_makes_a_member_and_takes_it_along() {
             "ClusterProfile cluster-inventory/member2 says how it is reached",
         ),
     ] {
-        let output = env.installation.kubectl_mcs(args.iter().copied()).await;
+        let output = env.mcs(args.iter().copied()).await;
         let said = output.stdout + &output.stderr;
         assert!(said.contains(why), "{said}");
     }
 
-    env.put_profile("member1", "member2").await;
-    let note = env.refusal("member1").await;
+    put_profile(&env, "member1", "member2").await;
+    let note = refusal(&env, "member1").await;
     assert!(
         note.contains("somebody else made Cluster member1"),
         "{note}"
@@ -194,7 +185,7 @@ async fn a_cluster_profile_makes_a_member_and_takes_it_along() {
 
     let delete = ["delete", "-n", MANAGERS, PROFILE];
     hub.kubectl(delete).await.ok();
-    cleaned(&space, env.member("member2"), SOON).await;
+    space.is_clean("member2").await;
     eventually("the Cluster is gone", SOON, async || {
         let get = [
             "get",
@@ -208,4 +199,6 @@ async fn a_cluster_profile_makes_a_member_and_takes_it_along() {
         left.is_empty().then_some(()).ok_or(left)
     })
     .await;
+    drop(space);
+    env.join(env.member("member2")).await;
 }

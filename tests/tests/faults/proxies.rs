@@ -1,27 +1,43 @@
 //! Members behind a proxy.
 
-use causeway_tests::causeway::Installation;
+use causeway_tests::causeway::{Lent, MEMBERS_NAMESPACE};
 use causeway_tests::forward_proxy::{ForwardProxy, Protocol};
-use causeway_tests::{Fleet, SOON, multi_cluster_service, service};
 use k8s_openapi::ByteString;
 
-use super::{NOTICED, condition, reaches};
+const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+
+/// Takes an environment and removes its members.
+async fn without_members() -> Lent {
+    let env = Lent::take().await;
+    for member in MEMBERS {
+        env.mcs(["unjoin", member]).await.ok();
+    }
+    env
+}
+
+async fn join_again(env: &Lent) {
+    for member in MEMBERS {
+        let delete = ["delete", "cluster", member, "--timeout=60s"];
+        env.hub().kubectl(delete).await.ok();
+        let delete = ["delete", "secret", member, "-n", MEMBERS_NAMESPACE];
+        env.hub().kubectl(delete).await.ok();
+        env.join(env.member(member)).await;
+    }
+}
 
 #[tokio::test]
 async fn members_are_served_through_proxies_of_every_kind() {
-    let fleet = Fleet::builder().members(4).start().await;
-    let installation = Installation::new(&fleet).await;
-    let _controller = installation.controller().start().await;
+    let env = without_members().await;
     let mut proxies = Vec::new();
-    for (number, protocol) in [
-        (1, Protocol::Http),
-        (2, Protocol::Https),
-        (3, Protocol::Socks5),
-    ] {
+    for (name, protocol) in
+        MEMBERS
+            .into_iter()
+            .zip([Protocol::Http, Protocol::Https, Protocol::Socks5])
+    {
         let proxy = ForwardProxy::start(protocol).await;
-        let member = fleet.member(&format!("member{number}"));
-        installation
-            .join_by_hand(fleet.hub(), member, |cluster, secret| {
+        let member = env.member(name);
+        env.installation
+            .join_by_hand(env.hub(), member, |cluster, secret| {
                 cluster.proxy_url = Some(proxy.url());
                 let data = secret.data.as_mut().expect("the data of a Secret");
                 let ca = ByteString(proxy.ca_pem().as_bytes().to_vec());
@@ -30,48 +46,36 @@ async fn members_are_served_through_proxies_of_every_kind() {
             .await;
         proxies.push(proxy);
     }
-    installation.join(fleet.member("member4")).await;
-
-    let space = fleet.space("proxies").await;
-    service("foo")
-        .port("http", 80)
-        .create(fleet.hub(), &space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["member1", "member2", "member3"])
-        .consumers(["member4"])
-        .create(&space)
-        .await;
+    let space = env.space("proxies").await;
+    space.expose("foo", MEMBERS, ["member3"]).await;
     let mut all = Vec::new();
-    for name in ["member1", "member2", "member3"] {
-        let pods = space.backends("foo").create(fleet.member(name)).await;
+    for name in MEMBERS {
+        let pods = space.pods("foo", name, 1).await;
         all.push(pods[0].ip().to_owned());
     }
-    all.sort();
-    reaches(&space, fleet.member("member4"), &all, NOTICED).await;
+    space.reaches("member3", "foo", &all).await;
     for proxy in &proxies {
         // Watches of every kind, and writes.
         assert!(proxy.opened() >= 3, "{} of {}", proxy.opened(), proxy.url());
     }
+    join_again(&env).await;
 }
 
 #[tokio::test]
 async fn refusal_of_a_proxy_names_it_its_status_and_the_remedy() {
-    let fleet = Fleet::builder().members(3).start().await;
-    let installation = Installation::new(&fleet).await;
-    let _controller = installation.controller().start().await;
+    let env = without_members().await;
     let strict = ForwardProxy::start(Protocol::Http).await;
     strict.require("X-Pass: open sesame");
     let secured = ForwardProxy::start(Protocol::Https).await;
     let lost = ForwardProxy::start(Protocol::Socks5).await;
-    let hub = fleet.hub();
+    let hub = env.hub();
     for (member, proxy) in [
         ("member1", strict.url()),
         ("member2", secured.url()),
         ("member3", lost.url()),
     ] {
-        installation
-            .join_by_hand(hub, fleet.member(member), |cluster, _| {
+        env.installation
+            .join_by_hand(hub, env.member(member), |cluster, _| {
                 cluster.proxy_url = Some(proxy);
                 if member == "member3" {
                     cluster.api_endpoint = Some("https://127.0.0.1:1".to_owned());
@@ -80,8 +84,7 @@ async fn refusal_of_a_proxy_names_it_its_status_and_the_remedy() {
             .await;
     }
     let says = async |member: &str, expected: &[&str]| {
-        let cluster = ["get", "cluster", member];
-        let message = condition(hub, &cluster, "Ready", "False|Unreachable|", NOTICED).await;
+        let message = env.cluster_says(member, "False|Unreachable|").await;
         for expected in expected {
             assert!(message.contains(expected), "{message}");
         }
@@ -105,6 +108,7 @@ async fn refusal_of_a_proxy_names_it_its_status_and_the_remedy() {
     hub.kubectl(["patch", "cluster", "member1", "--type=merge", "-p", headers])
         .await
         .ok();
-    condition(hub, &["get", "cluster", "member1"], "Ready", "True|", SOON).await;
+    env.is_synced("member1").await;
     assert!(strict.opened() >= 3);
+    join_again(&env).await;
 }

@@ -1,10 +1,9 @@
 //! Quota of one member's exports.
 
 use causeway::api::condition::{self, READY};
+use causeway_tests::causeway::Lent;
 use causeway_tests::{SOON, Space, eventually, service, service_export};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-
-use super::Environment;
 
 /// member1 exports that service; what its export says of itself then.
 async fn export(space: &Space<'_>, name: &str) -> Condition {
@@ -41,8 +40,9 @@ async fn imported(space: &Space<'_>) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn oldest_exports_keep_their_place_under_a_lower_quota() {
-    let env = Environment::start(2, &["--max-member-exports=2", "--leader-elect=false"]).await;
-    let space = env.fleet.space("quota").await;
+    let mut env = Lent::with_flags(&["--max-member-exports=2", "--leader-elect=false"]).await;
+    let space = env.space("quota").await;
+    let name = space.name().to_owned();
     for name in ["a", "b"] {
         assert_eq!(export(&space, name).await.reason, "Exported", "{name}");
     }
@@ -55,12 +55,11 @@ async fn oldest_exports_keep_their_place_under_a_lower_quota() {
     let flag =
         "the cluster exports more than 2 services (--max-member-exports of causeway-controller)";
     assert!(reported.message.starts_with(flag), "{}", reported.message);
-    env.controller.process().kill().await;
+    drop(space);
     let lower = env.installation.controller();
-    let lower = lower
-        .arg("--max-member-exports=1")
-        .arg("--leader-elect=false");
-    let _controller = lower.start().await;
+    let lower = lower.arg("--max-member-exports=1");
+    env.relaunch(lower.arg("--leader-elect=false")).await;
+    let space = Space::existing(&env.fleet, &name);
     assert_eq!(export(&space, "d").await.reason, "QuotaExceeded");
     ready(&space, "c", |ready| {
         ready.message.contains("more than 1 services")

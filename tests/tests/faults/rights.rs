@@ -2,31 +2,22 @@
 
 use std::time::Duration;
 
-use causeway_tests::causeway::Installation;
-use causeway_tests::eventually::{eventually, throughout};
-use causeway_tests::{Fleet, SOON};
+use causeway_tests::causeway::{Lent, MEMBERS_NAMESPACE};
+use causeway_tests::{SOON, eventually, throughout};
 use serde_json::json;
-
-use super::{Environment, reaches};
 
 const ELSEWHERE: &str = "elsewhere";
 
 #[tokio::test]
 async fn unreadable_secrets_delay_only_their_own_clusters() {
-    let fleet = Fleet::builder().members(2).start().await;
-    let installation = Installation::new(&fleet).await;
-    let hub = fleet.hub();
-    hub.kubectl(["create", "namespace", ELSEWHERE]).await.ok();
-    let flag = format!("--secret-namespace=causeway-members,{ELSEWHERE}");
-    let controller = installation.controller().arg(flag).start_unready();
-    for member in fleet.members() {
-        installation.join(member).await;
-    }
-    let env = Environment {
-        controller,
-        installation,
-        fleet,
-    };
+    let mut env = Lent::take().await;
+    env.hub()
+        .kubectl(["create", "namespace", ELSEWHERE])
+        .await
+        .ok();
+    let flag = format!("--secret-namespace={MEMBERS_NAMESPACE},{ELSEWHERE}");
+    let launch = env.installation.controller().arg(flag);
+    env.relaunch_unready(launch).await;
     let (space, addresses) = env.foo("rights").await;
 
     let secret = env.secrets().get("member2").await.expect("a Secret");
@@ -68,7 +59,7 @@ async fn unreadable_secrets_delay_only_their_own_clusters() {
         (1..=2).contains(&reported.len()),
         "once in each life: {reported:#?}"
     );
-    let check = env.installation.kubectl_mcs(["check"]).await.stdout;
+    let check = env.mcs(["check"]).await.stdout;
     assert!(
         check.contains("cannot list and watch secrets in namespace elsewhere"),
         "{check}"
@@ -86,8 +77,10 @@ async fn unreadable_secrets_delay_only_their_own_clusters() {
     let account = "--serviceaccount=causeway-system:causeway-controller";
     let of = ["--role=reader", account];
     env.hub().kubectl(binding.into_iter().chain(of)).await.ok();
-    env.cluster_says("member2", "True|Synced|").await;
+    env.is_synced("member2").await;
     env.controller.ready().await;
     assert_eq!(up("secrets/elsewhere").await, Some(1.0));
-    reaches(&space, env.member("member2"), &addresses, SOON).await;
+    space.reaches("member2", "foo", &addresses).await;
+    let reference = json!({ "spec": { "secretRef": { "namespace": MEMBERS_NAMESPACE } } });
+    env.patch_cluster("member2", reference).await;
 }

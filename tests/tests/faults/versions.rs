@@ -1,15 +1,13 @@
 //! Members whose API servers are upgraded, or taken back.
 
-use causeway_tests::eventually::eventually;
-use causeway_tests::{Cluster, Space};
+use causeway_tests::causeway::Lent;
+use causeway_tests::{Cluster, LONG, Space, eventually};
 use k8s_openapi::api::core::v1::Service;
-
-use super::{Environment, NOTICED, reaches, says};
 
 /// Waits until `foo` has this preference in a member.
 async fn prefers(space: &Space<'_>, member: &Cluster, expected: &str) {
     let services = space.api::<Service>(member);
-    eventually(&format!("foo prefers {expected}"), NOTICED, async || {
+    eventually(&format!("foo prefers {expected}"), LONG, async || {
         let service = services.get("foo").await.map_err(|e| e.to_string())?;
         let spec = service.spec.unwrap_or_default();
         match spec.traffic_distribution.as_deref() {
@@ -22,7 +20,7 @@ async fn prefers(space: &Space<'_>, member: &Cluster, expected: &str) {
 
 #[tokio::test]
 async fn member_gets_the_fields_of_each_version_it_runs() {
-    let env = Environment::start(2, &[]).await;
+    let env = Lent::take().await;
     let (space, addresses) = env.foo("upgrade").await;
     let patch = r#"{"spec":{"trafficDistribution":"PreferSameNode"}}"#;
     let patch = ["patch", "svc", "foo", "-n", space.name(), "-p", patch];
@@ -33,10 +31,10 @@ async fn member_gets_the_fields_of_each_version_it_runs() {
     member.stop().await;
     member.start_as("1.33").await;
     prefers(&space, member, "PreferClose").await;
-    says(&space, "Ready", "True|Ready|", NOTICED).await;
+    space.says("foo", "Ready", "True|Ready|").await;
     member.stop().await;
     member.start().await;
     prefers(&space, member, "PreferSameNode").await;
-    reaches(&space, member, &addresses, NOTICED).await;
-    says(&space, "Ready", "True|Ready|", NOTICED).await;
+    space.reaches("member2", "foo", &addresses).await;
+    space.says("foo", "Ready", "True|Ready|").await;
 }

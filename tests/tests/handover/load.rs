@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use causeway::api::MultiClusterService;
 use causeway_tests::eventually::eventually;
-use causeway_tests::{Fleet, SOON, Space, multi_cluster_service, service};
+use causeway_tests::{Fleet, SOON, Space, service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -53,10 +53,7 @@ impl Load {
         let both = service(TURNING).port("http", 80).port("metrics", 9090);
         both.create(hub, space).await;
         for name in [MOVING, TURNING] {
-            let object = multi_cluster_service(name)
-                .providers([PROVIDER])
-                .consumers([CONSUMER]);
-            object.create(space).await;
+            space.offer(name, [PROVIDER], [CONSUMER]).await;
         }
         let provider = fleet.member(PROVIDER);
         space.backends(TURNING).count(3).create(provider).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use causeway_tests::eventually::{eventually, throughout};
-use causeway_tests::{Cluster, Fleet, Installation, Space, multi_cluster_service, service};
+use causeway_tests::{Cluster, Fleet, Installation, Space};
 
 use causeway_tests::clock::Clocks;
 
@@ -61,15 +61,7 @@ async fn a_step_of_the_clock_neither_ends_a_grace_nor_prolongs_it() {
 
 async fn expose(space: &Space<'_>, name: &str, provider: &str) {
     let fleet = space.fleet();
-    service(name)
-        .port("http", 80)
-        .create(fleet.hub(), space)
-        .await;
-    multi_cluster_service(name)
-        .providers([provider])
-        .consumers([CONSUMER])
-        .create(space)
-        .await;
+    space.expose(name, [provider], [CONSUMER]).await;
     let provider = fleet.member(provider);
     space.backends(name).count(1).create(provider).await;
     let what = format!("{CONSUMER} reaches {name}");

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use causeway_tests::binaries;
 use causeway_tests::karmada::{at_rest, names, works_of};
 use causeway_tests::reaper::{Process, Program};
-use causeway_tests::{SOON, eventually, multi_cluster_service};
+use causeway_tests::{LONG, SOON, binaries, eventually};
 use kube::ResourceExt;
 use serde_json::Value;
 
 use crate::churn::Churn;
-use crate::environment::{NOTICED, Stage, bears};
+use crate::environment::{Turn, bears};
 
 /// Time in which the commands wait for answers of Karmada's controllers: the imitation has no rate
 /// limits.
@@ -18,41 +17,37 @@ const OBSERVE: &str = "--observe=3s";
 
 #[tokio::test]
 async fn adoption_and_hand_over_lose_no_endpoint_under_churn() {
-    let stage = Stage::set("moves").await;
-    stage.karmada.gate(true);
-    stage.service().await;
-    let mcs = multi_cluster_service("foo")
-        .providers(["member1", "member2"])
-        .consumers(["member2", "member3"]);
-    mcs.create(&stage.space).await;
-    let mut stayed = stage.pods(1).await;
+    let turn = Turn::set("moves").await;
+    turn.karmada.gate(true);
+    turn.expose("foo", ["member1", "member2"], ["member2", "member3"])
+        .await;
+    let mut stayed = turn.pods("foo", "member1", 1).await;
     let local = stayed.clone();
-    stayed.extend(stage.space.backends("foo").create(stage.member(2)).await);
-    stage.is_karmadas(2, &stayed).await;
-    stage.is_karmadas(3, &stayed).await;
+    stayed.extend(turn.pods("foo", "member2", 1).await);
+    turn.is_karmadas("member2", &stayed).await;
+    turn.is_karmadas("member3", &stayed).await;
 
-    let observer = stage.observer(&[1, 2, 3]);
+    let observer = turn.observer(&["member1", "member2", "member3"]);
     observer.sees(3).await;
-    let churns = [1, 2].map(|number| Churn::begin(&stage.space, stage.member(number)));
-    is_refused_while_the_gate_is_on(&stage).await;
-    stage.karmada.gate(false);
-    adopt_however_often_it_is_killed(&stage).await;
-    nothing_of_karmadas_is_left(&stage).await;
+    let churns = [1, 2].map(|number| Churn::begin(&turn, turn.member(&format!("member{number}"))));
+    is_refused_while_the_gate_is_on(&turn).await;
+    turn.karmada.gate(false);
+    adopt_however_often_it_is_killed(&turn).await;
+    nothing_of_karmadas_is_left(&turn).await;
     rolls_on(&churns).await;
 
-    stage.karmada.gate(true);
-    stage
-        .mcs(&format!("hand-over foo {OBSERVE} --timeout=60s"))
+    turn.karmada.gate(true);
+    turn.mcs(&format!("hand-over foo {OBSERVE} --timeout=60s"))
         .await
         .ok();
-    nothing_of_causeways_is_left(&stage).await;
+    nothing_of_causeways_is_left(&turn).await;
     rolls_on(&churns).await;
     let mut all = stayed.clone();
     for churn in churns {
         all.extend(churn.end().await);
     }
-    stage.is_karmadas(2, &all).await;
-    stage.is_karmadas(3, &all).await;
+    turn.is_karmadas("member2", &all).await;
+    turn.is_karmadas("member3", &all).await;
     observer.nothing_lacked(&[
         ("member1", &local),
         ("member2", &stayed),
@@ -63,30 +58,29 @@ async fn adoption_and_hand_over_lose_no_endpoint_under_churn() {
 
 #[tokio::test]
 async fn adoption_steps_are_commands_and_typed_steps_are_skipped() {
-    let stage = Stage::set("typed").await;
-    stage.karmada.gate(true);
-    stage.service().await;
-    stage.carry().await;
-    let pods = stage.pods(1).await;
-    stage.is_karmadas(2, &pods).await;
-    let observer = stage.observer(&[1, 2]);
+    let turn = Turn::set("typed").await;
+    turn.karmada.gate(true);
+    turn.expose("foo", ["member1"], ["member2"]).await;
+    let pods = turn.pods("foo", "member1", 1).await;
+    turn.is_karmadas("member2", &pods).await;
+    let observer = turn.observer(&["member1", "member2"]);
     observer.sees(2).await;
-    at_rest(stage.hub(), &stage.space, "foo").await;
-    stage.karmada.gate(false);
+    at_rest(turn.hub(), &turn, "foo").await;
+    turn.karmada.gate(false);
 
-    let mut left = commands(&stage).await;
+    let mut left = commands(&turn).await;
     assert!(left.len() > 4, "{left:?}");
     while !left.is_empty() {
         let (member, command) = left.remove(0);
         if member.is_some() {
             eventually("causeway's copies are there", SOON, async || {
-                !stage.own_objects(2).await.is_empty()
+                !turn.own_objects("member2").await.is_empty()
             })
             .await;
         }
         let cluster = member
             .as_deref()
-            .map_or(stage.hub(), |name| stage.space.fleet().member(name));
+            .map_or(turn.hub(), |name| turn.fleet().member(name));
         let (words, patch) = command.split_once(" -p ").unwrap_or((&command, ""));
         let patch = patch.trim_matches('\'');
         let words = words.split_whitespace().skip(1);
@@ -94,7 +88,7 @@ async fn adoption_steps_are_commands_and_typed_steps_are_skipped() {
             .into_iter()
             .take(if patch.is_empty() { 0 } else { 2 });
         cluster.kubectl(words.chain(patch)).await.ok();
-        let planned = commands(&stage).await;
+        let planned = commands(&turn).await;
         let same = |one: &[(Option<String>, String)]| -> Vec<String> {
             one.iter()
                 .map(|(_, command)| without_patch(command))
@@ -103,15 +97,15 @@ async fn adoption_steps_are_commands_and_typed_steps_are_skipped() {
         assert_eq!(same(&planned), same(&left), "after {command}");
         left = planned;
     }
-    stage.mcs(&format!("adopt foo {OBSERVE}")).await.ok();
-    nothing_of_karmadas_is_left(&stage).await;
+    turn.mcs(&format!("adopt foo {OBSERVE}")).await.ok();
+    nothing_of_karmadas_is_left(&turn).await;
     observer.nothing_lacked(&[("member1", &pods), ("member2", &pods)]);
     observer.kubernetes_slices_stayed("member1");
 }
 
 /// Returns the writes of `adopt --dry-run`: the member, and the command.
-async fn commands(stage: &Stage) -> Vec<(Option<String>, String)> {
-    let planned = stage
+async fn commands(turn: &Turn) -> Vec<(Option<String>, String)> {
+    let planned = turn
         .mcs("adopt foo --dry-run --observe=1s -o json")
         .await
         .ok();
@@ -138,42 +132,44 @@ fn without_patch(command: &str) -> String {
 
 #[tokio::test]
 async fn adopted_service_keeps_the_endpoints_of_a_user() {
-    let stage = Stage::set("byhand").await;
-    stage.karmada.gate(true);
-    stage.service().await;
-    stage.carry().await;
-    let pods = stage.pods(1).await;
+    let turn = Turn::set("byhand").await;
+    turn.karmada.gate(true);
+    turn.expose("foo", ["member1"], ["member2"]).await;
+    let pods = turn.pods("foo", "member1", 1).await;
     let by_hand = "10.129.200.7";
     let slice = format!(
         "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: foo-by-hand, labels: {{kubernetes.io/service-name: foo, endpointslice.kubernetes.io/managed-by: staff}}}}\naddressType: IPv4\nendpoints: [{{addresses: [{by_hand}]}}]\nports: [{{name: http, port: 80, protocol: TCP}}]\n"
     );
-    let create = ["create", "-n", stage.space.name(), "-f", "-"];
-    stage.member(1).kubectl_with(create, &slice).await.ok();
+    let create = ["create", "-n", turn.name(), "-f", "-"];
+    turn.member("member1")
+        .kubectl_with(create, &slice)
+        .await
+        .ok();
     let both = async || {
-        let ready = stage.space.ready_addresses(stage.member(2), "foo").await;
+        let ready = turn.ready_addresses(turn.member("member2"), "foo").await;
         let expected = [pods[0].ip(), by_hand];
         let all = expected.iter().all(|ip| ready.iter().any(|one| one == ip));
         all.then_some(()).ok_or(format!("{ready:?}"))
     };
-    eventually("Karmada carries it", NOTICED, both).await;
-    stage.gives_way(2).await;
-    at_rest(stage.hub(), &stage.space, "foo").await;
-    stage.karmada.gate(false);
+    eventually("Karmada carries it", LONG, both).await;
+    turn.gives_way("member2").await;
+    at_rest(turn.hub(), &turn, "foo").await;
+    turn.karmada.gate(false);
 
-    stage.mcs(&format!("adopt foo {OBSERVE}")).await.ok();
-    nothing_of_karmadas_is_left(&stage).await;
+    turn.mcs(&format!("adopt foo {OBSERVE}")).await.ok();
+    nothing_of_karmadas_is_left(&turn).await;
     both().await.expect("both endpoints");
 }
 
-async fn is_refused_while_the_gate_is_on(stage: &Stage) {
-    let refused = stage.mcs(&format!("adopt foo {OBSERVE}")).await;
+async fn is_refused_while_the_gate_is_on(turn: &Turn) {
+    let refused = turn.mcs(&format!("adopt foo {OBSERVE}")).await;
     let said = format!("{}{}", refused.stdout, refused.stderr);
     assert!(!refused.exit.success(), "{said}");
     assert!(
         said.contains("--feature-gates=MultiClusterService=false"),
         "{said}"
     );
-    let works = works_of(stage.hub(), &stage.space, "foo").await;
+    let works = works_of(turn.hub(), turn, "foo").await;
     assert!(
         works
             .iter()
@@ -182,10 +178,10 @@ async fn is_refused_while_the_gate_is_on(stage: &Stage) {
 }
 
 /// Killed a little later every time, until it ends by itself.
-async fn adopt_however_often_it_is_killed(stage: &Stage) {
+async fn adopt_however_often_it_is_killed(turn: &Turn) {
     let mut patience = Duration::from_millis(1000);
     loop {
-        let adopt = start(stage, "adopt foo --observe=1s");
+        let adopt = start(turn, "adopt foo --observe=1s");
         if ends_within(&adopt, patience).await {
             let exit = adopt.exit().expect("it ended");
             assert!(exit.success(), "{exit:?}: {}", adopt.log_tail(40));
@@ -193,20 +189,16 @@ async fn adopt_however_often_it_is_killed(stage: &Stage) {
         }
         adopt.kill().await;
         patience += Duration::from_millis(250);
-        assert!(
-            patience < NOTICED,
-            "adopt never ends: {}",
-            adopt.log_tail(40)
-        );
+        assert!(patience < LONG, "adopt never ends: {}", adopt.log_tail(40));
     }
 }
 
-fn start(stage: &Stage, command: &str) -> Process {
-    let fleet = stage.space.fleet();
+fn start(turn: &Turn, command: &str) -> Process {
+    let fleet = turn.fleet();
     let log = fleet.directory().join("adopt.log");
     let program = Program::new(binaries::causeway("kubectl-mcs"), &log).stderr(&log);
-    let program = program.env("KUBECONFIG", stage.hub().kubeconfig().display().to_string());
-    let words = command.split_whitespace().chain(["-n", stage.space.name()]);
+    let program = program.env("KUBECONFIG", turn.hub().kubeconfig().display().to_string());
+    let words = command.split_whitespace().chain(["-n", turn.name()]);
     fleet.reaper().run(program.args(words))
 }
 
@@ -219,12 +211,14 @@ async fn ends_within(process: &Process, patience: Duration) -> bool {
     tokio::time::timeout(patience, ended).await.is_ok()
 }
 
-async fn nothing_of_karmadas_is_left(stage: &Stage) {
-    let works = works_of(stage.hub(), &stage.space, "foo").await;
+async fn nothing_of_karmadas_is_left(turn: &Turn) {
+    let works = works_of(turn.hub(), turn, "foo").await;
     let works: Vec<_> = works.iter().map(ResourceExt::name_any).collect();
     assert_eq!(works, Vec::<String>::new());
     for number in [2, 3] {
-        let slices = stage.space.slices(stage.member(number), "foo").await;
+        let slices = turn
+            .slices(turn.member(&format!("member{number}")), "foo")
+            .await;
         let theirs = slices.iter().filter(|slice| {
             bears(*slice, names::MANAGED)
                 && slice
@@ -234,23 +228,23 @@ async fn nothing_of_karmadas_is_left(stage: &Stage) {
         });
         assert_eq!(theirs.count(), 0, "member{number}");
     }
-    assert!(!finalizers(stage).await.contains("karmada.io"));
-    stage.says("True|Ready|").await;
+    assert!(!finalizers(turn).await.contains("karmada.io"));
+    turn.says("foo", "Ready", "True|Ready|").await;
 }
 
-async fn nothing_of_causeways_is_left(stage: &Stage) {
+async fn nothing_of_causeways_is_left(turn: &Turn) {
     for number in [1, 2, 3] {
-        let own = stage.own_objects(number).await;
+        let own = turn.own_objects(&format!("member{number}")).await;
         assert_eq!(own, Vec::<String>::new(), "member{number}");
     }
-    stage.nothing_is_marked().await;
-    assert!(!finalizers(stage).await.contains("causeway"));
+    turn.nothing_is_marked().await;
+    assert!(!finalizers(turn).await.contains("causeway"));
 }
 
-async fn finalizers(stage: &Stage) -> String {
+async fn finalizers(turn: &Turn) -> String {
     let path = "-o=jsonpath={.metadata.finalizers}";
-    let get = ["get", "mcs", "foo", "-n", stage.space.name(), path];
-    stage.hub().kubectl(get).await.ok()
+    let get = ["get", "mcs", "foo", "-n", turn.name(), path];
+    turn.hub().kubectl(get).await.ok()
 }
 
 /// Two more pods in each member are replaced.

@@ -5,23 +5,21 @@ use std::time::Duration;
 use causeway_tests::eventually::throughout;
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::karmada::{ConflictResolution, ResourceBinding, at_rest, names, works_of};
-use causeway_tests::{
-    Cluster, Fleet, Installation, Karmada, SOON, Space, eventually, multi_cluster_service, service,
-};
+use causeway_tests::{Fleet, Installation, Karmada, SOON, Space, addresses, eventually, service};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 
-struct Stage {
+/// A hub with causeway's definitions and Karmada, and two members.
+struct Alone {
     karmada: Karmada,
     installation: Installation,
     fleet: Fleet,
 }
 
-impl Stage {
-    /// Definitions, and nobody but Karmada.
-    async fn set() -> Self {
+impl Alone {
+    async fn start() -> Self {
         let fleet = Fleet::builder().members(2).start().await;
         let installation = Installation::new(&fleet).await;
         let karmada = Karmada::start(&fleet).await;
@@ -31,61 +29,33 @@ impl Stage {
             fleet,
         }
     }
-
-    fn provider(&self) -> &Cluster {
-        self.fleet.member("member1")
-    }
-
-    fn consumer(&self) -> &Cluster {
-        self.fleet.member("member2")
-    }
-
-    async fn reach(&self, space: &Space<'_>, pods: &[RunningPod]) {
-        let mut expected: Vec<_> = pods.iter().map(|pod| pod.ip().to_owned()).collect();
-        expected.sort();
-        for cluster in [self.provider(), self.consumer()] {
-            let what = format!("{} has {expected:?}", cluster.name());
-            eventually(&what, SOON, async || {
-                let ready = space.ready_addresses(cluster, "foo").await;
-                (ready == expected)
-                    .then_some(())
-                    .ok_or(format!("{ready:?}"))
-            })
-            .await;
-        }
-    }
 }
 
-async fn foo(stage: &Stage, space: &Space<'_>) -> Vec<RunningPod> {
-    service("foo")
-        .port("http", 80)
-        .create(stage.fleet.hub(), space)
-        .await;
-    let mcs = multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"]);
-    mcs.create(space).await;
-    space
-        .backends("foo")
-        .count(2)
-        .create(stage.provider())
-        .await
+async fn foo(space: &Space<'_>) -> Vec<RunningPod> {
+    space.expose("foo", ["member1"], ["member2"]).await;
+    space.pods("foo", "member1", 2).await
+}
+
+async fn reached(space: &Space<'_>, pods: &[RunningPod]) {
+    for member in ["member1", "member2"] {
+        space.reaches(member, "foo", &addresses(pods)).await;
+    }
 }
 
 #[tokio::test]
 async fn karmada_alone_does_here_what_it_does_there() {
-    let stage = Stage::set().await;
-    a_policy_overwrites_a_members_service_or_leaves_it_as_it_says(&stage).await;
-    it_carries_a_service_follows_a_rollout_and_takes_it_back(&stage).await;
-    a_collected_work_that_is_deleted_takes_the_providers_own_slice_along(&stage).await;
+    let alone = Alone::start().await;
+    a_policy_overwrites_a_members_service_or_leaves_it_as_it_says(&alone).await;
+    it_carries_a_service_follows_a_rollout_and_takes_it_back(&alone).await;
+    a_collected_work_that_is_deleted_takes_the_providers_own_slice_along(&alone).await;
 }
 
-async fn it_carries_a_service_follows_a_rollout_and_takes_it_back(stage: &Stage) {
-    stage.karmada.gate(true);
-    let fleet = &stage.fleet;
+async fn it_carries_a_service_follows_a_rollout_and_takes_it_back(alone: &Alone) {
+    alone.karmada.gate(true);
+    let fleet = &alone.fleet;
     let space = fleet.space("alone").await;
-    let old = foo(stage, &space).await;
-    stage.reach(&space, &old).await;
+    let old = foo(&space).await;
+    reached(&space, &old).await;
 
     let versions = at_rest(fleet.hub(), &space, "foo").await;
     throughout(
@@ -96,22 +66,17 @@ async fn it_carries_a_service_follows_a_rollout_and_takes_it_back(stage: &Stage)
     .await;
 
     // A rollout, during which it is killed and started again.
-    let new = space
-        .backends("foo")
-        .count(2)
-        .create(stage.provider())
-        .await;
-    stage.karmada.stop();
+    let new = space.pods("foo", "member1", 2).await;
+    alone.karmada.stop();
     old[0].delete().await;
-    stage.karmada.resume();
+    alone.karmada.resume();
     old[1].delete().await;
-    stage.reach(&space, &new).await;
+    reached(&space, &new).await;
 
-    let gone = ["delete", "mcs", "foo", "-n", space.name(), "--timeout=60s"];
-    stage.fleet.hub().kubectl(gone).await.ok();
+    space.delete("foo").await;
     eventually("nothing of it is left", SOON, async || {
-        let works = works_of(stage.fleet.hub(), &space, "foo").await.len();
-        let slices = space.slices(stage.consumer(), "foo").await;
+        let works = works_of(alone.fleet.hub(), &space, "foo").await.len();
+        let slices = space.slices(space.member("member2"), "foo").await;
         let dispatched = slices
             .iter()
             .filter(|one| one.labels().contains_key(names::MANAGED))
@@ -124,20 +89,20 @@ async fn it_carries_a_service_follows_a_rollout_and_takes_it_back(stage: &Stage)
     .await;
     // Its binding stays, and so does the Service.
     space
-        .api::<Service>(stage.consumer())
+        .api::<Service>(space.member("member2"))
         .get("foo")
         .await
         .expect("the Service");
 }
 
 /// And it hangs while the gate is off.
-async fn a_collected_work_that_is_deleted_takes_the_providers_own_slice_along(stage: &Stage) {
-    stage.karmada.gate(true);
-    let space = stage.fleet.space("harm").await;
-    let pods = foo(stage, &space).await;
-    stage.reach(&space, &pods).await;
+async fn a_collected_work_that_is_deleted_takes_the_providers_own_slice_along(alone: &Alone) {
+    alone.karmada.gate(true);
+    let space = alone.fleet.space("harm").await;
+    let pods = foo(&space).await;
+    reached(&space, &pods).await;
     let own = async || -> EndpointSlice {
-        let mut slices = space.slices(stage.provider(), "foo").await;
+        let mut slices = space.slices(space.member("member1"), "foo").await;
         slices.pop().expect("a slice of the provider")
     };
     let before = eventually(
@@ -150,7 +115,7 @@ async fn a_collected_work_that_is_deleted_takes_the_providers_own_slice_along(st
         },
     )
     .await;
-    let works = works_of(stage.fleet.hub(), &space, "foo").await;
+    let works = works_of(alone.fleet.hub(), &space, "foo").await;
     let collected = works
         .iter()
         .find(|work| work.labels().contains_key(names::COLLECTED_BY));
@@ -158,9 +123,9 @@ async fn a_collected_work_that_is_deleted_takes_the_providers_own_slice_along(st
         .expect("a Work that holds what was collected")
         .clone();
 
-    stage.karmada.gate(false);
+    alone.karmada.gate(false);
     let works = kube::Api::<causeway_tests::karmada::Work>::namespaced(
-        stage.fleet.hub().client(),
+        alone.fleet.hub().client(),
         &names::execution_space("member1"),
     );
     let deleted = works
@@ -168,19 +133,19 @@ async fn a_collected_work_that_is_deleted_takes_the_providers_own_slice_along(st
         .await;
     deleted.expect("the Work is to go");
     eventually("the slice is another", SOON, async || {
-        let slices = space.slices(stage.provider(), "foo").await;
+        let slices = space.slices(space.member("member1"), "foo").await;
         slices.iter().all(|slice| slice.uid() != before.uid())
     })
     .await;
     let hangs = works.get(&collected.name_any()).await.expect("the Work");
     assert!(hangs.metadata.deletion_timestamp.is_some());
 
-    stage.karmada.gate(true);
-    stage.reach(&space, &pods).await;
+    alone.karmada.gate(true);
+    reached(&space, &pods).await;
 
     // And what it carries outlives causeway.
     let uninstall = ["uninstall", "--cascade", "--yes"];
-    stage.installation.kubectl_mcs(uninstall).await.ok();
+    alone.installation.kubectl_mcs(uninstall).await.ok();
     let get = [
         "get",
         "mcs",
@@ -189,13 +154,13 @@ async fn a_collected_work_that_is_deleted_takes_the_providers_own_slice_along(st
         space.name(),
         "-o=jsonpath={.metadata.deletionTimestamp}",
     ];
-    assert_eq!(stage.fleet.hub().kubectl(get).await.ok(), "");
-    stage.reach(&space, &pods).await;
+    assert_eq!(alone.fleet.hub().kubectl(get).await.ok(), "");
+    reached(&space, &pods).await;
 }
 
-async fn a_policy_overwrites_a_members_service_or_leaves_it_as_it_says(stage: &Stage) {
-    let (hub, consumer) = (stage.fleet.hub(), stage.consumer());
-    let space = stage.fleet.space("policy").await;
+async fn a_policy_overwrites_a_members_service_or_leaves_it_as_it_says(alone: &Alone) {
+    let space = alone.fleet.space("policy").await;
+    let (hub, consumer) = (space.hub(), space.member("member2"));
     for name in ["mild", "harsh"] {
         service(name).port("http", 80).create(hub, &space).await;
         service(name)
@@ -205,7 +170,7 @@ async fn a_policy_overwrites_a_members_service_or_leaves_it_as_it_says(stage: &S
             .await;
     }
     let clusters = ["member2"];
-    let karmada = &stage.karmada;
+    let karmada = &alone.karmada;
     karmada
         .propagate(&space, "mild", &clusters, ConflictResolution::Abort)
         .await;

@@ -1,55 +1,52 @@
 //! A hub with three members, causeway at work, and Karmada's definitions from the start; shared by all tests but those of the imitation
 //! itself. Each test has a Karmada of its own, which sees nothing but the test's namespace.
 
-use std::time::Duration;
-
-use causeway_tests::causeway::{Environment, Installation};
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::karmada::Observer;
 use causeway_tests::kubectl::Output;
-use causeway_tests::{Cluster, Fleet, Karmada, Space, eventually, multi_cluster_service, service};
+use causeway_tests::{Environment, Fleet, Karmada, LONG, Space, addresses, eventually, same};
 use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
+use std::ops::Deref;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
-
-/// Long enough for what is looked at every 15 s.
-pub(crate) const NOTICED: Duration = Duration::from_secs(60);
 
 /// A label of everything that causeway keeps in members.
 pub(crate) const HUB: &str = "mcs.causeway.dev/hub";
 
 async fn env() -> &'static Environment {
     static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
-    ENVIRONMENT
-        .get_or_init(async || {
-            let fleet = Fleet::builder().members(3).start().await;
-            Karmada::install(&fleet).await;
-            let env = Environment::of(fleet).await;
-            let known = [
-                "wait",
-                "--for=condition=Ready",
-                "--all",
-                "clusters",
-                "--timeout=60s",
-            ];
-            env.fleet.hub().kubectl(known).await.ok();
-            env
-        })
-        .await
+    let start = async || {
+        let fleet = Fleet::builder().members(3).start().await;
+        Karmada::install(&fleet).await;
+        let env = Environment::builder().webhook().start(fleet).await;
+        for member in env.fleet.members() {
+            env.is_synced(member.name()).await;
+        }
+        env
+    };
+    ENVIRONMENT.get_or_init(start).await
 }
 
-/// One test's namespace and its Karmada, and words for what tests here do again and again.
-pub(crate) struct Stage {
+/// One test's namespace and its Karmada.
+pub(crate) struct Turn {
     pub(crate) karmada: Karmada,
-    pub(crate) space: Space<'static>,
-    installation: &'static Installation,
+    space: Space<'static>,
+    env: &'static Environment,
     /// Held until Karmada has ended.
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
-impl Stage {
-    /// For a test that may set the feature gate on: one at a time, for `adopt` looks at the Works of all services to tell whether it is. It is
-    /// off to begin with.
+impl Deref for Turn {
+    type Target = Space<'static>;
+
+    fn deref(&self) -> &Space<'static> {
+        &self.space
+    }
+}
+
+impl Turn {
+    /// For a test that may set the feature gate on: one at a time, for `adopt` looks at the Works of
+    /// all services to find out whether it is. It is off to begin with.
     pub(crate) async fn set(prefix: &str) -> Self {
         static TURN: Mutex<()> = Mutex::const_new(());
         let turn = TURN.lock().await;
@@ -62,111 +59,30 @@ impl Stage {
     /// For a test that leaves the feature gate off.
     pub(crate) async fn without_gate(prefix: &str) -> Self {
         let env = env().await;
-        let space = env.fleet.space(prefix).await;
+        let space = env.space(prefix).await;
         Self {
             karmada: Karmada::within(&space),
             space,
-            installation: &env.installation,
+            env,
             _turn: None,
         }
     }
 
-    pub(crate) fn hub(&self) -> &'static Cluster {
-        self.space.fleet().hub()
-    }
-
-    pub(crate) fn member(&self, number: u8) -> &'static Cluster {
-        self.space.fleet().member(&format!("member{number}"))
-    }
-
-    /// Service foo on the hub, port 80.
-    pub(crate) async fn service(&self) {
-        service("foo")
-            .port("http", 80)
-            .create(self.hub(), &self.space)
-            .await;
-    }
-
-    /// foo, provided by member1 and consumed by member2.
-    pub(crate) async fn carry(&self) {
-        let mcs = multi_cluster_service("foo")
-            .providers(["member1"])
-            .consumers(["member2"]);
-        mcs.create(&self.space).await;
-    }
-
-    /// Pods of foo in member1.
-    pub(crate) async fn pods(&self, count: usize) -> Vec<RunningPod> {
-        self.space
-            .backends("foo")
-            .count(count)
-            .create(self.member(1))
-            .await
-    }
-
-    /// Waits until the member has exactly these ready endpoints, each once.
-    pub(crate) async fn reaches(&self, member: u8, pods: &[RunningPod]) {
-        let mut expected: Vec<_> = pods.iter().map(|pod| pod.ip().to_owned()).collect();
-        expected.sort();
-        let member = self.member(member);
-        eventually(
-            &format!("{} has {expected:?}", member.name()),
-            NOTICED,
-            async || {
-                let ready = self.space.ready_addresses(member, "foo").await;
-                (ready == expected)
-                    .then_some(())
-                    .ok_or(format!("{ready:?}"))
-            },
-        )
-        .await;
-    }
-
-    /// Waits until Ready of foo begins with `status|reason|`, and gives its message.
-    pub(crate) async fn says(&self, expected: &str) -> String {
-        let path = "-o=jsonpath={range .status.conditions[?(@.type==\"Ready\")]}{.status}|{.reason}|{.message}{end}";
-        let get = ["get", "mcs", "foo", "-n", self.space.name(), path];
-        eventually(&format!("Ready says {expected}"), NOTICED, async || {
-            let seen = self.hub().kubectl(get).await.stdout;
-            seen.strip_prefix(expected).map(str::to_owned).ok_or(seen)
-        })
-        .await
-    }
-
     /// The Service of a member.
-    pub(crate) async fn service_of(&self, member: u8) -> Service {
-        let services = self.space.api::<Service>(self.member(member));
+    pub(crate) async fn service_of(&self, member: &str) -> Service {
+        let services = self.api::<Service>(self.member(member));
         services.get("foo").await.expect("Service foo")
-    }
-
-    /// The objects of a member that bear causeway's label.
-    pub(crate) async fn own_objects(&self, member: u8) -> Vec<String> {
-        let own = format!(
-            "-l={HUB},endpointslice.kubernetes.io/managed-by!=endpointslice-controller.k8s.io"
-        );
-        let get = [
-            "get",
-            "services,endpointslices",
-            &own,
-            "-o",
-            "name",
-            "-n",
-            self.space.name(),
-        ];
-        let output = self.member(member).kubectl(get).await.ok();
-        output.lines().map(str::to_owned).collect()
     }
 
     /// The objects of the namespace in a member, of every kind that it serves, on which something of causeway's is found. Events
     /// are a record of the past.
-    pub(crate) async fn marked(&self, member: u8) -> Vec<String> {
+    pub(crate) async fn marked(&self, member: &str) -> Vec<String> {
         let member = self.member(member);
         let kinds = ["api-resources", "--namespaced", "--verbs=list", "-o=name"];
         let kinds = member.kubectl(kinds).await.ok();
         let kinds = kinds.lines().filter(|kind| !kind.starts_with("events"));
         let kinds = kinds.collect::<Vec<_>>().join(",");
-        let get = ["get", &kinds, "-o=json", "-n", self.space.name()];
-        let listed = member.kubectl(get).await.ok();
+        let listed = self.kubectl(member, ["get", &kinds, "-o=json"]).await;
         let listed: Value = serde_json::from_str(&listed).expect("JSON");
         let objects = listed["items"].as_array().expect("a list");
         assert!(!objects.is_empty(), "nothing in {}", member.name());
@@ -184,48 +100,60 @@ impl Stage {
 
     /// Waits until no object of the namespace in any member has anything of causeway's.
     pub(crate) async fn nothing_is_marked(&self) {
-        for number in [1, 2, 3] {
-            let what = format!("nothing in member{number} bears a mark of causeway");
-            eventually(&what, NOTICED, async || {
-                let marked = self.marked(number).await;
+        for member in ["member1", "member2", "member3"] {
+            let what = format!("nothing in {member} bears a mark of causeway");
+            eventually(&what, LONG, async || {
+                let marked = self.marked(member).await;
                 marked.is_empty().then_some(()).ok_or(marked.join("\n"))
             })
             .await;
         }
     }
 
-    /// Waits until no slice of the member bears causeway's label.
-    pub(crate) async fn gives_way(&self, member: u8) {
-        eventually("causeway's copies give way", NOTICED, async || {
-            let own = self.own_objects(member).await;
-            let slices = own.iter().any(|one| one.starts_with("endpointslice"));
-            (!slices).then_some(()).ok_or(format!("{own:?}"))
+    /// Checks that causeway has no slices in a member.
+    ///
+    /// # Errors
+    /// The objects that it has there.
+    async fn gave_way(&self, member: &str) -> Result<(), String> {
+        let own = self.own_objects(member).await;
+        let slices = own.iter().any(|one| one.starts_with("endpointslice"));
+        (!slices).then_some(()).ok_or(format!("{own:?}"))
+    }
+
+    /// Waits until causeway has no slices in a member.
+    pub(crate) async fn gives_way(&self, member: &str) {
+        let what = "causeway's copies give way";
+        eventually(what, LONG, || self.gave_way(member)).await;
+    }
+
+    /// Waits until Karmada's slices alone serve the member.
+    pub(crate) async fn is_karmadas(&self, member: &str, pods: &[RunningPod]) {
+        let expected = addresses(pods);
+        let what = format!("Karmada's slices alone serve {expected:?} in {member}");
+        eventually(&what, LONG, async || {
+            // First what serves, then whose it is: a copy could come between the two answers.
+            let ready = self.ready_addresses(self.member(member), "foo").await;
+            same(ready, &expected)?;
+            self.gave_way(member).await
         })
         .await;
     }
 
-    /// Waits until Karmada's slices alone serve the member.
-    pub(crate) async fn is_karmadas(&self, member: u8, pods: &[RunningPod]) {
-        self.gives_way(member).await;
-        self.reaches(member, pods).await;
-    }
-
     /// `kubectl mcs COMMAND ... -n NAMESPACE`.
     pub(crate) async fn mcs(&self, command: &str) -> Output {
-        let words = command.split_whitespace().chain(["-n", self.space.name()]);
-        self.installation.kubectl_mcs(words).await
+        let words = command.split_whitespace().chain(["-n", self.name()]);
+        self.env.mcs(words).await
     }
 
     /// The messages of foo's Events, one a line.
     pub(crate) async fn events(&self) -> String {
         let path = "-o=jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}";
-        let get = ["get", "events", path, "-n", self.space.name()];
-        self.hub().kubectl(get).await.stdout
+        self.kubectl(self.hub(), ["get", "events", path]).await
     }
 
-    pub(crate) fn observer(&self, members: &[u8]) -> Observer {
-        let clusters: Vec<_> = members.iter().map(|number| self.member(*number)).collect();
-        Observer::begin(self.space.name(), &clusters)
+    pub(crate) fn observer(&self, members: &[&str]) -> Observer {
+        let clusters: Vec<_> = members.iter().map(|member| self.member(member)).collect();
+        Observer::begin(self.name(), &clusters)
     }
 }
 

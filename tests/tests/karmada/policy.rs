@@ -2,34 +2,33 @@
 
 use causeway_tests::eventually::throughout;
 use causeway_tests::karmada::{ConflictResolution, names};
-use causeway_tests::{SOON, eventually, multi_cluster_service};
+use causeway_tests::{LONG, SOON, addresses, eventually};
 use kube::ResourceExt as _;
 use std::time::Duration;
 
-use crate::environment::{HUB, NOTICED, Stage, bears};
+use crate::environment::{HUB, Turn, bears};
 
 #[tokio::test]
 async fn service_overwritten_by_a_policy_belongs_to_karmada() {
-    let stage = Stage::without_gate("adopted").await;
-    stage.service().await;
-    let pods = stage.pods(1).await;
-    stage.carry().await;
-    stage.reaches(2, &pods).await;
-    let before = stage.service_of(2).await;
+    let turn = Turn::without_gate("adopted").await;
+    turn.expose("foo", ["member1"], ["member2"]).await;
+    let pods = turn.pods("foo", "member1", 1).await;
+
+    turn.reaches("member2", "foo", &addresses(&pods)).await;
+    let before = turn.service_of("member2").await;
     assert!(bears(&before, HUB));
-    let observer = stage.observer(&[1, 2]);
+    let observer = turn.observer(&["member1", "member2"]);
     observer.sees(2).await;
 
     let overwrite = ConflictResolution::Overwrite;
-    stage
-        .karmada
-        .propagate(&stage.space, "foo", &["member2"], overwrite)
+    turn.karmada
+        .propagate(&turn, "foo", &["member2"], overwrite)
         .await;
     eventually(
         "the Service is Karmada's, and causeway's label is off",
-        NOTICED,
+        LONG,
         async || {
-            let service = stage.service_of(2).await;
+            let service = turn.service_of("member2").await;
             let (theirs, ours) = (bears(&service, names::MANAGED), bears(&service, HUB));
             (theirs && !ours)
                 .then_some(())
@@ -37,32 +36,24 @@ async fn service_overwritten_by_a_policy_belongs_to_karmada() {
         },
     )
     .await;
-    let adopted = stage.service_of(2).await.resource_version();
+    let adopted = turn.service_of("member2").await.resource_version();
     throughout("nobody writes it", Duration::from_secs(3), async || {
-        let version = stage.service_of(2).await.resource_version();
+        let version = turn.service_of("member2").await.resource_version();
         (version == adopted)
             .then_some(())
             .ok_or(format!("{version:?}"))
     })
     .await;
-    stage.reaches(2, &pods).await;
+    turn.reaches("member2", "foo", &addresses(&pods)).await;
     observer.nothing_lacked(&[("member1", &pods), ("member2", &pods)]);
 
     // What it carries goes with the mcs, the Service stays.
-    let delete = [
-        "delete",
-        "mcs",
-        "foo",
-        "-n",
-        stage.space.name(),
-        "--timeout=60s",
-    ];
-    stage.hub().kubectl(delete).await.ok();
+    turn.delete("foo").await;
     eventually("causeway has nothing there", SOON, async || {
-        stage.own_objects(2).await.is_empty()
+        turn.own_objects("member2").await.is_empty()
     })
     .await;
-    let after = stage.service_of(2).await;
+    let after = turn.service_of("member2").await;
     let address = |service: &k8s_openapi::api::core::v1::Service| {
         service
             .spec
@@ -78,46 +69,41 @@ async fn service_overwritten_by_a_policy_belongs_to_karmada() {
 /// Karmada's default, Abort, then fails for ever.
 #[tokio::test]
 async fn later_policy_is_reported_with_its_remedies() {
-    let stage = Stage::without_gate("abort").await;
-    stage.service().await;
-    let pods = stage.pods(1).await;
-    stage.carry().await;
-    stage.reaches(2, &pods).await;
+    let turn = Turn::without_gate("abort").await;
+    turn.expose("foo", ["member1"], ["member2"]).await;
+    let pods = turn.pods("foo", "member1", 1).await;
+
+    turn.reaches("member2", "foo", &addresses(&pods)).await;
     let abort = ConflictResolution::Abort;
-    stage
-        .karmada
-        .propagate(&stage.space, "foo", &["member2"], abort)
+    turn.karmada
+        .propagate(&turn, "foo", &["member2"], abort)
         .await;
-    eventually("an Event says it", NOTICED, async || {
-        let events = stage.events().await;
+    eventually("an Event says it", LONG, async || {
+        let events = turn.events().await;
         let said = events.contains("PolicyConflict") && events.contains("or leave the Service out");
         said.then_some(()).ok_or(events)
     })
     .await;
     for command in ["status foo", "explain foo"] {
-        let reported = stage.mcs(command).await.ok();
+        let reported = turn.mcs(command).await.ok();
         assert!(
             reported.contains("leave Service foo out of the policy"),
             "{command}: {reported}"
         );
     }
-    stage.reaches(2, &pods).await;
+    turn.reaches("member2", "foo", &addresses(&pods)).await;
 }
 
 #[tokio::test]
 async fn a_service_whose_sole_provider_is_drained_is_not_ready() {
-    let stage = Stage::without_gate("drained").await;
-    stage.service().await;
-    let mcs = multi_cluster_service("foo")
-        .providers(["member3"])
-        .consumers(["member2"]);
-    mcs.create(&stage.space).await;
-    let pods = stage.space.backends("foo").create(stage.member(3)).await;
-    stage.reaches(2, &pods).await;
-    stage.says("True|Ready|").await;
-    stage.mcs("drain member3").await.ok();
-    stage.says("False|").await;
-    stage.mcs("drain member3 --undo").await.ok();
-    stage.reaches(2, &pods).await;
-    stage.says("True|Ready|").await;
+    let turn = Turn::without_gate("drained").await;
+    turn.expose("foo", ["member3"], ["member2"]).await;
+    let pods = turn.pods("foo", "member3", 1).await;
+    turn.reaches("member2", "foo", &addresses(&pods)).await;
+    turn.says("foo", "Ready", "True|Ready|").await;
+    turn.mcs("drain member3").await.ok();
+    turn.says("foo", "Ready", "False|").await;
+    turn.mcs("drain member3 --undo").await.ok();
+    turn.reaches("member2", "foo", &addresses(&pods)).await;
+    turn.says("foo", "Ready", "True|Ready|").await;
 }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use causeway::api::{MultiClusterService, condition};
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::{eventually, throughout};
-use causeway_tests::fixtures::RunningPod;
+use causeway_tests::fixtures::{RunningPod, crowd};
 use causeway_tests::fleet::Builder;
-use causeway_tests::{Cluster, Fault, Fleet, Proxy, SOON, Space, multi_cluster_service, service};
+use causeway_tests::{Fault, Fleet, Proxy, SOON, Space};
 
 use super::{Round, When};
 
@@ -30,9 +30,6 @@ const CALM: &str = "calm";
 /// Number of pods of a service.
 const PODS: usize = 3;
 
-/// More than so few that their deletions count at once.
-const CROWD: usize = 16;
-
 /// Duration of a fault.
 const LASTING: Duration = Duration::from_secs(3);
 /// Time until a second list, which confirms that missing objects are deleted.
@@ -42,8 +39,6 @@ const HEALED: Duration = Duration::from_secs(90);
 
 /// After a silence: how long it is borne, a new connection, and a busy machine.
 const NOTICED: Duration = Duration::from_secs(90 + 30 + 30);
-
-const NAMESPACE: &str = "crowd";
 
 pub(super) struct Environment {
     controllers: [Running; 2],
@@ -129,14 +124,8 @@ impl Environment {
             consumer,
             ..
         } = &self.routes[route];
-        service(name)
-            .port("http", 80)
-            .create(self.fleet.hub(), &space)
-            .await;
-        multi_cluster_service(name)
-            .providers([provider.as_str()])
-            .consumers([consumer.as_str()])
-            .create(&space)
+        space
+            .expose(name, [provider.as_str()], [consumer.as_str()])
             .await;
         drop(space);
         self.add_pods(route, PODS).await;
@@ -350,18 +339,4 @@ impl Environment {
             .await;
         }
     }
-}
-
-/// Services and EndpointSlices that nobody exposes, so many that a list without them is no small loss.
-async fn crowd(cluster: &Cluster) {
-    let mut objects = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n");
-    for number in 0..CROWD {
-        objects.push_str(&format!(
-            "---\napiVersion: v1\nkind: Service\nmetadata: {{name: crowd-{number}, namespace: {NAMESPACE}}}\nspec: {{ports: [{{port: 80}}]}}\n\
-             ---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
-             metadata: {{name: crowd-{number}, namespace: {NAMESPACE}, labels: {{kubernetes.io/service-name: crowd-{number}}}}}\n\
-             addressType: IPv4\nendpoints: [{{addresses: [10.200.0.{number}]}}]\nports: [{{port: 80}}]\n"
-        ));
-    }
-    cluster.apply(&objects).await;
 }

@@ -6,14 +6,14 @@ use causeway::api::{MultiClusterService, labels};
 use causeway_certs::Leaf;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::fixtures::RunningPod;
-use causeway_tests::{Fault, SOON, eventually, multi_cluster_service, service};
+use causeway_tests::{Fault, SOON, eventually, multi_cluster_service};
 use kube::Api;
 use kube::api::PostParams;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use crate::slow_link::{LABEL, LARGE, SlowLink};
-use crate::stage::{MOVING, Stage};
+use crate::watched::{MOVING, Watched};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Less than a probe's deadline. Two changes in a row take twice as long, and more than the five seconds of the rule.
@@ -36,10 +36,10 @@ impl Activity {
     }
 }
 
-impl Stage {
+impl Watched {
     /// Writes into a consumer take long, and endpoints change twice while one is under way.
     pub(crate) fn slow_member(&self, services: Vec<Vec<RunningPod>>) -> Vec<Activity> {
-        self.proxies["member4"].set(Fault::Late(LATE));
+        self.set("member4", Fault::Late(LATE));
         let pace = LATE * 3;
         let offset = pace / u32::try_from(MOVING.len()).unwrap_or(1);
         let changes = services.into_iter().zip(0..).map(|(pods, number)| {
@@ -69,7 +69,7 @@ impl Stage {
         let issued = SystemTime::now() - 9 * DAY;
         let authority = self.installation.authority();
         let credentials = authority.issue(&leaf, issued).expect("a certificate");
-        let tls = self.webhook.tls();
+        let tls = self.webhook().tls();
         self.installation.write_certificate(tls, &credentials);
         let (certificate, key) = (tls.join("tls.crt"), tls.join("tls.key"));
         // The one of the manifests is empty and of another type.
@@ -128,12 +128,12 @@ impl Stage {
 
     /// Replaces the mounted certificate by an invalid file.
     pub(crate) fn broken_certificate(&self) {
-        std::fs::write(self.webhook.tls().join("tls.crt"), "").expect("a file");
+        std::fs::write(self.webhook().tls().join("tls.crt"), "").expect("a file");
     }
 
     /// The webhook's requests to the hub fail, and it has to make one: for a MultiClusterService without a Service.
     pub(crate) fn failing_hub(&self) -> Activity {
-        self.proxies["hub"].set(Fault::Answers(500));
+        self.set("hub", Fault::Answers(500));
         let object = multi_cluster_service("without-service").object();
         // As a trial it would be warned of, with a Service or without.
         self.applies(object, PostParams::default())
@@ -141,7 +141,7 @@ impl Stage {
 
     /// Slows down the API server's requests to the webhook.
     pub(crate) async fn slow_network(&self) -> (SlowLink, Activity) {
-        let link = SlowLink::to(&self.webhook).await;
+        let link = SlowLink::to(self.webhook()).await;
         link.register(self.hub(), &self.installation).await;
         let object = multi_cluster_service(MOVING[0]).annotation("padding", &"x".repeat(LARGE));
         let mut object = object.object();
@@ -176,16 +176,8 @@ impl Stage {
     /// Moves member2, which provides a service, to another network.
     pub(crate) async fn another_network(&self) {
         let space = self.space();
-        service("apart")
-            .port("http", 80)
-            .create(self.hub(), &space)
-            .await;
-        let exposed = multi_cluster_service("apart")
-            .providers(["member2"])
-            .consumers(["member4"]);
-        exposed.create(&space).await;
-        let backends = space.backends("apart").count(1);
-        backends.create(self.fleet.member("member2")).await;
+        space.expose("apart", ["member2"], ["member4"]).await;
+        space.pod("apart", "member2").await;
         let network = format!("{}=edge", labels::NETWORK);
         let annotate = ["annotate", "cluster", "member2", &network];
         self.hub().kubectl(annotate).await.ok();
@@ -202,15 +194,7 @@ impl Stage {
     pub(crate) async fn blocked_log(&self) {
         self.log.block();
         let space = self.space();
-        service("stuck")
-            .port("http", 80)
-            .create(self.hub(), &space)
-            .await;
-        multi_cluster_service("stuck")
-            .providers(["member3"])
-            .consumers(["member4"])
-            .create(&space)
-            .await;
+        space.expose("stuck", ["member3"], ["member4"]).await;
     }
 
     /// The controller ends and begins again and again, each time as soon as Prometheus has seen that it leads, until the alert fires.

@@ -11,5 +11,5 @@ mod faults;
 mod rules;
 mod runbooks;
 mod slow_link;
-mod stage;
 mod story;
+mod watched;

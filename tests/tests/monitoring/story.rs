@@ -11,7 +11,7 @@ use crate::faults::Activity;
 use crate::rules::{check, rules};
 use crate::runbooks::first_command;
 use crate::slow_link::SlowLink;
-use crate::stage::{MOVING, Stage};
+use crate::watched::{MOVING, Watched};
 
 /// Time at which the fault of each alert began, by the clock of Prometheus.
 #[derive(Default)]
@@ -19,25 +19,25 @@ struct Begun(BTreeMap<&'static str, f64>);
 
 impl Begun {
     /// A fault begins: nothing that went wrong before has brought its alert about.
-    async fn note(&mut self, stage: &Stage, alert: &'static str) {
-        let active = stage.prometheus.alerts().await;
+    async fn note(&mut self, watched: &Watched, alert: &'static str) {
+        let active = watched.prometheus.alerts().await;
         let fires = active
             .iter()
             .any(|one| one.name() == alert && one.is_firing());
         assert!(!fires, "{alert} fires before its fault: {active:?}");
-        self.0.insert(alert, stage.prometheus.time().await);
+        self.0.insert(alert, watched.prometheus.time().await);
     }
 }
 
 /// The first command of an alert's runbook shows all of these.
-async fn shows(stage: &Stage, alert: &str, words: &[&str]) {
+async fn shows(watched: &Watched, alert: &str, words: &[&str]) {
     let command = first_command(alert);
     // The alert fires much earlier than with the times that people have.
     eventually(
         &format!("the runbook of {alert} shows {words:?}"),
         SOON,
         async || {
-            let shown = stage.terminal.run(&command).await;
+            let shown = watched.terminal.run(&command).await;
             let missing = words.iter().any(|word| !shown.contains(word));
             (!missing)
                 .then_some(())
@@ -53,22 +53,22 @@ async fn each_alert_fires_by_its_fault_and_its_runbook_shows_why() {
         Ok(programs) => programs,
         Err(missing) => return eprintln!("skipped: {missing}"),
     };
-    let mut stage = Stage::start(&programs).await;
+    let mut watched = Watched::start(&programs).await;
     let mut services = Vec::new();
     for name in MOVING {
-        services.push(stage.expose(name).await);
+        services.push(watched.expose(name).await);
     }
-    stage.expose("lost").await;
-    for process in [&stage.controller, &stage.webhook] {
+    watched.expose("lost").await;
+    for process in [&watched.controller, watched.webhook()] {
         let (_, text) = process.get("/metrics").await.expect("metrics");
         check(&programs, &["check", "metrics"], &text);
     }
-    stage.nothing_is_wrong().await;
-    let start = stage.prometheus.time().await;
+    watched.nothing_is_wrong().await;
+    let start = watched.prometheus.time().await;
     let mut begun = Begun::default();
-    let lasting = faults_that_last(&mut stage, &mut begun, services).await;
+    let lasting = faults_that_last(&mut watched, &mut begun, services).await;
     for query in queries("member4", "20s") {
-        let series = stage.prometheus.series(&query.text, start).await;
+        let series = watched.prometheus.series(&query.text, start).await;
         assert!(
             series > 0,
             "{}: nothing is shown by {}",
@@ -77,8 +77,8 @@ async fn each_alert_fires_by_its_fault_and_its_runbook_shows_why() {
         );
     }
     drop(lasting);
-    lift(&mut stage).await;
-    faults_of_the_leader(&stage, &mut begun).await;
+    lift(&mut watched).await;
+    faults_of_the_leader(&watched, &mut begun).await;
     let flapping = "CausewayLeaderFlapping";
     let lifted: Vec<_> = begun
         .0
@@ -86,12 +86,12 @@ async fn each_alert_fires_by_its_fault_and_its_runbook_shows_why() {
         .copied()
         .filter(|alert| *alert != flapping)
         .collect();
-    stage.are_resolved(&lifted).await;
-    fault_of_the_webhook(&stage, &mut begun).await;
+    watched.are_resolved(&lifted).await;
+    fault_of_the_webhook(&watched, &mut begun).await;
 
     let all: Vec<_> = rules().into_keys().collect();
     let fired = eventually("each alert has fired", SOON, async || {
-        let fired = stage.prometheus.fired(start).await;
+        let fired = watched.prometheus.fired(start).await;
         let is_all = fired.keys().eq(&all);
         is_all.then_some(fired.clone()).ok_or(format!("{fired:?}"))
     })
@@ -108,72 +108,72 @@ type Lasting = (Vec<Activity>, (SlowLink, Activity), Activity);
 
 /// Begins the concurrent faults, one after the other.
 async fn faults_that_last(
-    stage: &mut Stage,
+    watched: &mut Watched,
     begun: &mut Begun,
     services: Vec<Vec<RunningPod>>,
 ) -> Lasting {
     let alert = "CausewayPropagationSlow";
-    begun.note(stage, alert).await;
-    let slow_member = stage.slow_member(services);
+    begun.note(watched, alert).await;
+    let slow_member = watched.slow_member(services);
 
     let alert = "CausewayCertificateExpiring";
-    begun.note(stage, alert).await;
-    stage.old_certificate().await;
-    stage.is_active(alert).await;
+    begun.note(watched, alert).await;
+    watched.old_certificate().await;
+    watched.is_active(alert).await;
 
     let alert = "CausewayCertificateRotationFailing";
-    begun.note(stage, alert).await;
-    stage.broken_certificate();
-    stage.is_active(alert).await;
+    begun.note(watched, alert).await;
+    watched.broken_certificate();
+    watched.is_active(alert).await;
 
     let alert = "CausewayTunnelCertificateExpiring";
-    begun.note(stage, alert).await;
-    stage.old_certificate_of_the_tunnel().await;
-    stage.is_active(alert).await;
+    begun.note(watched, alert).await;
+    watched.old_certificate_of_the_tunnel().await;
+    watched.is_active(alert).await;
 
     let alert = "CausewayWebhookSlow";
-    begun.note(stage, alert).await;
-    let slow_network = stage.slow_network().await;
+    begun.note(watched, alert).await;
+    let slow_network = watched.slow_network().await;
 
     let alert = "CausewayServiceNotReady";
-    begun.note(stage, alert).await;
-    stage.lost_service().await;
-    stage.is_active(alert).await;
+    begun.note(watched, alert).await;
+    watched.lost_service().await;
+    watched.is_active(alert).await;
 
     let alert = "CausewayProviderUnreached";
-    begun.note(stage, alert).await;
-    stage.another_network().await;
-    stage.is_active(alert).await;
+    begun.note(watched, alert).await;
+    watched.another_network().await;
+    watched.is_active(alert).await;
 
     let alert = "CausewayWebhookErrors";
-    begun.note(stage, alert).await;
-    let failing_hub = stage.failing_hub();
-    stage.is_active(alert).await;
+    begun.note(watched, alert).await;
+    let failing_hub = watched.failing_hub();
+    watched.is_active(alert).await;
 
     let alert = "CausewayMemberNotSynced";
-    begun.note(stage, alert).await;
-    stage.refused_member().await;
-    stage.is_active(alert).await;
+    begun.note(watched, alert).await;
+    watched.refused_member().await;
+    watched.is_active(alert).await;
 
     let alert = "CausewayMemberUnreachable";
-    begun.note(stage, alert).await;
-    stage.proxies["member1"].set(Fault::Refused);
-    stage.is_active(alert).await;
+    begun.note(watched, alert).await;
+    watched.set("member1", Fault::Refused);
+    watched.is_active(alert).await;
 
     let alert = "CausewayPanics";
-    begun.note(stage, alert).await;
-    stage.panic();
-    stage.is_active(alert).await;
+    begun.note(watched, alert).await;
+    watched.panic();
+    watched.is_active(alert).await;
 
     let alert = "CausewayDeletionsSuspended";
-    begun.note(stage, alert).await;
-    stage.proxies["member2"].set(Fault::Forgetful);
-    stage.is_active(alert).await;
+    begun.note(watched, alert).await;
+    watched.set("member2", Fault::Forgetful);
+    watched.is_active(alert).await;
     // The second list, which would decide, does not come.
-    stage.proxies["member2"].set(Fault::Withholds(&["endpointslices"]));
-    stage.fires(alert).await;
+    watched.set("member2", Fault::Withholds(&["endpointslices"]));
+    watched.fires(alert).await;
     shows(
-        stage,
+        watched,
         alert,
         &["cluster member2", "DeletionsSuspended is True"],
     )
@@ -213,25 +213,25 @@ async fn faults_that_last(
             &["write slow", "cluster=\"member4\""],
         ),
     ] {
-        stage.fires(alert).await;
-        shows(stage, alert, words).await;
+        watched.fires(alert).await;
+        shows(watched, alert, words).await;
     }
     (slow_member, slow_network, failing_hub)
 }
 
 /// Ends what lasts.
-async fn lift(stage: &mut Stage) {
-    for proxy in stage.proxies.values() {
-        proxy.set(Fault::None);
+async fn lift(watched: &mut Watched) {
+    for cluster in watched.fleet.clusters() {
+        watched.set(cluster.name(), Fault::None);
     }
-    stage.panicking = None;
-    stage.tunnel = None;
-    let tls = stage.webhook.tls();
+    watched.panicking = None;
+    watched.tunnel = None;
+    let tls = watched.webhook().tls();
     let day = Duration::from_secs(24 * 60 * 60);
-    let credentials = stage.installation.certificate(day);
-    stage.installation.write_certificate(tls, &credentials);
-    let hub = stage.hub();
-    let space = stage.space();
+    let credentials = watched.installation.certificate(day);
+    watched.installation.write_certificate(tls, &credentials);
+    let hub = watched.hub();
+    let space = watched.space();
     for name in ["lost", "apart"] {
         hub.kubectl(["delete", "mcs", name, "-n", space.name(), "--wait=false"])
             .await
@@ -246,13 +246,13 @@ async fn lift(stage: &mut Stage) {
 }
 
 /// Causes the faults of the controller alone.
-async fn faults_of_the_leader(stage: &Stage, begun: &mut Begun) {
+async fn faults_of_the_leader(watched: &Watched, begun: &mut Begun) {
     let alert = "CausewayQueueStuck";
-    begun.note(stage, alert).await;
-    stage.blocked_log().await;
-    stage.fires(alert).await;
+    begun.note(watched, alert).await;
+    watched.blocked_log().await;
+    watched.fires(alert).await;
     shows(
-        stage,
+        watched,
         alert,
         &[
             "causeway_controller_queue_oldest_seconds",
@@ -260,23 +260,23 @@ async fn faults_of_the_leader(stage: &Stage, begun: &mut Begun) {
         ],
     )
     .await;
-    stage.log.unblock();
+    watched.log.unblock();
 
     let alert = "CausewayNoLeader";
-    begun.note(stage, alert).await;
-    let controller = stage.controller.process();
+    begun.note(watched, alert).await;
+    let controller = watched.controller.process();
     controller.terminate();
-    stage.fires(alert).await;
-    shows(stage, alert, &["controller", "is not running"]).await;
+    watched.fires(alert).await;
+    shows(watched, alert, &["controller", "is not running"]).await;
     controller.exited(SOON).await;
     controller.restart().await;
 
     let alert = "CausewayLeaderFlapping";
-    begun.note(stage, alert).await;
-    stage.restarting_controller(alert).await;
-    stage.fires(alert).await;
+    begun.note(watched, alert).await;
+    watched.restarting_controller(alert).await;
+    watched.fires(alert).await;
     shows(
-        stage,
+        watched,
         alert,
         &["shutting down", "lease acquired", "lease released"],
     )
@@ -284,13 +284,13 @@ async fn faults_of_the_leader(stage: &Stage, begun: &mut Begun) {
 }
 
 /// Causes the fault of the webhook alone.
-async fn fault_of_the_webhook(stage: &Stage, begun: &mut Begun) {
+async fn fault_of_the_webhook(watched: &Watched, begun: &mut Begun) {
     let alert = "CausewayWebhookDown";
-    begun.note(stage, alert).await;
-    stage.webhook.process().kill().await;
-    stage.fires(alert).await;
+    begun.note(watched, alert).await;
+    watched.webhook().process().kill().await;
+    watched.fires(alert).await;
     shows(
-        stage,
+        watched,
         alert,
         &["failed calling webhook", "connection refused"],
     )

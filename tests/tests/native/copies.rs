@@ -1,22 +1,25 @@
 //! Copies of a provider's EndpointSlices in a consumer, and their cost.
 
-use std::time::Duration;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
-use causeway_tests::{SOON, eventually, multi_cluster_service, service};
+use causeway_tests::{SOON, Space, eventually, multi_cluster_service, service};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::ListParams;
 
-use super::Stage;
+use super::{pod_that_member2_reaches, space};
 
 #[tokio::test]
 async fn a_copy_bears_the_names_and_labels_that_others_rely_on() {
-    let stage = Stage::new("labels").await;
+    let space = space("labels").await;
     service("foo")
         .port_to("http", 80, 8080)
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
-    stage.carry_from_member1_to_member2().await;
-    stage.pod_that_member2_reaches().await;
-    let slices = stage.space.slices(stage.member("member2"), "foo").await;
-    let source = &stage.space.slices(stage.member("member1"), "foo").await[0];
+    space.offer("foo", ["member1"], ["member2"]).await;
+    pod_that_member2_reaches(&space).await;
+    let slices = space.slices(space.member("member2"), "foo").await;
+    let source = &space.slices(space.member("member1"), "foo").await[0];
     let copy = slices
         .iter()
         .find(|slice| {
@@ -73,7 +76,7 @@ async fn a_copy_bears_the_names_and_labels_that_others_rely_on() {
         "{name}"
     );
     let endpoint = &copy.endpoints[0];
-    assert_eq!(endpoint.zone, Some(stage.member("member1").zone()));
+    assert_eq!(endpoint.zone, Some(space.member("member1").zone()));
     assert_eq!(
         (&endpoint.node_name, &endpoint.target_ref, &endpoint.hints),
         (&None, &None, &None)
@@ -89,175 +92,165 @@ async fn a_copy_bears_the_names_and_labels_that_others_rely_on() {
 
 #[tokio::test]
 async fn under_a_traffic_preference_every_copied_endpoint_bears_hints() {
-    let stage = Stage::new("hints").await;
+    let space = space("hints").await;
     service("foo")
         .port("http", 80)
         .with(|spec| spec.traffic_distribution = Some("PreferSameNode".to_owned()))
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
-    stage.carry_from_member1_to_member2().await;
-    stage.pod_that_member2_reaches().await;
+    space.offer("foo", ["member1"], ["member2"]).await;
+    pod_that_member2_reaches(&space).await;
     let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
     let hints = "jsonpath={.items[0].endpoints[0].hints.forZones[0].name} {.items[0].endpoints[0].hints.forNodes[0].name}";
-    let expected = format!("{} member1.remote", stage.member("member1").zone());
-    stage
-        .prints(
-            stage.member("member2"),
-            ["get", "endpointslices", copies, "-o", hints],
-            &expected,
-        )
+    let expected = format!("{} member1.remote", space.member("member1").zone());
+    space
+        .shows("member2", ["endpointslices", copies], hints, &expected)
         .await;
+}
+
+/// Waits until the controller has written the Events of a namespace: for a second no new one came.
+async fn events_are_written(space: &Space<'_>) {
+    let last = Cell::new((0, Instant::now()));
+    let events = space.api::<Event>(space.hub());
+    eventually("no more Events come", SOON, async || {
+        let listed = events.list(&ListParams::default()).await;
+        let count = listed.expect("Events").items.len();
+        if count != last.get().0 {
+            last.set((count, Instant::now()));
+        }
+        count > 0 && last.get().1.elapsed() > Duration::from_secs(1)
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn endpoint_change_costs_one_write_per_consumer_and_none_on_hub() {
-    let stage = Stage::new("cost").await;
-    service("foo")
-        .port("http", 80)
-        .create(stage.hub(), &stage.space)
+    let space = space("cost").await;
+    space
+        .expose("foo", ["member1"], ["member2", "member3"])
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2", "member3"])
-        .create(&stage.space)
-        .await;
-    let pods = stage.pods("member1", 2).await;
+    let pods = space.pods("foo", "member1", 2).await;
     let both = [pods[0].ip(), pods[1].ip()];
-    stage.reaches("member2", &both).await;
-    stage.reaches("member3", &both).await;
-    stage.ready().await;
-    let hub = stage.hub().mark().await;
+    space.reaches("member2", "foo", &both).await;
+    space.reaches("member3", "foo", &both).await;
+    space.says("foo", "Ready", "True|Ready|").await;
+    events_are_written(&space).await;
+    let hub = space.hub().mark().await;
     let marks = [
-        stage.member("member2").mark().await,
-        stage.member("member3").mark().await,
+        space.member("member2").mark().await,
+        space.member("member3").mark().await,
     ];
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     pods[0].set_ready(false).await;
-    stage.reaches("member2", &[pods[1].ip()]).await;
-    stage.reaches("member3", &[pods[1].ip()]).await;
+    space.reaches("member2", "foo", &[pods[1].ip()]).await;
+    space.reaches("member3", "foo", &[pods[1].ip()]).await;
     let taken = started.elapsed();
     assert!(taken < Duration::from_secs(5), "it took {taken:?}");
     for (member, mark) in ["member2", "member3"].into_iter().zip(marks) {
-        let mut writes = stage.member(member).writes_since(mark, "causeway").await;
-        writes.retain(|write| write.namespace == stage.space.name());
+        let mut writes = space.member(member).writes_since(mark, "causeway").await;
+        writes.retain(|write| write.namespace == space.name());
         let writes: Vec<_> = writes
             .iter()
             .map(|write| (write.verb.as_str(), write.resource.as_str()))
             .collect();
         assert_eq!(writes, [("update", "endpointslices")], "{member}");
     }
-    let mut writes = stage.hub().writes_since(hub, "causeway").await;
-    writes.retain(|write| write.namespace == stage.space.name());
+    let mut writes = space.hub().writes_since(hub, "causeway").await;
+    writes.retain(|write| write.namespace == space.name());
     assert_eq!(writes, [], "on the hub");
 }
 
 #[tokio::test]
 async fn removed_port_leaves_service_and_copies() {
-    let stage = Stage::new("unport").await;
+    let space = space("unport").await;
     service("foo")
         .port("http", 80)
         .port("metrics", 9090)
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
     multi_cluster_service("foo")
         .providers(["member1"])
         .consumers(["member2"])
         .port("http", 80)
         .port("metrics", 9090)
-        .create(&stage.space)
+        .create(&space)
         .await;
-    stage.pod_that_member2_reaches().await;
+    pod_that_member2_reaches(&space).await;
     let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
     let ports = "jsonpath={.items[0].ports[*].name}";
-    stage
-        .prints(
-            stage.member("member2"),
-            ["get", "endpointslices", copies, "-o", ports],
-            "http metrics",
-        )
+    space
+        .shows("member2", ["endpointslices", copies], ports, "http metrics")
         .await;
-    stage
-        .edit_spec(r#"{"ports":[{"name":"http","port":80}]}"#)
+    space
+        .edit("foo", r#"{"ports":[{"name":"http","port":80}]}"#)
         .await;
-    stage
-        .prints(
-            stage.member("member2"),
-            ["get", "endpointslices", copies, "-o", ports],
-            "http",
-        )
+    space
+        .shows("member2", ["endpointslices", copies], ports, "http")
         .await;
     let service_ports = "jsonpath={.spec.ports[*].name}";
-    stage
-        .prints(
-            stage.member("member2"),
-            ["get", "svc", "foo", "-o", service_ports],
-            "http",
-        )
+    space
+        .shows("member2", ["svc", "foo"], service_ports, "http")
         .await;
 }
 
 #[tokio::test]
 async fn renamed_port_is_held_and_reported_until_the_entry_is_fixed() {
-    let stage = Stage::new("rename").await;
+    let space = space("rename").await;
     service("foo")
         .port("http", 80)
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
     multi_cluster_service("foo")
         .providers(["member1"])
         .consumers(["member2"])
         .port("http", 80)
-        .create(&stage.space)
+        .create(&space)
         .await;
-    let pod = stage.pod_that_member2_reaches().await;
+    let pod = pod_that_member2_reaches(&space).await;
     let rename = r#"[{"op": "replace", "path": "/spec/ports/0/name", "value": "web"}]"#;
-    stage
-        .hub_kubectl(["patch", "svc", "foo", "--type=json", "-p", rename])
+    space
+        .on_hub(["patch", "svc", "foo", "--type=json", "-p", rename])
         .await;
-    let message = stage.condition("Ready", "False", "PortNotFound").await;
+    let message = space.says("foo", "Ready", "False|PortNotFound|").await;
     assert!(
         message.contains(
             "has no port http 80; it has web 80/TCP; what the clusters hold is kept until"
         ),
         "{message}"
     );
-    stage.reaches("member2", &[pod.ip()]).await;
-    stage
-        .edit_spec(r#"{"ports":[{"name":"web","port":80}]}"#)
+    space.reaches("member2", "foo", &[pod.ip()]).await;
+    space
+        .edit("foo", r#"{"ports":[{"name":"web","port":80}]}"#)
         .await;
-    stage.ready().await;
-    stage.reaches("member2", &[pod.ip()]).await;
+    space.says("foo", "Ready", "True|Ready|").await;
+    space.reaches("member2", "foo", &[pod.ip()]).await;
     let ports = "jsonpath={.spec.ports[*].name}";
-    stage
-        .prints(
-            stage.member("member2"),
-            ["get", "svc", "foo", "-o", ports],
-            "web",
-        )
-        .await;
+    space.shows("member2", ["svc", "foo"], ports, "web").await;
 }
 
 #[tokio::test]
 async fn copy_without_its_label_is_restored_and_follows_its_source() {
-    let stage = Stage::new("lostlabel").await;
+    let space = space("lostlabel").await;
     service("foo")
         .port_to("http", 80, 8080)
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
-    stage.carry_from_member1_to_member2().await;
-    let pod = stage.pod_that_member2_reaches().await;
-    let member = stage.member("member2");
+    space.offer("foo", ["member1"], ["member2"]).await;
+    let pod = pod_that_member2_reaches(&space).await;
+    let member = space.member("member2");
     let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
-    stage
+    space
         .kubectl(
             member,
             ["label", "endpointslice", copies, "mcs.causeway.dev/hub-"],
         )
         .await;
-    let another = stage.pods("member1", 1).await.remove(0);
-    stage.reaches("member2", &[pod.ip(), another.ip()]).await;
+    let another = space.pods("foo", "member1", 1).await.remove(0);
+    space
+        .reaches("member2", "foo", &[pod.ip(), another.ip()])
+        .await;
     let ours = format!("{copies},mcs.causeway.dev/hub");
-    stage
+    space
         .prints(
             member,
             [
@@ -274,24 +267,24 @@ async fn copy_without_its_label_is_restored_and_follows_its_source() {
 
 #[tokio::test]
 async fn handmade_slices_are_copied_and_imported_ones_are_not() {
-    let stage = Stage::new("byhand").await;
+    let space = space("byhand").await;
     service("foo")
         .port("http", 80)
         .without_selector()
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
-    stage.carry_from_member1_to_member2().await;
-    stage.ready().await;
+    space.offer("foo", ["member1"], ["member2"]).await;
+    space.says("foo", "Ready", "True|Ready|").await;
     let slice = |name: &str, more: &str, address: &str| {
         format!(
             "{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{name: {name}, namespace: {}, labels: \
              {{kubernetes.io/service-name: foo{more}}}}}, addressType: IPv4, ports: [{{name: http, port: 80}}], \
              endpoints: [{{addresses: [{address}]}}]}}",
-            stage.space.name()
+            space.name()
         )
     };
     let manager = ", endpointslice.kubernetes.io/managed-by";
-    let member = stage.member("member1");
+    let member = space.member("member1");
     for (name, more, address) in [
         ("by-hand", "", "10.77.0.1"),
         (
@@ -307,16 +300,17 @@ async fn handmade_slices_are_copied_and_imported_ones_are_not() {
     ] {
         member.apply(&slice(name, more, address)).await.ok();
     }
-    stage.reaches("member2", &["10.77.0.1", "10.77.0.2"]).await;
+    space
+        .reaches("member2", "foo", &["10.77.0.1", "10.77.0.2"])
+        .await;
     for name in ["by-hand", "by-a-controller"] {
-        stage
+        space
             .kubectl(member, ["delete", "endpointslice", name])
             .await;
     }
     eventually("the copies are withdrawn", SOON, async || {
-        stage
-            .space
-            .ready_addresses(stage.member("member2"), "foo")
+        space
+            .ready_addresses(space.member("member2"), "foo")
             .await
             .is_empty()
     })

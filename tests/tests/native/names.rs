@@ -2,30 +2,16 @@
 //! 1.36).
 
 use causeway_tests::causeway::Environment;
-use causeway_tests::{
-    Fleet, SOON, Space, eventually, multi_cluster_service, service, service_export,
-};
+use causeway_tests::{Fleet, SOON, eventually, multi_cluster_service, service, service_export};
 use kube::ResourceExt as _;
 
 const OLDER: &str = "--feature-gates=RelaxedServiceNameValidation=false";
 
-/// Waits until exactly these addresses are ready behind a Service of member2.
-async fn reached(space: &Space<'_>, service: &str, expected: &[&str]) {
-    let member = space.fleet().member("member2");
-    let what = format!("member2 reaches {expected:?} by {service}");
-    eventually(&what, SOON, async || {
-        let ready = space.ready_addresses(member, service).await;
-        (ready == expected)
-            .then_some(())
-            .ok_or(format!("{ready:?}"))
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn service_name_with_a_digit_is_exposed_where_it_is_allowed() {
     let fleet = Fleet::builder().members(3).clusterset();
-    let env = Environment::start(fleet.flag("member3", OLDER)).await;
+    let env = fleet.flag("member3", OLDER).start().await;
+    let env = Environment::builder().webhook().start(env).await;
     let fleet = &env.fleet;
     let space = fleet.space("digits").await;
     let (hub, member1, member3) = (
@@ -51,7 +37,7 @@ async fn service_name_with_a_digit_is_exposed_where_it_is_allowed() {
     accepted.ok();
 
     let pod = space.backends("1foo").create(member1).await.remove(0);
-    reached(&space, "1foo", &[pod.ip()]).await;
+    space.reaches("member2", "1foo", &[pod.ip()]).await;
     let path = "jsonpath={.status.conditions[?(@.type==\"ServiceApplied\")].message}";
     eventually("the older member is named", SOON, async || {
         let get = ["get", "mcs", "1foo", "-n", space.name(), "-o", path];
@@ -70,16 +56,6 @@ async fn service_name_with_a_digit_is_exposed_where_it_is_allowed() {
 
     // The clusterset's names are made of it, and allowed everywhere.
     service_export("1foo").create(member1, &space).await;
-    reached(&space, "derived-1foo", &[pod.ip()]).await;
-    eventually(
-        "the older member has the derived Service",
-        SOON,
-        async || {
-            let ready = space.ready_addresses(member3, "derived-1foo").await;
-            (ready == [pod.ip()])
-                .then_some(())
-                .ok_or(format!("{ready:?}"))
-        },
-    )
-    .await;
+    space.reaches("member2", "derived-1foo", &[pod.ip()]).await;
+    space.reaches("member3", "derived-1foo", &[pod.ip()]).await;
 }

@@ -2,118 +2,114 @@
 
 use causeway_tests::{multi_cluster_service, service};
 
-use super::Stage;
+use super::space;
 
 #[tokio::test]
 async fn every_cluster_provides_to_every_other_where_none_is_named() {
-    let stage = Stage::new("all").await;
+    let space = space("all").await;
     service("foo")
         .port("http", 80)
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
-    multi_cluster_service("foo").create(&stage.space).await;
+    multi_cluster_service("foo").create(&space).await;
     let mut addresses = Vec::new();
     for member in ["member1", "member2", "member3"] {
-        let pods = stage.pods(member, 1).await;
+        let pods = space.pods("foo", member, 1).await;
         addresses.push(pods[0].ip().to_owned());
     }
     for member in ["member1", "member2", "member3"] {
-        stage.reaches(member, &addresses).await;
+        space.reaches(member, "foo", &addresses).await;
     }
-    stage.ready().await;
+    space.says("foo", "Ready", "True|Ready|").await;
 }
 
 #[tokio::test]
 async fn provider_turned_consumer_uses_other_providers_only() {
-    let stage = Stage::new("role").await;
-    service("foo")
-        .port("http", 80)
-        .create(stage.hub(), &stage.space)
+    let space = space("role").await;
+    space
+        .expose("foo", ["member1", "member2"], ["member1", "member2"])
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1", "member2"])
-        .consumers(["member1", "member2"])
-        .create(&stage.space)
+    let one = space.pods("foo", "member1", 1).await;
+    let two = space.pods("foo", "member2", 1).await;
+    space
+        .reaches("member2", "foo", &[one[0].ip(), two[0].ip()])
         .await;
-    let one = stage.pods("member1", 1).await;
-    let two = stage.pods("member2", 1).await;
-    stage.reaches("member2", &[one[0].ip(), two[0].ip()]).await;
-    stage
-        .edit_spec(r#"{"providerClusters":[{"name":"member1"}]}"#)
+    space
+        .edit("foo", r#"{"providerClusters":[{"name":"member1"}]}"#)
         .await;
-    stage.reaches("member2", &[one[0].ip()]).await;
-    stage.reaches("member1", &[one[0].ip()]).await;
-    stage
-        .edit_spec(r#"{"providerClusters":[{"name":"member1"},{"name":"member2"}]}"#)
+    space.reaches("member2", "foo", &[one[0].ip()]).await;
+    space.reaches("member1", "foo", &[one[0].ip()]).await;
+    space
+        .edit(
+            "foo",
+            r#"{"providerClusters":[{"name":"member1"},{"name":"member2"}]}"#,
+        )
         .await;
-    stage.reaches("member1", &[one[0].ip(), two[0].ip()]).await;
-    stage.ready().await;
+    space
+        .reaches("member1", "foo", &[one[0].ip(), two[0].ip()])
+        .await;
+    space.says("foo", "Ready", "True|Ready|").await;
 }
 
 #[tokio::test]
 async fn a_consumer_or_provider_that_is_taken_out_is_cleaned() {
-    let stage = Stage::new("out").await;
-    service("foo")
-        .port("http", 80)
-        .create(stage.hub(), &stage.space)
+    let space = space("out").await;
+    space
+        .expose("foo", ["member1", "member3"], ["member2"])
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1", "member3"])
-        .consumers(["member2"])
-        .create(&stage.space)
+    let one = space.pods("foo", "member1", 1).await;
+    let three = space.pods("foo", "member3", 1).await;
+    space
+        .reaches("member2", "foo", &[one[0].ip(), three[0].ip()])
         .await;
-    let one = stage.pods("member1", 1).await;
-    let three = stage.pods("member3", 1).await;
-    stage
-        .reaches("member2", &[one[0].ip(), three[0].ip()])
+    space
+        .edit("foo", r#"{"providerClusters":[{"name":"member1"}]}"#)
         .await;
-    stage
-        .edit_spec(r#"{"providerClusters":[{"name":"member1"}]}"#)
+    space.reaches("member2", "foo", &[one[0].ip()]).await;
+    space.is_clean("member3").await;
+    space
+        .edit("foo", r#"{"consumerClusters":[{"name":"member3"}]}"#)
         .await;
-    stage.reaches("member2", &[one[0].ip()]).await;
-    stage.clean("member3").await;
-    stage
-        .edit_spec(r#"{"consumerClusters":[{"name":"member3"}]}"#)
-        .await;
-    stage.clean("member2").await;
-    stage.reaches("member3", &[one[0].ip()]).await;
+    space.is_clean("member2").await;
+    space.reaches("member3", "foo", &[one[0].ip()]).await;
 }
 
 #[tokio::test]
 async fn a_deletion_cleans_every_member_before_the_object_goes() {
-    let stage = Stage::new("delete").await;
+    let space = space("delete").await;
     service("foo")
         .port("http", 80)
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
-    multi_cluster_service("foo").create(&stage.space).await;
-    let pods = stage.pods("member1", 1).await;
-    stage.reaches("member3", &[pods[0].ip()]).await;
+    multi_cluster_service("foo").create(&space).await;
+    let pods = space.pods("foo", "member1", 1).await;
+    space.reaches("member3", "foo", &[pods[0].ip()]).await;
     let finalizers = "jsonpath={.metadata.finalizers[*]}";
-    stage
-        .prints(
-            stage.hub(),
-            ["get", "mcs", "foo", "-o", finalizers],
+    space
+        .shows(
+            "hub",
+            ["mcs", "foo"],
+            finalizers,
             "mcs.causeway.dev/cleanup",
         )
         .await;
-    stage
-        .hub_kubectl(["delete", "mcs", "foo", "--timeout=20s"])
+    space
+        .on_hub(["delete", "mcs", "foo", "--timeout=20s"])
         .await;
     for member in ["member1", "member2", "member3"] {
         let kinds = "services,endpointslices";
         let own = "--selector=app.kubernetes.io/managed-by=causeway,endpointslice.kubernetes.io/managed-by!=endpointslice-controller.k8s.io";
-        let left = stage
-            .kubectl(stage.member(member), ["get", kinds, own, "-o", "name"])
+        let left = space
+            .kubectl(space.member(member), ["get", kinds, own, "-o", "name"])
             .await;
         assert_eq!(left.trim(), "", "{member}");
-        let namespace = stage
+        let namespace = space
             .member(member)
-            .kubectl(["get", "ns", stage.space.name(), "-o", "name"])
+            .kubectl(["get", "ns", space.name(), "-o", "name"])
             .await
             .ok();
         assert!(
-            namespace.contains(stage.space.name()),
+            namespace.contains(space.name()),
             "the namespace of {member} stays"
         );
     }
@@ -121,25 +117,26 @@ async fn a_deletion_cleans_every_member_before_the_object_goes() {
 
 #[tokio::test]
 async fn a_service_that_was_there_before_survives_the_deletion() {
-    let stage = Stage::new("survive").await;
+    let space = space("survive").await;
     service("foo")
         .port("http", 80)
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
     service("foo")
         .port("http", 80)
-        .create(stage.member("member1"), &stage.space)
+        .create(space.member("member1"), &space)
         .await;
-    stage.carry_from_member1_to_member2().await;
-    stage.ready().await;
-    stage
-        .hub_kubectl(["delete", "mcs", "foo", "--timeout=20s"])
+    space.offer("foo", ["member1"], ["member2"]).await;
+    space.says("foo", "Ready", "True|Ready|").await;
+    space
+        .on_hub(["delete", "mcs", "foo", "--timeout=20s"])
         .await;
-    stage.clean("member2").await;
-    stage
-        .prints(
-            stage.member("member1"),
-            ["get", "svc", "foo", "-o", "jsonpath={.spec.ports[*].port}"],
+    space.is_clean("member2").await;
+    space
+        .shows(
+            "member1",
+            ["svc", "foo"],
+            "jsonpath={.spec.ports[*].port}",
             "80",
         )
         .await;

@@ -4,14 +4,14 @@ use causeway_tests::health::{in_argo_cd, in_kstatus, stored};
 use causeway_tests::{multi_cluster_service, service};
 use serde_json::Value;
 
-use super::Stage;
+use super::space;
 
 #[tokio::test]
 async fn the_status_reads_as_the_guide_shows_it() {
-    let stage = Stage::new("reads").await;
-    stage.serve_http().await;
-    stage.ready().await;
-    let described = stage.hub_kubectl(["describe", "mcs", "foo"]).await;
+    let space = space("reads").await;
+    space.expose("foo", ["member1"], ["member2"]).await;
+    space.says("foo", "Ready", "True|Ready|").await;
+    let described = space.on_hub(["describe", "mcs", "foo"]).await;
     for line in [
         "Message:               EndpointSlices are propagated to target clusters.",
         "Reason:                EndpointSliceAppliedSuccess",
@@ -21,9 +21,7 @@ async fn the_status_reads_as_the_guide_shows_it() {
     ] {
         assert!(described.contains(line), "{line:?} is not in\n{described}");
     }
-    let row = stage
-        .hub_kubectl(["get", "mcs", "foo", "--no-headers"])
-        .await;
+    let row = space.on_hub(["get", "mcs", "foo", "--no-headers"]).await;
     let columns: Vec<_> = row.split_whitespace().collect();
     assert_eq!(
         columns[..5],
@@ -34,55 +32,41 @@ async fn the_status_reads_as_the_guide_shows_it() {
 
 #[tokio::test]
 async fn every_condition_names_the_generation_that_it_speaks_of() {
-    let stage = Stage::new("generation").await;
+    let space = space("generation").await;
     service("foo")
         .port("http", 80)
         .port("metrics", 9090)
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
-    stage.carry_from_member1_to_member2().await;
-    stage.ready().await;
-    stage.edit_spec(r#"{"ports":[{"port":80}]}"#).await;
+    space.offer("foo", ["member1"], ["member2"]).await;
+    space.says("foo", "Ready", "True|Ready|").await;
+    space.edit("foo", r#"{"ports":[{"port":80}]}"#).await;
     let seen = "jsonpath={.metadata.generation} {.status.conditions[*].observedGeneration}";
-    stage
-        .prints(stage.hub(), ["get", "mcs", "foo", "-o", seen], "2 2 2 2 2")
-        .await;
+    space.shows("hub", ["mcs", "foo"], seen, "2 2 2 2 2").await;
 }
 
 #[tokio::test]
 async fn a_cluster_that_is_not_joined_is_named() {
-    let stage = Stage::new("unknown").await;
-    service("foo")
-        .port("http", 80)
-        .create(stage.hub(), &stage.space)
+    let space = space("unknown").await;
+    space
+        .expose("foo", ["member1"], ["member2", "atlantis"])
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2", "atlantis"])
-        .create(&stage.space)
-        .await;
-    let message = stage
-        .condition("Ready", "False", "ServiceAppliedFailed")
+    let message = space
+        .says("foo", "Ready", "False|ServiceAppliedFailed|")
         .await;
     assert_eq!(message, "1 of 3 clusters: atlantis is not joined");
 }
 
 #[tokio::test]
 async fn member_in_pull_mode_without_credentials_is_left_out_and_named() {
-    let stage = Stage::new("pull").await;
+    let space = space("pull").await;
     let cluster = "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: puller}, spec: {syncMode: Pull}}";
-    stage.hub().apply(cluster).await.ok();
-    service("foo")
-        .port("http", 80)
-        .create(stage.hub(), &stage.space)
+    space.hub().apply(cluster).await.ok();
+    space
+        .expose("foo", ["member1"], ["member2", "puller"])
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2", "puller"])
-        .create(&stage.space)
-        .await;
-    let message = stage.ready().await;
-    let name = stage.space.name();
+    let message = space.says("foo", "Ready", "True|Ready|").await;
+    let name = space.name();
     assert_eq!(
         message,
         format!(
@@ -94,30 +78,30 @@ async fn member_in_pull_mode_without_credentials_is_left_out_and_named() {
 
 #[tokio::test]
 async fn a_service_without_its_hub_service_says_so_and_recovers() {
-    let stage = Stage::new("missing").await;
-    stage.carry_from_member1_to_member2().await;
-    let message = stage.condition("Ready", "False", "ServiceNotFound").await;
+    let space = space("missing").await;
+    space.offer("foo", ["member1"], ["member2"]).await;
+    let message = space.says("foo", "Ready", "False|ServiceNotFound|").await;
     assert_eq!(
         message,
         format!(
             "the hub has no Service {}/foo; nothing of it is offered to other clusters",
-            stage.space.name()
+            space.name()
         )
     );
     service("foo")
         .port("http", 80)
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
-    stage.ready().await;
+    space.says("foo", "Ready", "True|Ready|").await;
 }
 
 #[tokio::test]
 async fn argo_cd_and_flux_see_a_service_and_a_member_as_they_are() {
-    let stage = Stage::new("gitops").await;
-    let of_service = ["mcs", "foo", "-n", stage.space.name()];
-    stage.carry_from_member1_to_member2().await;
-    let message = stage.condition("Ready", "False", "ServiceNotFound").await;
-    let object = stored(stage.hub(), &of_service).await;
+    let space = space("gitops").await;
+    let of_service = ["mcs", "foo", "-n", space.name()];
+    space.offer("foo", ["member1"], ["member2"]).await;
+    let message = space.says("foo", "Ready", "False|ServiceNotFound|").await;
+    let object = stored(space.hub(), &of_service).await;
     let found = in_argo_cd(&object);
     assert_eq!(found.status, "Degraded");
     assert_eq!(found.message, format!("ServiceNotFound: {message}"));
@@ -129,12 +113,12 @@ async fn argo_cd_and_flux_see_a_service_and_a_member_as_they_are() {
 
     service("foo")
         .port("http", 80)
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
-    stage.ready().await;
+    space.says("foo", "Ready", "True|Ready|").await;
     let of_member = ["cluster.cluster.karmada.io", "member1"];
     for args in [of_service.as_slice(), &of_member] {
-        let object = stored(stage.hub(), args).await;
+        let object = stored(space.hub(), args).await;
         assert_eq!(in_argo_cd(&object).status, "Healthy", "{object}");
         assert_eq!(in_kstatus(&object).status, "Current", "{object}");
     }
@@ -142,22 +126,22 @@ async fn argo_cd_and_flux_see_a_service_and_a_member_as_they_are() {
 
 #[tokio::test]
 async fn the_addresses_of_the_providers_load_balancers_are_gathered() {
-    let stage = Stage::new("balancer").await;
+    let space = space("balancer").await;
     service("foo")
         .port("http", 80)
         .type_("LoadBalancer")
-        .create(stage.hub(), &stage.space)
+        .create(space.hub(), &space)
         .await;
     for (member, ip) in [("member1", "203.0.113.1"), ("member2", "203.0.113.2")] {
         service("foo")
             .port("http", 80)
             .type_("LoadBalancer")
-            .create(stage.member(member), &stage.space)
+            .create(space.member(member), &space)
             .await;
         let status = format!(r#"{{"status":{{"loadBalancer":{{"ingress":[{{"ip":"{ip}"}}]}}}}}}"#);
-        stage
+        space
             .kubectl(
-                stage.member(member),
+                space.member(member),
                 [
                     "patch",
                     "svc",
@@ -173,27 +157,23 @@ async fn the_addresses_of_the_providers_load_balancers_are_gathered() {
     multi_cluster_service("foo")
         .type_("LoadBalancer")
         .providers(["member1", "member2"])
-        .create(&stage.space)
+        .create(&space)
         .await;
-    stage.ready().await;
+    space.says("foo", "Ready", "True|Ready|").await;
     let gathered = "jsonpath={.status.loadBalancer.ingress[*].ip}";
-    stage
-        .prints(
-            stage.hub(),
-            ["get", "mcs", "foo", "-o", gathered],
-            "203.0.113.1 203.0.113.2",
-        )
+    space
+        .shows("hub", ["mcs", "foo"], gathered, "203.0.113.1 203.0.113.2")
         .await;
-    stage.gone(stage.member("member3"), "svc", "foo").await;
+    space.is_gone(space.member("member3"), "svc", "foo").await;
 }
 
 #[tokio::test]
 async fn protected_namespace_is_untouched_without_a_webhook() {
-    let stage = Stage::new("protected").await;
+    let space = space("protected").await;
     let object = "{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: kubernetes, namespace: default}, spec: {types: [CrossCluster]}}";
-    stage.hub().apply(object).await.ok();
+    space.hub().apply(object).await.ok();
     causeway_tests::eventually("it is refused", causeway_tests::SOON, async || {
-        let text = stage
+        let text = space
             .hub()
             .kubectl(["get", "mcs", "kubernetes", "-n", "default", "-o", "json"])
             .await
@@ -210,7 +190,7 @@ async fn protected_namespace_is_untouched_without_a_webhook() {
         }
     })
     .await;
-    stage
+    space
         .hub()
         .kubectl(["delete", "mcs", "kubernetes", "-n", "default"])
         .await

@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use causeway::api::MultiClusterService;
 use causeway_tests::fixtures::{RunningPod, ServiceFixture};
+use causeway_tests::fleet::Builder;
 use causeway_tests::reaper::Exit;
 use causeway_tests::{
     Cluster, Environment, Fleet, SOON, Space, eventually, multi_cluster_service, network, pod,
-    service, service_export,
+    same, service, service_export,
 };
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -37,8 +38,14 @@ async fn env() -> Option<&'static Environment> {
     if !packets() {
         return None;
     }
-    let builder = || Environment::start(Fleet::builder().members(3).packets().clusterset());
-    Some(ENVIRONMENT.get_or_init(builder).await)
+    let start = || started(Fleet::builder().members(3).packets().clusterset());
+    Some(ENVIRONMENT.get_or_init(start).await)
+}
+
+/// Starts a fleet, and causeway with a webhook in it.
+async fn started(builder: Builder) -> Environment {
+    let fleet = builder.start().await;
+    Environment::builder().webhook().start(fleet).await
 }
 
 /// Returns the answer of a Service to a client on the cluster's node.
@@ -90,16 +97,9 @@ async fn a_pod_of_another_cluster_answers_through_causeway() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("native").await;
     let [provider, consumer] = ["member1", "member2"].map(|name| env.fleet.member(name));
-    service("foo")
-        .port_to("http", 80, 8080)
-        .create(env.fleet.hub(), &space)
-        .await;
-    let pod = space.backends("foo").create(provider).await.remove(0);
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&space)
-        .await;
+    web().create(env.fleet.hub(), &space).await;
+    let pod = space.pod("foo", provider.name()).await;
+    space.offer("foo", ["member1"], ["member2"]).await;
     let expected = said_by(&[(&pod, "member1")]).remove(0);
     eventually("the consumer's node is answered", SOON, || async {
         let text = answer(consumer, &space, "foo").await?;
@@ -108,7 +108,7 @@ async fn a_pod_of_another_cluster_answers_through_causeway() {
     })
     .await;
 
-    let client = space.backends("client").create(consumer).await.remove(0);
+    let client = space.pod("client", consumer.name()).await;
     let url = format!("http://foo.{}", space.name());
     let from_pod = ["-sS", "--max-time", "3", &url];
     let from_pod = client.network().exec(consumer, "curl", from_pod).await.ok();
@@ -134,42 +134,34 @@ async fn pods_of_all_providers_answer_until_they_are_deleted() {
     let space = env.fleet.space("all").await;
     let [first, second, consumer] =
         ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
-    service("foo")
-        .port_to("http", 80, 8080)
-        .create(env.fleet.hub(), &space)
-        .await;
+    web().create(env.fleet.hub(), &space).await;
     multi_cluster_service("foo").create(&space).await;
-    let near = space.backends("foo").create(first).await.remove(0);
-    let far = space.backends("foo").create(second).await.remove(0);
+    let near = space.pod("foo", first.name()).await;
+    let far = space.pod("foo", second.name()).await;
     let both = said_by(&[(&near, "member1"), (&far, "member2")]);
     for client in [first, consumer] {
         eventually("pods of both providers answer", SOON, || async {
-            let answers = answering(client, &space, "foo").await;
-            if answers == both {
-                Ok(())
-            } else {
-                Err(format!("{answers:?}"))
-            }
+            same(answering(client, &space, "foo").await, &both)
         })
         .await;
     }
     far.delete().await;
     let left = said_by(&[(&near, "member1")]);
     eventually("only the pod that is left answers", SOON, || async {
-        let answers = answering(consumer, &space, "foo").await;
-        if answers == left {
-            Ok(())
-        } else {
-            Err(format!("{answers:?}"))
-        }
+        same(answering(consumer, &space, "foo").await, &left)
     })
     .await;
+}
+
+/// Returns Service `foo`, of one port.
+fn web() -> ServiceFixture {
+    service("foo").port_to("http", 80, 8080)
 }
 
 /// `foo` in a member, exported, with one pod.
 async fn export(member: &Cluster, space: &Space<'_>, fixture: ServiceFixture) -> RunningPod {
     fixture.create(member, space).await;
-    let pod = space.backends("foo").create(member).await.remove(0);
+    let pod = space.pod("foo", member.name()).await;
     service_export("foo").create(member, space).await;
     pod
 }
@@ -186,12 +178,7 @@ async fn answered_by(cluster: &Cluster, url: &str, expected: &[String]) {
 async fn answered_within(within: Duration, cluster: &Cluster, url: &str, expected: &[String]) {
     let what = format!("{url} in {} is answered by {expected:?}", cluster.name());
     eventually(&what, within, || async {
-        let answers = answering_at(cluster, url).await;
-        if answers == expected {
-            Ok(())
-        } else {
-            Err(format!("{answers:?}"))
-        }
+        same(answering_at(cluster, url).await, &expected)
     })
     .await;
 }
@@ -202,7 +189,7 @@ async fn pods_of_all_exporters_answer_under_the_clusterset_name() {
     let space = env.fleet.space("exported").await;
     let [first, second, importer] =
         ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
-    let fixture = service("foo").port_to("http", 80, 8080);
+    let fixture = web();
     let near = export(first, &space, fixture.clone()).await;
     let url = format!("http://{}", in_clusterset(&space));
     answered_by(importer, &url, &said_by(&[(&near, "member1")])).await;
@@ -214,7 +201,7 @@ async fn pods_of_all_exporters_answer_under_the_clusterset_name() {
         let by_address = format!("http://{}", import.spec.ips[0]);
         answered_by(client, &by_address, &both).await;
     }
-    let client = space.backends("client").create(importer).await.remove(0);
+    let client = space.pod("client", importer.name()).await;
     let from_pod = ["-sS", "--max-time", "3", &url];
     let from_pod = client.network().exec(importer, "curl", from_pod).await.ok();
     assert!(both.contains(&from_pod.trim().to_owned()), "{from_pod}");
@@ -239,7 +226,7 @@ async fn packets_for_a_port_go_to_the_exporters_that_expose_it() {
     let space = env.fleet.space("ports").await;
     let [first, second, importer] =
         ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
-    let http = service("foo").port_to("http", 80, 8080);
+    let http = web();
     let one = export(first, &space, http.clone()).await;
     let two = export(second, &space, http.port_to("more", 8000, 80)).await;
     let url = format!("http://{}", in_clusterset(&space));
@@ -256,9 +243,9 @@ async fn own_service_of_a_name_answers_in_the_cluster_zone_only() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("zones").await;
     let [exporter, importer] = ["member1", "member2"].map(|name| env.fleet.member(name));
-    let fixture = service("foo").port_to("http", 80, 8080);
+    let fixture = web();
     fixture.clone().create(importer, &space).await;
-    let local = space.backends("foo").create(importer).await.remove(0);
+    let local = space.pod("foo", importer.name()).await;
     let remote = export(exporter, &space, fixture).await;
     let url = format!("http://{}", in_clusterset(&space));
     answered_by(importer, &url, &said_by(&[(&remote, "member1")])).await;
@@ -277,15 +264,10 @@ async fn own_service_of_the_derived_name_never_answers_for_an_import() {
     let local = space.backends("derived-foo").create(occupied).await;
     let local = said_by(&[(&local[0], "member2")]);
     eventually("the own Service answers", SOON, || async {
-        let answers = answering(occupied, &space, "derived-foo").await;
-        if answers == local {
-            Ok(())
-        } else {
-            Err(format!("{answers:?}"))
-        }
+        same(answering(occupied, &space, "derived-foo").await, &local)
     })
     .await;
-    let remote = export(exporter, &space, service("foo").port_to("http", 80, 8080)).await;
+    let remote = export(exporter, &space, web()).await;
     let exported = said_by(&[(&remote, "member1")]);
     let url = format!("http://{}", in_clusterset(&space));
     answered_by(importer, &url, &exported).await;
@@ -329,7 +311,7 @@ async fn session_affinity_keeps_a_client_on_one_pod() {
     let space = env.fleet.space("sticky").await;
     let [first, second, importer] =
         ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
-    let fixture = service("foo").port_to("http", 80, 8080);
+    let fixture = web();
     let fixture = fixture.with(|spec| spec.session_affinity = Some("ClientIP".to_owned()));
     let near = export(first, &space, fixture.clone()).await;
     let far = export(second, &space, fixture).await;
@@ -379,19 +361,12 @@ async fn traffic_continues_without_api_server_and_controller() {
     if !packets() {
         return;
     }
-    let env = Environment::start(Fleet::builder().members(2).packets()).await;
+    let env = started(Fleet::builder().members(2).packets()).await;
     let space = env.fleet.space("away").await;
     let [provider, consumer] = ["member1", "member2"].map(|name| env.fleet.member(name));
-    service("foo")
-        .port_to("http", 80, 8080)
-        .create(env.fleet.hub(), &space)
-        .await;
-    let pod = space.backends("foo").create(provider).await.remove(0);
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&space)
-        .await;
+    web().create(env.fleet.hub(), &space).await;
+    let pod = space.pod("foo", provider.name()).await;
+    space.offer("foo", ["member1"], ["member2"]).await;
     eventually("the consumer is answered", SOON, || {
         answer(consumer, &space, "foo")
     })
@@ -416,7 +391,7 @@ async fn traffic_continues_without_api_server_and_controller() {
 
     provider.resume();
     env.controller.restart().await;
-    let more = space.backends("foo").create(provider).await.remove(0);
+    let more = space.pod("foo", provider.name()).await;
     let both = said_by(&[(&pod, "member1"), (&more, "member1")]);
     eventually("a new pod of the provider answers too", SOON, || async {
         answering(consumer, &space, "foo").await == both
@@ -435,7 +410,7 @@ async fn testbed_routes_packets_to_a_slice_copied_by_hand() {
             .create(member, &space)
             .await;
     }
-    let pod = space.backends("foo").create(provider).await.remove(0);
+    let pod = space.pod("foo", provider.name()).await;
     let expected = said_by(&[(&pod, "member1")]).remove(0);
     eventually("the provider's own clients are answered", SOON, || async {
         let text = answer(provider, &space, "foo").await?;

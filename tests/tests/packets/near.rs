@@ -11,19 +11,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 use causeway::api::labels;
 use causeway_tests::fixtures::RunningPod;
-use causeway_tests::{
-    Cluster, Fleet, SOON, Space, eventually, multi_cluster_service, service, soak,
-};
+use causeway_tests::{Cluster, Fleet, SOON, Space, eventually, multi_cluster_service, soak};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointSlice};
 use kube::api::{WatchEvent, WatchParams};
 
 use crate::client::sample;
-use crate::said_by;
+use crate::{said_by, web};
 
 /// `foo`, with pods in the cluster of its client and in a far one.
-struct Stage<'a> {
+struct Tiers<'a> {
     fleet: &'a Fleet,
     space: &'a Space<'a>,
     near: &'a Cluster,
@@ -33,7 +31,7 @@ struct Stage<'a> {
     url: String,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Tiers<'a> {
     /// So many near pods in member2 and far ones in member1, and a service with these annotations. The far ones are standby.
     async fn set_up(
         fleet: &'a Fleet,
@@ -43,7 +41,7 @@ impl<'a> Stage<'a> {
     ) -> Self {
         let [far, near] = ["member1", "member2"].map(|name| fleet.member(name));
         for cluster in [fleet.hub(), far, near] {
-            let own = service("foo").port_to("http", 80, 8080);
+            let own = web();
             own.create(cluster, space).await;
         }
         let local = space.backends("foo").count(near_pods).create(near).await;

@@ -10,21 +10,19 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use causeway::api::{self, labels};
+use causeway::api::labels;
 use causeway_tests::causeway::Launch;
 use causeway_tests::fixtures::{RunningPod, ServiceFixture};
-use causeway_tests::{
-    Cluster, Environment, Fleet, SOON, Space, eventually, multi_cluster_service, service,
-};
+use causeway_tests::{Cluster, Environment, Fleet, SOON, Space, eventually, multi_cluster_service};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::client::{Request, seen};
-use crate::{answering, packets, said_by};
+use crate::{answering, packets, said_by, web};
 
 /// Held by each test that uses the shared environment: alone by one that stops parts of it.
 static TURN: RwLock<()> = RwLock::const_new(());
@@ -76,8 +74,9 @@ async fn started() -> Option<&'static Environment> {
         let separate = members.separate_network("member1").separate_network("edge");
         let fleet = separate.iptables("member2").start().await;
         let file = resolv_conf(&fleet);
-        let resolving = |controller| Launch::with_resolv_conf(controller, &file);
-        let env = Environment::with_controller(fleet, resolving).await;
+        let resolving = move |launch: Launch| launch.with_resolv_conf(&file);
+        let env = Environment::builder().webhook().controller(resolving);
+        let env = env.start(fleet).await;
         env.fleet.member("edge").exec("nft", [NAT]).await.ok();
         for (name, network, reach) in [
             ("member1", "member1", Some("node-ports")),
@@ -89,7 +88,7 @@ async fn started() -> Option<&'static Environment> {
             let apply = ["apply", "-f", &rights];
             env.fleet.member(name).kubectl(apply).await.ok();
             let annotations = json!({labels::NETWORK: network, labels::REACH: reach});
-            annotate(env.fleet.hub(), name, &annotations).await;
+            annotate(&env, name, &annotations).await;
         }
         env
     };
@@ -110,22 +109,13 @@ fn resolv_conf(fleet: &Fleet) -> PathBuf {
     file
 }
 
-async fn annotate(hub: &Cluster, cluster: &str, annotations: &serde_json::Value) {
-    let clusters = Api::<api::Cluster>::all(hub.client());
-    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
-    let patched = clusters
-        .patch(cluster, &PatchParams::default(), &patch)
-        .await;
-    patched.expect("the Cluster is annotated");
-}
-
-/// Returns Service `foo`, of one port.
-fn web() -> ServiceFixture {
-    service("foo").port_to("http", 80, 8080)
+async fn annotate(env: &Environment, cluster: &str, annotations: &serde_json::Value) {
+    let patch = json!({"metadata": {"annotations": annotations}});
+    env.patch_cluster(cluster, patch).await;
 }
 
 /// `foo` with pods in `provider`, consumed by `consumer`.
-struct Stage<'a> {
+struct Path<'a> {
     env: &'a Environment,
     space: &'a Space<'a>,
     provider: &'a Cluster,
@@ -133,13 +123,13 @@ struct Stage<'a> {
     pods: Vec<RunningPod>,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Path<'a> {
     /// `foo` with three pods, which answer in the consumer.
     async fn set_up(env: &'a Environment, space: &'a Space<'a>, members: [&str; 2]) -> Self {
-        let stage = Self::with(env, space, members, web()).await;
-        stage.expose(None).await;
-        stage.is_answered_by(&stage.said()).await;
-        stage
+        let path = Self::with(env, space, members, web()).await;
+        path.expose(None).await;
+        path.is_answered_by(&path.said()).await;
+        path
     }
 
     /// The same with this Service in the provider, not yet exposed.

@@ -4,26 +4,25 @@ use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::kubelet::Kubelet;
 use causeway_tests::reaper::Exit;
 use causeway_tests::{
-    Cluster, Environment, Fleet, SOON, Space, binaries, eventually, multi_cluster_service, service,
-    service_export,
+    Cluster, Environment, Fleet, SOON, Space, binaries, eventually, service, service_export,
 };
 use serde_json::Value;
 
-use crate::packets;
+use crate::{packets, started, web};
 
 /// Namespace of the pods of `verify`, in which only restricted pods may run.
 const PROBES: &str = "probes";
 
 /// Two members; the pods of `verify` run in them, and the DNS does not serve `clusterset.local`.
-struct Stage<'a> {
+struct Verify<'a> {
     env: &'a Environment,
     space: &'a Space<'a>,
     kubeconfig: String,
 }
 
-impl Stage<'_> {
+impl Verify<'_> {
     /// Runs `kubectl mcs verify` with these arguments.
-    async fn verify(&self, args: &[&str]) -> Output {
+    async fn run(&self, args: &[&str]) -> Output {
         self.env.installation.kubectl_mcs(self.command(args)).await
     }
 
@@ -160,34 +159,33 @@ async fn verify_names_each_fault_of_the_network() {
     if !packets() {
         return;
     }
-    let env = Environment::start(Fleet::builder().members(2).packets()).await;
+    let env = started(Fleet::builder().members(2).packets()).await;
     let space = env.fleet.space("verify").await;
-    let stage = Stage {
+    let verify = Verify {
         kubeconfig: env.fleet.kubeconfig().display().to_string(),
         env: &env,
         space: &space,
     };
-    set_up(&stage).await;
-    pods_that_do_not_start_are_unknown_and_deleted(&stage).await;
+    set_up(&verify).await;
+    pods_that_do_not_start_are_unknown_and_deleted(&verify).await;
     let program = binaries::causeway("kubectl-mcs");
     let kubelet =
         |name| Kubelet::new(env.fleet.member(name)).running("kubectl-mcs", program.clone());
     let (first, second) = tokio::join!(kubelet("member1"), kubelet("member2"));
     tokio::select! {
         () = async { tokio::join!(first.run(), second.run()); } => panic!("a kubelet ended"),
-        () = story(&stage) => {}
+        () = story(&verify) => {}
     }
 }
 
-async fn set_up(stage: &Stage<'_>) {
-    let (env, space) = (stage.env, stage.space);
+async fn set_up(verify: &Verify<'_>) {
+    let (env, space) = (verify.env, verify.space);
     for cluster in env.fleet.clusters() {
-        let own = service("foo").port_to("http", 80, 8080);
-        own.create(cluster, space).await;
+        web().create(cluster, space).await;
     }
     let definitions = env.installation.manifest("crds/member");
     for name in ["member1", "member2"] {
-        let member = stage.member(name);
+        let member = verify.member(name);
         // The controller notices definitions within a minute; the last step of the story needs them.
         let apply = ["apply", "--server-side", "-f", definitions.as_str()];
         member.kubectl(apply).await.ok();
@@ -196,54 +194,52 @@ async fn set_up(stage: &Stage<'_>) {
         let label = ["label", "namespace", PROBES, restricted];
         member.kubectl(label).await.ok();
     }
-    let backends = space.backends("foo").count(2);
-    backends.create(stage.member("member1")).await;
-    let exposed = multi_cluster_service("foo").providers(["member1"]);
-    exposed.consumers(["member2"]).create(space).await;
-    in_consumer(stage, "foo").await;
+    space.pods("foo", "member1", 2).await;
+    space.offer("foo", ["member1"], ["member2"]).await;
+    in_consumer(verify, "foo").await;
 }
 
 /// Waits until member2 has both endpoints of a service.
-async fn in_consumer(stage: &Stage<'_>, name: &str) {
+async fn in_consumer(verify: &Verify<'_>, name: &str) {
     let what = format!("{name} is in member2");
     eventually(&what, SOON, || async {
-        let member = stage.member("member2");
-        stage.space.ready_addresses(member, name).await.len() == 2
+        let member = verify.member("member2");
+        verify.space.ready_addresses(member, name).await.len() == 2
     })
     .await;
 }
 
 /// Nothing runs the pods yet.
-async fn pods_that_do_not_start_are_unknown_and_deleted(stage: &Stage<'_>) {
-    let late = stage.verify(&["foo", "--timeout", "1s"]).await;
+async fn pods_that_do_not_start_are_unknown_and_deleted(verify: &Verify<'_>) {
+    let late = verify.run(&["foo", "--timeout", "1s"]).await;
     assert_eq!(late.exit, Exit::Code(3), "{late:?}");
     assert!(late.stdout.contains("did not start in time"), "{late:?}");
-    stage.no_pod_is_left().await;
+    verify.no_pod_is_left().await;
 
     let program = binaries::causeway("kubectl-mcs").display().to_string();
     let mut args = vec!["--preserve-status", "-s", "INT", "2", program.as_str()];
-    args.extend(stage.command(&["foo"]));
-    let fleet = &stage.env.fleet;
+    args.extend(verify.command(&["foo"]));
+    let fleet = &verify.env.fleet;
     let interrupted = Command::new(fleet.reaper(), fleet.directory(), "timeout")
         .env("KUBECONFIG", fleet.hub().kubeconfig().display().to_string())
         .args(args);
     let interrupted = interrupted.run().await;
     assert_eq!(interrupted.exit, Exit::Code(130), "{interrupted:?}");
-    stage.no_pod_is_left().await;
+    verify.no_pod_is_left().await;
 }
 
-async fn story(stage: &Stage<'_>) {
-    everything_works(stage).await;
+async fn story(verify: &Verify<'_>) {
+    everything_works(verify).await;
     for (name, fault) in &FAULTS {
-        fault_is_named(stage, name, fault).await;
+        fault_is_named(verify, name, fault).await;
     }
-    wrong_port_is_named(stage).await;
-    missing_zone_is_named(stage).await;
-    dry_run_and_job_create_nothing(stage).await;
+    wrong_port_is_named(verify).await;
+    missing_zone_is_named(verify).await;
+    dry_run_and_job_create_nothing(verify).await;
 }
 
-async fn everything_works(stage: &Stage<'_>) {
-    let verified = stage.verify(&["foo", "--nodes"]).await;
+async fn everything_works(verify: &Verify<'_>) {
+    let verified = verify.run(&["foo", "--nodes"]).await;
     assert_eq!(verified.exit, Exit::Code(0), "{verified:?}");
     let shown: Vec<_> = verified.stdout.lines().collect();
     assert_eq!(shown.len(), 2, "{verified:?}");
@@ -255,8 +251,8 @@ async fn everything_works(stage: &Stage<'_>) {
     ] {
         assert!(shown[1].contains(part), "{part}: {verified:?}");
     }
-    stage.no_pod_is_left().await;
-    let hub = stage.env.fleet.hub();
+    verify.no_pod_is_left().await;
+    let hub = verify.env.fleet.hub();
     let get = [
         "get",
         "configmap",
@@ -264,22 +260,22 @@ async fn everything_works(stage: &Stage<'_>) {
         "-o",
         "jsonpath={.data}",
     ];
-    let namespace = ["-n", stage.space.name()];
+    let namespace = ["-n", verify.space.name()];
     let stored = hub.kubectl(get.into_iter().chain(namespace)).await.ok();
     assert!(stored.contains("member2-node"), "{stored}");
-    let explain = ["explain", "foo", "-n", stage.space.name()];
-    let explained = stage.env.installation.kubectl_mcs(explain).await.ok();
+    let explain = ["explain", "foo", "-n", verify.space.name()];
+    let explained = verify.env.installation.kubectl_mcs(explain).await.ok();
     let verified = "ago: everything that was dialled works";
     assert!(explained.contains(verified), "{explained}");
 }
 
-async fn fault_is_named(stage: &Stage<'_>, name: &str, fault: &Fault) {
+async fn fault_is_named(verify: &Verify<'_>, name: &str, fault: &Fault) {
     for command in fault.make {
-        stage.node(fault.member, command).await;
+        verify.node(fault.member, command).await;
     }
-    let verified = stage.verify(&["foo", "-o", "json"]).await;
+    let verified = verify.run(&["foo", "-o", "json"]).await;
     for command in fault.mend {
-        stage.node(fault.member, command).await;
+        verify.node(fault.member, command).await;
     }
     let report: Value = serde_json::from_str(&verified.stdout).expect(name);
     let kinds = ["Endpoint", "Server"];
@@ -302,43 +298,42 @@ async fn fault_is_named(stage: &Stage<'_>, name: &str, fault: &Fault) {
     assert_eq!(report["works"], works, "{name}");
 }
 
-async fn wrong_port_is_named(stage: &Stage<'_>) {
-    for cluster in stage.env.fleet.clusters() {
+async fn wrong_port_is_named(verify: &Verify<'_>) {
+    for cluster in verify.env.fleet.clusters() {
         let bar = service("bar")
             .selector("app", "foo")
             .port_to("http", 80, 9999);
-        bar.create(cluster, stage.space).await;
+        bar.create(cluster, verify.space).await;
     }
-    let exposed = multi_cluster_service("bar").providers(["member1"]);
-    exposed.consumers(["member2"]).create(stage.space).await;
-    in_consumer(stage, "bar").await;
-    let verified = stage.verify(&["bar", "--from", "member2"]).await;
+    verify.space.offer("bar", ["member1"], ["member2"]).await;
+    in_consumer(verify, "bar").await;
+    let verified = verify.run(&["bar", "--from", "member2"]).await;
     assert_eq!(verified.exit, Exit::Code(1), "{verified:?}");
     let cause = "the pod in member1 is reached, and nothing listens on its port 9999";
     assert!(verified.stdout.contains(cause), "{verified:?}");
 }
 
-async fn missing_zone_is_named(stage: &Stage<'_>) {
+async fn missing_zone_is_named(verify: &Verify<'_>) {
     service_export("foo")
-        .create(stage.member("member1"), stage.space)
+        .create(verify.member("member1"), verify.space)
         .await;
     let command = ["foo", "--from", "member2", "-o", "json"];
     let cause = "the DNS of member2 does not serve clusterset.local";
     eventually("the name of the import is not found", SOON, || async {
-        let verified = stage.verify(&command).await;
+        let verified = verify.run(&command).await;
         let named = verified.stdout.contains(cause) && verified.exit == Exit::Code(1);
         named.then_some(()).ok_or(verified.stdout)
     })
     .await;
 }
 
-async fn dry_run_and_job_create_nothing(stage: &Stage<'_>) {
-    let members = ["member1", "member2"].map(|name| stage.member(name));
+async fn dry_run_and_job_create_nothing(verify: &Verify<'_>) {
+    let members = ["member1", "member2"].map(|name| verify.member(name));
     let marks = [members[0].mark().await, members[1].mark().await];
-    let pods = stage.verify(&["foo", "--dry-run"]).await.ok();
+    let pods = verify.run(&["foo", "--dry-run"]).await.ok();
     assert_eq!(pods.matches("kind: Pod").count(), 3, "{pods}");
-    let job = stage
-        .verify(&["foo", "--from", "member2", "--print-job"])
+    let job = verify
+        .run(&["foo", "--from", "member2", "--print-job"])
         .await
         .ok();
     for (member, mark) in members.into_iter().zip(marks) {

@@ -4,67 +4,40 @@ use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use causeway_tests::otlp::{Collector, ReceivedSpan};
-use causeway_tests::{
-    Fleet, Installation, Running, SOON, eventually, multi_cluster_service, service,
-};
+use causeway_tests::{Environment, Fleet};
 
 use super::{exemplars, traced};
 
 const OF_SLICE: &str = "propagate EndpointSlice";
 const OF_SERVICE: &str = "propagate MultiClusterService";
 
-struct Stage {
-    fleet: Fleet,
-    controller: Running,
-    collector: Collector,
-}
-
-impl Stage {
-    async fn start() -> Self {
-        let (fleet, collector) = (
-            Fleet::builder().members(3).start().await,
-            Collector::start().await,
-        );
-        let installation = Installation::new(&fleet).await;
-        let controller = traced(installation.controller(), &collector).start().await;
-        for member in fleet.members() {
-            installation.join(member).await;
-        }
-        Self {
-            fleet,
-            controller,
-            collector,
-        }
-    }
-
-    /// The trace that begins with that span, and all its writes.
-    async fn trace(
-        &self,
-        root: impl Fn(&ReceivedSpan) -> bool,
-    ) -> (ReceivedSpan, Vec<ReceivedSpan>) {
-        let roots = self.collector.received("a trace", 1, root).await;
-        let [root] = roots.as_slice() else {
-            panic!("{roots:#?}");
-        };
+/// The trace that begins with that span, and all its writes.
+async fn trace(
+    collector: &Collector,
+    root: impl Fn(&ReceivedSpan) -> bool,
+) -> (ReceivedSpan, Vec<ReceivedSpan>) {
+    let roots = collector.received("a trace", 1, root).await;
+    let [root] = roots.as_slice() else {
+        panic!("{roots:#?}");
+    };
+    assert_eq!(
+        (root.service.as_str(), root.get("name")),
+        ("causeway-controller", "foo")
+    );
+    assert_eq!(root.get("settled"), "true", "{root:#?}");
+    // What is within a span ends before it, and arrives before it.
+    let mut writes = collector.trace(&root.trace);
+    writes.retain(|span| span.id != root.id);
+    for write in &writes {
         assert_eq!(
-            (root.service.as_str(), root.get("name")),
-            ("causeway-controller", "foo")
+            (&write.parent, write.get("outcome")),
+            (&root.id, "ok"),
+            "{write:#?}"
         );
-        assert_eq!(root.get("settled"), "true", "{root:#?}");
-        // What is within a span ends before it, and arrives before it.
-        let mut writes = self.collector.trace(&root.trace);
-        writes.retain(|span| span.id != root.id);
-        for write in &writes {
-            assert_eq!(
-                (&write.parent, write.get("outcome")),
-                (&root.id, "ok"),
-                "{write:#?}"
-            );
-            let within = root.time.0 <= write.time.0 && write.time.1 <= root.time.1;
-            assert!(within, "{root:#?} {write:#?}");
-        }
-        (root.clone(), writes)
+        let within = root.time.0 <= write.time.0 && write.time.1 <= root.time.1;
+        assert!(within, "{root:#?} {write:#?}");
     }
+    (root.clone(), writes)
 }
 
 fn clusters<'a>(writes: &'a [ReceivedSpan], verb: &str, kind: &str) -> BTreeSet<&'a str> {
@@ -76,26 +49,22 @@ fn clusters<'a>(writes: &'a [ReceivedSpan], verb: &str, kind: &str) -> BTreeSet<
 
 #[tokio::test]
 async fn changed_slice_is_one_trace_with_a_span_per_consumer() {
-    let stage = Stage::start().await;
-    let space = stage.fleet.space("traces").await;
-    let (hub, provider) = (stage.fleet.hub(), stage.fleet.member("member1"));
-    let pods = space.backends("foo").count(1).create(provider).await;
-    service("foo").port("http", 80).create(hub, &space).await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2", "member3"])
-        .create(&space)
+    let collector = Collector::start().await;
+    let fleet = Fleet::builder().members(3).start().await;
+    let env = traced(Environment::builder(), &collector)
+        .start(fleet)
         .await;
-    let reached = async |count: usize| {
+    let space = env.space("traces").await;
+    let pod = space.pod("foo", "member1").await;
+    space
+        .expose("foo", ["member1"], ["member2", "member3"])
+        .await;
+    let reached = async |addresses: &[&str]| {
         for consumer in ["member2", "member3"] {
-            let member = stage.fleet.member(consumer);
-            eventually("the consumers reach the pods", SOON, || async {
-                space.ready_addresses(member, "foo").await.len() == count
-            })
-            .await;
+            space.reaches(consumer, "foo", addresses).await;
         }
     };
-    reached(1).await;
+    reached(&[pod.ip()]).await;
 
     // What was applied on the hub is a trace, with the Services that came of it.
     let of_space = |span: &ReceivedSpan| span.get("namespace") == space.name();
@@ -104,7 +73,7 @@ async fn changed_slice_is_one_trace_with_a_span_per_consumer() {
             of_space(span) && span.name == name && span.parent.is_empty() && span.time.0 >= since
         }
     };
-    let (root, writes) = stage.trace(roots(OF_SERVICE, 0)).await;
+    let (root, writes) = trace(&collector, roots(OF_SERVICE, 0)).await;
     assert_eq!(root.get("cluster"), "hub");
     let made = clusters(&writes, "create", "Service");
     assert!(
@@ -114,12 +83,9 @@ async fn changed_slice_is_one_trace_with_a_span_per_consumer() {
 
     // The provider's slice may have come later, in a trace of its own: another change would belong to it until it ends.
     let copies = |span: &ReceivedSpan| of_space(span) && span.name == "create EndpointSlice";
-    for copy in stage.collector.received("the copies", 2, copies).await {
+    for copy in collector.received("the copies", 2, copies).await {
         let root = |span: &ReceivedSpan| span.trace == copy.trace && span.parent.is_empty();
-        stage
-            .collector
-            .received("their traces' ends", 1, root)
-            .await;
+        collector.received("their traces' ends", 1, root).await;
     }
 
     // So is a change of the provider's slice.
@@ -127,9 +93,9 @@ async fn changed_slice_is_one_trace_with_a_span_per_consumer() {
         .duration_since(UNIX_EPOCH)
         .expect("after 1970");
     let since = u64::try_from(since.as_nanos()).expect("before 2500");
-    pods[0].set_ready(false).await;
-    reached(0).await;
-    let (root, writes) = stage.trace(roots(OF_SLICE, since)).await;
+    pod.set_ready(false).await;
+    reached(&[]).await;
+    let (root, writes) = trace(&collector, roots(OF_SLICE, since)).await;
     assert_eq!((root.get("cluster"), root.get("events")), ("member1", "1"));
     let consumers = BTreeSet::from(["member2", "member3"]);
     assert_eq!(
@@ -143,7 +109,7 @@ async fn changed_slice_is_one_trace_with_a_span_per_consumer() {
     let last = writes.iter().map(|write| write.time.1).max();
     assert_eq!(Some(root.time.1), last, "it ends with the last write");
 
-    let text = stage.controller.openmetrics().await;
+    let text = env.controller.openmetrics().await;
     let wanted = format!("{{trace_id=\"{}\"}}", root.trace);
     let name = "causeway_controller_propagation_seconds_bucket";
     assert!(

@@ -10,13 +10,13 @@ mod controller;
 mod unreachable;
 mod webhook;
 
-use causeway_tests::causeway::Launch;
+use causeway_tests::causeway::Builder;
 use causeway_tests::otlp::Collector;
 
-/// Sends its traces to that collector, and soon.
-fn traced(launch: Launch, collector: &Collector) -> Launch {
-    launch
-        .arg(format!("--otlp-endpoint={}", collector.url()))
+/// Has the programs send their traces to that collector, and soon.
+fn traced(builder: Builder, collector: &Collector) -> Builder {
+    builder
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url())
         .env("OTEL_BSP_SCHEDULE_DELAY", "100")
 }
 

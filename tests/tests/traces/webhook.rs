@@ -7,7 +7,7 @@ use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-use super::{exemplars, traced};
+use super::exemplars;
 
 /// Sampled, and never the webhook's own.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -60,12 +60,13 @@ async fn create_through_an_api_server_is_one_trace() {
     let directory = tempfile::tempdir().expect("a directory");
     let fleet = tracing_hub(&directory).await;
     let installation = Installation::new(&fleet).await;
-    let (hub, collector) = (
-        fleet.hub(),
-        Collector::with_tls(installation.authority()).await,
-    );
+    let hub = fleet.hub();
+    let collector = Collector::with_tls(installation.authority()).await;
     let authority = installation.ca_file().display().to_string();
-    let webhook = traced(installation.webhook(), &collector)
+    let webhook = installation
+        .webhook()
+        .arg(format!("--otlp-endpoint={}", collector.url()))
+        .env("OTEL_BSP_SCHEDULE_DELAY", "100")
         .env("OTEL_EXPORTER_OTLP_CERTIFICATE", &authority);
     let webhook = webhook.start().await;
     installation.register(&webhook).await;

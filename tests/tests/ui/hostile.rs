@@ -3,7 +3,9 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::{LONG, env};
+use causeway_tests::LONG;
+
+use crate::env;
 
 const MARKUP: &str = "<img src=x onerror=alert(1)>\n\ndata: {}\n\"</script>";
 

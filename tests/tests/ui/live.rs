@@ -1,10 +1,10 @@
 use causeway_tests::ui::Page;
-use causeway_tests::{Fault, Fleet, Installation, Proxy, service};
+use causeway_tests::{Environment, Fault, LONG, service};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use crate::{Environment, LONG, env, expose, expose_again, is_copied};
+use crate::{copied, env, is_copied, members};
 
 #[tokio::test]
 async fn the_page_is_sent_what_changes_without_being_asked() {
@@ -12,10 +12,10 @@ async fn the_page_is_sent_what_changes_without_being_asked() {
     let ui = env.ui(&[]).await;
     let mut page = ui.page().await;
     all_are_connected(env, &mut page).await;
-    let space = env.fleet.space("live").await;
+    let space = env.space("live").await;
     let backends = space.backends("foo").count(2);
     let pods = backends.create(env.fleet.member("a")).await;
-    expose(&space).await;
+    space.expose("foo", ["a"], ["b"]).await;
     let namespace = space.name();
     page.until("the service appears, and its endpoints", LONG, |page| {
         is_copied(page.service(namespace, "foo"), 2)
@@ -56,7 +56,7 @@ async fn the_page_is_sent_what_changes_without_being_asked() {
     })
     .await;
     explanation.until("gone", LONG, |_| true).await;
-    expose_again(&space).await;
+    space.offer("foo", ["a"], ["b"]).await;
     explanation
         .until("explain", LONG, |explanation| explanation["ready"] == true)
         .await;
@@ -78,7 +78,7 @@ async fn all_are_connected(env: &Environment, page: &mut Page) {
 /// Returns the output of `kubectl mcs explain -o json`.
 async fn explained(env: &Environment, namespace: &str) -> Value {
     let args = ["explain", "foo", "-n", namespace, "-o", "json"];
-    let output = env.installation.kubectl_mcs(args).await;
+    let output = env.mcs(args).await;
     serde_json::from_str(&output.stdout).expect("JSON")
 }
 
@@ -94,7 +94,7 @@ fn reasons(explanation: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn one_namespace_is_shown_where_one_is_named() {
     let env = env().await;
-    let (shown, other) = tokio::join!(env.service("shown"), env.service("other"));
+    let (shown, other) = tokio::join!(copied(env, "shown"), copied(env, "other"));
     let ui = env.ui(&["-n", shown.name()]).await;
     let mut page = ui.page().await;
     page.until("the service of the namespace", LONG, |page| {
@@ -108,10 +108,9 @@ async fn one_namespace_is_shown_where_one_is_named() {
 #[tokio::test]
 async fn what_members_export_has_a_row_of_its_own() {
     let env = env().await;
-    let space = env.fleet.space("exported").await;
+    let space = env.space("exported").await;
     let provider = env.fleet.member("a");
-    let backends = space.backends("foo").count(1);
-    backends.create(provider).await;
+    space.pod("foo", "a").await;
     service("foo")
         .port("http", 80)
         .create(provider, &space)
@@ -139,18 +138,9 @@ async fn what_members_export_has_a_row_of_its_own() {
 
 #[tokio::test]
 async fn lost_cluster_is_shown_disconnected_until_it_returns() {
-    let fleet = Fleet::builder().named_members(["a", "b"]).start().await;
-    let proxy = Proxy::before(fleet.member("a")).await;
-    let installation = Installation::new(&fleet).await;
-    let controller = installation.controller().start().await;
-    installation.join_at(fleet.member("a"), &proxy.url()).await;
-    installation.join(fleet.member("b")).await;
-    let env = Environment {
-        fleet,
-        installation,
-        _controller: controller,
-    };
-    let space = env.service("lost").await;
+    let env = Environment::builder().proxies();
+    let env = env.start(members().await).await;
+    let space = copied(&env, "lost").await;
     let ui = env.ui(&[]).await;
     let mut page = ui.page().await;
     let name = space.name();
@@ -159,7 +149,7 @@ async fn lost_cluster_is_shown_disconnected_until_it_returns() {
     })
     .await;
     for fault in [Fault::Refused, Fault::Silent, Fault::Answers(503)] {
-        proxy.set(fault);
+        env.set("a", fault);
         page.until("the provider is disconnected", LONG, |page| {
             is_disconnected(page, "a")
         })
@@ -172,7 +162,7 @@ async fn lost_cluster_is_shown_disconnected_until_it_returns() {
             provider["problem"]["reason"].is_string() && row["consumers"][0]["ready"] == 2
         })
         .await;
-        proxy.set(Fault::None);
+        env.set("a", Fault::None);
         page.until("it is back", LONG, |page| {
             page.cluster("a")["connected"] == true
                 && page.cluster("a")["disconnectedSince"].is_null()

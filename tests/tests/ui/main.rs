@@ -11,83 +11,27 @@ mod live;
 mod rights;
 mod safety;
 
-use std::path::Path;
-use std::time::Duration;
-
-use causeway_tests::{Fleet, Installation, Running, Space, Ui, multi_cluster_service, service};
+use causeway_tests::{Environment, Fleet, Space};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-/// Longer than the controller, and the page after it, need on a busy machine.
-const LONG: Duration = Duration::from_secs(90);
-
 /// A hub with causeway's controller at work, and members called a and b that nobody takes away.
-struct Environment {
-    fleet: Fleet,
-    installation: Installation,
-    _controller: Running,
-}
-
 async fn env() -> &'static Environment {
     static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
-    ENVIRONMENT
-        .get_or_init(|| async {
-            let fleet = Fleet::builder().named_members(["a", "b"]).start().await;
-            Environment::of(fleet).await
-        })
-        .await
+    let start = async || Environment::start(members().await).await;
+    ENVIRONMENT.get_or_init(start).await
 }
 
-impl Environment {
-    async fn of(fleet: Fleet) -> Self {
-        let installation = Installation::new(&fleet).await;
-        let controller = installation.controller().start().await;
-        for member in fleet.members() {
-            installation.join(member).await;
-        }
-        Self {
-            fleet,
-            installation,
-            _controller: controller,
-        }
-    }
-
-    /// The page, as an administrator of the hub sees it.
-    async fn ui(&self, args: &[&str]) -> Ui {
-        self.ui_of(&self.fleet.hub().kubeconfig(), args).await
-    }
-
-    async fn ui_of(&self, kubeconfig: &Path, args: &[&str]) -> Ui {
-        let directory = self.fleet.directory();
-        Ui::start(self.fleet.reaper(), directory, kubeconfig, args).await
-    }
-
-    /// A service of two backends in a, for the clients of b.
-    async fn service(&self, prefix: &str) -> Space<'_> {
-        let space = self.fleet.space(prefix).await;
-        let backends = space.backends("foo").count(2);
-        backends.create(self.fleet.member("a")).await;
-        expose(&space).await;
-        space
-    }
+async fn members() -> Fleet {
+    Fleet::builder().named_members(["a", "b"]).start().await
 }
 
-/// Service foo on the hub, and a MultiClusterService from a to b.
-async fn expose(space: &Space<'_>) {
-    service("foo")
-        .port("http", 80)
-        .create(space.fleet().hub(), space)
-        .await;
-    expose_again(space).await;
-}
-
-/// The MultiClusterService alone.
-async fn expose_again(space: &Space<'_>) {
-    multi_cluster_service("foo")
-        .providers(["a"])
-        .consumers(["b"])
-        .create(space)
-        .await;
+/// A service of two backends in a, for the clients of b.
+async fn copied<'a>(env: &'a Environment, prefix: &str) -> Space<'a> {
+    let space = env.space(prefix).await;
+    space.pods("foo", "a", 2).await;
+    space.expose("foo", ["a"], ["b"]).await;
+    space
 }
 
 /// Whether a row says that all of these ready endpoints are in b.

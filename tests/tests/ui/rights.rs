@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use causeway_tests::causeway::MEMBERS_NAMESPACE;
 use causeway_tests::reaper::Exit;
 
-use crate::{Environment, LONG, env, is_copied};
+use crate::{copied, env, is_copied};
+use causeway_tests::{Environment, LONG};
 
 /// The kubeconfig of an account of the hub.
 async fn account(env: &Environment, name: &str) -> PathBuf {
@@ -62,7 +63,7 @@ async fn a_right_that_is_missing_is_named_with_what_to_do() {
     let kubeconfig = account(env, "nobody").await;
     let kubeconfig = kubeconfig.display().to_string();
     let args = ["ui", "--no-browser", "--kubeconfig", kubeconfig.as_str()];
-    let output = env.installation.kubectl_mcs(args).await;
+    let output = env.mcs(args).await;
     assert_eq!(output.exit, Exit::Code(3), "{}", output.stderr);
     for said in [
         "you may not list",
@@ -77,7 +78,7 @@ async fn a_right_that_is_missing_is_named_with_what_to_do() {
 #[tokio::test]
 async fn member_with_an_unreadable_secret_is_reported() {
     let env = env().await;
-    let space = env.service("partly").await;
+    let space = copied(env, "partly").await;
     let kubeconfig = account(env, "partly").await;
     allow(env, "partly", "partly-clusters", &CLUSTERS, None).await;
     allow(env, "partly", "partly-services", &SERVICES, None).await;
@@ -107,7 +108,7 @@ async fn member_with_an_unreadable_secret_is_reported() {
 #[tokio::test]
 async fn who_has_rights_in_one_namespace_sees_that_one() {
     let env = env().await;
-    let space = env.service("mine").await;
+    let space = copied(env, "mine").await;
     let kubeconfig = account(env, "mine").await;
     allow(env, "mine", "mine-clusters", &CLUSTERS, None).await;
     allow(env, "mine", "mine-services", &SERVICES, Some(space.name())).await;
@@ -116,7 +117,7 @@ async fn who_has_rights_in_one_namespace_sees_that_one() {
     allow(env, "mine", "mine-secrets", &secrets, members).await;
     let everywhere = kubeconfig.display().to_string();
     let args = ["ui", "--no-browser", "--kubeconfig", everywhere.as_str()];
-    let output = env.installation.kubectl_mcs(args).await;
+    let output = env.mcs(args).await;
     assert_eq!(output.exit, Exit::Code(3), "{}", output.stderr);
     assert!(output.stderr.contains("-n NAMESPACE"), "{}", output.stderr);
     let ui = env.ui_of(&kubeconfig, &["-n", space.name()]).await;

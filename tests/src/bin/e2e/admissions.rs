@@ -12,7 +12,7 @@ use kube::api::PostParams;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::Stage;
+use crate::Clusters;
 use crate::workloads::SHOP;
 
 /// A request follows an answer after so long.
@@ -66,7 +66,7 @@ impl Admissions {
     }
 
     /// Ends them; each must have been answered as it should.
-    pub(crate) async fn all_answered(self, stage: &Stage) {
+    pub(crate) async fn all_answered(self, clusters: &Clusters) {
         self.ends.store(true, Ordering::Relaxed);
         let answers = self.answers.await.expect("the requests end");
         let Answers {
@@ -76,7 +76,7 @@ impl Admissions {
         } = answers;
         assert!(all.errors.is_empty(), "{all}: {:#?}", all.errors);
         assert!(admitted > 0 && refused > 0, "no request was answered");
-        stage.did(&format!(
+        clusters.did(&format!(
             "admissions meanwhile: {admitted} admitted, {refused} refused; {all}"
         ));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::eventually;
 
-use crate::Stage;
+use crate::Clusters;
 use crate::installed::{PROGRAMS, pods, rolled_out, text};
 use crate::processes::process;
 
@@ -13,16 +13,16 @@ use crate::processes::process;
 const RESTARTED: Duration = Duration::from_secs(180);
 
 pub(crate) struct Disruptions<'a> {
-    stage: &'a Stage,
+    clusters: &'a Clusters,
 }
 
 impl<'a> Disruptions<'a> {
-    pub(crate) fn of(stage: &'a Stage) -> Self {
-        Self { stage }
+    pub(crate) fn of(clusters: &'a Clusters) -> Self {
+        Self { clusters }
     }
 
     async fn types(&self, command: &str) -> String {
-        self.stage.person.types(command).await
+        self.clusters.person.types(command).await
     }
 
     /// Every pod of both programs is replaced.
@@ -31,8 +31,8 @@ impl<'a> Disruptions<'a> {
             "kubectl rollout restart -n {NAMESPACE} deployment"
         ))
         .await;
-        rolled_out(self.stage).await;
-        self.stage
+        rolled_out(self.clusters).await;
+        self.clusters
             .did("kubectl rollout restart: every pod was replaced");
     }
 
@@ -43,9 +43,9 @@ impl<'a> Disruptions<'a> {
                 "kubectl drain {node} --ignore-daemonsets --timeout=180s"
             ))
             .await;
-            rolled_out(self.stage).await;
+            rolled_out(self.clusters).await;
             self.types(&format!("kubectl uncordon {node}")).await;
-            self.stage.did(&format!(
+            self.clusters.did(&format!(
                 "kubectl drain {node}: the other node runs all pods"
             ));
         }
@@ -62,7 +62,7 @@ impl<'a> Disruptions<'a> {
     pub(crate) async fn budget_is_respected(&self) {
         self.types("kubectl cordon --selector=kubernetes.io/os=linux")
             .await;
-        let pods = pods(self.stage, "causeway-webhook").await;
+        let pods = pods(self.clusters, "causeway-webhook").await;
         let names: Vec<_> = pods
             .iter()
             .map(|pod| text(&pod["metadata"]["name"]))
@@ -75,8 +75,8 @@ impl<'a> Disruptions<'a> {
         assert!(refused.contains("disruption budget"), "{refused}");
         self.types("kubectl uncordon --selector=kubernetes.io/os=linux")
             .await;
-        rolled_out(self.stage).await;
-        self.stage
+        rolled_out(self.clusters).await;
+        self.clusters
             .did("the disruption budget lets one webhook be evicted, and not the second");
     }
 
@@ -86,19 +86,19 @@ impl<'a> Disruptions<'a> {
         );
         let url = format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction");
         let create = format!("kubectl create --raw {url} -f - <<< '{eviction}'");
-        self.stage.person.tries(&create).await
+        self.clusters.person.tries(&create).await
     }
 
     /// A process that answers no more is ended by the liveness probe, and started again.
     pub(crate) async fn stopped_process_is_restarted(&self) {
         for program in PROGRAMS {
-            let pod = &pods(self.stage, program).await[0];
+            let pod = &pods(self.clusters, program).await[0];
             let name = text(&pod["metadata"]["name"]);
             let process = process(&text(&pod["metadata"]["uid"]), program);
             self.types(&format!("kill -STOP {process}")).await;
             let what = format!("{name} is started again");
             eventually(&what, RESTARTED, async || {
-                let all = pods(self.stage, program).await;
+                let all = pods(self.clusters, program).await;
                 let pod = all
                     .iter()
                     .find(|pod| text(&pod["metadata"]["name"]) == name);
@@ -109,7 +109,7 @@ impl<'a> Disruptions<'a> {
                 again.then_some(()).ok_or_else(|| format!("{status:?}"))
             })
             .await;
-            self.stage.did(&format!(
+            self.clusters.did(&format!(
                 "{program} was stopped; its liveness probe had it started again"
             ));
         }

@@ -7,15 +7,15 @@ use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::{SOON, eventually};
 use serde_json::Value;
 
-use crate::Stage;
+use crate::Clusters;
 use crate::processes::listening;
 
 /// Those that run as pods.
 pub(crate) const PROGRAMS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
 
 /// Installs with Helm into a namespace that enforces the strictest Pod Security standard, and joins the member, and the hub.
-pub(crate) async fn by_helm(stage: &Stage) {
-    let person = &stage.person;
+pub(crate) async fn by_helm(clusters: &Clusters) {
+    let person = &clusters.person;
     person
         .types(&format!(
             "kubectl create namespace {NAMESPACE}
@@ -23,22 +23,22 @@ pub(crate) async fn by_helm(stage: &Stage) {
              helm install causeway manifests/chart -n {NAMESPACE} --set image.registry=registry.example/team"
         ))
         .await;
-    are_ready(stage).await;
-    stage.did("helm install: all pods are ready under the restricted standard, on both nodes");
+    are_ready(clusters).await;
+    clusters.did("helm install: all pods are ready under the restricted standard, on both nodes");
     let test = format!("helm test causeway -n {NAMESPACE} --logs");
     person.types(&test).await;
-    stage.did("helm test has passed");
-    the_webhook_refuses(stage).await;
+    clusters.did("helm test has passed");
+    the_webhook_refuses(clusters).await;
     person.types(&readme_with("kubectl mcs join")).await;
     person
         .types("kubectl mcs join hub --member-kubeconfig ~/.kube/config")
         .await;
-    stage.did("the member and the hub itself have joined");
+    clusters.did("the member and the hub itself have joined");
 }
 
 /// Removes the release, and installs as README.md does, but takes over the CRDs that Helm leaves.
-pub(crate) async fn by_readme(stage: &Stage) {
-    let person = &stage.person;
+pub(crate) async fn by_readme(clusters: &Clusters) {
+    let person = &clusters.person;
     person
         .types(&format!("helm uninstall causeway -n {NAMESPACE} --wait"))
         .await;
@@ -47,10 +47,10 @@ pub(crate) async fn by_readme(stage: &Stage) {
     // Helm leaves its CRDs.
     let command = format!("{} --force-conflicts", command.trim_end());
     person.types(&command).await;
-    are_ready(stage).await;
-    the_webhook_refuses(stage).await;
+    are_ready(clusters).await;
+    the_webhook_refuses(clusters).await;
     let checked = person.types("kubectl mcs check").await;
-    stage.did(&format!(
+    clusters.did(&format!(
         "{}: all pods are ready; kubectl mcs check: {}",
         command,
         last_line(&checked)
@@ -58,19 +58,19 @@ pub(crate) async fn by_readme(stage: &Stage) {
 }
 
 /// Waits until both Deployments have the pods that they should.
-pub(crate) async fn rolled_out(stage: &Stage) {
+pub(crate) async fn rolled_out(clusters: &Clusters) {
     for program in PROGRAMS {
         let status =
             format!("kubectl rollout status -n {NAMESPACE} deployment/{program} --timeout=180s");
-        stage.person.types(&status).await;
+        clusters.person.types(&status).await;
     }
 }
 
 /// Both Deployments have all their pods, on both nodes, from the images that were pushed, and no pod was started again.
-async fn are_ready(stage: &Stage) {
-    rolled_out(stage).await;
+async fn are_ready(clusters: &Clusters) {
+    rolled_out(clusters).await;
     for program in PROGRAMS {
-        let pods = pods(stage, program).await;
+        let pods = pods(clusters, program).await;
         let each = |path: &str| -> BTreeSet<String> {
             let values = pods.iter().map(|pod| pod.pointer(path));
             values
@@ -88,7 +88,7 @@ async fn are_ready(stage: &Stage) {
 }
 
 /// The API server calls the webhook at its Service: what no namespace of the system may expose is refused, in the webhook's words.
-async fn the_webhook_refuses(stage: &Stage) {
+async fn the_webhook_refuses(clusters: &Clusters) {
     let wrong = "kubectl create --dry-run=server -f - <<END
 apiVersion: networking.karmada.io/v1alpha1
 kind: MultiClusterService
@@ -96,17 +96,17 @@ metadata: {name: nothing, namespace: kube-system}
 spec: {types: [CrossCluster]}
 END";
     eventually("the webhook refuses what is wrong", SOON, async || {
-        let said = stage.person.tries(wrong).await.stderr;
+        let said = clusters.person.tries(wrong).await.stderr;
         let named = said.contains("namespace kube-system is protected");
         named.then_some(()).ok_or(said)
     })
     .await;
-    stage.did("the API server reaches the webhook at its Service");
+    clusters.did("the API server reaches the webhook at its Service");
 }
 
 /// The NetworkPolicies let in what the programs listen on, and nothing else.
-pub(crate) async fn policies_let_in_what_is_served(stage: &Stage) {
-    stage
+pub(crate) async fn policies_let_in_what_is_served(clusters: &Clusters) {
+    clusters
         .person
         .types(&format!(
             "helm upgrade causeway manifests/chart -n {NAMESPACE} --reuse-values --set networkPolicy.enabled=true"
@@ -114,8 +114,8 @@ pub(crate) async fn policies_let_in_what_is_served(stage: &Stage) {
         .await;
     for program in PROGRAMS {
         let policy = format!("networkpolicy {program} -n {NAMESPACE}");
-        let policy = stage.get(&policy).await;
-        let pod = &pods(stage, program).await[0];
+        let policy = clusters.get(&policy).await;
+        let pod = &pods(clusters, program).await[0];
         let named: Vec<_> = items(&pod["spec"]["containers"][0]["ports"]).collect();
         let allowed: BTreeSet<u64> = items(&policy["spec"]["ingress"])
             .flat_map(|rule| items(&rule["ports"]))
@@ -128,19 +128,21 @@ pub(crate) async fn policies_let_in_what_is_served(stage: &Stage) {
         let served = listening(&text(&pod["metadata"]["uid"]), program);
         assert_eq!(allowed, served, "{program} listens on the latter");
     }
-    stage.did("NetworkPolicies let in what the programs listen on, and nothing else");
+    clusters.did("NetworkPolicies let in what the programs listen on, and nothing else");
 }
 
 /// The pods of a program that are not about to go.
-pub(crate) async fn pods(stage: &Stage, program: &str) -> Vec<Value> {
+pub(crate) async fn pods(clusters: &Clusters, program: &str) -> Vec<Value> {
     let component = program.trim_start_matches("causeway-");
     let label = format!("app.kubernetes.io/component={component}");
-    let pods = stage.get(&format!("pods -n {NAMESPACE} -l {label}")).await;
+    let pods = clusters
+        .get(&format!("pods -n {NAMESPACE} -l {label}"))
+        .await;
     let stays = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null();
     items(&pods["items"]).filter(stays).cloned().collect()
 }
 
-impl Stage {
+impl Clusters {
     /// Returns the output of `kubectl get` for objects of the hub.
     pub(crate) async fn get(&self, what: &str) -> Value {
         let get = format!("kubectl get {what} -o json");

@@ -49,7 +49,7 @@ enum Step {
 }
 
 /// The clusters, and a person who is allowed everything in them.
-struct Stage {
+struct Clusters {
     fleet: Fleet,
     person: Person,
     begun: Instant,
@@ -62,15 +62,15 @@ async fn main() -> ExitCode {
         eprintln!("real nodes are not to be had here: {missing}");
         return ExitCode::FAILURE;
     }
-    let stage = Stage::set(&args.images).await;
-    stage.play(&args.steps).await;
-    let took = stage.begun.elapsed().as_secs();
-    drop(stage);
+    let clusters = Clusters::set(&args.images).await;
+    clusters.play(&args.steps).await;
+    let took = clusters.begun.elapsed().as_secs();
+    drop(clusters);
     println!("\nAll of it took {took} s.\ne2e: ok");
     ExitCode::SUCCESS
 }
 
-impl Stage {
+impl Clusters {
     async fn set(images: &std::path::Path) -> Self {
         let begun = Instant::now();
         let fleet = Fleet::builder()
@@ -83,15 +83,15 @@ impl Stage {
             .start()
             .await;
         let person = Person::new(&fleet);
-        let stage = Self {
+        let clusters = Self {
             fleet,
             person,
             begun,
         };
-        stage.did("a hub with two nodes and two members with one each are ready");
-        let pushed = stage.person.pushes(images).await;
-        stage.did(&format!("images are pushed\n{}", pushed.trim_end()));
-        stage
+        clusters.did("a hub with two nodes and two members with one each are ready");
+        let pushed = clusters.person.pushes(images).await;
+        clusters.did(&format!("images are pushed\n{}", pushed.trim_end()));
+        clusters
     }
 
     fn hub(&self) -> &Cluster {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use causeway_tests::seen::Seen;
 use causeway_tests::{Cluster, SOON, eventually};
 
-use crate::Stage;
+use crate::Clusters;
 use crate::processes::process;
 use crate::workloads::{SHOP, Way, ask, deploy};
 
@@ -51,10 +51,10 @@ const GRACE: &str = r#"{"spec": {"template": {"spec": {
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Joins the member with a network and a way, and has pods of both networks reach each other.
-pub(crate) async fn reach_each_other(stage: &Stage) {
-    let apart = stage.fleet.member(APART);
+pub(crate) async fn reach_each_other(clusters: &Clusters) {
+    let apart = clusters.fleet.member(APART);
     start_workloads(apart).await;
-    no_route_to_pods(stage, apart).await;
+    no_route_to_pods(clusters, apart).await;
     for (cluster, file, network) in [
         ("hub", "config", ""),
         ("member1", "member1", ""),
@@ -63,19 +63,22 @@ pub(crate) async fn reach_each_other(stage: &Stage) {
         let join = format!(
             "kubectl mcs join {cluster} --member-kubeconfig ~/.kube/{file} {network}--reach node-ports"
         );
-        stage.person.types(&join).await;
+        clusters.person.types(&join).await;
     }
     let consumers = r#"{"spec": {"consumerClusters": [{"name": "member1"}, {"name": "member2"}]}}"#;
     let patch = format!("kubectl patch mcs foo -n {SHOP} --type=merge -p '{consumers}'");
-    stage.person.types(&patch).await;
+    clusters.person.types(&patch).await;
     for way in &WAYS {
-        way.is_answered(stage).await;
+        way.is_answered(clusters).await;
     }
-    let explained = stage.person.types("kubectl mcs explain foo -n shop").await;
+    let explained = clusters
+        .person
+        .types("kubectl mcs explain foo -n shop")
+        .await;
     let way = explained.lines().find(|line| line.contains("by node port"));
     let way = way.unwrap_or_else(|| panic!("it names no node port:\n{explained}"));
-    stage.did(&format!("kubectl mcs explain: {way}"));
-    roll_out_fails_no_request(stage, apart).await;
+    clusters.did(&format!("kubectl mcs explain: {way}"));
+    roll_out_fails_no_request(clusters, apart).await;
 }
 
 /// `baz` is exported.
@@ -93,12 +96,15 @@ metadata: {name: baz, namespace: shop}
     apart.apply(exported).await.ok();
 }
 
-async fn no_route_to_pods(stage: &Stage, apart: &Cluster) {
-    for (of, app, from) in [(stage.hub(), "foo", apart), (apart, "baz", stage.member())] {
+async fn no_route_to_pods(clusters: &Clusters, apart: &Cluster) {
+    for (of, app, from) in [
+        (clusters.hub(), "foo", apart),
+        (apart, "baz", clusters.member()),
+    ] {
         let address = of_pod(of, app, "status.podIP").await;
         let asked = ask(from, &format!("http://{address}:8080")).await;
         assert!(asked.stderr.contains("dial tcp"), "{asked:?}");
-        stage.did(&format!(
+        clusters.did(&format!(
             "a pod of {} does not reach {address}, a pod of {}",
             from.name(),
             of.name()
@@ -107,17 +113,17 @@ async fn no_route_to_pods(stage: &Stage, apart: &Cluster) {
 }
 
 /// Replaces all pods of `foo`, while a pod of the other network asks without a pause.
-async fn roll_out_fails_no_request(stage: &Stage, apart: &Cluster) {
+async fn roll_out_fails_no_request(clusters: &Clusters, apart: &Cluster) {
     let patch = format!("kubectl patch deployment foo -n {SHOP} -p '{GRACE}'");
-    stage.person.types(&patch).await;
-    is_rolled_out(stage).await;
+    clusters.person.types(&patch).await;
+    is_rolled_out(clusters).await;
     let client = process(&of_pod(apart, "client", "metadata.uid").await, "pod");
     // In the network and with the files of the pod: its own program, and its DNS.
     let request = format!("nsenter --target {client} --net --mount /pod get http://foo.shop");
     let mut seen = Seen::default();
     let requests = async {
         loop {
-            let asked = seen.time(stage.person.tries(&request)).await;
+            let asked = seen.time(clusters.person.tries(&request)).await;
             if asked.stdout.trim() != "foo of hub" {
                 seen.errors.push(format!("{asked:?}"));
             }
@@ -126,8 +132,8 @@ async fn roll_out_fails_no_request(stage: &Stage, apart: &Cluster) {
     };
     let roll_out = async {
         let restart = format!("kubectl rollout restart -n {SHOP} deployment/foo");
-        stage.person.types(&restart).await;
-        is_rolled_out(stage).await;
+        clusters.person.types(&restart).await;
+        is_rolled_out(clusters).await;
     };
     let ended: Option<Infallible> = tokio::select! {
         never = requests => Some(never),
@@ -135,17 +141,17 @@ async fn roll_out_fails_no_request(stage: &Stage, apart: &Cluster) {
     };
     assert!(ended.is_none() && seen.took.len() > 50, "{seen}");
     assert!(seen.errors.is_empty(), "{seen}: {:#?}", seen.errors);
-    stage.did(&format!(
+    clusters.did(&format!(
         "roll-out of foo, asked for by a pod of {APART}: {seen}"
     ));
 }
 
 /// Waits until the pods of `foo` are all new, and the old ones are gone.
-async fn is_rolled_out(stage: &Stage) {
+async fn is_rolled_out(clusters: &Clusters) {
     let status = format!("kubectl rollout status -n {SHOP} deployment/foo --timeout=180s");
-    stage.person.types(&status).await;
+    clusters.person.types(&status).await;
     eventually("the old pods of foo are gone", SOON, async || {
-        let pods = stage.get(&format!("pods -n {SHOP} -l app=foo")).await;
+        let pods = clusters.get(&format!("pods -n {SHOP} -l app=foo")).await;
         let count = pods["items"].as_array().map_or(0, Vec::len);
         (count == 2).then_some(()).ok_or(count)
     })

@@ -3,7 +3,7 @@
 use causeway_tests::kubectl::Output;
 use causeway_tests::{Cluster, SOON, eventually};
 
-use crate::Stage;
+use crate::Clusters;
 
 /// The namespace of all of it.
 pub(crate) const SHOP: &str = "shop";
@@ -37,8 +37,8 @@ const WAYS: [Way; 3] = [
 pub(crate) struct Workloads;
 
 impl Workloads {
-    pub(crate) async fn start(stage: &Stage) -> Self {
-        let (hub, member) = (stage.hub(), stage.member());
+    pub(crate) async fn start(clusters: &Clusters) -> Self {
+        let (hub, member) = (clusters.hub(), clusters.member());
         for cluster in [hub, member] {
             let namespace = ["create", "namespace", SHOP];
             cluster.kubectl(namespace).await.ok();
@@ -69,19 +69,22 @@ metadata: {name: bar, namespace: shop}
     }
 
     /// Each name is answered, asked for in a pod of the other cluster.
-    pub(crate) async fn reach_each_other(&self, stage: &Stage) {
+    pub(crate) async fn reach_each_other(&self, clusters: &Clusters) {
         for way in &WAYS {
-            way.is_answered(stage).await;
+            way.is_answered(clusters).await;
         }
     }
 
     /// `kubectl mcs verify` finds that everything works, from each node, and leaves no pod.
-    pub(crate) async fn verify(&self, stage: &Stage) {
+    pub(crate) async fn verify(&self, clusters: &Clusters) {
         let contexts = "KUBECONFIG=$HOME/.kube/config:$HOME/.kube/member1";
         let command = "kubectl mcs verify -n shop --nodes --timeout 120s";
-        let shown = stage.person.types(&format!("{contexts} {command}")).await;
-        stage.did(&format!("{command}\n{}", shown.trim_end()));
-        for cluster in [stage.hub(), stage.member()] {
+        let shown = clusters
+            .person
+            .types(&format!("{contexts} {command}"))
+            .await;
+        clusters.did(&format!("{command}\n{}", shown.trim_end()));
+        for cluster in [clusters.hub(), clusters.member()] {
             let pods = [
                 "get",
                 "pods",
@@ -103,11 +106,11 @@ metadata: {name: bar, namespace: shop}
 
 impl Way {
     /// Waits until a pod of its cluster gets the answer.
-    pub(crate) async fn is_answered(&self, stage: &Stage) {
+    pub(crate) async fn is_answered(&self, clusters: &Clusters) {
         let Self { from, url, answer } = self;
         let cluster = match *from {
-            "hub" => stage.hub(),
-            member => stage.fleet.member(member),
+            "hub" => clusters.hub(),
+            member => clusters.fleet.member(member),
         };
         let what = format!("a pod of {from} reaches {url}");
         eventually(&what, SOON, async || {
@@ -116,7 +119,7 @@ impl Way {
             (asked.stdout.trim() == *answer).then_some(()).ok_or(seen)
         })
         .await;
-        stage.did(&format!("a pod of {from} gets {url}: {answer}"));
+        clusters.did(&format!("a pod of {from} gets {url}: {answer}"));
     }
 }
 

@@ -3,9 +3,7 @@
 use causeway::api::{MultiClusterService, labels};
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::karmada::{Work, at_rest, names, works_of};
-use causeway_tests::{
-    Cluster, Fleet, Karmada, SOON, Space, eventually, multi_cluster_service, service,
-};
+use causeway_tests::{Cluster, Fleet, Karmada, SOON, Space, eventually, service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
@@ -27,10 +25,7 @@ impl<'a> Carried<'a> {
         karmada.gate(true);
         let template = service("foo").port("http", 80);
         template.create(fleet.hub(), &space).await;
-        let mcs = multi_cluster_service("foo")
-            .providers(["a"])
-            .consumers(["b"]);
-        mcs.create(&space).await;
+        space.offer("foo", ["a"], ["b"]).await;
         let pods = space.backends("foo").count(2);
         let pods = pods.create(fleet.member("a")).await;
         let mut carried = Self {

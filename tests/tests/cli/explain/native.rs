@@ -3,7 +3,9 @@
 
 use causeway_tests::{Space, multi_cluster_service, pod, service};
 
-use super::Environment;
+use causeway_tests::Environment;
+
+use super::{backed, on_hub, says};
 use crate::ends;
 
 pub(super) async fn all(env: &Environment) {
@@ -20,106 +22,89 @@ pub(super) async fn all(env: &Environment) {
     );
 }
 
-/// `foo` on the hub, provided by a and consumed by b.
-async fn expose(env: &Environment, space: &Space<'_>) {
-    service("foo")
-        .port("http", 80)
-        .create(env.fleet.hub(), space)
-        .await;
-    let object = multi_cluster_service("foo")
-        .providers(["a"])
-        .consumers(["b"]);
-    object.create(space).await;
-}
-
 async fn without_a_service_on_the_hub(env: &Environment) {
-    let space = env.fleet.space("hubless").await;
-    let object = multi_cluster_service("foo")
-        .providers(["a"])
-        .consumers(["b"]);
-    object.create(&space).await;
+    let space = env.space("hubless").await;
+    space.offer("foo", ["a"], ["b"]).await;
     let remedy = format!("kubectl -n {} create service clusterip foo", space.name());
-    env.says(&space, 1, &format!("NoHubService: | {remedy}"))
-        .await;
+    says(env, &space, 1, &format!("NoHubService: | {remedy}")).await;
 }
 
 async fn a_port_that_is_not_exposed_and_a_pod_that_is_not_ready(env: &Environment) {
-    let space = env.service("ports", &["a"]).await;
+    let space = backed(env, "ports", &["a"]).await;
     let ports = service("foo").port("http", 80).port("metrics", 9090);
-    ports.create(env.fleet.hub(), &space).await;
+    ports.create(env.hub(), &space).await;
     let object = multi_cluster_service("foo")
         .providers(["a"])
         .consumers(["b"]);
     object.port("http", 80).create(&space).await;
     pod("unready", "foo")
         .unready()
-        .create(env.fleet.member("a"), &space)
+        .create(env.member("a"), &space)
         .await;
     let said = "every ready endpoint is in every consumer | PortNotExposed: | does not expose metrics 9090/TCP | \
                 /spec/ports/- | 1 not ready | NotReady: b has it; it gets no traffic there";
-    env.says(&space, 0, said).await;
+    says(env, &space, 0, said).await;
 }
 
 async fn a_member_that_is_not_joined(env: &Environment) {
-    let space = env.service("nobody", &["a"]).await;
+    let space = backed(env, "nobody", &["a"]).await;
     service("foo")
         .port("http", 80)
-        .create(env.fleet.hub(), &space)
+        .create(env.hub(), &space)
         .await;
     let object = multi_cluster_service("foo").providers(["a", "nobody"]);
     object.consumers(["b"]).create(&space).await;
     let said = "NotJoined: nobody is not joined | kubectl mcs join nobody --member-kubeconfig FILE | Copied";
-    env.says(&space, 1, said).await;
+    says(env, &space, 1, said).await;
 }
 
 async fn a_cluster_in_pull_mode_without_credentials(env: &Environment) {
-    let space = env.service("pull", &["a"]).await;
+    let space = backed(env, "pull", &["a"]).await;
     let cluster = "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: pulled}, spec: {syncMode: Pull}}";
-    env.fleet.hub().apply(cluster).await.ok();
+    env.hub().apply(cluster).await.ok();
     service("foo")
         .port("http", 80)
-        .create(env.fleet.hub(), &space)
+        .create(env.hub(), &space)
         .await;
     let object = multi_cluster_service("foo").providers(["a"]);
     object.consumers(["b", "pulled"]).create(&space).await;
-    env.says(&space, 1, "PullWithoutCredentials: pulled is in Pull mode, and its Cluster names no credentials | --report-secrets")
+    says(env, &space, 1, "PullWithoutCredentials: pulled is in Pull mode, and its Cluster names no credentials | --report-secrets")
         .await;
-    env.hub(["delete", "cluster", "pulled", "--timeout=60s"])
-        .await;
+    on_hub(env, ["delete", "cluster", "pulled", "--timeout=60s"]).await;
 }
 
 async fn a_namespace_that_the_consumer_has_not(env: &Environment) {
-    let clusters = [env.fleet.hub(), env.fleet.member("a")];
+    let clusters = [env.hub(), env.member("a")];
     let space = Space::create(&env.fleet, "homeless", &clusters).await;
-    expose(env, &space).await;
+    space.expose("foo", ["a"], ["b"]).await;
     space.backends("foo").create(clusters[1]).await;
     let said = format!(
         "NamespaceMissing: b has no namespace {0} | in b: kubectl create namespace {0}",
         space.name()
     );
-    env.says(&space, 1, &said).await;
+    says(env, &space, 1, &said).await;
 }
 
 async fn a_namespace_on_its_way_out(env: &Environment) {
-    let space = env.service("leaving", &["a"]).await;
-    let consumer = env.fleet.member("b");
+    let space = backed(env, "leaving", &["a"]).await;
+    let consumer = env.member("b");
     // Nothing plays the kubelet that would end it.
     let holder = space.backends("holder").create(consumer).await;
     let delete = ["delete", "namespace", space.name(), "--wait=false"];
     consumer.kubectl(delete).await.ok();
-    expose(env, &space).await;
+    space.expose("foo", ["a"], ["b"]).await;
     let said = format!(
         "NamespaceTerminating: namespace {0} of b is terminating | in b: kubectl describe namespace {0}",
         space.name()
     );
-    env.says(&space, 1, &said).await;
+    says(env, &space, 1, &said).await;
     holder[0].delete().await;
 }
 
 async fn a_deletion_that_somebody_else_holds_up(env: &Environment) {
-    let space = env.service("theirs", &["a"]).await;
-    expose(env, &space).await;
-    env.says(&space, 0, "Copied").await;
+    let space = backed(env, "theirs", &["a"]).await;
+    space.expose("foo", ["a"], ["b"]).await;
+    says(env, &space, 0, "Copied").await;
     let patch = |finalizers: &str| format!(r#"{{"metadata":{{"finalizers":{finalizers}}}}}"#);
     let both = patch(r#"["mcs.causeway.dev/cleanup","example.com/theirs"]"#);
     let namespace = ["-n", space.name()];
@@ -129,7 +114,7 @@ async fn a_deletion_that_somebody_else_holds_up(env: &Environment) {
             .map(|arg| (*arg).to_owned())
             .collect()
     };
-    let hub = env.fleet.hub();
+    let hub = env.hub();
     hub.kubectl(on_it(&["patch", "mcs", "foo", "--type=merge", "-p", &both]))
         .await
         .ok();
@@ -138,24 +123,30 @@ async fn a_deletion_that_somebody_else_holds_up(env: &Environment) {
         .ok();
     let said =
         "Deleting: | is being deleted; it waits for somebody else's finalizers: example.com/theirs";
-    env.says(&space, 1, said).await;
+    says(env, &space, 1, said).await;
     let none = patch("null");
     hub.kubectl(on_it(&["patch", "mcs", "foo", "--type=merge", "-p", &none]))
         .await
         .ok();
-    env.says(&space, 1, "NotExposed: the hub has no MultiClusterService")
-        .await;
+    says(
+        env,
+        &space,
+        1,
+        "NotExposed: the hub has no MultiClusterService",
+    )
+    .await;
 }
 
 async fn a_load_balancer(env: &Environment) {
-    let space = env.fleet.space("balancer").await;
+    let space = env.space("balancer").await;
     let balancer = service("foo").port("http", 80).type_("LoadBalancer");
-    balancer.create(env.fleet.hub(), &space).await;
+    balancer.create(env.hub(), &space).await;
     multi_cluster_service("foo")
         .type_("LoadBalancer")
         .create(&space)
         .await;
-    env.says(
+    says(
+        env,
         &space,
         0,
         "LoadBalancer: | is of type LoadBalancer | types: [CrossCluster]",
@@ -170,12 +161,12 @@ async fn a_load_balancer(env: &Environment) {
 }
 
 async fn pods_that_nobody_named(env: &Environment) {
-    let space = env.service("named", &["a", "c"]).await;
+    let space = backed(env, "named", &["a", "c"]).await;
     service("foo")
         .port("http", 80)
-        .create(env.fleet.member("c"), &space)
+        .create(env.member("c"), &space)
         .await;
-    expose(env, &space).await;
+    space.expose("foo", ["a"], ["b"]).await;
     let said = "Copied | NotNamed: c has endpoints of its own | /spec/providerClusters/-";
-    env.says(&space, 0, said).await;
+    says(env, &space, 0, said).await;
 }

@@ -2,14 +2,16 @@
 
 use causeway::api::labels;
 use causeway_tests::fixtures::RunningPod;
-use causeway_tests::{Cluster, Space, service, service_export};
+use causeway_tests::{Cluster, Space, service_export};
+
+use crate::web;
 
 use super::DEMOTED;
 use crate::{answered_within, env, in_clusterset, said_by};
 
 /// Creates `foo` with one pod in a member, and exports it with the preference "local, any".
 async fn export(member: &Cluster, space: &Space<'_>) -> RunningPod {
-    let fixture = service("foo").port_to("http", 80, 8080);
+    let fixture = web();
     fixture.create(member, space).await;
     let pod = space.backends("foo").create(member).await.remove(0);
     let export = service_export("foo").own_annotation(labels::PREFER, "local, any");

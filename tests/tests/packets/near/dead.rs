@@ -3,9 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use causeway::api::labels;
-use causeway_tests::{
-    Environment, Fleet, SOON, Space, eventually, multi_cluster_service, service, soak,
-};
+use causeway_tests::{Fleet, SOON, Space, eventually, multi_cluster_service, service, soak};
 
 use super::{copied, url_in};
 use crate::client::{Client, Request, sample, seconds_between, seen};
@@ -34,7 +32,7 @@ async fn expose<const N: usize>(
     let exposed = service(name).port_to("http", 80, 8080);
     exposed.create(fleet.hub(), space).await;
     for provider in providers {
-        space.backends(name).create(fleet.member(provider)).await;
+        space.pods(name, provider, 1).await;
     }
     let exposed = multi_cluster_service(name)
         .providers(providers)
@@ -66,7 +64,7 @@ async fn dead_provider_costs_no_request_after_75_seconds() {
     }
     // The long form is about the death that is harder to notice.
     let is_silent = soak().is_some();
-    let env = Environment::start(Fleet::builder().members(4).packets()).await;
+    let env = crate::started(Fleet::builder().members(4).packets()).await;
     let fleet = &env.fleet;
     let space = fleet.space("dead").await;
     let [dead, consumer, silent] = ["member1", "member3", "member4"].map(|name| fleet.member(name));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use causeway::api::labels;
 use causeway_tests::SOON;
 
-use super::{DEMOTED, Stage, again};
+use super::{DEMOTED, Tiers, again};
 use crate::client::sample;
 use crate::env;
 
@@ -21,46 +21,46 @@ async fn returning_pods_get_at_most_twice_their_fair_share() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("herd").await;
     let annotations = [(labels::PREFER, "local, any"), (labels::MIN_READY, "50%")];
-    let stage = Stage::set_up(&env.fleet, &space, [PODS, PODS], &annotations).await;
+    let tiers = Tiers::set_up(&env.fleet, &space, [PODS, PODS], &annotations).await;
     let (begun, mut turns) = (Instant::now(), 0);
     while again(begun, turns) {
-        away_and_back(&stage).await;
+        away_and_back(&tiers).await;
         turns += 1;
     }
 }
 
-async fn away_and_back(stage: &Stage<'_>) {
-    for pod in &stage.local {
+async fn away_and_back(tiers: &Tiers<'_>) {
+    for pod in &tiers.local {
         pod.set_ready(false).await;
     }
-    stage.is_answered_by(&stage.said_far(), SOON).await;
-    for (number, (pod, said)) in stage.local.iter().zip(said_one_by_one(stage)).enumerate() {
+    tiers.is_answered_by(&tiers.said_far(), SOON).await;
+    for (number, (pod, said)) in tiers.local.iter().zip(said_one_by_one(tiers)).enumerate() {
         pod.set_ready(true).await;
         let what = format!("{} of {PODS} are back", number + 1);
-        until(stage, &what, SOON, |answers| answers.contains_key(&said)).await;
+        until(tiers, &what, SOON, |answers| answers.contains_key(&said)).await;
     }
-    let far = stage.said_far();
+    let far = tiers.said_far();
     let is_near =
         |answers: &BTreeMap<String, usize>| !far.iter().any(|pod| answers.contains_key(pod));
-    until(stage, "the far ones are standby", DEMOTED, is_near).await;
+    until(tiers, "the far ones are standby", DEMOTED, is_near).await;
 }
 
 /// Returns the answer of each near pod, in their order.
-fn said_one_by_one(stage: &Stage<'_>) -> impl Iterator<Item = String> {
-    let pods = stage.local.iter();
+fn said_one_by_one(tiers: &Tiers<'_>) -> impl Iterator<Item = String> {
+    let pods = tiers.local.iter();
     pods.map(|pod| format!("pod {} in member2", pod.name()))
 }
 
 /// Looks at the share of each pod until that holds, and prints the last. No pod ever gets too much.
 async fn until(
-    stage: &Stage<'_>,
+    tiers: &Tiers<'_>,
     what: &str,
     within: Duration,
     holds: impl Fn(&BTreeMap<String, usize>) -> bool,
 ) {
     let deadline = Instant::now() + within;
     loop {
-        let answers = sample(stage.near, &stage.url, SAMPLE).await;
+        let answers = sample(tiers.near, &tiers.url, SAMPLE).await;
         let answers = answers.expect("no request fails");
         let (pod, most) = answers
             .iter()

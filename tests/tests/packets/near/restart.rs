@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 use causeway::api::labels;
 use causeway_tests::{SOON, eventually};
 
-use super::{DEMOTED, Stage, again, copied};
+use super::{DEMOTED, Tiers, again, copied};
 use crate::client::{Client, Request, answers_of, seen};
 use crate::env;
 
@@ -14,14 +14,14 @@ async fn a_restart_of_all_near_pods_costs_no_request() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("rolling").await;
     let annotations = [(labels::PREFER, "local, any"), (labels::MIN_READY, "50%")];
-    let mut stage = Stage::set_up(&env.fleet, &space, [4, 2], &annotations).await;
-    stage.is_answered_by(&stage.said_near(), SOON).await;
-    let far = stage.said_far();
+    let mut tiers = Tiers::set_up(&env.fleet, &space, [4, 2], &annotations).await;
+    tiers.is_answered_by(&tiers.said_near(), SOON).await;
+    let far = tiers.said_far();
 
-    let client = Client::start(stage.fleet, stage.near, &stage.url);
+    let client = Client::start(tiers.fleet, tiers.near, &tiers.url);
     let (begun, mut turns) = (Instant::now(), 0);
     while again(begun, turns) {
-        one_by_one(&mut stage).await;
+        one_by_one(&mut tiers).await;
         turns += 1;
     }
     let requests = client.stop().await;
@@ -32,8 +32,8 @@ async fn a_restart_of_all_near_pods_costs_no_request() {
         "three of four were always ready"
     );
 
-    let client = Client::start(stage.fleet, stage.near, &stage.url);
-    all_at_one_time(&mut stage, &client).await;
+    let client = Client::start(tiers.fleet, tiers.near, &tiers.url);
+    all_at_one_time(&mut tiers, &client).await;
     let requests = client.stop().await;
     report("all at one time", &requests, &far);
     assert!(answers_of(&requests, &far) > 0);
@@ -47,43 +47,43 @@ fn report(how: &str, requests: &[Request], far: &[String]) {
 }
 
 /// `maxUnavailable: 1`: an old pod terminates, its successor becomes ready, and the old one ends when nobody is sent to it any more.
-async fn one_by_one(stage: &mut Stage<'_>) {
-    for _ in 0..stage.local.len() {
-        let old = stage.local.remove(0);
+async fn one_by_one(tiers: &mut Tiers<'_>) {
+    for _ in 0..tiers.local.len() {
+        let old = tiers.local.remove(0);
         old.terminate().await;
-        let new = stage.space.backends("foo").create(stage.near).await;
-        stage.local.extend(new);
-        stage.is_answered_by(&stage.said_near(), SOON).await;
+        let new = tiers.space.backends("foo").create(tiers.near).await;
+        tiers.local.extend(new);
+        tiers.is_answered_by(&tiers.said_near(), SOON).await;
         old.delete().await;
     }
 }
 
 /// As a Deployment of the strategy `Recreate`: all terminate, and new ones come when they have ended.
-async fn all_at_one_time(stage: &mut Stage<'_>, client: &Client) {
+async fn all_at_one_time(tiers: &mut Tiers<'_>, client: &Client) {
     let began = SystemTime::now();
-    let old = std::mem::take(&mut stage.local);
+    let old = std::mem::take(&mut tiers.local);
     for pod in &old {
         pod.terminate().await;
     }
-    client.answered_by(&stage.said_far(), began).await;
-    let far = stage.remote.len();
+    client.answered_by(&tiers.said_far(), began).await;
+    let far = tiers.remote.len();
     eventually("the far tier is promoted", SOON, || async {
-        let [ready, standby] = copied(stage.space, stage.near, "foo").await;
+        let [ready, standby] = copied(tiers.space, tiers.near, "foo").await;
         match ready == far {
             true => Ok(()),
             false => Err(format!("{ready} are ready, {standby} standby")),
         }
     })
     .await;
-    stage.is_answered_by(&stage.said_far(), SOON).await;
+    tiers.is_answered_by(&tiers.said_far(), SOON).await;
     for pod in &old {
         pod.delete().await;
     }
-    stage.local = stage
+    tiers.local = tiers
         .space
         .backends("foo")
         .count(4)
-        .create(stage.near)
+        .create(tiers.near)
         .await;
-    stage.is_answered_by(&stage.said_near(), DEMOTED).await;
+    tiers.is_answered_by(&tiers.said_near(), DEMOTED).await;
 }

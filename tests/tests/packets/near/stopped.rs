@@ -3,9 +3,9 @@
 use std::time::{Instant, SystemTime};
 
 use causeway::api::labels;
-use causeway_tests::{Environment, Fleet, SOON};
+use causeway_tests::{Fleet, SOON};
 
-use super::{Stage, again, own_are_ready, said_in};
+use super::{Tiers, again, own_are_ready, said_in};
 use crate::client::{Client, Request, seconds_between, seen};
 use crate::packets;
 
@@ -14,20 +14,20 @@ async fn fail_over_and_back_work_without_hub_and_controller() {
     if !packets() {
         return;
     }
-    let env = Environment::start(Fleet::builder().members(2).packets()).await;
+    let env = crate::started(Fleet::builder().members(2).packets()).await;
     let space = env.fleet.space("stopped").await;
     let prefer = [(labels::PREFER, "local, any")];
-    let mut stage = Stage::set_up(&env.fleet, &space, [2, 1], &prefer).await;
-    stage.is_answered_by(&stage.said_near(), SOON).await;
-    for causeway in [&env.controller, &env.webhook] {
+    let mut tiers = Tiers::set_up(&env.fleet, &space, [2, 1], &prefer).await;
+    tiers.is_answered_by(&tiers.said_near(), SOON).await;
+    for causeway in [&env.controller, env.webhook()] {
         causeway.process().pause();
     }
     env.fleet.hub().pause();
 
-    let client = Client::start(&env.fleet, stage.near, &stage.url);
+    let client = Client::start(&env.fleet, tiers.near, &tiers.url);
     let (begun, mut turns) = (Instant::now(), 0);
     while again(begun, turns) {
-        there_and_back(&stage, &client).await;
+        there_and_back(&tiers, &client).await;
         turns += 1;
     }
     let requests = client.stop().await;
@@ -41,8 +41,8 @@ async fn fail_over_and_back_work_without_hub_and_controller() {
         failures(&requests)
     );
 
-    let client = Client::start(&env.fleet, stage.near, &stage.url);
-    let (killed, synced) = the_near_pods_die(&mut stage, &client).await;
+    let client = Client::start(&env.fleet, tiers.near, &tiers.url);
+    let (killed, synced) = the_near_pods_die(&mut tiers, &client).await;
     let requests = client.stop().await;
     let before: Vec<_> = requests
         .iter()
@@ -72,11 +72,11 @@ async fn fail_over_and_back_work_without_hub_and_controller() {
 }
 
 /// All near pods become unready, and ready again.
-async fn there_and_back(stage: &Stage<'_>, client: &Client) {
-    for (ready, pods) in [(false, stage.said_far()), (true, stage.said_near())] {
-        let count = if ready { stage.local.len() } else { 0 };
-        let (changed, ()) = tokio::join!(own_are_ready(stage.space, stage.near, count), async {
-            for pod in &stage.local {
+async fn there_and_back(tiers: &Tiers<'_>, client: &Client) {
+    for (ready, pods) in [(false, tiers.said_far()), (true, tiers.said_near())] {
+        let count = if ready { tiers.local.len() } else { 0 };
+        let (changed, ()) = tokio::join!(own_are_ready(tiers.space, tiers.near, count), async {
+            for pod in &tiers.local {
                 pod.set_ready(ready).await;
             }
         });
@@ -85,32 +85,32 @@ async fn there_and_back(stage: &Stage<'_>, client: &Client) {
             "near pods ready: {ready}; the first answer of the others {:.2} s after the slice's change",
             seconds_between(changed, first.ended).as_secs_f64()
         );
-        stage.is_answered_by(&pods, SOON).await;
+        tiers.is_answered_by(&pods, SOON).await;
     }
 }
 
 /// The near pods die at once, as their kubelet notices; when, and when kube-proxy had synced. Then others come.
-async fn the_near_pods_die(stage: &mut Stage<'_>, client: &Client) -> (SystemTime, SystemTime) {
+async fn the_near_pods_die(tiers: &mut Tiers<'_>, client: &Client) -> (SystemTime, SystemTime) {
     client
-        .answered_by(&stage.said_near(), SystemTime::now())
+        .answered_by(&tiers.said_near(), SystemTime::now())
         .await;
     let killed = SystemTime::now();
-    for pod in &stage.local {
+    for pod in &tiers.local {
         pod.network().kill().await;
     }
-    for pod in &stage.local {
+    for pod in &tiers.local {
         pod.set_ready(false).await;
     }
-    let first = client.answered_by(&stage.said_far(), killed).await;
-    stage.is_answered_by(&stage.said_far(), SOON).await;
-    stage.local = stage
+    let first = client.answered_by(&tiers.said_far(), killed).await;
+    tiers.is_answered_by(&tiers.said_far(), SOON).await;
+    tiers.local = tiers
         .space
         .backends("foo")
         .count(2)
-        .create(stage.near)
+        .create(tiers.near)
         .await;
-    let new = said_in(&stage.local, "member2");
-    stage.is_answered_by(&new, SOON).await;
+    let new = said_in(&tiers.local, "member2");
+    tiers.is_answered_by(&new, SOON).await;
     (killed, first.ended)
 }
 

@@ -13,7 +13,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::{Stage, env, is_answered_by, none_failed, route, said_in, set_ingress, web};
+use super::{Path, env, is_answered_by, none_failed, route, said_in, set_ingress, web};
 use crate::client::Client;
 
 /// Time in which a hostname is looked up again, or fails to be.
@@ -29,14 +29,14 @@ async fn load_balancer_of_another_network_answers() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("balancer").await;
     let members = ["member1", "member2"];
-    let stage = Stage::with(&env, &space, members, balanced()).await;
+    let path = Path::with(&env, &space, members, balanced()).await;
     let address = "203.0.113.1";
-    stage.route(address).await;
-    stage.expose(Some("load-balancer")).await;
-    set_ingress(&space, stage.provider, json!({"ip": address})).await;
-    stage.is_answered_by(&stage.said()).await;
-    assert_eq!(stage.entry().await, [(address.to_owned(), 80)]);
-    assert_eq!(stage.companions().await, []);
+    path.route(address).await;
+    path.expose(Some("load-balancer")).await;
+    set_ingress(&space, path.provider, json!({"ip": address})).await;
+    path.is_answered_by(&path.said()).await;
+    assert_eq!(path.entry().await, [(address.to_owned(), 80)]);
+    assert_eq!(path.companions().await, []);
 }
 
 #[tokio::test]
@@ -48,22 +48,22 @@ async fn load_balancer_is_followed_by_its_hostname() {
     let addresses = [one, other].map(str::to_owned).to_vec();
     // The proxy answers at the addresses of a load balancer itself, and not at those of a hostname.
     let own = balanced().with(|spec| spec.external_ips = Some(addresses));
-    let stage = Stage::with(&env, &space, members, own).await;
+    let path = Path::with(&env, &space, members, own).await;
     for address in [one, other] {
-        stage.route(address).await;
+        path.route(address).await;
     }
     let names = Names::of(&env, &space).await;
     names.answer(one).await;
-    stage.expose(Some("load-balancer")).await;
+    path.expose(Some("load-balancer")).await;
     let ingress = json!({"hostname": names.host()});
-    set_ingress(&space, stage.provider, ingress).await;
-    stage.is_answered_by(&stage.said()).await;
-    assert_eq!(stage.entry().await, [(one.to_owned(), 80)]);
+    set_ingress(&space, path.provider, ingress).await;
+    path.is_answered_by(&path.said()).await;
+    assert_eq!(path.entry().await, [(one.to_owned(), 80)]);
 
-    let client = Client::start(&env.fleet, stage.consumer, &stage.url().await);
+    let client = Client::start(&env.fleet, path.consumer, &path.url().await);
     names.answer(other).await;
     eventually("the entry follows the hostname", LOOKED_UP, || async {
-        let entry = stage.entry().await;
+        let entry = path.entry().await;
         let followed = entry == [(other.to_owned(), 80)];
         followed.then_some(()).ok_or(format!("{entry:?}"))
     })
@@ -77,8 +77,8 @@ async fn load_balancer_is_followed_by_its_hostname() {
         failures.any(|line| line.contains(&host))
     })
     .await;
-    stage.is_answered_by(&stage.said()).await;
-    assert_eq!(stage.entry().await, [(other.to_owned(), 80)]);
+    path.is_answered_by(&path.said()).await;
+    assert_eq!(path.entry().await, [(other.to_owned(), 80)]);
     let requests = client.stop().await;
     none_failed("a hostname changes, and has no address any more", &requests);
 }
@@ -130,18 +130,18 @@ impl<'a> Names<'a> {
 async fn address_of_a_service_answers_over_a_routed_range() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("routed").await;
-    let stage = Stage::with(&env, &space, ["member1", "member2"], web()).await;
-    stage.route(&stage.provider.service_cidr()).await;
-    stage.expose(Some("cluster-ip")).await;
-    stage.is_answered_by(&stage.said()).await;
-    let own = space.api::<Service>(stage.provider).get("foo").await;
+    let path = Path::with(&env, &space, ["member1", "member2"], web()).await;
+    path.route(&path.provider.service_cidr()).await;
+    path.expose(Some("cluster-ip")).await;
+    path.is_answered_by(&path.said()).await;
+    let own = space.api::<Service>(path.provider).get("foo").await;
     let address = own
         .expect("a Service")
         .spec
         .and_then(|spec| spec.cluster_ip);
     let address = address.expect("an address");
-    assert_eq!(stage.entry().await, [(address, 80)]);
-    assert_eq!(stage.companions().await, []);
+    assert_eq!(path.entry().await, [(address, 80)]);
+    assert_eq!(path.companions().await, []);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 
-use super::{Stage, env, is_answered_by, web};
+use super::{Path, env, is_answered_by, web};
 use crate::{answering, answering_at, packets, said_by};
 
 #[tokio::test]
@@ -83,21 +83,21 @@ async fn pods_of_another_network_answer_by_node_ports() {
     let both_ways = [["member1", "member2"], ["member2", "member1"]];
     for members in both_ways.into_iter().chain([["member1", "edge"]]) {
         let space = env.fleet.space("ports").await;
-        let stage = Stage::set_up(&env, &space, members).await;
+        let path = Path::set_up(&env, &space, members).await;
         let client = space
             .backends("client")
-            .create(stage.consumer)
+            .create(path.consumer)
             .await
             .remove(0);
         let url = format!("http://foo.{}", space.name());
         let asked = ["-sS", "--max-time", "3", url.as_str()];
         let answer = client
             .network()
-            .exec(stage.consumer, "curl", asked)
+            .exec(path.consumer, "curl", asked)
             .await
             .ok();
         let answer = answer.trim().to_owned();
-        assert!(stage.said().contains(&answer), "a pod gets {answer}");
+        assert!(path.said().contains(&answer), "a pod gets {answer}");
     }
 }
 
@@ -113,16 +113,16 @@ async fn own_node_ports_of_a_service_need_no_companion() {
             .with(|spec| spec.external_traffic_policy = policy)
     };
     let members = ["member1", "member2"];
-    let stage = Stage::with(&env, &space, members, local("Local")).await;
+    let path = Path::with(&env, &space, members, local("Local")).await;
     let exposed = multi_cluster_service("foo").providers(["member1"]);
     exposed.consumers(members).create(&space).await;
-    stage.is_answered_by(&stage.said()).await;
-    let services = space.api::<Service>(stage.provider);
+    path.is_answered_by(&path.said()).await;
+    let services = space.api::<Service>(path.provider);
     let own = services.get("foo").await.expect("a Service");
     let port = own.spec.and_then(|spec| spec.ports?.first()?.node_port);
-    let node = stage.provider.node_address().expect("a fleet with packets");
-    assert_eq!(stage.entry().await, [(node, port.expect("a node port"))]);
-    assert_eq!(stage.companions().await, []);
+    let node = path.provider.node_address().expect("a fleet with packets");
+    assert_eq!(path.entry().await, [(node, port.expect("a node port"))]);
+    assert_eq!(path.companions().await, []);
 }
 
 #[tokio::test]
@@ -130,15 +130,15 @@ async fn own_node_ports_of_an_exported_service_need_no_companion() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("own-exported").await;
     let members = ["member1", "member2"];
-    let stage = Stage::with(&env, &space, members, web().type_("NodePort")).await;
-    service_export("foo").create(stage.provider, &space).await;
+    let path = Path::with(&env, &space, members, web().type_("NodePort")).await;
+    service_export("foo").create(path.provider, &space).await;
     let url = format!("http://foo.{}.svc.clusterset.local", space.name());
-    let expected = stage.said();
+    let expected = path.said();
     eventually(
         "all pods answer under the clusterset's name",
         SOON,
         || async {
-            let answers = answering_at(stage.consumer, &url).await;
+            let answers = answering_at(path.consumer, &url).await;
             match answers == expected {
                 true => Ok(()),
                 false => Err(format!("{answers:?}")),
@@ -146,7 +146,7 @@ async fn own_node_ports_of_an_exported_service_need_no_companion() {
         },
     )
     .await;
-    assert_eq!(stage.companions().await, []);
+    assert_eq!(path.companions().await, []);
 }
 
 #[tokio::test]
@@ -201,15 +201,15 @@ async fn importers_of_another_network_reach_the_exporter() {
 async fn companion_goes_with_the_service() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("gone").await;
-    let stage = Stage::set_up(&env, &space, ["member1", "member2"]).await;
-    assert_eq!(stage.companions().await.len(), 1);
-    let exposed = space.api::<MultiClusterService>(stage.env.fleet.hub());
+    let path = Path::set_up(&env, &space, ["member1", "member2"]).await;
+    assert_eq!(path.companions().await.len(), 1);
+    let exposed = space.api::<MultiClusterService>(path.env.fleet.hub());
     exposed
         .delete("foo", &DeleteParams::default())
         .await
         .expect("it is deleted");
     eventually("the companion is gone", SOON, || async {
-        match stage.companions().await.len() {
+        match path.companions().await.len() {
             0 => Ok(()),
             more => Err(format!("{more} companions")),
         }

@@ -5,35 +5,35 @@ use std::time::SystemTime;
 use causeway::api::labels;
 use causeway_tests::multi_cluster_service;
 
-use super::{Stage, env, env_alone, is_answered_by, none_failed, said_in, web};
+use super::{Path, env, env_alone, is_answered_by, none_failed, said_in, web};
 use crate::client::Client;
 
 #[tokio::test]
 async fn traffic_between_networks_continues_without_hub_and_controller() {
     let Some(env) = env_alone().await else { return };
     let space = env.fleet.space("stopped").await;
-    let mut stage = Stage::set_up(&env, &space, ["member1", "member2"]).await;
-    let client = Client::start(&env.fleet, stage.consumer, &stage.url().await);
+    let mut path = Path::set_up(&env, &space, ["member1", "member2"]).await;
+    let client = Client::start(&env.fleet, path.consumer, &path.url().await);
     env.controller.process().kill().await;
-    env.webhook.process().kill().await;
+    env.webhook().process().kill().await;
     env.fleet.hub().stop().await;
     // The proxy of a node follows the pods of the node by itself.
     let begun = SystemTime::now();
-    let fresh = space.backends("foo").create(stage.provider).await;
+    let fresh = space.backends("foo").create(path.provider).await;
     client
-        .answered_by(&said_in(stage.provider, &fresh), begun)
+        .answered_by(&said_in(path.provider, &fresh), begun)
         .await;
-    let old = std::mem::replace(&mut stage.pods, fresh);
+    let old = std::mem::replace(&mut path.pods, fresh);
     for pod in &old {
         pod.terminate().await;
     }
-    stage.is_answered_by(&stage.said()).await;
+    path.is_answered_by(&path.said()).await;
     for pod in &old {
         pod.delete().await;
     }
     let requests = client.stop().await;
     env.fleet.hub().start().await;
-    env.webhook.restart().await;
+    env.webhook().restart().await;
     env.controller.restart().await;
     none_failed("hub, webhook and controller are stopped", &requests);
 }

@@ -4,7 +4,7 @@ use causeway_tests::dns::core_dns;
 use causeway_tests::{SOON, eventually, multi_cluster_service, network, pod, service};
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 
-use super::{Stage, env, web};
+use super::{Path, env, web};
 use crate::answering_at;
 
 /// Port of a Service whose pods listen on the same number.
@@ -41,15 +41,15 @@ async fn udp_and_sctp_ports_are_entered_by_their_node_ports() {
     // The pod serves the names of its cluster.
     let names = core_dns(provider).in_network(pods[0].network().namespace());
     let _names = env.fleet.reaper().run(names);
-    let stage = Stage {
+    let path = Path {
         env: &env,
         space: &space,
         provider,
         consumer,
         pods,
     };
-    stage.expose(None).await;
-    let at = format!("@{}", stage.addresses().await[0]);
+    path.expose(None).await;
+    let at = format!("@{}", path.addresses().await[0]);
     let name = format!("foo.{}.svc.cluster.local", space.name());
     let own = space.api::<Service>(provider).get("foo").await;
     let own = own
@@ -72,7 +72,7 @@ async fn udp_and_sctp_ports_are_entered_by_their_node_ports() {
         .await;
     }
 
-    let companion = stage.companions().await.remove(0);
+    let companion = path.companions().await.remove(0);
     let own = companion.spec.and_then(|spec| spec.ports);
     let mut own: Vec<_> = own.iter().flatten().collect();
     own.sort_by_key(|port| port.name.clone());
@@ -105,21 +105,21 @@ async fn both_address_families_answer_by_node_ports() {
     pods.push(other.create(provider, &space).await);
     let exposed = multi_cluster_service("foo").providers(["member1"]);
     exposed.consumers(["member2"]).create(&space).await;
-    let stage = Stage {
+    let path = Path {
         env: &env,
         space: &space,
         provider,
         consumer,
         pods,
     };
-    let addresses = stage.addresses().await;
+    let addresses = path.addresses().await;
     assert_eq!(addresses.len(), 2, "{addresses:?}");
     for address in addresses {
         let url = match address.contains(':') {
             true => format!("http://[{address}]"),
             false => format!("http://{address}"),
         };
-        let expected = stage.said();
+        let expected = path.said();
         eventually(&format!("all pods answer at {url}"), SOON, || async {
             let answers = answering_at(consumer, &url).await;
             match answers == expected {

@@ -38,19 +38,19 @@ fn gather(data: &Data) -> Contents {
 pub(crate) const REGISTRATION: &str = "causeway";
 
 /// A fleet of one hub, and causeway's rights on it. Nothing runs and nothing is registered yet.
-pub(crate) struct Stage {
+pub(crate) struct Hub {
     pub(crate) installation: Installation,
     pub(crate) fleet: Fleet,
     turn: Mutex<()>,
 }
 
 /// The stage that the tests share, one after the other: the Secrets are empty, and nothing is registered, at the beginning of a turn.
-pub(crate) async fn stage() -> (&'static Stage, MutexGuard<'static, ()>) {
-    static STAGE: OnceCell<Stage> = OnceCell::const_new();
+pub(crate) async fn stage() -> (&'static Hub, MutexGuard<'static, ()>) {
+    static STAGE: OnceCell<Hub> = OnceCell::const_new();
     let made = || async {
         let fleet = Fleet::builder().start().await;
         let installation = Installation::new(&fleet).await;
-        Stage {
+        Hub {
             installation,
             fleet,
             turn: Mutex::new(()),
@@ -62,7 +62,7 @@ pub(crate) async fn stage() -> (&'static Stage, MutexGuard<'static, ()>) {
     (stage, turn)
 }
 
-impl Stage {
+impl Hub {
     pub(crate) async fn clear(&self) {
         let of_webhook = ["-n", NAMESPACE, "secret", SECRET, CA_SECRET];
         let configurations = "mutatingwebhookconfiguration,validatingwebhookconfiguration";

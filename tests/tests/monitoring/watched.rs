@@ -1,20 +1,16 @@
 //! A fleet behind proxies with causeway at work, a Prometheus that scrapes it, and a person's terminal.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use causeway_tests::causeway::Launch;
-use causeway_tests::fixtures::RunningPod;
+use causeway_tests::causeway::{Launch, Running};
+use causeway_tests::fixtures::{RunningPod, crowd};
 use causeway_tests::log_pipe::LogPipe;
 use causeway_tests::prometheus::{ActiveAlert, Prometheus};
 use causeway_tests::reaper::Program;
-use causeway_tests::{
-    Cluster, Fleet, Installation, Proxy, Running, SOON, Space, binaries, eventually,
-    multi_cluster_service, service,
-};
+use causeway_tests::{Environment, Fleet, LONG, Space, binaries, eventually};
 
 use crate::rules::short_rules;
 use crate::runbooks::{Pods, Terminal};
@@ -22,27 +18,29 @@ use crate::runbooks::{Pods, Terminal};
 /// As often as shortened times need it; a scrape takes no longer on a busy machine.
 const SCRAPED_EVERY: &str = "2s";
 const EVALUATED_EVERY: &str = "1s";
-/// More than so few that their deletions count at once.
-const CROWD: usize = 16;
 /// Services whose endpoints change in turn.
 pub(crate) const MOVING: [&str; 3] = ["foo-0", "foo-1", "foo-2"];
 /// For an alert to be pending, and then to fire: a fault that is noticed by a probe, the longest hold, and a busy machine.
 const NOTICED: Duration = Duration::from_secs(120);
 
-pub(crate) struct Stage {
-    pub(crate) controller: Running,
-    pub(crate) webhook: Running,
+pub(crate) struct Watched {
+    pub(crate) env: Environment,
     pub(crate) panicking: Option<Running>,
     panicking_admin: u16,
     pub(crate) tunnel: Option<Running>,
     tunnel_admin: u16,
     pub(crate) log: LogPipe,
-    pub(crate) proxies: BTreeMap<String, Proxy>,
     pub(crate) prometheus: Prometheus,
     pub(crate) terminal: Terminal,
-    pub(crate) installation: Installation,
     space: String,
-    pub(crate) fleet: Fleet,
+}
+
+impl Deref for Watched {
+    type Target = Environment;
+
+    fn deref(&self) -> &Environment {
+        &self.env
+    }
 }
 
 /// A port that nobody listens on now.
@@ -51,32 +49,19 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
-impl Stage {
+impl Watched {
     pub(crate) async fn start(programs: &Path) -> Self {
         let fleet = Fleet::builder().members(4).start().await;
-        let installation = Installation::new(&fleet).await;
-        let mut proxies = BTreeMap::new();
-        for cluster in fleet.clusters() {
-            proxies.insert(cluster.name().to_owned(), Proxy::before(cluster).await);
-        }
         let directory = fleet.directory().join("monitoring");
         std::fs::create_dir_all(&directory).expect("a directory");
-        let webhook = installation.webhook_through(fleet.hub(), &proxies["hub"].url());
-        let webhook = webhook.start().await;
-        installation.register(&webhook).await;
-        let log = LogPipe::new(&directory);
-        let controller = installation
-            .controller()
-            .arg("--log=info,kube_client=off,causeway_controller::controller=debug")
-            .log_to(log.pipe())
-            .start()
-            .await;
         crowd(fleet.member("member2")).await;
-        for member in fleet.members() {
-            installation
-                .join_at(member, &proxies[member.name()].url())
-                .await;
-        }
+        let log = LogPipe::new(&directory);
+        let pipe = log.pipe().to_path_buf();
+        let env = Environment::builder().webhook().proxies().direct();
+        let env = env.flag("--log=info,kube_client=off,causeway_controller::controller=debug");
+        let env = env.controller(move |launch| launch.log_to(&pipe));
+        let env = env.start(fleet).await;
+        let (controller, webhook, fleet) = (&env.controller, env.webhook(), &env.fleet);
         let [panicking_admin, tunnel_admin] = [free_port(), free_port()];
         let admins = [
             controller.admin(),
@@ -96,28 +81,20 @@ impl Stage {
         let terminal = Terminal::open(&directory, fleet.hub().kubeconfig(), &pods);
         let space = fleet.space("shop").await.name().to_owned();
         Self {
-            controller,
-            webhook,
+            env,
             panicking: None,
             panicking_admin,
             tunnel: None,
             tunnel_admin,
             log,
-            proxies,
             prometheus,
             terminal,
-            installation,
             space,
-            fleet,
         }
     }
 
-    pub(crate) fn hub(&self) -> &Cluster {
-        self.fleet.hub()
-    }
-
     pub(crate) fn space(&self) -> Space<'_> {
-        Space::existing(&self.fleet, &self.space)
+        Space::existing(&self.fleet, &self.space).patient(LONG)
     }
 
     pub(crate) fn directory(&self) -> PathBuf {
@@ -127,30 +104,10 @@ impl Stage {
     /// Exposes a service of member3 to member4, and waits until it is Ready: the pods behind it.
     pub(crate) async fn expose(&self, name: &str) -> Vec<RunningPod> {
         let space = self.space();
-        service(name)
-            .port("http", 80)
-            .create(self.hub(), &space)
-            .await;
-        multi_cluster_service(name)
-            .providers(["member3"])
-            .consumers(["member4"])
-            .create(&space)
-            .await;
-        let backends = space.backends(name).count(2);
-        let pods = backends.create(self.fleet.member("member3")).await;
-        self.is_ready(name).await;
+        space.expose(name, ["member3"], ["member4"]).await;
+        let pods = space.pods(name, "member3", 2).await;
+        space.says(name, "Ready", "True|").await;
         pods
-    }
-
-    async fn is_ready(&self, name: &str) {
-        let space = self.space();
-        let path = "jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
-        eventually(&format!("{name} is Ready"), SOON * 2, async || {
-            let get = ["get", "mcs", name, "-n", space.name(), "-o", path];
-            let seen = self.hub().kubectl(get).await.stdout;
-            (seen == "True").then_some(()).ok_or(seen)
-        })
-        .await;
     }
 
     /// Starts the process that panics.
@@ -215,28 +172,13 @@ impl Stage {
     async fn until(&self, what: &str, is_so: impl Fn(&[ActiveAlert]) -> bool) {
         eventually(what, NOTICED, async || {
             let active = self.prometheus.alerts().await;
-            let log = || self.webhook.process().log_tail(10);
+            let log = || self.webhook().process().log_tail(10);
             is_so(&active)
                 .then_some(())
                 .ok_or_else(|| format!("{active:?}\n{}", log()))
         })
         .await;
     }
-}
-
-/// Services and slices that a store can lose all at once.
-async fn crowd(cluster: &Cluster) {
-    let mut objects = "apiVersion: v1\nkind: Namespace\nmetadata: {name: crowd}\n".to_owned();
-    for number in 0..CROWD {
-        write!(
-            objects,
-            "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
-             metadata: {{name: crowd-{number}, namespace: crowd, labels: {{kubernetes.io/service-name: crowd-{number}}}}}\n\
-             addressType: IPv4\nendpoints: [{{addresses: [10.200.0.{number}]}}]\nports: [{{port: 80}}]\n"
-        )
-        .expect("a text");
-    }
-    cluster.apply(&objects).await.ok();
 }
 
 /// A configuration of Prometheus that scrapes these admin servers, with the short rules.

@@ -1,5 +1,6 @@
-//! One test's namespace, and words for what tests here do again and again.
+//! One test's namespace in a clusterset, and what tests here do with `foo`.
 
+use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
 use causeway::api::condition;
@@ -30,14 +31,22 @@ enum Peace {
     Broken(#[allow(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>),
 }
 
-/// A namespace of one test.
-pub(crate) struct Stage {
+/// A namespace of one test, and its share of the clusters.
+pub(crate) struct Turn {
     pub(crate) set: &'static Clusterset,
-    pub(crate) space: Space<'static>,
+    space: Space<'static>,
     peace: Peace,
 }
 
-impl Drop for Stage {
+impl Deref for Turn {
+    type Target = Space<'static>;
+
+    fn deref(&self) -> &Space<'static> {
+        &self.space
+    }
+}
+
+impl Drop for Turn {
     fn drop(&mut self) {
         if matches!(self.peace, Peace::Broken(_)) && std::thread::panicking() {
             self.set.is_broken.store(true, Ordering::Release);
@@ -56,7 +65,7 @@ impl Clusterset {
     }
 }
 
-impl Stage {
+impl Turn {
     pub(crate) async fn on_two() -> Self {
         Self::calm(Clusterset::of_two().await).await
     }
@@ -98,10 +107,6 @@ impl Stage {
         Self { set, space, peace }
     }
 
-    pub(crate) fn member(&self, name: &str) -> &'static Cluster {
-        self.set.fleet.member(name)
-    }
-
     pub(crate) fn members(&self) -> &'static [Cluster] {
         self.set.fleet.members()
     }
@@ -113,8 +118,7 @@ impl Stage {
     }
 
     pub(crate) async fn pod(&self, member: &str) -> RunningPod {
-        let pods = self.space.backends("foo").create(self.member(member)).await;
-        pods.into_iter().next().expect("one pod")
+        self.space.pod("foo", member).await
     }
 
     pub(crate) async fn export(&self, member: &str) -> ServiceExport {
@@ -147,20 +151,19 @@ impl Stage {
     }
 
     pub(crate) async fn unexport(&self, member: &str) {
-        let exports = self.space.exports(self.member(member));
+        let exports = self.exports(self.member(member));
         let deleted = exports.delete("foo", &DeleteParams::default()).await;
         deleted.unwrap_or_else(|e| panic!("cannot delete the export in {member}: {e}"));
     }
 
-    /// kubectl in the namespace; it must succeed.
+    /// Runs kubectl on a member, in the namespace. It must succeed.
     pub(crate) async fn kubectl<const N: usize>(&self, member: &str, args: [&str; N]) -> String {
-        let all = args.into_iter().chain(["-n", self.space.name()]);
-        self.member(member).kubectl(all).await.ok()
+        self.space.kubectl(self.member(member), args).await
     }
 
     /// The import of `foo` in a member, if there is one.
     pub(crate) async fn import(&self, member: &str) -> Option<ServiceImport> {
-        let imports = self.space.imports(self.member(member));
+        let imports = self.imports(self.member(member));
         imports.get_opt("foo").await.expect("the imports")
     }
 
@@ -203,7 +206,7 @@ impl Stage {
 
     /// The Service that stands for the imported `foo` in a member.
     pub(crate) async fn derived(&self, member: &str) -> Service {
-        let services = self.space.api::<Service>(self.member(member));
+        let services = self.api::<Service>(self.member(member));
         let derived = services.get("derived-foo").await;
         derived.unwrap_or_else(|e| panic!("no derived-foo in {member}: {e}"))
     }
@@ -215,7 +218,7 @@ impl Stage {
         what: &str,
         holds: impl Fn(&ServiceSpec) -> bool,
     ) {
-        let services = self.space.api::<Service>(self.member(member));
+        let services = self.api::<Service>(self.member(member));
         let what = format!("derived-foo in {member} has {what}");
         eventually(&what, SOON, async || {
             let derived = services.get("derived-foo").await;
@@ -227,31 +230,19 @@ impl Stage {
     }
 
     /// The imported slices of `foo` in a member, by name.
-    pub(crate) async fn slices(&self, member: &str) -> Vec<EndpointSlice> {
+    pub(crate) async fn imported_slices(&self, member: &str) -> Vec<EndpointSlice> {
         let of_foo = format!("{}=foo", labels::MULTICLUSTER_SERVICE_NAME);
-        let slices = self.space.api::<EndpointSlice>(self.member(member));
+        let slices = self.api::<EndpointSlice>(self.member(member));
         let list = slices.list(&ListParams::default().labels(&of_foo)).await;
         list.expect("the slices").items
     }
 
     /// Waits until exactly these addresses are ready behind the imported `foo` in a member.
     pub(crate) async fn reaches<A: AsRef<str>>(&self, member: &str, addresses: &[A]) {
-        let mut expected: Vec<&str> = addresses.iter().map(AsRef::as_ref).collect();
-        expected.sort_unstable();
-        let what = format!("{member} reaches {expected:?}");
-        eventually(&what, SOON, async || {
-            let cluster = self.member(member);
-            let ready = self.space.ready_addresses(cluster, "derived-foo").await;
-            if ready == expected {
-                Ok(())
-            } else {
-                Err(format!("{ready:?}"))
-            }
-        })
-        .await;
+        self.space.reaches(member, "derived-foo", addresses).await;
     }
 
-    /// Waits until a condition of the export of `foo` in a member is so, and gives its message.
+    /// Waits until a condition of the export of `foo` in a member is so, and returns its message.
     pub(crate) async fn says(
         &self,
         member: &str,
@@ -259,31 +250,8 @@ impl Stage {
         status: &str,
         reason: &str,
     ) -> String {
-        let exports = self.space.exports(self.member(member));
-        let what = format!("{type_} of the export in {member} is {status}, {reason}");
-        eventually(&what, SOON, async || {
-            let export = exports.get("foo").await.map_err(|e| e.to_string())?;
-            let conditions = export.status.unwrap_or_default().conditions;
-            let found = condition::find(&conditions, type_);
-            let found = found.filter(|found| found.status == status && found.reason == reason);
-            found
-                .map(|found| found.message.clone())
-                .ok_or_else(|| format!("{conditions:?}"))
-        })
-        .await
-    }
-
-    /// Waits until nothing of an imported `foo` is left in a member.
-    pub(crate) async fn clean(&self, member: &str) {
-        let what = format!("{member} has nothing of the import");
-        eventually(&what, SOON, async || {
-            let kinds = "services,endpointslices,serviceimports";
-            let own = "--selector=app.kubernetes.io/managed-by=causeway";
-            let left = ["get", kinds, own, "-o", "name", "--ignore-not-found"];
-            let left = self.kubectl(member, left).await;
-            if left.is_empty() { Ok(()) } else { Err(left) }
-        })
-        .await;
+        let expected = format!("{status}|{reason}|");
+        self.export_says(member, "foo", type_, &expected).await
     }
 }
 
