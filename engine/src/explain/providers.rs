@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, Reach};
 
 use super::ConsumerState;
 use super::endpoint::Place;
@@ -11,6 +11,7 @@ use super::exposure::ExposedService;
 use super::report::{EndpointReport, ProviderReport};
 use crate::messages::endpoint::Endpoint;
 use crate::model::slice::{SourceEndpoint, SourceSlice};
+use crate::plan::entry::Site;
 
 impl ExposedService<'_> {
     /// Reports a provider. If it cannot be read, its endpoints are those that the consumers hold.
@@ -28,8 +29,16 @@ impl ExposedService<'_> {
             }
             None => self.last_known(provider),
         };
+        let declared = match member {
+            Some(member) => {
+                let provider = (provider, member);
+                Site::of(facts.index, facts.key, self.exposure, provider).reach()
+            }
+            None => facts.index.reach(provider),
+        };
         ProviderReport {
             cluster: provider.to_string(),
+            reach: declared.map(Reach::as_str),
             diagnoses: self.provider(provider),
             endpoints,
         }

@@ -83,6 +83,9 @@ pub struct TierReport {
 pub struct ProviderReport {
     /// Name of the cluster.
     pub cluster: String,
+    /// Way by which clusters of other networks reach it, if the service or its Cluster declares one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach: Option<&'static str>,
     /// Diagnoses of the cluster.
     pub diagnoses: Vec<Diagnosis>,
     /// Endpoints of the cluster; if it cannot be read, those that the consumers hold.

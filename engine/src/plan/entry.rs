@@ -246,6 +246,11 @@ impl<'a> Site<'a> {
         }
     }
 
+    /// Returns the way that the service or the Cluster declares.
+    pub(crate) fn reach(&self) -> Option<Reach> {
+        self.reach
+    }
+
     /// Lists the slices of the Service.
     fn sources(&self) -> impl Iterator<Item = &'a Arc<SourceSlice>> {
         candidates(self.member, self.key).filter_map(|(_, candidate)| candidate.ok())

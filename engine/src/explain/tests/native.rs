@@ -1,7 +1,7 @@
 use causeway::api::labels;
 use serde_json::json;
 
-use super::{annotate, assert_said, foo, healthy, hold, source, terminate_namespace};
+use super::{annotate, assert_said, explained, foo, healthy, hold, source, terminate_namespace};
 use crate::fixtures::Environment;
 use crate::fixtures::objects::{Kind, cluster, mcs, node, service, slice, work};
 use crate::reasons::Reason;
@@ -39,6 +39,20 @@ fn endpoint_of_another_network_names_port_and_node() {
     let port = env.service("a", "foo").expect("a Service")["spec"]["ports"][0]["nodePort"].clone();
     let way = format!("b reaches it by node port {port} of node n1, 192.168.1.1");
     assert_said(&env, Reason::EntryCopied, &way);
+}
+
+#[test]
+fn provider_reports_the_way_of_its_service_or_cluster() {
+    let mut env = healthy();
+    let reach = |env: &Environment| explained(env).exposures[0].providers[0].reach;
+    assert_eq!(reach(&env), None);
+    annotate(&mut env, "a", labels::REACH, "load-balancer");
+    env.settle();
+    assert_eq!(reach(&env), Some("load-balancer"));
+    let foo = mcs("foo").providers(&["a"]).consumers(&["b"]);
+    let way = json!({"metadata": {"annotations": {labels::REACH: "cluster-ip"}}});
+    env.on_hub(foo.with(way)).settle();
+    assert_eq!(reach(&env), Some("cluster-ip"));
 }
 
 #[test]
