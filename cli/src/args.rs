@@ -42,7 +42,7 @@ use self::ui::UI_EXAMPLES;
 pub(crate) use self::ui::UiArgs;
 use self::values::{duration, lease};
 use self::verify::VERIFY_EXAMPLES;
-pub(crate) use self::verify::{ProbeArgs, ProbeRole, VerifyArgs};
+pub(crate) use self::verify::{PodArgs, ProbeArgs, ProbeRole, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
 use crate::cluster::lease::LeaseName;
 use crate::term::output::Format;

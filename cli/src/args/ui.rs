@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{InsecureArgs, LeaseArgs};
+use super::{InsecureArgs, LeaseArgs, PodArgs};
 
 pub(crate) const UI_EXAMPLES: &str = "Examples:
   # Show clusters and services in the browser
@@ -11,11 +11,17 @@ pub(crate) const UI_EXAMPLES: &str = "Examples:
   # Show one namespace, where you may not list all
   kubectl mcs ui -n shop
 
+  # Let the page start kubectl mcs verify of a service
+  kubectl mcs ui --verify
+
   # On a machine without a browser: print the address, to be reached through ssh -L 8001:127.0.0.1:8001
   kubectl mcs ui --no-browser --port 8001
 
 Serves a page on 127.0.0.1 until Ctrl-C. Its address holds a random token: whoever has it sees what you may see. Nothing is installed in a \
 cluster, and nothing is changed. Reads the hub with your rights, and the members with the credentials that the hub stores for each.
+
+With --verify the page starts kubectl mcs verify of a service, one at a time, with your rights: it creates pods in the members, deletes them at the \
+end and after Ctrl-C, and keeps the result on the hub. Whoever has the address may start it.
 
 Required rights on the hub: list and watch MultiClusterServices, Services and Clusters. To see what members hold, get their Secrets; members of \
 which you may not are said to be disconnected. Optional: get namespace kube-system and the Lease of the controller; on Karmada list and watch \
@@ -31,6 +37,11 @@ pub(crate) struct UiArgs {
     /// Only print the address
     #[arg(long)]
     pub no_browser: bool,
+    /// Let the page start kubectl mcs verify, which creates pods in the members
+    #[arg(long)]
+    pub verify: bool,
+    #[command(flatten)]
+    pub pods: PodArgs,
     #[command(flatten)]
     pub controller: LeaseArgs,
     #[command(flatten)]

@@ -35,6 +35,25 @@ Exit code: 0 everything works; 1 something does not; 2 wrong usage; 3 nothing is
 
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub what: WhatArgs,
+    #[command(flatten)]
+    pub pods: PodArgs,
+    /// Print the pods that would be created, and create none
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print a Job that dials from the member of --from, and create nothing
+    #[arg(long, requires = "from", conflicts_with_all = ["dry_run", "nodes"])]
+    pub print_job: bool,
+    #[command(flatten)]
+    pub color: ColorArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// The services of `verify`, and the pods that dial.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct WhatArgs {
     /// Name of a MultiClusterService or ServiceImport [default: all of the namespace]
     pub name: Option<String>,
     /// Verify the services of all namespaces
@@ -46,6 +65,11 @@ pub(crate) struct VerifyArgs {
     /// Dial from each node of a consumer, not from one
     #[arg(long)]
     pub nodes: bool,
+}
+
+/// The pods of `verify`, and the access to the members.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PodArgs {
     /// Maximum time until the pods have started and dialled
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub timeout: Duration,
@@ -61,16 +85,6 @@ pub(crate) struct VerifyArgs {
     /// Image of the pods [default: kubectl-mcs of the registry that the hub's controller is from]
     #[arg(long, value_name = "IMAGE", value_parser = image)]
     pub image: Option<String>,
-    /// Print the pods that would be created, and create none
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print a Job that dials from the member of --from, and create nothing
-    #[arg(long, requires = "from", conflicts_with_all = ["dry_run", "nodes"])]
-    pub print_job: bool,
-    #[command(flatten)]
-    pub color: ColorArgs,
-    #[command(flatten)]
-    pub output: OutputArgs,
 }
 
 /// The program in the pods of `verify`.

@@ -24,7 +24,7 @@ impl fmt::Display for Side {
 }
 
 /// Hub of a command, and the user on it.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Hub")]
 pub(crate) struct HubArgs {
     /// Kubeconfig of the hub [default: $KUBECONFIG, else ~/.kube/config]

@@ -12,6 +12,7 @@ mod live;
 mod queue;
 mod rights;
 mod server;
+mod verifier;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use self::feed::Feed;
 use self::guard::{Guard, NoRandom, ONCE, Token};
 use self::live::Live;
 pub(crate) use self::rights::RightsError;
+use self::verifier::Verifier;
 use crate::args::UiArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -33,7 +35,7 @@ use crate::observe::scope::{Breadth, Scope};
 use crate::term::exit::{CommandError, PROBLEM};
 use crate::term::output;
 use crate::term::output::OutputError;
-use crate::views::ui::ServerRow;
+use crate::views::ui::{ServerRow, VerifyRow};
 
 /// Capacity of the channel of [`live::Note`]s.
 const NOTES: usize = 64;
@@ -95,12 +97,19 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
     let opened = format!("http://127.0.0.1:{port}/{ONCE}/{}", once.as_str());
     let (feed, requests) = Feed::new();
     let feed = Arc::new(feed);
-    let router = server::router(Guard::new(token, once, port), feed.clone());
+    let (sender, notes) = mpsc::channel(NOTES);
+    let verifier = ui.verify.then(|| {
+        let verifier = Verifier::new(args.clone(), ui.pods.clone(), sender.clone());
+        Arc::new(verifier)
+    });
+    let guard = Guard::new(token, once, port);
+    let router = server::router(guard, feed.clone(), verifier.clone());
     let row = ServerRow {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         context: context(args).unwrap_or_default(),
         hub: hub.url(),
         namespace: namespace.clone(),
+        verify: verifier.as_ref().map(|_| VerifyRow::default()),
         ..ServerRow::default()
     };
     greet(ui, &url, &opened)?;
@@ -111,23 +120,29 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
         breadth: Breadth::Everything,
     };
     let (follow, changes) = follow(hub.clone(), scope);
-    let (sender, notes) = mpsc::channel(NOTES);
     let live = Live::new(row, follow, feed, sender.clone());
     // Dropping the set stops the task.
     let mut tasks = JoinSet::new();
     tasks.spawn(controller::follow(hub, ui.controller.lease.clone(), sender));
-    tokio::select! {
+    let ended = tokio::select! {
         ended = live.run(changes, notes, requests) => Ok(ended?),
         ended = axum::serve(listener, router) => ended.map_err(UiError::Serve),
         Some(ended) = tasks.join_next() => Ok(ended?),
         ended = interrupted() => ended.map_err(UiError::Signal),
+    };
+    if let Some(verifier) = verifier {
+        verifier.end().await;
     }
+    ended
 }
 
 /// Prints the address of the page, and opens the browser at the one-time address.
 fn greet(ui: &UiArgs, url: &str, once: &str) -> Result<(), UiError> {
     output::result(url)?;
     output::progress("Serving until Ctrl-C. Whoever has this address sees what you may see.")?;
+    if ui.verify {
+        output::progress("With it anybody may also start verify, with your rights.")?;
+    }
     if !ui.no_browser
         && browser::is_there()
         && let Err(error) = browser::open(once)

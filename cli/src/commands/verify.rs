@@ -26,7 +26,7 @@ use self::paths::Paths;
 use self::pods::{PodError, Pods, Role, Run};
 use self::probe::{PORT, Path};
 use self::report::{ConsumerReport, Report, ServiceReport};
-use crate::args::VerifyArgs;
+use crate::args::{PodArgs, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
@@ -112,32 +112,33 @@ struct Dialler {
     untried: Vec<Vec<String>>,
 }
 
+/// Receiver of one-line messages about the progress.
+pub(crate) type Notes<'a> = &'a (dyn Fn(String) -> Result<(), OutputError> + Send + Sync);
+
+/// Run whose pods do not exist yet.
+struct Prepared {
+    hub: ApiServer,
+    targets: Targets,
+    run: Run,
+    diallers: Vec<Dialler>,
+    untried: Vec<String>,
+}
+
 /// Verifies services and returns the exit state of their paths.
 pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState, VerifyError> {
-    if verify.print_job && verify.from.len() != 1 {
+    if verify.print_job && verify.what.from.len() != 1 {
         return Err(VerifyError::OneMember);
     }
-    let hub = ApiServer::hub(args).await?;
-    let targets = Targets::read(&hub, args, verify).await?;
-    let run = Run {
-        id: random_id()?,
-        namespace: verify.probe_namespace.clone(),
-        image: match &verify.image {
-            Some(image) => image.clone(),
-            None => image(&hub).await?,
-        },
-        timeout: verify.timeout,
-    };
-    let (diallers, untried) = targets.diallers(verify).await;
+    let prepared = Prepared::read(args, &verify.what, &verify.pods).await?;
     if verify.print_job || verify.dry_run {
-        let objects = targets.objects(&run, &diallers, verify.print_job)?;
+        let (run, diallers) = (&prepared.run, &prepared.diallers);
+        let objects = prepared.targets.objects(run, diallers, verify.print_job)?;
         output::raw(format!("{}\n", output::manifest(&objects)?).as_bytes())?;
-        return Ok(ExitState::new(true, untried.is_empty()));
+        return Ok(ExitState::new(true, prepared.untried.is_empty()));
     }
-    let report = targets.verify(&run, diallers, untried).await?;
-    for service in &report.services {
-        store(&hub, service).await?;
-    }
+    let report = prepared
+        .verify(&|text| output::progress(text), interrupted())
+        .await?;
     let screen = Screen::stdout(verify.color.color);
     output::report_on(screen, &report, verify.output.format, || {
         report.render(screen)
@@ -145,15 +146,79 @@ pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState
     Ok(report.exit_state())
 }
 
-/// Stores the result of a service. Prints an error on stderr, because the user already has the
-/// report.
-async fn store(hub: &ApiServer, service: &ServiceReport) -> Result<(), OutputError> {
+/// Verifies services, and deletes the pods early once `stop` completes.
+pub(crate) async fn examine(
+    args: &HubArgs,
+    (what, pods): (&WhatArgs, &PodArgs),
+    notes: Notes<'_>,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<Report, VerifyError> {
+    let mut stop = std::pin::pin!(stop);
+    let prepared = tokio::select! {
+        prepared = Prepared::read(args, what, pods) => prepared?,
+        () = &mut stop => return Err(VerifyError::Interrupted),
+    };
+    prepared.verify(notes, stop).await
+}
+
+impl Prepared {
+    async fn read(args: &HubArgs, what: &WhatArgs, pods: &PodArgs) -> Result<Self, VerifyError> {
+        let hub = ApiServer::hub(args).await?;
+        let targets = Targets::read(&hub, args, what, pods).await?;
+        let run = Run {
+            id: random_id()?,
+            namespace: pods.probe_namespace.clone(),
+            image: match &pods.image {
+                Some(image) => image.clone(),
+                None => image(&hub).await?,
+            },
+            timeout: pods.timeout,
+        };
+        let (diallers, untried) = targets.diallers(what).await;
+        Ok(Self {
+            hub,
+            targets,
+            run,
+            diallers,
+            untried,
+        })
+    }
+
+    /// Runs the pods, and stores the results on the hub.
+    async fn verify(
+        self,
+        notes: Notes<'_>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Report, VerifyError> {
+        let Self {
+            hub,
+            targets,
+            run,
+            diallers,
+            untried,
+        } = self;
+        let report = targets
+            .verify(&run, (diallers, untried), notes, stop)
+            .await?;
+        for service in &report.services {
+            store(&hub, service, notes).await?;
+        }
+        Ok(report)
+    }
+}
+
+/// Stores the result of a service. An error is a message, because the user gets the report.
+async fn store(
+    hub: &ApiServer,
+    service: &ServiceReport,
+    notes: Notes<'_>,
+) -> Result<(), OutputError> {
     let Some(verification) = service.verification(Timestamp::now()) else {
         return Ok(());
     };
     match verification.write(hub, &service.key()).await {
         Ok(()) => Ok(()),
-        Err(error) => output::progress(format_args!(
+        Err(error) => notes(format!(
             "the result of {} is not stored on the hub: {error}",
             service.key()
         )),
@@ -191,13 +256,14 @@ impl Targets {
     async fn read(
         hub: &ApiServer,
         args: &HubArgs,
-        verify: &VerifyArgs,
+        what: &WhatArgs,
+        pods: &PodArgs,
     ) -> Result<Self, VerifyError> {
         let mut clusters = once::clusters(hub).await?.unwrap_or_default();
         clusters.retain(|cluster| cluster.spec.takes_part());
         let names: BTreeSet<_> = clusters.iter().map(|one| one.name_any()).collect();
-        let given = verify.members.iter().map(|(member, _)| member);
-        let unknown = verify
+        let given = pods.members.iter().map(|(member, _)| member);
+        let unknown = what
             .from
             .iter()
             .chain(given)
@@ -205,11 +271,11 @@ impl Targets {
         if let Some(unknown) = unknown {
             return Err(VerifyError::NotJoined(unknown.clone()));
         }
-        let kubeconfig = verify.member_kubeconfig.as_deref();
+        let kubeconfig = pods.member_kubeconfig.as_deref();
         let kubeconfig = kubeconfig.or(args.kubeconfig.as_deref());
         let members = clusters.iter().map(|cluster| async {
             let name = cluster.name_any();
-            let given = verify.members.iter().find(|(member, _)| *member == name);
+            let given = pods.members.iter().find(|(member, _)| *member == name);
             let context = given.map_or(name.as_str(), |(_, context)| context);
             let member = connect(kubeconfig, cluster, context).await;
             (name.clone(), member.map_err(|why| format!("{name}: {why}")))
@@ -223,23 +289,19 @@ impl Targets {
             imported: BTreeSet::new(),
             unread: BTreeMap::new(),
         };
-        targets.find_services(hub, verify).await?;
+        targets.find_services(hub, what).await?;
         Ok(targets)
     }
 
     /// Finds the services that the arguments name.
-    async fn find_services(
-        &mut self,
-        hub: &ApiServer,
-        verify: &VerifyArgs,
-    ) -> Result<(), VerifyError> {
-        let namespace = match verify.all_namespaces {
+    async fn find_services(&mut self, hub: &ApiServer, what: &WhatArgs) -> Result<(), VerifyError> {
+        let namespace = match what.all_namespaces {
             true => None,
             false => Some(hub.config.default_namespace.clone()),
         };
         let scope = Scope {
             namespace: namespace.clone(),
-            name: verify.name.clone(),
+            name: what.name.clone(),
             ..Scope::default()
         };
         let objects = match once::multi_cluster_services(hub, &scope).await {
@@ -270,7 +332,7 @@ impl Targets {
         }
         services.extend(self.imported.iter().cloned());
         if services.is_empty() {
-            let what = match (&verify.name, &namespace) {
+            let what = match (&what.name, &namespace) {
                 (Some(name), Some(namespace)) => format!("service {namespace}/{name}"),
                 (_, Some(namespace)) => format!("a service of namespace {namespace}"),
                 _ => "any service".to_owned(),
@@ -297,21 +359,20 @@ impl Targets {
     }
 
     /// Reads the consumers. Returns the pods to run, and the parts that cannot be tried.
-    async fn diallers(&self, verify: &VerifyArgs) -> (Vec<Dialler>, Vec<String>) {
-        let is_chosen = |name: &String| match verify.from.is_empty() {
+    async fn diallers(&self, what: &WhatArgs) -> (Vec<Dialler>, Vec<String>) {
+        let is_chosen = |name: &String| match what.from.is_empty() {
             true => self.may_consume(name),
-            false => verify.from.contains(name),
+            false => what.from.contains(name),
         };
         let members = self.members.iter().filter(|(name, _)| is_chosen(name));
         let read = members.map(|(name, member)| async move {
             let member = member.as_ref().map_err(Clone::clone)?;
             let why = |error: RequestError| format!("{name}: {error}");
-            let diallers = self.diallers_of(name, member, verify.nodes);
+            let diallers = self.diallers_of(name, member, what.nodes);
             diallers.await.map_err(why)
         });
         let unread = self.unread.iter();
-        let unread =
-            unread.filter(|(name, _)| verify.from.is_empty() || verify.from.contains(name));
+        let unread = unread.filter(|(name, _)| what.from.is_empty() || what.from.contains(name));
         let mut untried: Vec<_> = unread.map(|(_, why)| why.clone()).collect();
         let mut diallers = Vec::new();
         for read in join_all(read).await {
@@ -405,13 +466,13 @@ impl Targets {
         Ok(objects)
     }
 
-    /// Creates the pods, waits for their outcomes, and deletes the pods even if the user
-    /// interrupts.
+    /// Creates the pods, waits for their outcomes or for `stop`, and deletes the pods.
     async fn verify(
         &self,
         run: &Run,
-        diallers: Vec<Dialler>,
-        untried: Vec<String>,
+        (diallers, untried): (Vec<Dialler>, Vec<String>),
+        notes: Notes<'_>,
+        stop: impl Future<Output = ()>,
     ) -> Result<Report, VerifyError> {
         let mut involved = Self::providers(&diallers);
         involved.extend(diallers.iter().map(|dialler| dialler.cluster.clone()));
@@ -423,10 +484,9 @@ impl Targets {
                 pods.insert(name, Pods::new(member, &run.namespace));
             }
         }
-        let interrupted = interrupted();
         let finished = tokio::select! {
-            report = self.dial(run, &mut pods, diallers, untried) => Some(report),
-            () = interrupted => None,
+            report = self.dial(run, &mut pods, (diallers, untried), notes) => Some(report),
+            () = stop => None,
         };
         let deleted = join_all(pods.values().map(Pods::delete)).await;
         let left: Vec<_> = deleted.into_iter().flatten().collect();
@@ -440,9 +500,10 @@ impl Targets {
         &self,
         run: &Run,
         pods: &mut BTreeMap<&str, Pods<'_>>,
-        mut diallers: Vec<Dialler>,
-        mut untried: Vec<String>,
+        (mut diallers, mut untried): (Vec<Dialler>, Vec<String>),
+        notes: Notes<'_>,
     ) -> Result<Report, VerifyError> {
+        notes("starting the pods".to_owned())?;
         let deadline = Instant::now() + run.timeout;
         let adopted = pods.iter_mut().map(|(name, pods)| async move {
             let adopted = pods.adopt_ended().await.err();
@@ -458,7 +519,7 @@ impl Targets {
                 ));
             }
         }
-        output::progress(format_args!(
+        notes(format!(
             "dialling {} paths from {} pods",
             diallers
                 .iter()

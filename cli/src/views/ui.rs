@@ -39,6 +39,38 @@ pub(crate) struct ServerRow {
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// Runs of `verify`. Absent if the page may start none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyRow>,
+}
+
+/// Runs of `verify` that the page started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct VerifyRow {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<Running>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<Finished>,
+}
+
+/// Active run of `verify`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Running {
+    pub service: String,
+    pub since: Timestamp,
+    pub step: String,
+}
+
+/// Ended run of `verify`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Finished {
+    pub service: String,
+    pub time: Timestamp,
+    /// Whether every path was tried and works.
+    pub works: bool,
+    /// Result, or the error that ended the run.
+    pub summary: String,
+    pub untried: Vec<String>,
 }
 
 /// Row of a cluster.
@@ -114,6 +146,9 @@ pub(crate) struct ProviderRow {
     pub cluster: String,
     pub endpoints: usize,
     pub ready: usize,
+    /// Way by which clusters of other networks reach it, if one is declared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Diagnosis>,
 }
@@ -306,6 +341,7 @@ fn provider_row(provider: &ProviderReport) -> ProviderRow {
         cluster: provider.cluster.clone(),
         endpoints: provider.endpoints.len(),
         ready: ready.count(),
+        reach: provider.reach,
         problem: first_problem(&provider.diagnoses).cloned(),
     }
 }

@@ -29,13 +29,14 @@ export function Connections({ graph: { arcs, nodes } }: { graph: Graph }) {
         <Scroll label="What goes from which cluster to which">
           <table>
             <thead>
-              <tr><th scope="col">From</th><th scope="col">To</th><th scope="col">Services</th><th scope="col" class="number">Ready endpoints</th><th scope="col">State</th></tr>
+              <tr><th scope="col">From</th><th scope="col">To</th><th scope="col">Path</th><th scope="col">Services</th><th scope="col" class="number">Ready endpoints</th><th scope="col">State</th></tr>
             </thead>
             <tbody>
               {rows.map((arc) => (
                 <tr key={arc.id}>
                   <th scope="row"><NodeName node={arc.from} /></th>
                   <td><NodeName node={arc.to} /></td>
+                  <td>{[...arc.paths].sort().join("; ")}</td>
                   <td><What arc={arc} /></td>
                   <td class="number"><Ready ready={arc.ready} endpoints={arc.endpoints} /></td>
                   <td><State health={arc.health} word={WORDS[arc.health]} /></td>

@@ -18,6 +18,27 @@ export interface Server {
   /** What is wrong with causeway itself. */
   problem?: string;
   remedy?: string;
+  /** Runs of verify that the page starts. Absent without `--verify`. */
+  verify?: Verify;
+}
+
+export interface Verify {
+  running?: { service: string; since: string; step: string };
+  /** The last run. */
+  last?: VerifyRun;
+}
+
+export interface VerifyRun {
+  /** `shop/foo`. */
+  service: string;
+  /** RFC 3339. */
+  time: string;
+  /** Whether every path was tried and works. */
+  works: boolean;
+  /** Result, or the error that ended the run. */
+  summary: string;
+  /** Reasons that some paths were not tried. */
+  untried: string[];
 }
 
 export interface Condition {
@@ -67,6 +88,8 @@ export interface Provider {
   cluster: string;
   endpoints: number;
   ready: number;
+  /** Way by which clusters of other networks reach it, if the service or its Cluster declares one. */
+  reach?: string;
   problem?: Problem;
 }
 

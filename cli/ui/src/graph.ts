@@ -1,6 +1,7 @@
 /** What the map shows: clusters or whole regions as nodes, and what goes from one to another as arcs. Pure. */
 import type { Cluster, Service } from "./contract";
 import { arcHealth, clusterHealth, worst, type Health } from "./health";
+import { pathOf } from "./path";
 
 export interface GraphNode {
   /** `cluster/member1` or `region/eu`. */
@@ -26,6 +27,8 @@ export interface Arc {
   ready: number;
   /** The worst of what goes along it. */
   health: Health;
+  /** Networks and ways of what goes along it. */
+  paths: Set<string>;
   /** How many endpoints of each health go along it; one at least of what is there without any. */
   shares: Record<Health, number>;
   /** Which of the arcs between its two nodes it is. */
@@ -92,6 +95,7 @@ interface Flow {
   endpoints: number;
   ready: number;
   health: Health;
+  paths: Set<string>;
 }
 
 /** Arcs from each provider to each consumer, summed over services. */
@@ -107,13 +111,15 @@ function flows(services: Service[], nodes: Map<string, GraphNode>, clusters: Rea
         const to = nodes.get(consumer.cluster);
         if (!from || !to || from === to) continue;
         const id = `${from.id}\n${to.id}`;
-        const flow = found.get(id) ?? { service, from, to, endpoints: 0, ready: 0, health: "ok" };
+        const flow = found.get(id) ?? { service, from, to, endpoints: 0, ready: 0, health: "ok", paths: new Set() };
         if (!counted.has(to)) {
           flow.endpoints += provider.endpoints;
           flow.ready += provider.ready;
           counted.add(to);
         }
         flow.health = worst(flow.health, arcHealth(service, provider, consumer, clusters));
+        const path = pathOf(provider, clusters, consumer.cluster);
+        if (path !== "") flow.paths.add(path);
         found.set(id, flow);
       }
     }
@@ -124,11 +130,11 @@ function flows(services: Service[], nodes: Map<string, GraphNode>, clusters: Rea
 
 function bundled(all: Flow[], single: boolean): Arc[] {
   const arcs = new Map<string, Arc>();
-  for (const { service, from, to, endpoints, ready, health } of all) {
+  for (const { service, from, to, endpoints, ready, health, paths } of all) {
     const pair = `${from.id}\n${to.id}`;
     const id = single ? `${pair}\n${service.key}` : pair;
     const arc = arcs.get(id) ?? {
-      id, from, to, services: [], endpoints: 0, ready: 0, health, lane: 0,
+      id, from, to, services: [], endpoints: 0, ready: 0, health, paths: new Set(), lane: 0,
       shares: { ok: 0, partial: 0, disconnected: 0, bad: 0 },
     };
     arc.services.push(service);
@@ -136,6 +142,7 @@ function bundled(all: Flow[], single: boolean): Arc[] {
     arc.ready += ready;
     arc.health = worst(arc.health, health);
     arc.shares[health] += Math.max(1, endpoints);
+    for (const path of paths) arc.paths.add(path);
     arcs.set(id, arc);
   }
   return [...arcs.values()];

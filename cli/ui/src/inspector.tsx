@@ -110,6 +110,7 @@ function ArcDetails({ arcs }: { arcs: Arc[] }) {
   if (!first) return null;
   const services = arcs.flatMap((arc) => arc.services);
   const sum = arcs.reduce((all, arc) => ({ ready: all.ready + arc.ready, endpoints: all.endpoints + arc.endpoints }), { ready: 0, endpoints: 0 });
+  const paths = [...new Set(arcs.flatMap((arc) => [...arc.paths]))].sort();
   services.sort((a, b) => HEALTHS.indexOf(serviceHealth(b)) - HEALTHS.indexOf(serviceHealth(a)) || a.key.localeCompare(b.key));
   return (
     <>
@@ -120,6 +121,13 @@ function ArcDetails({ arcs }: { arcs: Arc[] }) {
         <button type="button" class="link" onClick={() => choose(first.to.id)}>{first.to.label}</button>
       </h2>
       <p class="summary">{plural(services.length, "service")}, <Ready {...sum} /> endpoints ready</p>
+      {paths.length > 0 && (
+        <>
+          <h3>Path</h3>
+          <ul class="links">{paths.map((path) => <li key={path}>{path}</li>)}</ul>
+        </>
+      )}
+      <h3>Services</h3>
       <ServiceLinks services={services} />
     </>
   );

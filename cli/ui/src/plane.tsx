@@ -12,10 +12,12 @@ import { Viewport } from "./viewport";
 /** How near to an arc the pointer has to be, in pixels. */
 const NEAR = 9;
 
-export function arcText({ from, to, services, endpoints, ready, health }: Arc): string {
+export function arcText({ from, to, services, endpoints, ready, health, paths }: Arc): string {
   const [only] = services;
   const what = services.length === 1 && only ? `${only.namespace}/${only.name}` : plural(services.length, "service");
-  return `${from.label} \u2192 ${to.label}: ${what}, ${ready} of ${plural(endpoints, "endpoint")} ready${health === "ok" ? "" : `. ${WORDS[health]}`}`;
+  const [path, ...more] = paths;
+  const way = path === undefined ? "" : `, ${path}${more.length > 0 ? ` and ${plural(more.length, "other path")}` : ""}`;
+  return `${from.label} \u2192 ${to.label}: ${what}, ${ready} of ${plural(endpoints, "endpoint")} ready${way}${health === "ok" ? "" : `. ${WORDS[health]}`}`;
 }
 
 /** The size of the window, and the same in steps, so that a small change of it moves no node. */
@@ -77,6 +79,7 @@ function Node({ node, box, chosen, dim, hover }: {
       <button
         type="button"
         class={`node ${node.health}${node.isRegion ? " region" : ""}`}
+        data-id={node.id}
         aria-pressed={chosen}
         onClick={() => choose(chosen ? "" : node.id)}
         onPointerEnter={() => hover(node.id, undefined)}
@@ -159,8 +162,23 @@ function Zoom({ viewport, bounds }: { viewport: RefObject<Viewport | null>; boun
   );
 }
 
-function Tip({ arc, at }: { arc: Arc; at: [number, number] }) {
-  return <div class="tip" aria-hidden="true" style={{ transform: `translate(${at[0]}px, ${at[1]}px)` }}>{arcText(arc)}</div>;
+function Tip({ text, at }: { text: string; at: [number, number] }) {
+  return <div class="tip" aria-hidden="true" style={{ transform: `translate(${at[0]}px, ${at[1]}px)` }}>{text}</div>;
+}
+
+/** Names of nodes are at least this many pixels high on the screen, or the whole name is shown beside the node. */
+const LEGIBLE = 12;
+
+/** The whole name of a node that is pointed at or has the focus, in the size of the page, where the map shows it smaller or cut. */
+function NodeTip({ node, box, frame, viewport }: { node: GraphNode; box: Box; frame: HTMLElement; viewport: Viewport }) {
+  const { scale, x, y } = viewport.camera;
+  const name = frame.querySelector<HTMLElement>(`.node[data-id="${CSS.escape(node.id)}"] .name`);
+  if (!name) return null;
+  const size = parseFloat(getComputedStyle(name).fontSize) * scale;
+  if (size >= LEGIBLE && name.scrollWidth <= name.clientWidth) return null;
+  const left = Math.min(Math.max(8, (box.x - box.width / 2) * scale + x), Math.max(8, frame.clientWidth - 300));
+  const below = (box.y + box.height / 2) * scale + y + 6;
+  return <Tip text={`${node.label}${node.health === "ok" ? "" : `. ${WORDS[node.health]}`}`} at={[left, Math.min(below, frame.clientHeight - 34)]} />;
 }
 
 /** What the pointer is over, looked up once a frame. */
@@ -250,6 +268,8 @@ export function Plane({ graph, choice, params, filtered }: { graph: Graph; choic
     else if (!viewport.current?.key(event.key)) return;
     event.preventDefault();
   };
+  const named = graph.nodes.find((node) => node.id === hover.node);
+  const namedBox = at.nodes.get(hover.node);
   const label = `Map of ${plural(graph.nodes.length, "node")}. Arrow keys move it, plus and minus zoom, 0 fits it. The list has the same as a table.`;
   return (
     <div class={`frame${active ? " active" : ""}${over ? " over" : ""}`} ref={refs.frame} role="group" aria-label={label} onKeyDown={key} onClick={click}>
@@ -267,7 +287,8 @@ export function Plane({ graph, choice, params, filtered }: { graph: Graph; choic
         </ul>
       </div>
       <Zoom viewport={viewport} bounds={at.bounds} />
-      {over && <Tip arc={over} at={tip} />}
+      {over && <Tip text={arcText(over)} at={tip} />}
+      {named && namedBox && refs.frame.current && viewport.current && <NodeTip node={named} box={namedBox} frame={refs.frame.current} viewport={viewport.current} />}
     </div>
   );
 }

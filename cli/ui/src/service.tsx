@@ -8,6 +8,7 @@ import { ClusterNames, Command, Empty, Mark, Problems, Ready, Since, State, plur
 import { clusterHref, mapHref } from "./route";
 import { Scroll } from "./sort";
 import { listen } from "./store";
+import { VerifyControl } from "./verify";
 
 /** Reasons that only say that an endpoint is where it should be. */
 const PLAIN = new Set(["Copied", "CopiedByKarmada", "Own"]);
@@ -233,16 +234,25 @@ export function ServiceView({ namespace, name }: { namespace: string; name: stri
 function Verified({ explanation, namespace, name }: { explanation: Explanation; namespace: string; name: string }) {
   const { verified, verifiedUnknown } = explanation;
   if (verifiedUnknown) {
-    return <p class="outcome partial"><Mark health="partial" /> The last result of verify is unknown: {verifiedUnknown}</p>;
+    return (
+      <>
+        <p class="outcome partial"><Mark health="partial" /> The last result of verify is unknown: {verifiedUnknown}</p>
+        <VerifyControl namespace={namespace} name={name} />
+      </>
+    );
   }
-  if (!verified) {
-    return <p class="none">Never verified. <code>kubectl mcs verify {name} -n {namespace}</code> dials it from pods.</p>;
-  }
-  const health = verified.results.some((one) => one.problem) ? "bad" : "ok";
+  const health = verified?.results.some((one) => one.problem) ? "bad" : "ok";
   return (
-    <p class={`outcome ${health}`}>
-      <Mark health={health} /> Verified <Since time={verified.time} /> ago: {verified.summary}
-    </p>
+    <>
+      {verified ? (
+        <p class={`outcome ${health}`}>
+          <Mark health={health} /> Verified <Since time={verified.time} /> ago: {verified.summary}
+        </p>
+      ) : (
+        <p class="none">Never verified. <code>kubectl mcs verify {name} -n {namespace}</code> dials it from pods.</p>
+      )}
+      <VerifyControl namespace={namespace} name={name} />
+    </>
   );
 }
 

@@ -128,7 +128,7 @@ export function small() {
     cluster("member1", { region: "eu-west", zones: ["eu-west-1a", "eu-west-1b"] }),
     cluster("member2", { region: "eu-west", zones: ["eu-west-1a"] }),
     cluster("member3", { region: "us-east", zones: ["us-east-1c"] }),
-    cluster("member4", { region: "us-east" }),
+    cluster("member4", { region: "us-east", network: "edge", reach: "node-ports" }),
     cluster("edge", { version: "v1.34.9", drained: true }),
   ];
   const foo = service("shop", "foo", [["member1", 3]], ["member2", "member3"]);
@@ -159,6 +159,7 @@ export function small() {
       message: "no provider has a ready endpoint",
     }),
   ];
+  services[5].providers[0].reach = "node-ports";
   const explanations = new Map(services.map((one) => [`${one.namespace}/${one.name}`, explanation(one)]));
   const both = explanation(foo);
   both.exposures.push(explanation(services[3]).exposures[0]);

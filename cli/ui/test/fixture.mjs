@@ -34,6 +34,10 @@ export class Fixture {
   /** What each connection to the events gets first. */
   state;
   port = 0;
+  /** Paths of all POST requests. */
+  posted = [];
+  /** Answer to a POST that is refused. */
+  refusal = "";
   #server;
   #streams = new Set();
   #explains = new Map();
@@ -77,6 +81,7 @@ export class Fixture {
     };
     this.state = {
       ...this.state,
+      server: change.server ?? this.state.server,
       clusters: replace(this.state.clusters, "name", change.clusters, change.removedClusters),
       services: replace(this.state.services, "key", change.services, change.removedServices),
     };
@@ -115,6 +120,11 @@ export class Fixture {
     if (file) {
       const [name, type] = file;
       response.writeHead(200, { ...HEADERS, "Content-Type": type }).end(await readFile(join(dist, name)));
+      return;
+    }
+    if (request.method === "POST") {
+      this.posted.push(rest);
+      response.writeHead(this.refusal === "" ? 202 : 409, HEADERS).end(this.refusal);
       return;
     }
     const one = /^api\/services\/([^/]+)\/([^/]+)\/events$/.exec(rest);

@@ -325,3 +325,70 @@ export async function a_hundred_clusters_and_a_thousand_services_stay_fluid(brow
     await watched.picture("large-table");
   });
 }
+
+export async function arcs_name_their_networks_and_paths(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    for (const [hash, text] of [
+      ["#/?sel=cluster%2Fmember4&to=cluster%2Fmember1", "the unnamed network to network edge, by node ports"],
+      ["#/?sel=cluster%2Fmember1&to=cluster%2Fmember2", "pods of one network"],
+      ["#/?sel=cluster%2Fmember2&to=cluster%2Fmember4", "network edge to the unnamed network, without a declared way"],
+      ["#/?as=list", "the unnamed network to network edge, by node ports"],
+    ]) {
+      await watched.go(hash);
+      await watched.says(text);
+    }
+  });
+}
+
+export async function small_names_are_shown_whole_and_legible_when_pointed_at(browser, fixture) {
+  const large = data.large(100, 200);
+  fixture.state = { ...large, clusters: large.clusters.map((one) => ({ ...one, region: undefined })) };
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    await watched.go("#/?group=clusters");
+    const node = watched.page.locator(".node", { hasText: "member57" }).first();
+    for (const point of [() => node.focus(), () => node.hover()]) {
+      await watched.page.keyboard.press("-");
+      await watched.page.keyboard.press("-");
+      await watched.page.keyboard.press("-");
+      await point();
+      const tip = watched.page.locator(".tip");
+      assert.equal(await tip.textContent(), "member57");
+      const size = await tip.evaluate((one) => parseFloat(getComputedStyle(one).fontSize));
+      assert.ok(size >= 12, `${size}`);
+      await watched.page.keyboard.press("0");
+      await node.blur();
+      await watched.page.mouse.move(1, 1);
+    }
+  });
+}
+
+export async function verify_is_started_where_the_server_offers_it(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    await watched.go("#/shop/foo");
+    await watched.says("Never verified");
+    const button = watched.page.getByRole("button", { name: "Verify from pods" });
+    assert.equal(await button.count(), 0, "without --verify");
+    const server = (verify) => ({ ...data.SERVER, verify });
+    fixture.change({ server: server({}) });
+    await Promise.all([watched.page.waitForResponse(/\/verify$/), button.click()]);
+    assert.deepEqual(fixture.posted, ["api/services/shop/foo/verify"]);
+    const since = new Date().toISOString();
+    fixture.change({ server: server({ running: { service: "shop/foo", since, step: "dialling 4 paths from 2 pods" } }) });
+    await watched.says("dialling 4 paths from 2 pods");
+    assert.ok(await button.isDisabled());
+    await watched.axe("verify runs");
+    const last = { service: "shop/foo", time: since, works: false, summary: "from member2 to pods of member1 0 of 3 work (timeout)", untried: ["edge: no context"] };
+    fixture.change({ server: server({ last }) });
+    await watched.says("0 of 3 work (timeout)");
+    await watched.says("edge: no context");
+    watched.expected = /409/;
+    fixture.refusal = "a run is active";
+    await button.click();
+    await watched.says("a run is active");
+  });
+}

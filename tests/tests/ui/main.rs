@@ -10,6 +10,7 @@ mod hostile;
 mod live;
 mod rights;
 mod safety;
+mod verify;
 
 use causeway_tests::{Environment, Fleet, Space};
 use serde_json::Value;

@@ -137,11 +137,31 @@ async fn from_another_page(ui: &Ui) {
 }
 
 async fn by_another_method(ui: &Ui) {
-    for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+    for method in ["PUT", "PATCH", "DELETE", "OPTIONS"] {
         for path in ["", "api/events"] {
             let answer = ui.send(ui.request(method, path)).await;
             is_refused(&answer, 405, &format!("{method} {path}"));
         }
+    }
+    let own = format!("http://{}", ui.address());
+    let verify = "api/services/shop/foo/verify";
+    for (method, path, origin, status) in [
+        ("POST", verify, None, 403),
+        ("POST", verify, Some("http://evil.example"), 403),
+        ("POST", verify, Some(&*own), 403),
+        ("POST", "api/events", Some(&*own), 405),
+        ("GET", verify, Some(&*own), 405),
+    ] {
+        let request = ui.request(method, path);
+        let request = match origin {
+            Some(origin) => request.header("origin", origin),
+            None => request,
+        };
+        is_refused(
+            &ui.send(request).await,
+            status,
+            &format!("{method} {path} {origin:?}"),
+        );
     }
     let preflight = ui
         .request("OPTIONS", "api/events")

@@ -105,6 +105,11 @@ impl Feed {
         Ok((snapshot, self.changes.subscribe()))
     }
 
+    /// Whether the page shows a row.
+    pub(super) fn shows(&self, row_key: &str) -> bool {
+        self.shown.lock().services.contains_key(row_key)
+    }
+
     /// Stores an update and sends the difference to all clients.
     pub(super) fn publish(&self, update: Update) -> Result<(), serde_json::Error> {
         let mut shown = self.shown.lock();

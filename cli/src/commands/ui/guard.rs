@@ -55,7 +55,7 @@ impl Token {
 /// Reason of a rejection. The response contains nothing of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
-    #[error("only GET is served")]
+    #[error("only GET is served, and POST where the page starts verify")]
     Method,
     #[error("wrong Host; open the address that kubectl mcs ui printed")]
     Host,
@@ -131,8 +131,12 @@ impl Guard {
         if !is_once && !self.token.is(token) {
             return Err(Refused::Token);
         }
-        if method != Method::GET {
-            return Err(Refused::Method);
+        match *method {
+            Method::GET => {}
+            // A browser sends the Origin of each POST.
+            Method::POST if !is_once && headers.contains_key(ORIGIN) => {}
+            Method::POST if !is_once => return Err(Refused::Origin),
+            _ => return Err(Refused::Method),
         }
         if !is_once {
             return Ok(Admitted::Below(below));
@@ -330,11 +334,17 @@ mod tests {
     }
 
     #[test]
-    fn only_get_is_served() {
-        for method in ["POST", "PUT", "DELETE", "OPTIONS", "HEAD", "CONNECT"] {
-            let uri = "/0123456789abcdef0123456789abcdef/";
+    fn only_get_and_posts_of_the_page_are_admitted() {
+        let uri = "/0123456789abcdef0123456789abcdef/";
+        for method in ["PUT", "DELETE", "OPTIONS", "HEAD", "CONNECT"] {
             let refused = admitted(method, uri, &[HOST_HERE]);
             assert_eq!(refused, Err(Refused::Method), "{method}");
         }
+        let refused = admitted("POST", uri, &[HOST_HERE]);
+        assert_eq!(refused, Err(Refused::Origin));
+        let refused = admitted("POST", uri, &[HOST_HERE, ("origin", "http://evil.example")]);
+        assert_eq!(refused, Err(Refused::Origin));
+        let own = ("origin", "http://127.0.0.1:8001");
+        assert!(admitted("POST", uri, &[HOST_HERE, own]).is_ok());
     }
 }

@@ -28,7 +28,7 @@ use crate::views::explain::{Answer, explained, health};
 use crate::views::status::clusterset;
 use crate::views::status::karmada::{Observations, Observed, is_karmadas};
 use crate::views::status::report::{Report, Scope};
-use crate::views::ui::{ClusterRow, ServerRow, ServiceRow, row_key};
+use crate::views::ui::{ClusterRow, ServerRow, ServiceRow, VerifyRow, row_key};
 
 /// Minimum time between two publications. Changes in between are published together.
 const GATHER: Duration = Duration::from_millis(100);
@@ -69,6 +69,10 @@ pub(super) enum Note {
     Controller(Option<String>),
     /// Facts about a service with an open explanation.
     Asked(ServiceKey, Asked),
+    /// Runs of `verify`.
+    Verify(VerifyRow),
+    /// Service whose run of `verify` ended.
+    Verified(ServiceKey),
 }
 
 /// Last read facts about a service.
@@ -175,6 +179,11 @@ impl Live {
                 }
                 self.schedule();
             }
+            Note::Verify(row) => {
+                self.server.verify = Some(row);
+                self.schedule();
+            }
+            Note::Verified(key) => self.ask_now(&key),
             Note::Asked(key, asked) => {
                 let now = Instant::now();
                 let last = self.asked.insert(key.clone(), (now, asked.clone()));
@@ -376,6 +385,11 @@ impl Live {
         if last.is_some_and(|(at, _)| at.elapsed() < ASK_EVERY) {
             return;
         }
+        self.ask_now(key);
+    }
+
+    fn ask_now(&mut self, key: &ServiceKey) {
+        let last = self.asked.get(key);
         let known = last.map(|(_, known)| known.clone()).unwrap_or_default();
         let is_karmada = self.follow.fleet.hub.karmada;
         let unapplied = known.unapplied.clone();

@@ -9,10 +9,11 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use causeway::domain::ServiceKey;
+use causeway_engine::model::slice::Exposure;
 use futures::Stream;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
@@ -20,7 +21,9 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::assets;
 use super::feed::Feed;
-use super::guard::{Admitted, Guard, protect};
+use super::guard::{Admitted, Guard, Refused, protect};
+use super::verifier::Verifier;
+use crate::views::ui::row_key;
 
 /// Maximum number of concurrent streams.
 const STREAMS: usize = 32;
@@ -37,6 +40,8 @@ pub(super) struct Page {
     guard: Guard,
     feed: Arc<Feed>,
     streams: Arc<Semaphore>,
+    /// Starter of `verify`. `None` if the page may not start any.
+    verifier: Option<Arc<Verifier>>,
 }
 
 /// Resource below the token.
@@ -44,6 +49,7 @@ pub(super) struct Page {
 enum Path {
     Events,
     Explanation(ServiceKey),
+    Verify(ServiceKey),
     Asset(assets::Asset),
 }
 
@@ -57,10 +63,13 @@ impl Path {
             ["api", "events"] => Some(Self::Events),
             // Names of objects contain no character that needs encoding (DNS labels and
             // subdomains).
-            ["api", "services", namespace, name, "events"]
-                if is_name(namespace) && is_name(name) =>
-            {
-                Some(Self::Explanation(ServiceKey::new(*namespace, *name)))
+            ["api", "services", namespace, name, what] if is_name(namespace) && is_name(name) => {
+                let key = ServiceKey::new(*namespace, *name);
+                match *what {
+                    "events" => Some(Self::Explanation(key)),
+                    "verify" => Some(Self::Verify(key)),
+                    _ => None,
+                }
             }
             _ => None,
         }
@@ -76,11 +85,12 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Returns the router with one handler for all requests.
-pub(super) fn router(guard: Guard, feed: Arc<Feed>) -> Router {
+pub(super) fn router(guard: Guard, feed: Arc<Feed>, verifier: Option<Arc<Verifier>>) -> Router {
     let page = Page {
         guard,
         feed,
         streams: Arc::new(Semaphore::new(STREAMS)),
+        verifier,
     };
     Router::new().fallback(answer).with_state(page)
 }
@@ -102,8 +112,14 @@ impl Page {
             Ok(Admitted::Open(path)) => return redirect(&path),
             Err(refused) => return line(refused.status(), &refused.to_string()),
         };
-        match Path::read(path) {
+        let path = Path::read(path);
+        let is_start = matches!(path, Some(Path::Verify(_)));
+        if is_start != (request.method == Method::POST) {
+            return line(Refused::Method.status(), &Refused::Method.to_string());
+        }
+        match path {
             None => line(StatusCode::NOT_FOUND, "there is no such page"),
+            Some(Path::Verify(key)) => self.verify(key),
             Some(Path::Asset(asset)) => respond(asset.content_type, Body::from(asset.bytes)),
             Some(Path::Events) => match self.streams.clone().try_acquire_owned() {
                 Ok(permit) => self.changes(permit),
@@ -119,6 +135,23 @@ impl Page {
                     respond(EVENTS, Body::from_stream(explanation.stream()))
                 }
                 Err(_) => busy(),
+            },
+        }
+    }
+
+    /// Starts `verify` of a service that the page shows.
+    fn verify(&self, key: ServiceKey) -> Response {
+        let exposures = [Exposure::Native, Exposure::Clusterset];
+        let mut rows = exposures
+            .map(|one| row_key(one, &key.namespace, &key.name))
+            .into_iter();
+        let is_shown = rows.any(|row| self.feed.shows(&row));
+        match &self.verifier {
+            None => line(StatusCode::FORBIDDEN, "start kubectl mcs ui with --verify"),
+            Some(_) if !is_shown => line(StatusCode::NOT_FOUND, "there is no such service"),
+            Some(verifier) => match verifier.start(key) {
+                true => line(StatusCode::ACCEPTED, "started"),
+                false => line(StatusCode::CONFLICT, "another run of verify is active"),
             },
         }
     }
@@ -294,13 +327,17 @@ mod tests {
     }
 
     #[test]
-    fn paths_name_the_page_its_files_and_two_streams() {
+    fn paths_name_the_page_its_files_streams_and_verify() {
         assert!(matches!(Path::read(""), Some(Path::Asset(_))));
         assert!(matches!(Path::read("app.js"), Some(Path::Asset(_))));
         assert_eq!(Path::read("api/events"), Some(Path::Events));
         assert_eq!(
             Path::read("api/services/shop/foo/events"),
             Some(Path::Explanation(ServiceKey::new("shop", "foo")))
+        );
+        assert_eq!(
+            Path::read("api/services/shop/foo/verify"),
+            Some(Path::Verify(ServiceKey::new("shop", "foo")))
         );
         let long = format!("api/services/shop/{}/events", "a".repeat(254));
         for path in [
@@ -309,6 +346,8 @@ mod tests {
             "api/events/",
             "api/services/shop/events",
             "api/services/shop//events",
+            "api/services/shop/foo",
+            "api/services/shop/foo/other",
             "api/services/shop/%2e%2e/events",
             "../app.js",
             &long,

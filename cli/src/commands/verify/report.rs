@@ -107,7 +107,7 @@ impl ServiceReport {
     }
 
     /// Returns the part to store on the hub, or `None` if no path was tried.
-    pub(super) fn verification(&self, time: Timestamp) -> Option<Verification> {
+    pub(crate) fn verification(&self, time: Timestamp) -> Option<Verification> {
         let mut results: BTreeMap<_, (usize, usize, Option<String>)> = BTreeMap::new();
         for consumer in &self.consumers {
             for path in &consumer.paths {
