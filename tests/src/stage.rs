@@ -1,11 +1,12 @@
 //! Steps and expectations that tests of every program share, in the namespace of a test.
 
+use std::cell::Cell;
 use std::fmt::Debug;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use causeway::api::condition;
 use causeway::api::labels::{MANAGED_BY, MANAGER, SLICE_MANAGED_BY};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Event, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
@@ -200,6 +201,23 @@ impl<'a> Space<'a> {
         self.hub()
             .says(&object, type_, expected, self.patience())
             .await
+    }
+
+    /// Waits until the controller has written its Events about the namespace: for a second no new
+    /// one came.
+    pub async fn events_are_written(&self) {
+        let last = Cell::new((0, Instant::now()));
+        let events = self.api::<Event>(self.hub());
+        eventually("no more Events come", self.patience(), async || {
+            let listed = events.list(&ListParams::default()).await;
+            let count = listed.map_err(|e| e.to_string())?.items.len();
+            if count != last.get().0 {
+                last.set((count, Instant::now()));
+            }
+            let rests = count > 0 && last.get().1.elapsed() > Duration::from_secs(1);
+            rests.then_some(()).ok_or(format!("{count} Events"))
+        })
+        .await;
     }
 
     /// Waits until a condition of a member's ServiceExport begins with `status|reason|`, and

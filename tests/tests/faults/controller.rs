@@ -14,7 +14,8 @@ const WEDGED: Duration = Duration::from_secs(90);
 #[tokio::test]
 async fn at_rest_and_over_a_restart_nothing_is_written_but_the_lease() {
     let env = own().await;
-    let (_space, _) = env.foo("rest").await;
+    let (space, _) = env.foo("rest").await;
+    space.events_are_written().await;
     let marks = [
         env.hub().mark().await,
         env.member("member1").mark().await,

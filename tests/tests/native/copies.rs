@@ -1,11 +1,8 @@
 //! Copies of a provider's EndpointSlices in a consumer, and their cost.
 
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use causeway_tests::{SOON, Space, eventually, multi_cluster_service, service};
-use k8s_openapi::api::core::v1::Event;
-use kube::api::ListParams;
+use causeway_tests::{SOON, eventually, multi_cluster_service, service};
 
 use super::{pod_that_member2_reaches, space};
 
@@ -108,21 +105,6 @@ async fn under_a_traffic_preference_every_copied_endpoint_bears_hints() {
         .await;
 }
 
-/// Waits until the controller has written the Events of a namespace: for a second no new one came.
-async fn events_are_written(space: &Space<'_>) {
-    let last = Cell::new((0, Instant::now()));
-    let events = space.api::<Event>(space.hub());
-    eventually("no more Events come", SOON, async || {
-        let listed = events.list(&ListParams::default()).await;
-        let count = listed.expect("Events").items.len();
-        if count != last.get().0 {
-            last.set((count, Instant::now()));
-        }
-        count > 0 && last.get().1.elapsed() > Duration::from_secs(1)
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn endpoint_change_costs_one_write_per_consumer_and_none_on_hub() {
     let space = space("cost").await;
@@ -134,7 +116,7 @@ async fn endpoint_change_costs_one_write_per_consumer_and_none_on_hub() {
     space.reaches("member2", "foo", &both).await;
     space.reaches("member3", "foo", &both).await;
     space.says("foo", "Ready", "True|Ready|").await;
-    events_are_written(&space).await;
+    space.events_are_written().await;
     let hub = space.hub().mark().await;
     let marks = [
         space.member("member2").mark().await,
