@@ -1,5 +1,5 @@
-//! The commands of `kubectl mcs`. No command imports another; `moving` and `membership` hold what
-//! several commands share.
+//! The commands of `kubectl mcs`. Only the page imports another command: it starts `verify`.
+//! `membership`, `moving` and `overview` hold what several commands share.
 
 pub(crate) mod adopt;
 pub(crate) mod bug_report;

@@ -144,8 +144,8 @@ const CLI_FLOORS: [&[&str]; 5] = [
     &["views"],
     &["commands"],
 ];
-/// Modules that commands share. No command names another command.
-const CLI_SHARED: [&str; 3] = ["membership", "moving", "overview"];
+/// Modules that commands share, and `verify`, which the page starts. No command names any other.
+const CLI_SHARED: [&str; 4] = ["membership", "moving", "overview", "verify"];
 
 /// Returns the places in `kubectl mcs` that name a room of the same floor or of a higher one, or
 /// another command.
