@@ -1,10 +1,10 @@
 //! `kubectl mcs ui --verify`: who starts a run, and what is left of it. No pod runs here.
 
 use causeway_tests::reaper::Exit;
-use causeway_tests::{Fleet, SOON, Ui, eventually};
+use causeway_tests::{Fleet, LONG, SOON, Ui, eventually};
 use http::StatusCode;
 
-use crate::{LONG, env};
+use crate::{copied, env};
 
 /// Lists the pods of `verify` in both members.
 async fn pods(fleet: &Fleet) -> String {
@@ -28,7 +28,7 @@ async fn start(ui: &Ui, namespace: &str, name: &str) -> StatusCode {
 #[tokio::test]
 async fn ended_page_deletes_the_pods_of_its_run() {
     let env = env().await;
-    let space = env.service("verified").await;
+    let space = copied(env, "verified").await;
     let shown =
         |page: &causeway_tests::ui::Page| page.service(space.name(), "foo")["state"] == "Ready";
     let silent = env.ui(&[]).await;
