@@ -270,6 +270,9 @@ async fn second_name_of_a_cluster_may_become_another_cluster() {
     let pods = pods.create(env.member("member2")).await;
     space.reaches("hub", "foo", &[pods[0].ip()]).await;
     env.mcs(["unjoin", "twin"]).await.ok();
+    // It was not made by join, so unjoin leaves it.
+    let delete = ["delete", "secret", "twin", "-n", NAMESPACE];
+    env.hub().kubectl(delete).await.ok();
 }
 
 #[tokio::test]
