@@ -14,6 +14,9 @@ use crate::environment::{Turn, bears};
 /// Time in which the commands wait for answers of Karmada's controllers: the imitation has no rate
 /// limits.
 const OBSERVE: &str = "--observe=3s";
+/// Maximum time until a conflict is over that both controllers had while the service was new. It is
+/// reported for a minute after the pause.
+const SETTLED: Duration = Duration::from_secs(150);
 
 #[tokio::test]
 async fn adoption_and_hand_over_lose_no_endpoint_under_churn() {
@@ -229,7 +232,8 @@ async fn nothing_of_karmadas_is_left(turn: &Turn) {
         assert_eq!(theirs.count(), 0, "member{number}");
     }
     assert!(!finalizers(turn).await.contains("karmada.io"));
-    turn.says("foo", "Ready", "True|Ready|").await;
+    let settled = turn.within(SETTLED);
+    settled.says("foo", "Ready", "True|Ready|").await;
 }
 
 async fn nothing_of_causeways_is_left(turn: &Turn) {

@@ -18,7 +18,10 @@ async fn env() -> &'static Environment {
     let start = async || {
         let fleet = Fleet::builder().members(3).start().await;
         Karmada::install(&fleet).await;
-        let env = Environment::builder().webhook().start(fleet).await;
+        let env = Environment::builder().webhook();
+        // Both controllers write the status of a new service until Karmada's Works show its owner.
+        let env = env.flag("--write-conflict-pause=5s");
+        let env = env.start(fleet).await;
         for member in env.fleet.members() {
             env.is_synced(member.name()).await;
         }
