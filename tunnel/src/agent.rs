@@ -68,9 +68,7 @@ impl Agent {
             tasks,
         }))
     }
-}
 
-impl Agent {
     /// Keeps a connection to each replica until the agent ends.
     pub async fn run(self) {
         let agent = self.0;

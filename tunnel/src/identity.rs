@@ -64,6 +64,14 @@ impl Identity {
     /// # Errors
     /// [`IdentityError`] unless the certificate names exactly one.
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, IdentityError> {
+        Self::with_end(certificate).map(|(identity, _)| identity)
+    }
+
+    /// Reads the identity of a certificate and the end of its validity, in seconds of Unix time.
+    ///
+    /// # Errors
+    /// As [`Identity::of`].
+    pub fn with_end(certificate: &CertificateDer<'_>) -> Result<(Self, i64), IdentityError> {
         let (_, parsed) =
             X509Certificate::from_der(certificate).map_err(|_| IdentityError::Unreadable)?;
         let names = parsed
@@ -77,7 +85,7 @@ impl Identity {
         let uri = uris.next().ok_or(IdentityError::Absent)?;
         match uris.next() {
             Some(_) => Err(IdentityError::Ambiguous),
-            None => Self::parse(uri),
+            None => Ok((Self::parse(uri)?, parsed.validity().not_after.timestamp())),
         }
     }
 

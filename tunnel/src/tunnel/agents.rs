@@ -18,8 +18,6 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer;
 
 use super::Inner;
 use crate::hello::{Answer, BODY_MAX, DRAIN, HELLO, HelloError};
@@ -114,11 +112,9 @@ async fn prove(tunnel: &Inner, socket: TcpStream) -> Result<Proved, AgentError> 
     let (_, session) = tls.get_ref();
     let chain = session.peer_certificates().unwrap_or_default();
     let certificate = chain.first().ok_or(AgentError::NoCertificate)?;
-    let identity = Identity::of(certificate)?;
-    let (_, parsed) =
-        X509Certificate::from_der(certificate).map_err(|_| IdentityError::Unreadable)?;
-    let ends = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or_default();
-    let ends = SystemTime::UNIX_EPOCH + Duration::from_secs(ends);
+    let (identity, ends) = Identity::with_end(certificate)?;
+    let ends = Duration::from_secs(u64::try_from(ends).unwrap_or_default());
+    let ends = SystemTime::UNIX_EPOCH + ends;
     let valid = ends.duration_since(SystemTime::now()).unwrap_or_default();
     match identity.role {
         Role::Member(name) if identity.hub == credentials.own.hub => {
