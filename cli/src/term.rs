@@ -3,6 +3,7 @@
 pub(crate) mod age;
 pub(crate) mod confirm;
 pub(crate) mod exit;
+pub(crate) mod interrupt;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod screen;

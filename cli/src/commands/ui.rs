@@ -33,8 +33,8 @@ use crate::cluster::kubeconfig;
 use crate::observe::follow::follow;
 use crate::observe::scope::{Breadth, Scope};
 use crate::term::exit::{CommandError, PROBLEM};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::interrupt::interrupted;
+use crate::term::output::{self, OutputError};
 use crate::views::ui::{ServerRow, VerifyRow};
 
 /// Capacity of the channel of [`live::Note`]s.
@@ -161,19 +161,4 @@ fn context(args: &HubArgs) -> Option<String> {
     }
     let loaded = kubeconfig::load(args.kubeconfig.as_deref());
     loaded.ok()?.kubeconfig.current_context
-}
-
-/// Returns on Ctrl-C or SIGTERM.
-async fn interrupted() -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate())?;
-        tokio::select! {
-            pressed = tokio::signal::ctrl_c() => pressed,
-            _ = terminate.recv() => Ok(()),
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
 }

@@ -36,6 +36,7 @@ use crate::observe::networking;
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::Scope;
 use crate::term::exit::{CommandError, ExitState, PROBLEM, USAGE};
+use crate::term::interrupt::interrupted;
 use crate::term::output::{self, OutputError};
 use crate::term::screen::Screen;
 
@@ -136,8 +137,14 @@ pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState
         output::raw(format!("{}\n", output::manifest(&objects)?).as_bytes())?;
         return Ok(ExitState::new(true, prepared.untried.is_empty()));
     }
+    let stop = async {
+        // Without signals the pods are deleted at the timeout.
+        if interrupted().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
     let report = prepared
-        .verify(&|text| output::progress(text), interrupted())
+        .verify(&|text| output::progress(text), stop)
         .await?;
     let screen = Screen::stdout(verify.color.color);
     output::report_on(screen, &report, verify.output.format, || {
@@ -714,19 +721,4 @@ async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
     };
     let nodes = nodes.items.iter().filter(|node| is_ready(node));
     Ok(nodes.map(|node| node.name_any()).take(MAX_NODES).collect())
-}
-
-/// Waits for SIGINT or SIGTERM.
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
 }
