@@ -18,7 +18,7 @@ use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::term::output::{self, OutputError};
 use crate::term::screen::Screen;
 use crate::views::status::report::Report;
-use crate::views::status::text::{self, problems, unread_suffix};
+use crate::views::status::{summary, text};
 
 /// Failure to read or to show the status.
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +127,7 @@ impl Query<'_> {
             Some(name) if report.is_empty() => Err(StatusError::NotFound {
                 name: name.clone(),
                 place: self.place(),
-                unread: unread_suffix(report),
+                unread: summary::unread(report),
             }),
             _ => Ok(()),
         }
@@ -206,7 +206,7 @@ impl Query<'_> {
             (Awaited::Endpoints, None) => "the endpoints of the consumers are unknown",
             _ => "",
         };
-        let both = [problems(report), endpoints.to_owned()];
+        let both = [summary::problems(report), endpoints.to_owned()];
         both.into_iter()
             .filter(|one| !one.is_empty())
             .collect::<Vec<_>>()

@@ -5,4 +5,5 @@ pub(crate) mod clusterset;
 pub(crate) mod condition;
 pub(crate) mod karmada;
 pub(crate) mod report;
+pub(crate) mod summary;
 pub(crate) mod text;

@@ -174,7 +174,7 @@ fn golden_outputs_of_status_are_kept() {
             text.push_str(&format!(
                 "{:?}: {}\n",
                 one.exit_state(),
-                crate::views::status::text::problems(one)
+                crate::views::status::summary::problems(one)
             ));
         }
         let before = healthy();
