@@ -77,7 +77,7 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Returns the interval of a median in 95 of 100 runs, by the binomial distribution of the ranks.
-/// Of less than six values it is that of all.
+/// The interval of fewer than six values spans all of them.
 fn interval(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let values = sorted(values);
     let count = values.len() as f64;

@@ -105,7 +105,7 @@ where
 /// Compares what is seen with what is expected, as the result of a probe of [`eventually`].
 ///
 /// # Errors
-/// What is seen, where that is something else.
+/// The seen value, if it differs.
 pub fn same<T: PartialEq<U> + Debug, U: ?Sized>(seen: T, expected: &U) -> Result<(), String> {
     match seen == *expected {
         true => Ok(()),

@@ -15,8 +15,7 @@ use tokio::sync::{OnceCell, watch};
 use tower::Layer as _;
 use tower::retry::RetryLayer;
 
-use crate::cluster::access::HubArgs;
-use crate::cluster::access::Side;
+use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::kubeconfig::{self, Access, Choice, LoadError, describe_plugin_failure};
 use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
 use crate::term::screen::printable;

@@ -12,11 +12,9 @@ use tokio::time::Instant;
 use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::{self, ObjectError, Run};
-use crate::cluster::wait;
-use crate::cluster::wait::TimedOut;
+use crate::cluster::wait::{self, TimedOut};
 use crate::term::exit::{CommandError, PROBLEM};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 
 /// Commands that apply the definitions on a hub, for messages.
 pub(crate) const DEFINE: &str =

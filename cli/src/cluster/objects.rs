@@ -15,8 +15,7 @@ use serde_json::Value;
 use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::term::exit::{CommandError, PROBLEM};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 
 /// Field manager of this program's writes.
 pub(crate) const FIELD_MANAGER: &str = "kubectl-mcs";

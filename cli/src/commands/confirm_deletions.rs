@@ -15,8 +15,7 @@ use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::wait;
 use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::term::exit::{CommandError, PROBLEM, UNKNOWN};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 
 /// Failed confirmation of suspended deletions.
 #[derive(Debug, thiserror::Error)]

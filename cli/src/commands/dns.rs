@@ -22,8 +22,7 @@ use crate::cluster::objects::ObjectError;
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member::{AnotherCluster, check_identity};
 use crate::term::exit::{CommandError, ExitState, PROBLEM, USAGE};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 use crate::views::check::{Check, Report};
 
 /// Failure to check or to set up the DNS of a member.

@@ -19,8 +19,7 @@ use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::observe::connect::{self, ConnectError};
 use crate::observe::once;
 use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 use crate::term::table::listed;
 
 mod effect;

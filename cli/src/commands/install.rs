@@ -20,15 +20,13 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
 use crate::cluster::definitions::{CLUSTERS, DefinitionError, SERVICES};
-use crate::cluster::helm;
-use crate::cluster::helm::Release;
+use crate::cluster::helm::{self, Release};
 use crate::cluster::lease::Controller;
 use crate::cluster::lease::LeaseName;
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::commands::membership::member;
 use crate::term::exit::{CommandError, PROBLEM, USAGE};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 
 /// Namespace in which a Karmada control plane stores the members' credentials.
 const KARMADA: &str = "karmada-cluster";

@@ -12,13 +12,11 @@ use kube::Api;
 use tokio::time::Instant;
 
 use crate::args::JoinArgs;
-use crate::cluster::access::HubArgs;
-use crate::cluster::access::Side;
+use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::definitions;
 use crate::cluster::objects::{self, Run};
-use crate::cluster::wait;
-use crate::cluster::wait::TimedOut;
+use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::MembershipError;
 use crate::commands::membership::hub::{self, Known};
 use crate::commands::membership::location::{Located, Location};

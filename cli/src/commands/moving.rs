@@ -23,8 +23,7 @@ use crate::cluster::lease::{self, Controller};
 use crate::observe::once::{self, GatherError};
 use crate::observe::service::Snapshot;
 use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 
 /// Interval between two reads of hub and members during a move.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

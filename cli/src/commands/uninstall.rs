@@ -24,8 +24,7 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
 use crate::cluster::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
-use crate::cluster::helm;
-use crate::cluster::helm::Release;
+use crate::cluster::helm::{self, Release};
 use crate::cluster::karmada;
 use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::wait;
@@ -34,8 +33,7 @@ use crate::commands::membership::{cleaning, report_left};
 use crate::observe::once;
 use crate::term::confirm::{self, Answer};
 use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 
 /// Interval at which `uninstall` reads the remaining objects from the hub.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

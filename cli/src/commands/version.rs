@@ -8,8 +8,7 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::definitions::DEFINE;
 use crate::term::exit::{CommandError, PROBLEM};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 
 /// Failed read of the versions.
 #[derive(Debug, thiserror::Error)]

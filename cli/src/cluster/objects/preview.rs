@@ -6,8 +6,7 @@ use similar::TextDiff;
 
 use super::{ObjectError, Run, is_a, patch, stored, title};
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 
 const CONTAINERS: &str = "/spec/template/spec/containers";
 

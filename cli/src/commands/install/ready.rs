@@ -18,11 +18,9 @@ use tokio::time::Instant;
 use super::InstallError;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle::DEPLOYMENTS;
-use crate::cluster::wait;
-use crate::cluster::wait::TimedOut;
+use crate::cluster::wait::{self, TimedOut};
 use crate::observe::installation::rollout;
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 
 /// Name of causeway's webhook configurations.
 const REGISTRATION: &str = "causeway";

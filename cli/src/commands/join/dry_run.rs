@@ -16,9 +16,8 @@ use crate::cluster::api_server::ApiServer;
 use crate::cluster::definitions::{self, Choice};
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
-use crate::term::output;
-use crate::term::output::Format;
 use crate::term::output::OutputError;
+use crate::term::output::{self, Format};
 
 /// Prints the objects that `join` would apply. Reads both clusters and changes neither.
 pub(super) async fn print(

@@ -26,8 +26,7 @@ use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::wait::TimedOut;
 use crate::term::exit::{CommandError, PROBLEM};
-use crate::term::output;
-use crate::term::output::OutputError;
+use crate::term::output::{self, OutputError};
 
 const RBAC: &str = include_str!("../../../../manifests/member/rbac.yaml");
 const NAMESPACE_CREATION: &str =
