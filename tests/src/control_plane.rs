@@ -244,9 +244,11 @@ impl ControlPlane {
         service_cidr(self.number)
     }
 
-    /// Whether it has IPv6 beside IPv4.
-    pub fn is_dual_stack(&self) -> bool {
-        self.dual_stack
+    /// Returns the UID of namespace kube-system, by which causeway knows a cluster.
+    pub async fn uid(&self) -> String {
+        let namespaces = Api::<Namespace>::all(self.client());
+        let system = namespaces.get("kube-system").await.expect("kube-system");
+        system.metadata.uid.expect("its UID")
     }
 
     /// A pod address that was not given out before.

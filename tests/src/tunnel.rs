@@ -38,14 +38,7 @@ impl Tunnel {
         let directory = fleet.directory().join("tunnel");
         let authority = Authority::new("causeway-tunnel", VALIDITY, SystemTime::now());
         let authority = authority.expect("an authority");
-        let uid = [
-            "get",
-            "namespace",
-            "kube-system",
-            "-o",
-            "jsonpath={.metadata.uid}",
-        ];
-        let hub_uid = fleet.hub().kubectl(uid).await.ok();
+        let hub_uid = fleet.hub().uid().await;
         let leaf = Leaf {
             common_name: "causeway-tunnel".to_owned(),
             addresses: vec![host.address()],

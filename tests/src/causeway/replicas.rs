@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Probe as ProbeSpec;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -270,22 +270,4 @@ spec: {types: [CrossCluster]}
         by_causeway.then_some(()).ok_or(said)
     })
     .await;
-}
-
-/// The names of the endpoints of the webhook's Service that are ready.
-pub async fn ready_endpoints(hub: &Cluster) -> Vec<String> {
-    let of_webhook = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
-    let slices = Api::<EndpointSlice>::namespaced(hub.client(), NAMESPACE);
-    let slices = slices
-        .list(&of_webhook)
-        .await
-        .expect("a list of EndpointSlices");
-    let ready = |slice: &EndpointSlice| {
-        slice
-            .endpoints
-            .iter()
-            .any(|endpoint| endpoint.conditions.as_ref().and_then(|all| all.ready) == Some(true))
-    };
-    let ready = slices.into_iter().filter(ready);
-    ready.filter_map(|slice| slice.metadata.name).collect()
 }

@@ -129,14 +129,7 @@ async fn delete_all(space: &Space<'_>, env: &Shared) {
         .await;
     let delete = ["delete", "cluster", "lost", "--wait=false"];
     env.hub().kubectl(delete).await.ok();
-    let uid = [
-        "get",
-        "namespace",
-        "kube-system",
-        "-o",
-        "jsonpath={.metadata.uid}",
-    ];
-    let uid = env.hub().kubectl(uid).await.ok();
+    let uid = env.hub().uid().await;
     leave(space, &of_an_earlier_life(space, &uid)).await;
 }
 

@@ -16,7 +16,7 @@ use causeway_controller::watch::{self, Watch};
 use causeway_engine::model::{Failure, FailureKind, Signal};
 use causeway_tests::{Cluster, Fleet, SOON, Space, service};
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
@@ -189,17 +189,13 @@ async fn hanging_api_server_is_detected_and_watched_again() {
         ..member::Settings::default()
     };
     let mut reported = Reported::by(member, member.client(), settings);
-    let uid = Api::<Namespace>::all(member.client())
-        .get("kube-system")
-        .await
-        .unwrap()
-        .uid();
+    let uid = member.uid().await;
 
     reported
         .until("all is watched", |said| said.natives_connected() == 3)
         .await;
     let said = &reported.said;
-    assert_eq!(said.identities, uid.into_iter().collect::<Vec<_>>());
+    assert_eq!(said.identities, [uid]);
     assert_eq!(said.probes, [Ok(())]);
     assert!(!said.listed["services"].is_empty() && said.listed["namespaces"].len() >= 4);
     assert!(said.listed.contains_key("slices"));

@@ -6,8 +6,7 @@ use std::time::Duration;
 use causeway::api::labels;
 use causeway_tests::{Environment, Fault, Fleet, SOON, Space, eventually, service};
 use futures::{StreamExt as _, stream};
-use k8s_openapi::api::core::v1::{Namespace, Service};
-use kube::Api;
+use k8s_openapi::api::core::v1::Service;
 use kube::api::{ListParams, PostParams};
 
 /// Maximum number of concurrent lookups (`controller/src/lookup/queue.rs`).
@@ -37,9 +36,7 @@ async fn many_leftovers_neither_flood_the_hub_nor_starve_members() {
     env.is_synced("member1").await;
     env.is_synced("member2").await;
     let space = env.space("leftovers").await;
-    let namespaces = Api::<Namespace>::all(env.hub().client());
-    let hub = namespaces.get("kube-system").await.expect("kube-system");
-    let hub = hub.metadata.uid.expect("its UID");
+    let hub = env.hub().uid().await;
     // The hub is slow, so that what could be asked at one time is.
     env.set("hub", Fault::Late(Duration::from_millis(150)));
     let flood = stream::iter(0..MANY).for_each_concurrent(32, async |number| {

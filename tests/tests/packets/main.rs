@@ -1,5 +1,6 @@
 //! Real packets between clusters. Skipped, with a line that says so, where there is no root.
 
+mod behind_nat;
 mod client;
 mod konnectivity;
 mod near;

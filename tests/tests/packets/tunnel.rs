@@ -1,57 +1,10 @@
 //! A member behind NAT, through causeway-tunnel: its agent dials out, and nothing dials in.
 
-use causeway_tests::fixtures::RunningPod;
 use causeway_tests::tunnel::Tunnel;
-use causeway_tests::{Cluster, Fleet, Installation, Space, service};
+use causeway_tests::{Fleet, Installation};
 
-use crate::konnectivity::{HubSide, Served, watches_resumed_since};
+use crate::behind_nat::{HubSide, Services, add_resident, watches_resumed_since};
 use crate::packets;
-
-/// Services in both directions, each with a pod that answers.
-struct Services<'a> {
-    space: &'a Space<'a>,
-    served: [Served<'a>; 2],
-    pods: Vec<RunningPod>,
-}
-
-impl<'a> Services<'a> {
-    async fn create(space: &'a Space<'a>, hidden: &'a Cluster, open: &'a Cluster) -> Self {
-        let served = [("out", hidden, open), ("in", open, hidden)];
-        let served = served.map(|(name, provider, consumer)| Served {
-            name,
-            provider,
-            consumer,
-        });
-        for one in &served {
-            one.create(space).await;
-        }
-        let pods = Vec::new();
-        let mut services = Self {
-            space,
-            served,
-            pods,
-        };
-        services.change().await;
-        services
-    }
-
-    /// Replaces both pods.
-    async fn change(&mut self) {
-        for pod in self.pods.drain(..) {
-            pod.delete().await;
-        }
-        for served in &self.served {
-            self.pods.push(served.add_pod(self.space).await);
-        }
-    }
-
-    /// Waits until clients are answered by the present pods.
-    async fn are_answered(&self) {
-        for (served, pod) in self.served.iter().zip(&self.pods) {
-            served.is_answered_by(self.space, pod).await;
-        }
-    }
-}
 
 #[tokio::test]
 async fn member_behind_nat_is_served_through_the_tunnel() {
@@ -61,13 +14,8 @@ async fn member_behind_nat_is_served_through_the_tunnel() {
     let fleet = Fleet::builder().members(2).packets().start().await;
     let installation = Installation::new(&fleet).await;
     let [hidden, open] = ["member1", "member2"].map(|name| fleet.member(name));
-    // No kind is empty when it is listed first.
     let space = fleet.space("nat").await;
-    service("resident")
-        .port("http", 80)
-        .create(hidden, &space)
-        .await;
-    space.backends("resident").create(hidden).await;
+    add_resident(hidden, &space).await;
 
     let side = HubSide::new(&fleet, &installation);
     side.dial(hidden).await.expect_err("it is behind NAT");
