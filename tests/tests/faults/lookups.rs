@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use causeway::api::labels;
-use causeway_tests::{Environment, Fault, Fleet, SOON, Space, eventually, service};
+use causeway_tests::{Environment, Fault, Fleet, LONG, SOON, Space, eventually, service};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{ListParams, PostParams};
 
 /// Maximum number of concurrent lookups (`controller/src/lookup/queue.rs`).
 const WIDTH: usize = 8;
-const MANY: usize = 1000;
+const MANY: usize = 400;
+/// Time that the hub takes for an answer: all lookups take 20 s, one for member2 two of these.
+const ANSWER: Duration = Duration::from_millis(400);
 
 /// A Service as the controller of that hub left it for a MultiClusterService.
 async fn leave(space: &Space<'_>, member: &str, name: &str, hub: &str) {
@@ -38,7 +40,7 @@ async fn many_leftovers_neither_flood_the_hub_nor_starve_members() {
     let space = env.space("leftovers").await;
     let hub = env.hub().uid().await;
     // The hub is slow, so that what could be asked at one time is.
-    env.set("hub", Fault::Late(Duration::from_millis(150)));
+    env.set("hub", Fault::Late(ANSWER));
     let flood = stream::iter(0..MANY).for_each_concurrent(32, async |number| {
         leave(&space, "member1", &format!("left-{number}"), &hub).await;
     });
@@ -48,7 +50,7 @@ async fn many_leftovers_neither_flood_the_hub_nor_starve_members() {
     leave(&space, "member2", "other", &hub).await;
     let services = space.api::<Service>(env.member("member2"));
     let of_hub = ListParams::default().labels(labels::HUB);
-    eventually("what is left in member2 is collected", SOON, async || {
+    eventually("what is left in member2 is collected", LONG, async || {
         services
             .list(&of_hub)
             .await
