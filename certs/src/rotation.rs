@@ -57,6 +57,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::fault::Fault;
+use crate::issue::Purpose;
 use crate::stored::{Contents, Names, Served, Signer, Stored};
 use crate::trust::{Publication, Trusted};
 
@@ -132,7 +133,7 @@ impl Lifetimes {
     /// Returns the time until a leaf is due: two thirds of its life, or of the current life of
     /// leaves. A leaf that could authenticate a client is due at once.
     fn leaf_due(&self, leaf: &Served, now: SystemTime) -> Duration {
-        if !leaf.is_for_servers_only {
+        if leaf.purpose != Some(Purpose::Server) {
             return Duration::ZERO;
         }
         let life = leaf.period.life();

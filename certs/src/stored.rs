@@ -10,7 +10,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::{FromDer as _, GeneralName};
 
 use crate::fault::Fault;
-use crate::issue::{Authority, IssueError};
+use crate::issue::{Authority, IssueError, Leaf, Purpose};
 use crate::trust::{Bundle, Period, Trusted, bundle_pem};
 
 /// All trusted authorities, PEM; the signing one is first.
@@ -210,8 +210,9 @@ pub struct Served {
     /// Validity period.
     pub period: Period,
     names: Names,
-    /// Whether it authenticates servers alone.
-    pub(crate) is_for_servers_only: bool,
+    uris: Vec<String>,
+    /// Only side that it may authenticate, if it is one.
+    pub(crate) purpose: Option<Purpose>,
     der: Vec<u8>,
 }
 
@@ -237,15 +238,39 @@ impl Served {
             issuer: issuer.ok_or(Fault::UnknownIssuer)?.clone(),
             period: Period::of(&parsed),
             names: Names::of(&parsed),
-            is_for_servers_only: is_for_servers_only(&parsed),
+            uris: uris(&parsed),
+            purpose: purpose(&parsed),
             der: block.contents.clone(),
         })
     }
+
+    /// Whether it has the names, addresses, URIs and purpose of a leaf to be issued, and no others.
+    pub fn is_as(&self, leaf: &Leaf) -> bool {
+        let names = leaf.names.iter().map(|name| name.to_ascii_lowercase());
+        self.names.names.iter().eq(&names.collect::<Vec<_>>())
+            && self.names.addresses == leaf.addresses
+            && self.uris == leaf.uris
+            && self.purpose == Some(leaf.purpose)
+    }
 }
 
-fn is_for_servers_only(certificate: &X509Certificate<'_>) -> bool {
-    let usage = certificate.extended_key_usage().ok().flatten();
-    usage.is_some_and(|usage| usage.value.server_auth && !usage.value.client_auth)
+fn purpose(certificate: &X509Certificate<'_>) -> Option<Purpose> {
+    let usage = certificate.extended_key_usage().ok().flatten()?.value;
+    match (usage.server_auth, usage.client_auth) {
+        (true, false) => Some(Purpose::Server),
+        (false, true) => Some(Purpose::Client),
+        _ => None,
+    }
+}
+
+fn uris(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let found = certificate.subject_alternative_name().ok().flatten();
+    let found = found.iter().flat_map(|names| &names.value.general_names);
+    let uris = found.filter_map(|name| match name {
+        GeneralName::URI(uri) => Some((*uri).to_owned()),
+        _ => None,
+    });
+    uris.collect()
 }
 
 fn undecodable<E>(_: E) -> Fault {
