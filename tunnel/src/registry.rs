@@ -34,6 +34,8 @@ pub struct Agent {
     pub answer: Answer,
     /// Time at which it was accepted.
     pub since: Timestamp,
+    /// End of its certificate.
+    pub expires: Timestamp,
     /// Sends requests to it.
     pub requests: SendRequest<Bytes>,
     /// Permits of its streams.
@@ -239,6 +241,7 @@ impl Agent {
             api: self.answer.api.clone(),
             streams: self.streams_in_use(limits),
             round_trip_micros: self.round_trip.load(Ordering::Relaxed),
+            certificate_expires: self.expires.to_string(),
         }
     }
 }
@@ -290,4 +293,5 @@ struct ShownAgent {
     api: String,
     streams: usize,
     round_trip_micros: u64,
+    certificate_expires: String,
 }

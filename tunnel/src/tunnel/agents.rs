@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use causeway::domain::ClusterName;
@@ -11,6 +11,7 @@ use causeway::process::supervise::with_causes;
 use h2::RecvStream;
 use h2::client::SendRequest;
 use http::{Method, Request, StatusCode, Uri};
+use k8s_openapi::jiff::Timestamp;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::error::Elapsed;
@@ -70,8 +71,8 @@ impl AgentError {
 struct Proved {
     name: ClusterName,
     tls: TlsStream<TcpStream>,
-    /// Time that is left until its certificate expires.
-    valid: Duration,
+    /// End of its certificate.
+    expires: Timestamp,
 }
 
 /// Serves a connection until it ends.
@@ -113,12 +114,10 @@ async fn prove(tunnel: &Inner, socket: TcpStream) -> Result<Proved, AgentError> 
     let chain = session.peer_certificates().unwrap_or_default();
     let certificate = chain.first().ok_or(AgentError::NoCertificate)?;
     let (identity, ends) = Identity::with_end(certificate)?;
-    let ends = Duration::from_secs(u64::try_from(ends).unwrap_or_default());
-    let ends = SystemTime::UNIX_EPOCH + ends;
-    let valid = ends.duration_since(SystemTime::now()).unwrap_or_default();
+    let expires = Timestamp::from_second(ends).unwrap_or(Timestamp::MAX);
     match identity.role {
         Role::Member(name) if identity.hub == credentials.own.hub => {
-            Ok(Proved { name, tls, valid })
+            Ok(Proved { name, tls, expires })
         }
         _ => Err(AgentError::Foreign(identity)),
     }
@@ -131,7 +130,9 @@ async fn connected(
     from: SocketAddr,
 ) -> Result<(), AgentError> {
     let limits = &tunnel.shared.limits;
-    let Proved { name, tls, valid } = proved;
+    let Proved { name, tls, expires } = proved;
+    let valid = expires.duration_since(Timestamp::now());
+    let valid = Duration::try_from(valid).unwrap_or_default();
     let handshake = h2::client::Builder::new()
         .enable_push(false)
         .initial_window_size(limits.window)
@@ -163,6 +164,7 @@ async fn connected(
             from,
             answer,
             since: now(),
+            expires,
             requests: requests.clone(),
             streams: streams.clone(),
             round_trip: round_trip.clone(),
