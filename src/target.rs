@@ -10,7 +10,7 @@ use http::HeaderValue;
 use http::header::InvalidHeaderValue;
 use http::uri::{InvalidUri, Scheme, Uri};
 use k8s_openapi::api::core::v1::Secret;
-use kube::Config;
+use kube::{Config, ResourceExt};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 
@@ -362,9 +362,8 @@ pub fn serves(secret: &Secret, cluster: &ClusterName) -> Result<(), TargetError>
 }
 
 /// Whether a member is reached by causeway-tunnel.
-pub fn is_tunnelled(cluster: &Cluster) -> bool {
-    let annotations = cluster.metadata.annotations.as_ref();
-    let tunnel = annotations.and_then(|all| all.get(labels::TUNNEL));
+pub fn is_tunnelled(cluster: &impl ResourceExt) -> bool {
+    let tunnel = cluster.annotations().get(labels::TUNNEL);
     tunnel.is_some_and(|value| value == "true")
 }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use causeway::domain::Reach;
 use clap::Args;
 
-use super::values::{duration, network, place, reach, token_lifetime};
+use super::values::{duration, image, network, place, reach, token_lifetime};
 use super::{ClientDryRun, LeaseArgs, OutputArgs};
 use crate::cluster::access::Side;
+use crate::cluster::tunnel::address::TunnelAddress;
 
 #[derive(Args, Debug)]
 #[command(mut_arg("format", |format| {
@@ -31,9 +32,19 @@ pub(crate) struct JoinArgs {
     pub only: Option<Side>,
     #[command(flatten)]
     pub member: RequiredMemberArgs,
-    /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig]
+    /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig; with --pull that of
+    /// Service default/kubernetes]
     #[arg(long, value_name = "URL")]
     pub api_endpoint: Option<String>,
+    /// The hub cannot dial the member: run causeway-agent there, which connects to --tunnel
+    #[arg(long, requires = "tunnel")]
+    pub pull: bool,
+    /// Address at which the agent reaches causeway-tunnel of the hub [default port: 443]
+    #[arg(long, value_name = "HOST[:PORT]", requires = "pull")]
+    pub tunnel: Option<TunnelAddress>,
+    /// Image of causeway-agent [default: that of this version, from the registry of the hub's own images]
+    #[arg(long, value_name = "IMAGE", requires = "tunnel", value_parser = image)]
+    pub agent_image: Option<String>,
     /// Certificates in PEM by which an https:// proxy of the member's kubeconfig is verified [default: as it is, else
     /// those of the controller's system]
     #[arg(long, value_name = "FILE")]

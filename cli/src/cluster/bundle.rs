@@ -2,6 +2,8 @@
 
 pub(crate) mod parts;
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway::api::labels;
@@ -11,6 +13,9 @@ use serde_json::{Value, json};
 
 use self::parts::{ImageArgs, MissingService, PartArgs};
 use crate::cluster::objects::{self, ObjectError};
+use crate::cluster::tunnel::address::TunnelAddress;
+use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, named};
+use crate::cluster::tunnel::{FRONT_FLAG, SERVER_SECRET};
 
 const RBAC: &str = include_str!("../../../manifests/hub/rbac.yaml");
 const WORKLOADS: &str = include_str!("../../../manifests/hub/workloads.yaml");
@@ -19,6 +24,7 @@ const BY_URL: &str = include_str!("../../../manifests/hub/options/webhook-by-url
 const TOKENS: &str = include_str!("../../../manifests/hub/options/tokens.yaml");
 const KARMADA: &str = include_str!("../../../manifests/hub/options/karmada.yaml");
 const CLUSTER_PROFILES: &str = include_str!("../../../manifests/hub/options/cluster-profiles.yaml");
+const TUNNEL: &str = include_str!("../../../manifests/hub/options/tunnel.yaml");
 const CERT_MANAGER: &str = include_str!("../../../manifests/hub/options/cert-manager.yaml");
 const CERT_MANAGER_PATCH: &str =
     include_str!("../../../manifests/hub/options/cert-manager.patch.yaml");
@@ -43,8 +49,8 @@ const CONTAINERS: &str = "/spec/template/spec/containers";
 /// Deployments of a hub that runs causeway itself.
 pub(crate) const DEPLOYMENTS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
 
-/// Returns the objects to apply to a hub besides the definitions, in order: RBAC, workloads, and
-/// the webhook registration last.
+/// Returns the objects to apply to a hub besides the definitions and the Secrets of the tunnel, in
+/// order: RBAC, workloads, and the webhook registration last.
 pub(crate) fn chosen(
     parts: &PartArgs,
     images: &ImageArgs,
@@ -89,6 +95,9 @@ pub(crate) fn is_of_certificates(object: &DynamicObject) -> bool {
 
 fn workloads(parts: &PartArgs, images: &ImageArgs) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut workloads = objects::parse(WORKLOADS)?;
+    if let Some(address) = &parts.tunnel {
+        workloads.extend(tunnel(address)?);
+    }
     for deployment in workloads.iter_mut().filter(|one| is_deployment(one)) {
         let [webhook, controller] = DEPLOYMENTS.map(|name| is_named(deployment, name));
         if parts.cert_manager && webhook {
@@ -99,15 +108,42 @@ fn workloads(parts: &PartArgs, images: &ImageArgs) -> Result<Vec<DynamicObject>,
         }
         let karmada = (parts.karmada && controller).then_some(KARMADA_SECRETS);
         let missing = parts.missing_service.filter(|_| webhook).map(flag);
+        let front = parts.tunnel.as_ref().filter(|_| controller);
+        let front = front.map(|_| FRONT_FLAG);
+        let flags = [karmada, missing, front].into_iter().flatten();
         for container in containers(deployment) {
             if let Some(Value::Array(args)) = container.get_mut("args") {
-                args.extend(karmada.into_iter().chain(missing).map(Value::from));
+                args.extend(flags.clone().map(Value::from));
             }
         }
         let (registry, tag) = (images.registry.as_deref(), images.image_tag.as_deref());
         place(deployment, registry, tag);
     }
     Ok(workloads)
+}
+
+/// Returns causeway-tunnel with its Services, whose port for agents is that of the address.
+fn tunnel(address: &TunnelAddress) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut tunnel = objects::parse(TUNNEL)?;
+    let ports = tunnel
+        .iter_mut()
+        .filter_map(|object| object.data.pointer_mut("/spec/ports/0"));
+    for port in ports.filter(|port| port["name"] == "agents") {
+        port["port"] = json!(address.port);
+    }
+    Ok(tunnel)
+}
+
+/// Returns the Secrets of the tunnel without data, which identify them.
+pub(crate) fn tunnel_secrets() -> Result<[DynamicObject; 2], ObjectError> {
+    let bare = |name| named(name, BTreeMap::new());
+    Ok([bare(SERVER_SECRET)?, bare(AUTHORITY_SECRET)?])
+}
+
+/// Whether an object is a Secret of the tunnel. Agents in members trust its authority.
+pub(crate) fn is_tunnel_secret(object: &DynamicObject) -> bool {
+    let names = [SERVER_SECRET, AUTHORITY_SECRET];
+    objects::is_a(object, "Secret") && names.iter().any(|name| is_named(object, name))
 }
 
 fn flag(missing: MissingService) -> &'static str {
@@ -164,11 +200,12 @@ fn by_url(url: &str, authority: Option<&str>) -> Result<Vec<DynamicObject>, Obje
 /// programs write themselves come last, because a running program would recreate them.
 pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
     let mut all = objects::parse(BY_SERVICE)?;
-    for manifest in [WORKLOADS, CERT_MANAGER, TOKENS, KARMADA, RBAC] {
+    for manifest in [WORKLOADS, TUNNEL, CERT_MANAGER, TOKENS, KARMADA, RBAC] {
         let of_manifest = objects::parse(manifest)?;
         let kept = of_manifest.into_iter().rev();
         all.extend(kept.filter(|object| !objects::is_a(object, "Namespace")));
     }
+    all.extend(tunnel_secrets()?);
     all.push(objects::object(json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -258,7 +295,8 @@ fn is_named(object: &DynamicObject, name: &str) -> bool {
     object.metadata.name.as_deref() == Some(name)
 }
 
-fn containers(deployment: &mut DynamicObject) -> impl Iterator<Item = &mut Value> {
+/// Returns the containers of a Deployment.
+pub(crate) fn containers(deployment: &mut DynamicObject) -> impl Iterator<Item = &mut Value> {
     let containers = deployment.data.pointer_mut(CONTAINERS);
     let containers = containers.and_then(Value::as_array_mut);
     containers.into_iter().flatten()
@@ -370,6 +408,7 @@ mod tests {
         let parts = PartArgs {
             karmada: true,
             cert_manager: true,
+            tunnel: "tunnel.example".parse().ok(),
             ..PartArgs::default()
         };
         let external = PartArgs {
@@ -562,6 +601,30 @@ mod tests {
         assert!(args(&all, "causeway-controller").contains(KARMADA_SECRETS));
         assert!(!args(&all, "causeway-webhook").contains(KARMADA_SECRETS));
         assert!(!args(&with(PartArgs::default()), "causeway-controller").contains("karmada"));
+    }
+
+    #[test]
+    fn controller_is_started_with_the_front_of_the_tunnel() {
+        let all = with(PartArgs {
+            tunnel: "tunnel.example:8443".parse().ok(),
+            ..PartArgs::default()
+        });
+        assert!(args(&all, "causeway-controller").contains(FRONT_FLAG));
+        assert!(!args(&all, "causeway-webhook").contains("tunnel"));
+        let manifest = objects::parse(TUNNEL).expect("objects");
+        for object in &manifest {
+            let kind = object.types.as_ref().expect("a kind").kind.as_str();
+            let name = object.metadata.name.as_deref().expect("a name");
+            let chosen = find(&all, kind, name);
+            let agents = name == "causeway-tunnel-agents";
+            assert_eq!(object == chosen, !agents, "{kind} {name}");
+            if agents {
+                assert_eq!(chosen.data["spec"]["ports"][0]["port"], 8443);
+            }
+        }
+        let front = find(&all, "Service", "causeway-tunnel");
+        let port = &front.data["spec"]["ports"][0]["port"];
+        assert!(FRONT_FLAG.ends_with(&format!(":{port}")), "{port}");
     }
 
     #[test]

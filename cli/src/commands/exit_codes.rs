@@ -4,6 +4,7 @@ use crate::cluster::access::Side;
 use crate::cluster::api_server::RequestError;
 use crate::cluster::definitions::DefinitionError;
 use crate::cluster::objects::ObjectError;
+use crate::cluster::tunnel::TunnelError;
 use crate::commands::bug_report::BugReportError;
 use crate::commands::check::CheckError;
 use crate::commands::confirm_deletions::ConfirmDeletionsError;
@@ -86,6 +87,8 @@ fn one_cause_has_one_exit_code_in_every_command() {
             VersionError::from(cause()).into(),
             BugReportError::from(cause()).into(),
             TopError::from(cause()).into(),
+            InstallError::from(TunnelError::from(cause())).into(),
+            JoinError::from(TunnelError::from(cause())).into(),
             CheckError::from(cause()).into(),
             ExplainError::from(GatherError::from(cause())).into(),
             MoveError::from(cause()).into(),

@@ -3,10 +3,11 @@
 
 mod crds;
 pub(crate) mod ready;
+mod tunnel;
 
-use causeway::domain::KubernetesVersion;
 use std::path::{Path, PathBuf};
 
+use causeway::domain::KubernetesVersion;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::jiff::Timestamp;
@@ -24,6 +25,8 @@ use crate::cluster::helm::{self, Release};
 use crate::cluster::lease::Controller;
 use crate::cluster::lease::LeaseName;
 use crate::cluster::objects::{self, ObjectError, Run, preview};
+use crate::cluster::tunnel::TunnelError;
+use crate::cluster::tunnel::authority::AUTHORITY_SECRET;
 use crate::commands::membership::member;
 use crate::term::exit::{CommandError, PROBLEM, USAGE};
 use crate::term::output::{self, OutputError};
@@ -42,6 +45,8 @@ pub(crate) enum InstallError {
     Definition(#[from] DefinitionError),
     #[error(transparent)]
     NotReady(#[from] NotReady),
+    #[error(transparent)]
+    Tunnel(#[from] TunnelError),
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error(
@@ -88,6 +93,7 @@ impl CommandError for InstallError {
             Self::Request(error) => error.exit_code(),
             Self::Object(error) => error.exit_code(),
             Self::Definition(error) => error.exit_code(),
+            Self::Tunnel(error) => error.exit_code(),
             _ => PROBLEM,
         }
     }
@@ -98,6 +104,11 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     let authority = args.parts.webhook_ca.as_deref().map(pem).transpose()?;
     let mut chosen = bundle::chosen(&args.parts, &args.images, authority.as_deref())?;
     if args.dry_run == Some(DryRun::Client) {
+        if args.parts.tunnel.is_some() {
+            output::progress(
+                "note: the Secrets of the tunnel are left out: install creates them on the hub, and keeps those that are there",
+            )?;
+        }
         return Ok(output::result(output::manifest(&all(args, chosen)?)?)?);
     }
     let hub = ApiServer::hub(hub).await?;
@@ -118,6 +129,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     }
     if args.images.registry.is_none() {
         keep_registries(&hub, &mut chosen).await?;
+    }
+    if let Some(address) = &args.parts.tunnel {
+        tunnel::add_secrets(&hub, address, &mut chosen).await?;
     }
     let mut definitions = Vec::new();
     if !args.parts.skip_crds {
@@ -170,13 +184,24 @@ async fn apply(
 ) -> Result<(), InstallError> {
     note_nodes(hub, chosen).await?;
     for object in chosen {
-        objects::apply_with(hub, object, Run::Real, args.force_conflicts).await?;
+        if is_authority(object) {
+            // Another process may have created one meanwhile, which this one must not replace.
+            objects::create(hub, object).await?;
+            output::result(format_args!("hub: {} created", objects::title(object)))?;
+        } else {
+            objects::apply_with(hub, object, Run::Real, args.force_conflicts).await?;
+        }
     }
     finish(hub, args, chosen).await?;
     for object in bundle::superseded(&args.parts)?.iter().rev() {
         objects::remove(hub, object).await?;
     }
     Ok(())
+}
+
+fn is_authority(object: &DynamicObject) -> bool {
+    let name = object.metadata.name.as_deref();
+    objects::is_a(object, "Secret") && name == Some(AUTHORITY_SECRET)
 }
 
 /// Rejects the downgrade of a newer version. The tags of the deployed images show the version.
@@ -221,6 +246,12 @@ async fn finish(
     if args.parts.crds_only {
         return Ok(());
     }
+    if let Some(address) = args.parts.tunnel.as_ref().filter(|_| args.parts.external) {
+        output::result(format_args!(
+            "start causeway-tunnel, which agents reach at {address}, with --tls-dir of the files in Secret causeway-tunnel there, \
+             and causeway-controller with --tunnel-front=http://HOST:7080 of it"
+        ))?;
+    }
     if args.parts.external && leads(hub).await? {
         return Ok(output::result(format_args!(
             "the hub is ready for causeway v{version}, and causeway-controller is running; replace programs of \
@@ -249,12 +280,16 @@ async fn finish(
             "causeway v{version} is applied; check that it is running: kubectl mcs check"
         ))?);
     }
-    ready::wait(
-        hub,
-        Instant::now() + args.waiting.timeout,
-        args.waiting.timeout,
-    )
-    .await?;
+    let deployments = chosen.iter().filter(|object| bundle::is_deployment(object));
+    let deployments = deployments.filter_map(|object| object.metadata.name.as_deref());
+    let deadline = Instant::now() + args.waiting.timeout;
+    ready::wait(hub, deployments, deadline, args.waiting.timeout).await?;
+    if let Some(address) = &args.parts.tunnel {
+        output::result(format_args!(
+            "agents reach causeway-tunnel by Service causeway-tunnel-agents of type LoadBalancer, which {address} has to lead to; join a \
+             member that the hub cannot dial: kubectl mcs join NAME --member-kubeconfig FILE --pull --tunnel {address}"
+        ))?;
+    }
     Ok(output::result(format_args!(
         "causeway v{version} is ready; join a member: kubectl mcs join NAME --member-kubeconfig FILE"
     ))?)
@@ -326,16 +361,18 @@ async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, Inst
     }
 }
 
-/// Sets the registry of each image to that of an earlier installation.
+/// Sets the registry of each image to that of an earlier installation. A Deployment that is not
+/// there yet gets that of the others.
 async fn keep_registries(
     hub: &ApiServer,
     chosen: &mut [DynamicObject],
 ) -> Result<(), InstallError> {
+    let mut last = None;
     for deployment in chosen.iter_mut().filter(|one| bundle::is_deployment(one)) {
         let stored = objects::get(hub, deployment).await?;
-        if let Some(registry) = stored.as_ref().and_then(bundle::registry) {
-            bundle::place(deployment, Some(registry), None);
-        }
+        let registry = stored.as_ref().and_then(bundle::registry);
+        last = registry.map(ToOwned::to_owned).or(last);
+        bundle::place(deployment, last.as_deref(), None);
     }
     Ok(())
 }
@@ -390,6 +427,7 @@ mod tests {
                 DEFAULT_NAMESPACE,
                 33,
             ),
+            ("--skip-crds --tunnel tunnel.example", DEFAULT_NAMESPACE, 40),
         ] {
             let args = args(line);
             let chosen = bundle::chosen(&args.parts, &args.images, None).expect(line);

@@ -1,6 +1,7 @@
 //! `kubectl mcs join`: creates an account in the member, stores its credentials and the Cluster on
 //! the hub, and waits for the controller.
 
+mod agent;
 mod dry_run;
 
 use std::path::{Path, PathBuf};
@@ -11,11 +12,13 @@ use causeway_engine::reasons::Reason;
 use kube::Api;
 use tokio::time::Instant;
 
+use self::agent::Agent;
 use crate::args::JoinArgs;
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::definitions;
 use crate::cluster::objects::{self, Run};
+use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::MembershipError;
 use crate::commands::membership::hub::{self, Known};
@@ -66,6 +69,15 @@ pub(crate) enum JoinError {
         name: ClusterName,
         namespace: String,
     },
+    #[error(
+        "the hub reaches {0} through causeway-tunnel; give --pull --tunnel HOST[:PORT] again or, to have it dialled from now on, run \
+         first: kubectl mcs unjoin {0}"
+    )]
+    Tunnelled(ClusterName),
+    #[error(
+        "the hub has no CA for the tunnel (Secret causeway-system/causeway-tunnel-ca); run first: kubectl mcs install --tunnel {0}"
+    )]
+    NoAuthority(TunnelAddress),
     #[error("{name} is joined but not synced within {seconds} s{late}: {state}; {remedy}")]
     NotSynced {
         name: ClusterName,
@@ -110,7 +122,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     .await?;
     check_verified(&hub)?;
     check_verified(&member)?;
-    check_proxy(member.proxy_url.as_deref())?;
+    if !args.pull {
+        check_proxy(member.proxy_url.as_deref())?;
+    }
     if args.dry_run.is_some() {
         return dry_run::print(&hub, &member, &name, endpoint, args).await;
     }
@@ -120,6 +134,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let identity = member::identify(&member).await?;
     let known = hub::known(&hub).await?;
     check_identity(&known, &name, &identity.uid)?;
+    check_tunnelled(&known, &name, args)?;
+    let agent = Agent::prepare(&hub, &member, &name, args).await?;
     output::result(format_args!(
         "member: Kubernetes {} at {}",
         identity.version,
@@ -148,7 +164,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     if !args.skip_crds {
         definitions::install(&member).await?;
     }
-    let endpoint = endpoint.unwrap_or_else(|| member.url());
+    if let Some(agent) = &agent {
+        agent.apply(&member, args.force_conflicts).await?;
+    }
+    let endpoint = reached_at(&member, endpoint, agent.as_ref());
     let networking = networking(&known, &name, args);
     let declared = networking.to_string();
     if !declared.is_empty() {
@@ -157,9 +176,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let fields = hub::MemberFields {
         id: &identity.uid,
         endpoint: &endpoint,
-        proxy: member.proxy_url.as_deref(),
+        proxy: member.proxy_url.as_deref().filter(|_| agent.is_none()),
         location: &located.location,
         networking: &networking,
+        is_tunnelled: agent.is_some(),
     };
     let cluster = hub::cluster(&name, &fields)?;
     for object in [secret, cluster] {
@@ -168,6 +188,23 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     synced(&hub, &name, &endpoint, args).await?;
     // The controller uses the new token, or reads it again once the API server rejects the old one.
     Ok(granted.end_old_token(&member).await?)
+}
+
+/// Returns the URL at which the hub reaches the member's API server.
+fn reached_at(member: &ApiServer, given: Option<String>, agent: Option<&Agent>) -> String {
+    let through_tunnel = agent.map(|agent| agent.endpoint.clone());
+    let given = given.or(through_tunnel);
+    given.unwrap_or_else(|| member.url())
+}
+
+/// Checks that a member of the tunnel stays one: the hub could not dial it.
+fn check_tunnelled(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Result<(), JoinError> {
+    let mut known = known.iter();
+    let is_tunnelled = known.any(|one| one.name == name.as_str() && one.is_tunnelled);
+    match is_tunnelled && !args.pull {
+        true => Err(JoinError::Tunnelled(name.clone())),
+        false => Ok(()),
+    }
 }
 
 /// Reads a file of PEM certificates.
@@ -295,15 +332,19 @@ async fn synced(
     match found {
         Ok(status) => {
             let version = status.kubernetes_version.unwrap_or_default();
+            let through = match &args.tunnel {
+                Some(address) => format!(" through causeway-tunnel at {address}"),
+                None => String::new(),
+            };
             Ok(output::result(format_args!(
-                "{name} is synced, Kubernetes {version} at {endpoint}"
+                "{name} is synced, Kubernetes {version} at {endpoint}{through}"
             ))?)
         }
         Err(late) => Err(JoinError::NotSynced {
             name: name.clone(),
             seconds: args.timeout.as_secs(),
             state: last.text(),
-            remedy: last.remedy(name, endpoint),
+            remedy: last.remedy(name, endpoint, args.tunnel.as_ref()),
             late,
         }),
     }
@@ -352,7 +393,16 @@ impl Waiting {
         }
     }
 
-    fn remedy(&self, name: &ClusterName, endpoint: &str) -> String {
+    fn remedy(&self, name: &ClusterName, endpoint: &str, tunnel: Option<&TunnelAddress>) -> String {
+        match (self, tunnel) {
+            (Self::Not { reason, .. }, Some(address)) if *reason == Reason::Unreachable => {
+                return format!(
+                    "causeway-agent must reach {address} from the member: see kubectl mcs tunnel and, there, kubectl -n causeway-system \
+                     logs deployment/causeway-agent"
+                );
+            }
+            _ => {}
+        }
         match self {
             Self::Unseen => "check that causeway-controller is running for this hub, e.g. kubectl -n causeway-system get pods".to_owned(),
             Self::Not { reason, .. } if *reason == Reason::Unreachable => format!(
@@ -376,6 +426,7 @@ mod tests {
             location: Location::default(),
             networking: Networking::default(),
             profile: None,
+            is_tunnelled: false,
         }
     }
 
@@ -494,7 +545,7 @@ mod tests {
     #[test]
     fn an_error_says_what_to_do() {
         let name = ClusterName::try_from("a").expect("a name");
-        let text = |waiting: Waiting| waiting.remedy(&name, "https://a:1");
+        let text = |waiting: Waiting| waiting.remedy(&name, "https://a:1", None);
         assert!(text(Waiting::Unseen).contains("causeway-controller"));
         let unreachable = Waiting::Not {
             reason: "Unreachable".to_owned(),

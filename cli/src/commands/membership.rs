@@ -11,6 +11,7 @@ use causeway::api::{Cluster, condition};
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::definitions::DefinitionError;
 use crate::cluster::objects::ObjectError;
+use crate::cluster::tunnel::TunnelError;
 use crate::commands::membership::hub::HubError;
 use crate::commands::membership::member::MemberError;
 use crate::term::exit::{CommandError, PROBLEM};
@@ -30,6 +31,8 @@ pub(crate) enum MembershipError {
     #[error(transparent)]
     Object(#[from] ObjectError),
     #[error(transparent)]
+    Tunnel(#[from] TunnelError),
+    #[error(transparent)]
     Output(#[from] OutputError),
 }
 
@@ -41,6 +44,7 @@ impl CommandError for MembershipError {
             Self::Member(error) => error.exit_code(),
             Self::Definition(error) => error.exit_code(),
             Self::Object(error) => error.exit_code(),
+            Self::Tunnel(error) => error.exit_code(),
             Self::Output(_) => PROBLEM,
         }
     }

@@ -136,7 +136,13 @@ struct Inventory {
 /// Removes causeway from a hub.
 pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), UninstallError> {
     let hub = ApiServer::hub(hub).await?;
-    let inventory = Inventory::read(&hub).await?;
+    let mut inventory = Inventory::read(&hub).await?;
+    if args.keep_services {
+        // The agents in members go on trusting this authority.
+        inventory
+            .objects
+            .retain(|object| !bundle::is_tunnel_secret(object));
+    }
     let definitions = inventory.definitions_to_go(args);
     if inventory.objects.is_empty() && inventory.orphans.is_empty() && definitions.is_empty() {
         output::result(format_args!(

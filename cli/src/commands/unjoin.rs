@@ -4,6 +4,7 @@
 
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{self, ClusterName};
+use causeway::target::is_tunnelled;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
@@ -139,8 +140,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
             definitions::report_left(member).await?;
         }
         None => output::result(format_args!(
-            "member: causeway's account and its rights remain; to delete them, run \
-             kubectl mcs unjoin {name} --member-kubeconfig FILE --force"
+            "member: causeway's account{agent} and its rights remain; to delete them, run \
+             kubectl mcs unjoin {name} --member-kubeconfig FILE --force",
+            agent = match stored.is_some_and(is_tunnelled) {
+                true => ", its agent",
+                false => "",
+            }
         ))?,
     }
     if let Some(secret) = &secret {

@@ -29,8 +29,8 @@ use self::report::{ConsumerReport, Report, ServiceReport};
 use crate::args::{PodArgs, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::cluster::bundle;
-use crate::cluster::objects::{self, ObjectError};
+use crate::cluster::images;
+use crate::cluster::objects::ObjectError;
 use crate::commands::membership::member;
 use crate::observe::networking;
 use crate::observe::once::{self, GatherError};
@@ -241,17 +241,7 @@ fn random_id() -> Result<String, VerifyError> {
 
 /// Returns the image of this program, from the registry of the hub's own controller.
 async fn image(hub: &ApiServer) -> Result<String, VerifyError> {
-    let mut registry = None;
-    for deployment in bundle::deployments()? {
-        let stored = match objects::get(hub, &deployment).await {
-            Ok(stored) => stored,
-            // The default serves users who may not read Deployments.
-            Err(ObjectError::Request(RequestError::NotAllowed { .. })) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let found = stored.as_ref().and_then(bundle::registry);
-        registry = registry.or(found.map(ToOwned::to_owned));
-    }
+    let registry = images::registry(hub).await?;
     let registry = registry.unwrap_or_else(|| "causeway".to_owned());
     Ok(format!(
         "{registry}/kubectl-mcs:{}",

@@ -12,7 +12,7 @@ use crate::{objects, rendered};
 
 /// Options of `kubectl mcs install`, and the values that mean the same. With `namespace.create` the chart has the namespace too, which
 /// Helm makes otherwise.
-const SAME: [(&str, &[&str]); 14] = [
+const SAME: [(&str, &[&str]); 15] = [
     ("", &[]),
     (
         "--registry registry.example/team/ --image-tag x",
@@ -33,6 +33,10 @@ const SAME: [(&str, &[&str]); 14] = [
         ],
     ),
     ("--skip-crds --karmada", &["karmada.enabled=true"]),
+    (
+        "--tunnel tunnel.example:8443",
+        &["tunnel.enabled=true", "tunnel.service.port=8443"],
+    ),
     (
         "--skip-crds --karmada --cert-manager",
         &[

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::cluster::tunnel::address::TunnelAddress;
+
 /// Form that a value should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MalformedPart {
@@ -45,6 +47,10 @@ pub(crate) struct PartArgs {
     /// [default: deny]
     #[arg(long, value_name = "deny|warn", conflicts_with_all = ["crds_only", "external"])]
     pub missing_service: Option<MissingService>,
+    /// Run causeway-tunnel for members that the hub cannot dial, whose agents reach it at this address; the first time,
+    /// create its CA [default port: 443]
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "crds_only")]
+    pub tunnel: Option<TunnelAddress>,
 }
 
 /// Treatment of a MultiClusterService whose Service does not exist.
@@ -58,10 +64,10 @@ pub(crate) enum MissingService {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Images")]
 pub(crate) struct ImageArgs {
-    /// Registry and path of causeway-webhook and causeway-controller, such as registry.example/team [default: the one that is deployed, else causeway]
+    /// Registry and path of causeway's images, such as registry.example/team [default: the one that is deployed, else causeway]
     #[arg(long, value_name = "REGISTRY", value_parser = registry)]
     pub registry: Option<String>,
-    /// Tag of both images [default: the version of this program]
+    /// Tag of the images [default: the version of this program]
     #[arg(long, value_name = "TAG", value_parser = tag)]
     pub image_tag: Option<String>,
 }

@@ -17,7 +17,6 @@ use tokio::time::Instant;
 
 use super::InstallError;
 use crate::cluster::api_server::ApiServer;
-use crate::cluster::bundle::DEPLOYMENTS;
 use crate::cluster::wait::{self, TimedOut};
 use crate::observe::installation::rollout;
 use crate::term::output::{self, OutputError};
@@ -40,14 +39,15 @@ pub(crate) struct NotReady {
     late: TimedOut,
 }
 
-/// Waits until the pods of both Deployments are ready, and then until the webhook configurations
+/// Waits until the pods of these Deployments are ready, and then until the webhook configurations
 /// hold a caBundle.
 pub(super) async fn wait(
     hub: &ApiServer,
+    names: impl Iterator<Item = &str>,
     deadline: Instant,
     timeout: Duration,
 ) -> Result<(), InstallError> {
-    for name in DEPLOYMENTS {
+    for name in names {
         let what = format!("deployment.apps/{name}");
         let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
         let waited = until(deployments, name, &what, deadline, rollout).await?;

@@ -9,13 +9,18 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
 use serde_json::json;
 
-use super::{JoinError, certificates, check_identity, location, networking, optional_rights};
+use super::agent::Agent;
+use super::{
+    JoinError, certificates, check_identity, check_tunnelled, location, networking,
+    optional_rights, reached_at,
+};
 use crate::args::JoinArgs;
 use crate::cluster::access::Side;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::definitions::{self, Choice};
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
+use crate::commands::membership::member::agent::AGENT_SECRET;
 use crate::term::output::OutputError;
 use crate::term::output::{self, Format};
 
@@ -35,25 +40,33 @@ pub(super) async fn print(
     let identity = member::identify(member).await?;
     let known = hub::known(hub).await?;
     check_identity(&known, name, &identity.uid)?;
+    check_tunnelled(&known, name, args)?;
     let hub_uid = hub.uid().await?;
+    let agent = Agent::prepare(hub, member, name, args).await?;
     let mut sets = Vec::new();
     if args.only != Some(Side::Hub) {
-        sets.push((member, of_member(member, &hub_uid, args).await?));
+        let mut objects = of_member(member, &hub_uid, args).await?;
+        if let Some(agent) = &agent {
+            objects.push(agent.deployment.clone());
+            note_certificate()?;
+        }
+        sets.push((member, objects));
     }
     if args.only != Some(Side::Member) {
-        let endpoint = endpoint.unwrap_or_else(|| member.url());
+        let endpoint = reached_at(member, endpoint, agent.as_ref());
         let ca_bundle = member::published_authorities(member).await?;
         let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
         let proxy_ca = given.or(hub::stored(hub, name).await?.proxy_ca);
         let secret = hub::secret(name, None, &ca_bundle, proxy_ca.as_deref())?;
         let location = location(member, &known, name, args).await?.location;
-        let proxy = member.proxy_url.as_deref();
+        let proxy = member.proxy_url.as_deref().filter(|_| agent.is_none());
         let cluster = hub::MemberFields {
             id: &identity.uid,
             endpoint: &endpoint,
             proxy,
             location: &location,
             networking: &networking(&known, name, args),
+            is_tunnelled: agent.is_some(),
         };
         let cluster = hub::cluster(name, &cluster)?;
         sets.push((hub, vec![secret, cluster]));
@@ -108,6 +121,14 @@ fn note_token(name: &ClusterName, hub_uid: &str) -> Result<(), OutputError> {
          Copy it to the hub then:\n\
          kubectl --kubeconfig MEMBER -n {DEFAULT_NAMESPACE} get secret {token} -o go-template='{{\"data\":{{\"token\":\"{{{{.data.token}}}}\"}}}}' | \
          kubectl --kubeconfig HUB -n {MEMBERS_NAMESPACE} patch secret {name} --patch-file /dev/stdin"
+    ))
+}
+
+/// Prints that the Secret of the agent is not among the objects.
+fn note_certificate() -> Result<(), OutputError> {
+    output::progress(format_args!(
+        "note: Secret {DEFAULT_NAMESPACE}/{AGENT_SECRET} of the member is left out, because it holds a private key: kubectl mcs join \
+         without --dry-run issues it, or your own issuer does (docs/edge.md)"
     ))
 }
 

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use causeway::api::{Cluster, labels};
 use causeway::domain::protected::MEMBERS_NAMESPACE;
 use causeway::domain::{ClusterName, NameError};
-use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE};
+use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE, is_tunnelled};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
@@ -122,6 +122,8 @@ pub(crate) struct Known {
     pub networking: Networking,
     /// Namespace of the ClusterProfile that the Cluster was created from, if any.
     pub profile: Option<String>,
+    /// Whether the hub reaches the member through causeway-tunnel.
+    pub is_tunnelled: bool,
 }
 
 /// Returns the UID that a Cluster records for its member.
@@ -144,6 +146,7 @@ pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
             profile: ResourceExt::labels(&cluster)
                 .get(labels::PROFILE_NAMESPACE)
                 .cloned(),
+            is_tunnelled: is_tunnelled(&cluster),
             name: cluster.metadata.name.unwrap_or_default(),
         })
         .collect())
@@ -220,6 +223,8 @@ pub(crate) struct MemberFields<'a> {
     pub location: &'a Location,
     /// Network of the member, and the type of entry through which other networks reach it.
     pub networking: &'a Networking,
+    /// Whether the hub reaches the member through causeway-tunnel.
+    pub is_tunnelled: bool,
 }
 
 /// Returns the Cluster object of a member.
@@ -233,12 +238,17 @@ pub(crate) fn cluster(
         proxy,
         location,
         networking,
+        is_tunnelled,
     } = fields;
     let mut cluster = bare_cluster(name)?;
     cluster.metadata.annotations = networking.annotations();
+    if *is_tunnelled {
+        let annotations = cluster.metadata.annotations.get_or_insert_default();
+        annotations.insert(labels::TUNNEL.to_owned(), "true".to_owned());
+    }
     let mut spec = json!({
         "id": id,
-        "syncMode": "Push",
+        "syncMode": if *is_tunnelled { "Pull" } else { "Push" },
         "apiEndpoint": endpoint,
         "secretRef": { "namespace": MEMBERS_NAMESPACE, "name": name.as_str() },
     });

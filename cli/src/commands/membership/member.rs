@@ -1,6 +1,7 @@
 //! Objects that `join` creates in a member: an account with minimal rights, and a token for the
 //! hub.
 
+pub(crate) mod agent;
 mod token;
 
 use std::path::Path;
@@ -72,6 +73,13 @@ pub(crate) enum MemberError {
         "the member's certificate authority is unknown; add certificate-authority-data to its kubeconfig"
     )]
     NoAuthority,
+    #[error(
+        "{0} of the member is not of kubectl mcs join of this hub, and the member has one agent; delete it there, or go on by hand \
+         as docs/edge.md says. Nothing was changed"
+    )]
+    ForeignAgent(String),
+    #[error("Service default/kubernetes of the member has no address; give --api-endpoint")]
+    NoApiService,
 }
 
 impl CommandError for MemberError {
@@ -409,9 +417,12 @@ impl Revocation {
         let of_hubs = ListParams::default().labels(labels::HUB);
         let tokens = member.request(secrets.list_metadata(&of_hubs)).await?;
         let own = token_names(hub_uid);
-        let is_own = |token: &PartialObjectMeta<_>| own.contains(&token.name_any());
+        let is_own = |secret: &PartialObjectMeta<_>| {
+            let name = secret.name_any();
+            own.contains(&name) || name == agent::AGENT_SECRET
+        };
         let shared = !tokens.items.iter().all(is_own);
-        let mut objects = Vec::new();
+        let mut objects = agent::owned(member, hub_uid).await?;
         for name in &own {
             objects.push(token_secret(hub_uid, name)?);
         }

@@ -1,0 +1,278 @@
+//! The certificate authority of a hub's tunnel, and the certificates that it signs. Reads neither a
+//! clock nor the hub.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use causeway::api::labels;
+use causeway::domain::ClusterName;
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use causeway_certs::{
+    Authority, CA_CERTIFICATE, CA_KEY, CERTIFICATE, Contents, Fault, KEY, Leaf, Names, Purpose,
+    Secrets, Signer, Stored, bundle_pem,
+};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::DynamicObject;
+use serde_json::json;
+
+use super::TunnelError;
+use super::address::{Host, TunnelAddress};
+use crate::cluster::objects::{self, ObjectError};
+
+/// Secret with the certificate and key of the authority.
+pub(crate) const AUTHORITY_SECRET: &str = "causeway-tunnel-ca";
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const AUTHORITY_VALIDITY: Duration = Duration::from_secs(3650 * DAY.as_secs());
+/// Validity of the certificates of causeway-tunnel and of agents.
+const LEAF_VALIDITY: Duration = Duration::from_secs(365 * DAY.as_secs());
+/// Divisor of the life of a certificate that gives the time before its end in which it is due.
+const DUE_SHARE: u32 = 3;
+
+/// Reason why the stored authority cannot sign.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct AuthorityError(Fault);
+
+/// Data of a Secret, by key: a certificate, its key and the authorities of the other side.
+pub(crate) type Data = BTreeMap<&'static str, ByteString>;
+
+/// Certificate authority of a hub's tunnel.
+#[derive(Debug)]
+pub(crate) struct TunnelAuthority(Contents);
+
+impl TunnelAuthority {
+    /// Creates an authority.
+    pub(crate) fn create(now: SystemTime) -> Result<Self, TunnelError> {
+        let authority = Authority::new("causeway-tunnel-ca", AUTHORITY_VALIDITY, now)?;
+        let (certificate, key) = (authority.pem().as_bytes(), authority.key_pem());
+        Ok(Self(Contents::gather(|name| match name {
+            CA_CERTIFICATE => Some(certificate),
+            CA_KEY => Some(key.as_bytes()),
+            _ => None,
+        })))
+    }
+
+    /// Reads a stored authority, which has to be able to sign.
+    pub(crate) fn read(secret: &Secret, now: SystemTime) -> Result<Self, AuthorityError> {
+        let authority = Self(contents(secret, &[CA_CERTIFICATE, CA_KEY]));
+        authority.signer(&authority.stored(None), now)?;
+        Ok(authority)
+    }
+
+    /// Returns the Secret that stores the authority.
+    pub(crate) fn secret(&self) -> Result<DynamicObject, ObjectError> {
+        let values = self.0.entries();
+        let values = values.filter_map(|(key, value)| Some((key, ByteString(value?.to_vec()))));
+        named(AUTHORITY_SECRET, values.collect())
+    }
+
+    /// Returns a certificate with these contents: the stored one unless it is due, or differs.
+    ///
+    /// # Errors
+    /// [`TunnelError::Foreign`] if another authority signed the stored one.
+    pub(crate) fn certificate(
+        &self,
+        leaf: Leaf,
+        stored: Option<&Secret>,
+        now: SystemTime,
+    ) -> Result<Data, TunnelError> {
+        let serving = stored.map(|secret| contents(secret, &[CA_CERTIFICATE, CERTIFICATE, KEY]));
+        let both = self.stored(serving.clone());
+        let signer = self.signer(&both, now)?;
+        let authorities = bundle_pem(&both.trust(now)).into_bytes();
+        match both.leaf(&Names::default(), now) {
+            Ok(served) if served.is_as(&leaf) && !is_due(&served.period, now) => {
+                let serving = serving.unwrap_or_default();
+                let value = |key| Some((key, ByteString(serving.get(key)?.to_vec())));
+                let mut data: Data = [CERTIFICATE, KEY].into_iter().filter_map(value).collect();
+                data.insert(CA_CERTIFICATE, ByteString(authorities));
+                return Ok(data);
+            }
+            Err(Fault::UnknownIssuer) => return Err(TunnelError::Foreign),
+            Ok(_) | Err(_) => {}
+        }
+        let validity = LEAF_VALIDITY.min(signer.certificate.period().left(now));
+        let issued = signer.authority()?.issue(&Leaf { validity, ..leaf }, now)?;
+        let data = [
+            (CERTIFICATE, issued.certificate.into_bytes()),
+            (KEY, issued.key.into_bytes()),
+            (CA_CERTIFICATE, authorities),
+        ];
+        Ok(data.map(|(key, value)| (key, ByteString(value))).into())
+    }
+
+    fn stored(&self, serving: Option<Contents>) -> Stored {
+        let authority = Some(self.0.clone());
+        Stored::read(Secrets { serving, authority })
+    }
+
+    fn signer<'a>(
+        &self,
+        stored: &'a Stored,
+        now: SystemTime,
+    ) -> Result<&'a Signer, AuthorityError> {
+        stored.signing(now).map_err(AuthorityError)
+    }
+}
+
+fn is_due(period: &causeway_certs::Period, now: SystemTime) -> bool {
+    period.left(now) < period.life() / DUE_SHARE
+}
+
+fn contents(secret: &Secret, keys: &[&str]) -> Contents {
+    let value = |key: &str| Some(secret.data.as_ref()?.get(key)?.0.as_slice());
+    Contents::gather(|key| value(key).filter(|_| keys.contains(&key)))
+}
+
+/// Returns a Secret of the tunnel in causeway's namespace.
+pub(crate) fn named(name: &str, data: Data) -> Result<DynamicObject, ObjectError> {
+    objects::object(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": name,
+            "namespace": DEFAULT_NAMESPACE,
+            "labels": {
+                labels::NAME: labels::MANAGER,
+                labels::MANAGED_BY: labels::MANAGER,
+                "app.kubernetes.io/component": "tunnel",
+            },
+        },
+        "type": "Opaque",
+        "data": data,
+    }))
+}
+
+/// Returns the contents of the certificate of causeway-tunnel at an address.
+pub(crate) fn server(hub_uid: &str, address: &TunnelAddress) -> Leaf {
+    let mut leaf = Leaf {
+        common_name: "causeway-tunnel".to_owned(),
+        uris: vec![format!("causeway://{hub_uid}/tunnel")],
+        purpose: Purpose::Server,
+        ..Leaf::default()
+    };
+    match &address.host {
+        Host::Name(name) => leaf.names.push(name.clone()),
+        Host::Ip(ip) => leaf.addresses.push(*ip),
+    }
+    leaf
+}
+
+/// Returns the contents of the certificate of a member's agent.
+pub(crate) fn agent(hub_uid: &str, name: &ClusterName) -> Leaf {
+    Leaf {
+        common_name: name.to_string(),
+        uris: vec![format!("causeway://{hub_uid}/member/{name}")],
+        purpose: Purpose::Client,
+        ..Leaf::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HUB: &str = "0b6e3c1e-93cb-4e0f-8f0e-6f0a4c9d1a55";
+
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + DAY * 20_000
+    }
+
+    fn stored(object: DynamicObject) -> Secret {
+        object.try_parse().expect("a Secret")
+    }
+
+    fn at(address: &str) -> Leaf {
+        server(HUB, &address.parse().expect("an address"))
+    }
+
+    #[test]
+    fn stored_authority_signs_again() {
+        let first = TunnelAuthority::create(now()).expect("an authority");
+        let secret = stored(first.secret().expect("a Secret"));
+        let second = TunnelAuthority::read(&secret, now()).expect("the same");
+        let issued = first
+            .certificate(at("a.example"), None, now())
+            .expect("one");
+        let kept = stored(named("a", issued.clone()).expect("a Secret"));
+        let again = second.certificate(at("a.example:8443"), Some(&kept), now());
+        assert_eq!(again.expect("a certificate"), issued);
+    }
+
+    #[test]
+    fn certificate_is_renewed_if_it_is_due_or_of_another_host() {
+        let authority = TunnelAuthority::create(now()).expect("an authority");
+        let issued = authority.certificate(at("a.example"), None, now());
+        let data = issued.expect("a certificate");
+        let secret = stored(named("a", data.clone()).expect("a Secret"));
+        for (leaf, days, is_kept) in [
+            (at("a.example"), 0, true),
+            (at("A.example"), 240, true),
+            (at("a.example"), 250, false),
+            (at("a.example"), 400, false),
+            (at("b.example"), 0, false),
+            (at("192.0.2.1"), 0, false),
+            (
+                agent(HUB, &ClusterName::try_from("edge1").expect("a name")),
+                0,
+                false,
+            ),
+            (
+                server("other", &"a.example".parse().expect("one")),
+                0,
+                false,
+            ),
+        ] {
+            let name = format!("{leaf:?} after {days} days");
+            let next = authority.certificate(leaf, Some(&secret), now() + DAY * days);
+            let next = next.expect("a certificate");
+            assert_eq!(next == data, is_kept, "{name}");
+        }
+    }
+
+    #[test]
+    fn certificate_of_another_authority_is_not_replaced() {
+        let [ours, other] = [0, 1].map(|_| TunnelAuthority::create(now()).expect("an authority"));
+        let foreign = other
+            .certificate(at("a.example"), None, now())
+            .expect("one");
+        let foreign = stored(named("a", foreign).expect("a Secret"));
+        let refused = ours.certificate(at("a.example"), Some(&foreign), now());
+        assert!(matches!(refused, Err(TunnelError::Foreign)), "{refused:?}");
+    }
+
+    #[test]
+    fn authority_that_cannot_sign_is_an_error() {
+        let [one, other] = [0, 1].map(|_| TunnelAuthority::create(now()).expect("an authority"));
+        let secret = stored(one.secret().expect("a Secret"));
+        let mut mixed = secret.clone();
+        let key = stored(other.secret().expect("a Secret"))
+            .data
+            .expect("data")[CA_KEY]
+            .clone();
+        mixed
+            .data
+            .as_mut()
+            .expect("data")
+            .insert(CA_KEY.to_owned(), key);
+        let fault = |secret: &Secret, now| TunnelAuthority::read(secret, now).expect_err("none").0;
+        assert_eq!(fault(&mixed, now()), Fault::KeyMismatch);
+        assert_eq!(fault(&Secret::default(), now()), Fault::Missing);
+        assert_eq!(fault(&secret, now() + AUTHORITY_VALIDITY), Fault::Expired);
+    }
+
+    #[test]
+    fn certificate_ends_with_its_authority() {
+        let authority = TunnelAuthority::create(now()).expect("an authority");
+        let late = now() + AUTHORITY_VALIDITY - DAY * 10;
+        let issued = authority
+            .certificate(at("a.example"), None, late)
+            .expect("one");
+        let secret = stored(named("a", issued).expect("a Secret"));
+        let read = authority.stored(Some(contents(&secret, &[CERTIFICATE, KEY])));
+        let served = read.leaf(&Names::default(), late).expect("a certificate");
+        assert_eq!(served.period.left(late), DAY * 10);
+    }
+}

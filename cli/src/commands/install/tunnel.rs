@@ -1,0 +1,47 @@
+//! Secrets of the tunnel. An existing certificate authority is kept, because the agents of all
+//! members trust it.
+
+use std::time::SystemTime;
+
+use kube::api::DynamicObject;
+
+use super::InstallError;
+use crate::cluster::api_server::ApiServer;
+use crate::cluster::bundle;
+use crate::cluster::objects;
+use crate::cluster::tunnel::address::TunnelAddress;
+use crate::cluster::tunnel::authority::{self, TunnelAuthority};
+use crate::cluster::tunnel::{self, SERVER_SECRET, TunnelError};
+use crate::term::output;
+
+/// Adds the Secret of a new authority, and that of the certificate for this address, to the objects
+/// of an installation, before the Deployments that use them.
+pub(super) async fn add_secrets(
+    hub: &ApiServer,
+    address: &TunnelAddress,
+    chosen: &mut Vec<DynamicObject>,
+) -> Result<(), InstallError> {
+    let now = SystemTime::now();
+    let stored = tunnel::secret(hub, SERVER_SECRET).await?;
+    let mut secrets = Vec::new();
+    let authority = match tunnel::authority(hub).await? {
+        Some(authority) => {
+            let title = objects::title(&authority.secret()?);
+            output::result(format_args!("hub: {title} unchanged"))?;
+            authority
+        }
+        None if stored.is_some() => return Err(TunnelError::Foreign.into()),
+        None => {
+            let authority = TunnelAuthority::create(now)?;
+            secrets.push(authority.secret()?);
+            authority
+        }
+    };
+    let leaf = authority::server(&hub.uid().await?, address);
+    let certificate = authority.certificate(leaf, stored.as_ref(), now)?;
+    secrets.push(authority::named(SERVER_SECRET, certificate)?);
+    let first = chosen.iter().position(bundle::is_deployment);
+    let at = first.unwrap_or(chosen.len());
+    chosen.splice(at..at, secrets);
+    Ok(())
+}
