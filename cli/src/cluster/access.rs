@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use causeway::domain::{MalformedDuration, parse_duration};
+use causeway::target::TunnelFront;
 use clap::{Args, ValueEnum};
 
 /// One of the two clusters of a command.
@@ -57,6 +58,10 @@ pub(crate) struct HubArgs {
         default_value = "10s"
     )]
     pub request_timeout: Duration,
+    /// Front of causeway-tunnel, for members that the hub cannot dial [default: a port that is forwarded to its pods on the
+    /// hub]
+    #[arg(long, global = true, value_name = "URL")]
+    pub tunnel_front: Option<TunnelFront>,
 }
 
 /// Parses the maximum time of a request as kubectl does: a number alone is of seconds, and 0 is no

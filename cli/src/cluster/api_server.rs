@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::multicluster::Version;
-use causeway::target::{ProxyError, Target, Token, Transport, TransportError};
+use causeway::target::{ProxyError, Target, Token, Transport, TransportError, TunnelFront};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::client::retry::RetryPolicy;
 use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config, Resource};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{Mutex, OnceCell, watch};
+use tokio::time::Instant;
 use tower::Layer as _;
 use tower::retry::RetryLayer;
 
@@ -88,6 +89,8 @@ pub(crate) struct ApiServer {
     pub config: Config,
     /// Namespaces of the hub that hold the members' credentials, read on first use.
     pub secret_namespaces: Arc<OnceCell<BTreeSet<String>>>,
+    /// Front of causeway-tunnel on the hub, or the time and the error of the last attempt to reach it.
+    pub tunnel_front: Arc<Mutex<Option<(Instant, Result<TunnelFront, String>)>>>,
     /// `proxy-url` of the kubeconfig. Excludes the proxy of the environment.
     pub proxy_url: Option<String>,
     /// Timeout of one request.
@@ -122,8 +125,11 @@ impl ApiServer {
             access.config.default_namespace.clone_from(namespace);
         }
         let hub = Self::of(Side::Hub, access)?;
+        let front = args.tunnel_front.clone();
+        let front = front.map(|front| (Instant::now(), Ok(front)));
         Ok(Self {
             answer_within: args.request_timeout,
+            tunnel_front: Arc::new(Mutex::new(front)),
             ..hub
         })
     }
@@ -173,6 +179,7 @@ impl ApiServer {
             client,
             config,
             secret_namespaces: Arc::default(),
+            tunnel_front: Arc::default(),
             proxy_url: None,
             answer_within: ANSWER_WITHIN,
         })
@@ -192,6 +199,7 @@ impl ApiServer {
             client: Client::new(requests, config.default_namespace.clone()),
             config,
             secret_namespaces: Arc::default(),
+            tunnel_front: Arc::default(),
             proxy_url: None,
             answer_within: ANSWER_WITHIN,
         })

@@ -1,8 +1,9 @@
-//! The tunnel of a hub: its address, its certificate authority, and the Secrets of both
-//! sides.
+//! The tunnel of a hub: its address, its certificate authority, the Secrets of both sides, and its
+//! front.
 
 pub(crate) mod address;
 pub(crate) mod authority;
+pub(crate) mod front;
 
 use std::time::SystemTime;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::Cluster;
-use causeway::target::{Target, TargetError};
+use causeway::target::{Target, TargetError, is_tunnelled};
 use causeway_engine::messages::JOIN_AGAIN;
 use futures::{StreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::Secret;
@@ -13,6 +13,7 @@ use tokio::time::sleep_until;
 
 use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
 use crate::cluster::credentials;
+use crate::cluster::tunnel::front;
 use crate::term::progress::Progress;
 
 /// Maximum time of all requests to one member.
@@ -46,6 +47,8 @@ pub(crate) enum ConnectError {
     NoSecret { namespace: String, name: String },
     #[error(transparent)]
     Target(#[from] TargetError),
+    #[error("the hub reaches it through causeway-tunnel, {0}")]
+    Tunnel(String),
     #[error("forbidden for the credentials on the hub: {0}; {JOIN_AGAIN}")]
     NotAllowed(String),
     /// Message of the hub, the member or a client.
@@ -156,7 +159,11 @@ pub(crate) async fn connect(
     allow_insecure: bool,
 ) -> Result<ApiServer, ConnectError> {
     let secret = secret(hub, cluster).await?;
-    let (target, token) = Target::read(cluster, &secret, allow_insecure)?;
+    let front = match is_tunnelled(cluster) {
+        true => Some(front::front(hub).await.map_err(ConnectError::Tunnel)?),
+        false => None,
+    };
+    let (target, token) = Target::read_beside(cluster, &secret, front.as_ref(), allow_insecure)?;
     let server = ApiServer::of_target(&target, token);
     server.map_err(|error| ConnectError::Failed(root_cause(&error)))
 }

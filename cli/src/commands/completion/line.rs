@@ -217,6 +217,7 @@ impl<'a> Line<'a> {
                 as_group: self.values("as_group"),
                 request_timeout: Duration::from_secs(5),
                 namespace: self.value("namespace"),
+                tunnel_front: None,
             },
             member_kubeconfig: self.value("member_kubeconfig").map(PathBuf::from),
         }
