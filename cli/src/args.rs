@@ -10,6 +10,7 @@ mod install;
 mod join;
 mod moving;
 mod top;
+mod tunnel;
 mod ui;
 mod values;
 mod verify;
@@ -38,6 +39,8 @@ pub(crate) use self::moving::MoveArgs;
 use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
 use self::top::TOP_EXAMPLES;
 pub(crate) use self::top::{SortBy, TopArgs};
+use self::tunnel::TUNNEL_EXAMPLES;
+pub(crate) use self::tunnel::TunnelArgs;
 use self::ui::UI_EXAMPLES;
 pub(crate) use self::ui::UiArgs;
 use self::values::{duration, lease};
@@ -86,6 +89,9 @@ pub(crate) enum Command {
     /// Show which members and services change most, and how long changes take
     #[command(after_help = TOP_EXAMPLES)]
     Top(TopArgs),
+    /// Show which members are connected to causeway-tunnel
+    #[command(after_help = TUNNEL_EXAMPLES)]
+    Tunnel(TunnelArgs),
     /// Explain where each endpoint of a service is, or why it is missing
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),

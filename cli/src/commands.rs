@@ -20,6 +20,7 @@ mod moving;
 mod overview;
 pub(crate) mod status;
 pub(crate) mod top;
+pub(crate) mod tunnel;
 pub(crate) mod ui;
 pub(crate) mod uninstall;
 pub(crate) mod unjoin;

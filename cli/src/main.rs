@@ -20,7 +20,7 @@ use tokio::runtime::Builder;
 use self::args::{Command, CommandLine};
 use self::commands::{
     adopt, bug_report, check, completion, confirm_deletions, diff, dns, drain, explain, hand_over,
-    install, join, status, top, ui, uninstall, unjoin, verify, version,
+    install, join, status, top, tunnel, ui, uninstall, unjoin, verify, version,
 };
 use self::term::exit::{CommandError, ExitState, UNKNOWN};
 use self::term::output;
@@ -85,6 +85,7 @@ fn run(line: &CommandLine) -> Result<ExitState, Box<dyn CommandError>> {
             Command::Unjoin(args) => unjoin::run(&line.hub, args).await?,
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
             Command::Top(args) => return Ok(top::run(&line.hub, args).await?),
+            Command::Tunnel(args) => return Ok(tunnel::run(&line.hub, args).await?),
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
             Command::Verify(args) => return Ok(verify::run(&line.hub, args).await?),
             Command::Probe(args) => return Ok(verify::probe::run(args).await?),

@@ -6,4 +6,5 @@ pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod status;
 pub(crate) mod top;
+pub(crate) mod tunnel;
 pub(crate) mod ui;

@@ -1,5 +1,7 @@
 //! causeway-tunnel with two replicas, and agents of members.
 
+mod issued;
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use crate::kubectl::Command;
 use crate::network::Host;
 use crate::reaper::{Process, Program, Reaper};
 use crate::{Cluster, Fleet};
+
+pub use self::issued::IssuedTunnel;
 
 const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Ports of the load balancer, for agents and for clients.

@@ -1,6 +1,7 @@
 //! Access to the admin endpoints of causeway's processes, through the hub's API server or a URL.
 
 use causeway::api::labels;
+use futures::AsyncReadExt as _;
 use http::{Request, Uri};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
@@ -12,6 +13,8 @@ use crate::cluster::api_server::{ApiServer, RequestError};
 /// Port on which the processes serve `/livez`, `/readyz` and `/metrics` in the manifests.
 const PORT: i32 = 8081;
 const PORT_NAME: &str = "admin";
+/// Maximum size of an answer, in bytes.
+const ANSWER_MAX: usize = 32 * 1024 * 1024;
 
 /// Failed request to an admin endpoint.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +23,8 @@ pub(crate) enum AdminError {
     Request(#[from] RequestError),
     #[error("the request cannot be made: {0}")]
     Http(#[from] http::Error),
+    #[error("{0} answers more than {ANSWER_MAX} bytes")]
+    TooLong(String),
     #[error(
         "{url} answers nothing: {why}; give the address of --admin-bind, or that of kubectl port-forward"
     )]
@@ -84,30 +89,32 @@ impl AdminEndpoint {
 
     /// Sends a GET request for a path, for example `/metrics`, and returns the body.
     pub(crate) async fn get(&self, hub: &ApiServer, path: &str) -> Result<String, AdminError> {
-        match self {
+        let answer = match self {
             Self::Pod {
                 namespace,
                 name,
                 port,
             } => {
                 let uri = format!("/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy{path}");
-                let request = Request::get(uri).body(Vec::new())?;
-                let answer = hub.request(hub.client.request_text(request)).await;
-                answer.map_err(|error| self.failure(error))
+                let answer = read(hub, &uri).await?;
+                answer.map_err(|error| self.failure(error))?
             }
             Self::Url(url) => {
                 let server = ApiServer::new(Side::Hub, Config::new(url.clone()))?;
                 let base = url.path().trim_end_matches('/');
-                let request = Request::get(format!("{base}{path}")).body(Vec::new())?;
-                let answer = server.request(server.client.request_text(request)).await;
+                let answer = read(&server, &format!("{base}{path}")).await?;
                 answer.map_err(|error| AdminError::Unreachable {
                     url: url.to_string(),
                     why: match error {
                         RequestError::Unreachable { why, .. } => why,
                         other => other.to_string(),
                     },
-                })
+                })?
             }
+        };
+        match answer.len() > ANSWER_MAX {
+            true => Err(AdminError::TooLong(self.name())),
+            false => Ok(answer),
         }
     }
 
@@ -134,6 +141,20 @@ impl AdminEndpoint {
     }
 }
 
+/// Reads an answer, at most a byte more than [`ANSWER_MAX`].
+async fn read(server: &ApiServer, uri: &str) -> Result<Result<String, RequestError>, http::Error> {
+    let request = Request::get(uri).body(Vec::new())?;
+    let answer = async {
+        let body = server.client.request_stream(request).await?;
+        let mut text = String::new();
+        let mut body = body.take(ANSWER_MAX as u64 + 1);
+        let read = body.read_to_string(&mut text).await;
+        read.map_err(kube::Error::ReadEvents)?;
+        Ok(text)
+    };
+    Ok(server.request(answer).await)
+}
+
 /// Lists causeway's pods in a namespace of the hub, sorted by name.
 pub(crate) async fn pods(hub: &ApiServer, namespace: &str) -> Result<Vec<Pod>, RequestError> {
     let pods: Api<Pod> = Api::namespaced(hub.client.clone(), namespace);
@@ -144,7 +165,7 @@ pub(crate) async fn pods(hub: &ApiServer, namespace: &str) -> Result<Vec<Pod>, R
     Ok(pods)
 }
 
-/// Whether a pod runs the given component, `controller` or `webhook`.
+/// Whether a pod runs the given component, `controller`, `webhook` or `tunnel`.
 pub(crate) fn is_of(pod: &Pod, component: &str) -> bool {
     let label = pod.labels().get("app.kubernetes.io/component");
     label.is_some_and(|label| label == component)

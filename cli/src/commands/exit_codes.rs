@@ -19,6 +19,7 @@ use crate::commands::membership::member::MemberError;
 use crate::commands::moving::MoveError;
 use crate::commands::status::StatusError;
 use crate::commands::top::TopError;
+use crate::commands::tunnel::TunnelCommandError;
 use crate::commands::ui::{RightsError, UiError};
 use crate::commands::uninstall::UninstallError;
 use crate::commands::unjoin::UnjoinError;
@@ -87,6 +88,7 @@ fn one_cause_has_one_exit_code_in_every_command() {
             VersionError::from(cause()).into(),
             BugReportError::from(cause()).into(),
             TopError::from(cause()).into(),
+            TunnelCommandError::from(cause()).into(),
             InstallError::from(TunnelError::from(cause())).into(),
             JoinError::from(TunnelError::from(cause())).into(),
             CheckError::from(cause()).into(),

@@ -25,6 +25,7 @@ mod status;
 mod terminal;
 mod top;
 mod transcripts;
+mod tunnel;
 mod watching;
 
 use causeway_tests::causeway::MEMBERS_NAMESPACE;

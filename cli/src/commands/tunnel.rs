@@ -1,0 +1,125 @@
+//! `kubectl mcs tunnel`: shows which members are connected to causeway-tunnel.
+
+use std::collections::BTreeSet;
+
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use causeway::target::is_tunnelled;
+use futures::StreamExt as _;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
+
+use crate::args::TunnelArgs;
+use crate::cluster::access::HubArgs;
+use crate::cluster::admin_endpoint::{self, AdminEndpoint, is_of};
+use crate::cluster::api_server::{ApiServer, RequestError, allowed};
+use crate::observe::once;
+use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
+use crate::term::output::{self, OutputError};
+use crate::term::screen::Screen;
+use crate::views::tunnel::replica::{self, Shown};
+use crate::views::tunnel::report::Report;
+use crate::views::tunnel::text;
+
+/// Maximum number of replicas that are read concurrently.
+const AT_ONCE: usize = 8;
+
+/// Failed reading of the tunnel.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TunnelCommandError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(
+        "you may not list pods in namespace {DEFAULT_NAMESPACE} of the hub ({0}), which shows the replicas of causeway-tunnel; give \
+         --admin-url http://HOST:8081 with their --admin-bind"
+    )]
+    Pods(String),
+    #[error(
+        "the hub has no pod of causeway-tunnel in namespace {DEFAULT_NAMESPACE}; run kubectl mcs install --tunnel HOST[:PORT] or, if it \
+         runs elsewhere, give --admin-url http://HOST:8081 with its --admin-bind"
+    )]
+    NoTunnel,
+}
+
+impl CommandError for TunnelCommandError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Request(error) => error.exit_code(),
+            Self::Pods(_) => UNKNOWN,
+            Self::Output(_) | Self::NoTunnel => PROBLEM,
+        }
+    }
+}
+
+/// Prints the connected agents. Returns [`ExitState::Unknown`] if a part could not be read.
+pub(crate) async fn run(hub: &HubArgs, args: &TunnelArgs) -> Result<ExitState, TunnelCommandError> {
+    let hub = ApiServer::hub(hub).await?;
+    let endpoints = endpoints(&hub, args).await?;
+    let mut notes = Vec::new();
+    let clusters = match allowed(once::clusters(&hub).await)? {
+        Some(clusters) => {
+            let clusters = clusters.into_iter().flatten();
+            let tunnelled = clusters.filter(is_tunnelled);
+            Some(
+                tunnelled
+                    .map(|cluster| cluster.name_any())
+                    .collect::<BTreeSet<_>>(),
+            )
+        }
+        None => {
+            notes.push(
+                "you may not list Clusters on the hub, so members that never connected are missing"
+                    .to_owned(),
+            );
+            None
+        }
+    };
+    let answers = endpoints.iter().map(|endpoint| read(&hub, endpoint));
+    let answers: Vec<_> = futures::stream::iter(answers)
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let mut read = Vec::new();
+    for (endpoint, answer) in endpoints.iter().zip(answers) {
+        let answer = answer.map_err(|why| {
+            notes.push(format!("{} is not read: {why}", endpoint.name()));
+        });
+        read.push(answer.ok());
+    }
+    let report = Report::new(&read, clusters.as_ref(), notes);
+    let screen = Screen::stdout(args.color.color);
+    output::report_on(screen, &report, args.output.format, || {
+        text::render(&report, Timestamp::now(), screen)
+    })?;
+    Ok(report.exit_state())
+}
+
+async fn read(hub: &ApiServer, endpoint: &AdminEndpoint) -> Result<Vec<Shown>, String> {
+    let answer = endpoint.get(hub, "/tunnels").await;
+    let answer = answer.map_err(|why| why.to_string())?;
+    replica::parse(&answer).map_err(|why| why.to_string())
+}
+
+/// Returns the given admin addresses, or those of the pods on the hub.
+async fn endpoints(
+    hub: &ApiServer,
+    args: &TunnelArgs,
+) -> Result<Vec<AdminEndpoint>, TunnelCommandError> {
+    if !args.admin.urls.is_empty() {
+        let urls = args.admin.urls.iter().cloned();
+        return Ok(urls.map(AdminEndpoint::Url).collect());
+    }
+    let pods = match admin_endpoint::pods(hub, DEFAULT_NAMESPACE).await {
+        Err(RequestError::NotAllowed { message, .. }) => {
+            return Err(TunnelCommandError::Pods(message));
+        }
+        pods => pods?,
+    };
+    let pods = pods.iter().filter(|pod| is_of(pod, "tunnel"));
+    let endpoints: Vec<_> = pods.map(AdminEndpoint::of).collect();
+    match endpoints.is_empty() {
+        true => Err(TunnelCommandError::NoTunnel),
+        false => Ok(endpoints),
+    }
+}

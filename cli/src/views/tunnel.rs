@@ -1,0 +1,5 @@
+//! Agents that are connected to causeway-tunnel, by member.
+
+pub(crate) mod replica;
+pub(crate) mod report;
+pub(crate) mod text;

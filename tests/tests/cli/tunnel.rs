@@ -1,0 +1,334 @@
+//! A member that is joined, read and removed through causeway-tunnel: its Cluster has an address that
+//! only its own pods reach.
+
+use std::time::{Duration, Instant};
+
+use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::kubectl::Output;
+use causeway_tests::reaper::Exit;
+use causeway_tests::tunnel::IssuedTunnel;
+use causeway_tests::{Cluster, Fleet, Installation, LONG, SOON, Space, eventually};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use serde_json::Value;
+
+use crate::{credentials, ends, join, json};
+
+/// Maximum time of a command that finds no front.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// A hub with a tunnel, its member edge, and member2, which the hub dials.
+struct Stage<'a> {
+    fleet: &'a Fleet,
+    installation: Installation,
+    tunnel: IssuedTunnel,
+}
+
+impl Stage<'_> {
+    fn edge(&self) -> &Cluster {
+        self.fleet.member("member1")
+    }
+
+    async fn mcs(&self, args: &[&str]) -> Output {
+        self.installation.kubectl_mcs(args.iter().copied()).await
+    }
+
+    /// Runs a command with the front of the tunnel.
+    async fn through(&self, args: &[&str]) -> Output {
+        let front = self.tunnel.front();
+        self.mcs(&[args, &["--tunnel-front", &front]].concat())
+            .await
+    }
+
+    async fn install(&self, address: &str, more: &[&str]) -> Output {
+        let install = ["install", "--external", "--skip-crds", "--tunnel", address];
+        self.mcs(&[&install, more].concat()).await
+    }
+
+    async fn join(&self, more: &[&str]) -> Output {
+        let address = self.tunnel.address();
+        let flags = ["--pull", "--tunnel", &address];
+        join(
+            &self.installation,
+            "edge",
+            self.edge(),
+            &[&flags, more].concat(),
+        )
+        .await
+    }
+
+    async fn unjoin(&self, more: &[&str]) -> Output {
+        let kubeconfig = self.edge().kubeconfig().display().to_string();
+        let unjoin = ["unjoin", "edge", "--member-kubeconfig", &kubeconfig];
+        self.mcs(&[&unjoin, more].concat()).await
+    }
+
+    /// Waits until a command, with the front of the tunnel, ends so and prints all of this.
+    async fn shows(&self, args: &[&str], code: i32, said: &str) {
+        let what = format!("{args:?} ends with {code} and says {said}");
+        eventually(&what, SOON, async || {
+            let output = self.through(args).await;
+            let text = format!("{}{}", output.stdout, output.stderr);
+            let is_said = said.split('|').all(|part| text.contains(part.trim()));
+            match is_said && output.exit == Exit::Code(code) {
+                true => Ok(()),
+                false => Err(format!("{:?}\n{text}", output.exit)),
+            }
+        })
+        .await;
+    }
+}
+
+async fn secret(cluster: &Cluster, name: &str) -> Option<Secret> {
+    let secrets = Api::<Secret>::namespaced(cluster.client(), NAMESPACE);
+    secrets.get_opt(name).await.expect("an answer")
+}
+
+#[tokio::test]
+async fn member_of_the_tunnel_is_joined_read_and_removed() {
+    let fleet = Fleet::builder().members(2).start().await;
+    let installation = Installation::new(&fleet).await;
+    let tunnel = IssuedTunnel::new();
+    let front = format!("--tunnel-front={}", tunnel.front());
+    let controller = installation.controller().arg(front).start().await;
+    let stage = Stage {
+        fleet: &fleet,
+        installation,
+        tunnel,
+    };
+    without_a_tunnel_the_remedy_is_named(&stage).await;
+    authority_is_created_once(&stage).await;
+    let replica = stage.tunnel.start(&fleet).await;
+
+    let agent = async {
+        let unreachable = "False|Unreachable|";
+        let hub = fleet.hub();
+        hub.says("clusters/edge", "Ready", unreachable, LONG).await;
+        stage.tunnel.agent(&fleet, stage.edge()).await
+    };
+    let (joined, agent) = tokio::join!(stage.join(&[]), agent);
+    let said = "
+        member: secret/causeway-agent created
+        member: deployment.apps/causeway-agent created
+        hub: cluster.cluster.karmada.io/edge created
+        waiting for edge: Unreachable (its agent is not connected to causeway-tunnel
+        edge is synced, Kubernetes v1.36.3 at https://
+        through causeway-tunnel at 127.0.0.1:
+    ";
+    ends(&joined, 0, said);
+    cluster_names_the_address_of_the_pods(&stage).await;
+    joined_again_keeps_the_certificate(&stage).await;
+    let plain = join(&stage.installation, "member2", fleet.member("member2"), &[]).await;
+    ends(&plain, 0, "member2 is synced");
+
+    let space = fleet.space("nat").await;
+    commands_read_the_member(&stage, &space).await;
+    agents_are_shown(&stage).await;
+    let explain = ["explain", "foo", "-n", space.name()];
+    unreached_front_is_unknown_at_once(&stage, &explain).await;
+
+    agent.kill().await;
+    let lost = "its agent is not connected to causeway-tunnel";
+    stage.shows(&explain, 1, lost).await;
+    let admin = stage.tunnel.admin();
+    let show = ["tunnel", "--admin-url", &admin];
+    let said = "edge | not for | 127.0.0.1 | 0/1 | logs deployment/causeway-agent";
+    stage.shows(&show, 1, said).await;
+    agent.restart().await;
+    stage.shows(&show, 0, "1/1").await;
+
+    everything_is_removed(&stage).await;
+    drop((replica, controller));
+}
+
+async fn without_a_tunnel_the_remedy_is_named(stage: &Stage<'_>) {
+    let remedy = "kubectl mcs install --tunnel";
+    ends(&stage.join(&[]).await, 1, remedy);
+    ends(&stage.join(&["--dry-run"]).await, 1, remedy);
+    let none = secret(stage.edge(), "causeway-agent").await;
+    assert!(none.is_none(), "{none:?}");
+    ends(&stage.mcs(&["tunnel"]).await, 1, remedy);
+    for flags in [&["--pull"][..], &["--tunnel", "127.0.0.1"]] {
+        let half = join(&stage.installation, "edge", stage.edge(), flags).await;
+        ends(&half, 2, "required");
+    }
+}
+
+async fn authority_is_created_once(stage: &Stage<'_>) {
+    let hub = stage.fleet.hub();
+    let address = stage.tunnel.address();
+    let rehearsed = stage.install(&address, &["--dry-run=server"]).await;
+    let said = "secret/causeway-tunnel-ca created (server dry run) | secret/causeway-tunnel created (server dry run)";
+    ends(&rehearsed, 0, said);
+    assert!(secret(hub, "causeway-tunnel-ca").await.is_none());
+    let installed = stage.install(&address, &[]).await;
+    let said = "secret/causeway-tunnel-ca created | secret/causeway-tunnel created | --tls-dir";
+    ends(&installed, 0, said);
+    let first = secret(hub, "causeway-tunnel-ca").await.expect("a CA").data;
+    let again = stage.install(&address, &[]).await;
+    let said = "secret/causeway-tunnel-ca unchanged | secret/causeway-tunnel unchanged";
+    ends(&again, 0, said);
+    let elsewhere = stage.install("tunnel.example", &[]).await;
+    let said = "secret/causeway-tunnel-ca unchanged | secret/causeway-tunnel configured";
+    ends(&elsewhere, 0, said);
+    ends(&stage.install(&address, &[]).await, 0, said);
+    let last = secret(hub, "causeway-tunnel-ca").await.expect("a CA").data;
+    assert_eq!(first, last);
+    // Without the CA, agents may still trust the one that is lost.
+    let delete = ["delete", "secret", "causeway-tunnel-ca", "-n", NAMESPACE];
+    hub.kubectl(delete).await.ok();
+    ends(&stage.install(&address, &[]).await, 1, "another authority");
+    for name in ["causeway-tunnel-ca", "causeway-tunnel"] {
+        let delete = [
+            "delete",
+            "secret",
+            name,
+            "-n",
+            NAMESPACE,
+            "--ignore-not-found",
+        ];
+        hub.kubectl(delete).await.ok();
+    }
+    ends(
+        &stage.install(&address, &[]).await,
+        0,
+        "secret/causeway-tunnel-ca created",
+    );
+}
+
+async fn cluster_names_the_address_of_the_pods(stage: &Stage<'_>) {
+    let hub = stage.fleet.hub();
+    let cluster = hub
+        .kubectl(["get", "cluster", "edge", "-o", "json"])
+        .await
+        .ok();
+    let cluster: Value = serde_json::from_str(&cluster).expect("JSON");
+    let service = ["get", "service", "kubernetes", "-n", "default", "-o"];
+    let service = service.into_iter().chain(["jsonpath={.spec.clusterIP}"]);
+    let address = stage.edge().kubectl(service).await.ok();
+    assert_eq!(
+        cluster["spec"]["apiEndpoint"],
+        format!("https://{address}:443")
+    );
+    assert_eq!(cluster["spec"]["syncMode"], "Pull");
+    let annotations = &cluster["metadata"]["annotations"];
+    assert_eq!(
+        annotations["mcs.causeway.dev/tunnel"], "true",
+        "{annotations}"
+    );
+}
+
+async fn joined_again_keeps_the_certificate(stage: &Stage<'_>) {
+    let again = stage.join(&[]).await;
+    let said = "secret/causeway-agent unchanged | deployment.apps/causeway-agent unchanged | cluster.cluster.karmada.io/edge unchanged | synced";
+    ends(&again, 0, said);
+    let dialled = join(&stage.installation, "edge", stage.edge(), &[]).await;
+    ends(
+        &dialled,
+        1,
+        "through causeway-tunnel | kubectl mcs unjoin edge",
+    );
+    let printed = stage
+        .join(&["--dry-run", "-o", "json", "--only", "member"])
+        .await;
+    ends(
+        &printed,
+        0,
+        "Secret causeway-system/causeway-agent of the member is left out",
+    );
+    let list = json(&printed);
+    let items = list["items"].as_array().expect("items");
+    let agents = items
+        .iter()
+        .filter(|one| one["metadata"]["name"] == "causeway-agent");
+    let kinds: Vec<_> = agents
+        .map(|one| one["kind"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(kinds, ["Deployment"]);
+}
+
+async fn commands_read_the_member(stage: &Stage<'_>, space: &Space<'_>) {
+    space.expose("foo", ["edge"], ["member2"]).await;
+    let pods = space.backends("foo").count(2).create(stage.edge()).await;
+    let addresses = causeway_tests::addresses(&pods);
+    space.reaches("member2", "foo", &addresses).await;
+    let name = space.name();
+    let explain = ["explain", "foo", "-n", name];
+    let said = "every ready endpoint is in every consumer | edge | 2 ready";
+    stage.shows(&explain, 0, said).await;
+    stage
+        .shows(&["status", "-n", name], 0, "edge | Synced")
+        .await;
+    stage.shows(&["check"], 1, "cluster edge").await;
+    let controller = ["top", "-A", "--interval", "1s"];
+    let top = stage.through(&controller).await;
+    assert!(!top.stdout.contains("edge not watched"), "{}", top.stdout);
+}
+
+async fn agents_are_shown(stage: &Stage<'_>) {
+    let admin = stage.tunnel.admin();
+    let show = ["tunnel", "--admin-url", &admin];
+    let shown = stage.mcs(&show).await;
+    let version = env!("CARGO_PKG_VERSION");
+    let said = format!("NAME | CONNECTED | edge | 127.0.0.1 | 1/1 | {version}");
+    ends(&shown, 0, &said);
+    let report = json(&stage.mcs(&[&show[..], &["-o", "json"]].concat()).await);
+    let edge = &report["members"][0];
+    assert_eq!(edge["connected"], true, "{report}");
+    assert_eq!(edge["tunnelled"], true, "{report}");
+    assert!(edge["streams"].as_u64() > Some(0), "{report}");
+    assert!(edge["certificateExpires"].is_string(), "{report}");
+    let dead = ["--admin-url", "127.0.0.1:1"];
+    let partly = stage.mcs(&[&show[..], &dead].concat()).await;
+    ends(&partly, 3, "edge | 1/2 | 127.0.0.1:1 is not read");
+    let unknown = stage.mcs(&[&["tunnel"], &dead[..]].concat()).await;
+    ends(&unknown, 3, "edge | unknown | is not read");
+}
+
+async fn unreached_front_is_unknown_at_once(stage: &Stage<'_>, explain: &[&str]) {
+    for (front, said) in [
+        (&[][..], "no ready pod | --tunnel-front"),
+        (&["--tunnel-front", "http://127.0.0.1:1"], "refused"),
+    ] {
+        let begun = Instant::now();
+        let output = stage.mcs(&[explain, front].concat()).await;
+        ends(&output, 3, said);
+        assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+    }
+}
+
+async fn everything_is_removed(stage: &Stage<'_>) {
+    let delete = ["delete", "mcs", "--all", "-A", "--timeout=60s"];
+    stage.fleet.hub().kubectl(delete).await.ok();
+    let said = "
+        member: deployment.apps/causeway-agent deleted
+        member: secret/causeway-agent deleted
+        member: serviceaccount/causeway deleted
+    ";
+    ends(&stage.unjoin(&["--dry-run"]).await, 0, said);
+    assert!(secret(stage.edge(), "causeway-agent").await.is_some());
+    ends(&stage.unjoin(&[]).await, 0, said);
+    assert!(secret(stage.edge(), "causeway-agent").await.is_none());
+    assert!(credentials(stage.fleet.hub(), "edge").await.is_none());
+    // An agent of somebody else is neither replaced nor deleted.
+    let create = [
+        "create",
+        "secret",
+        "generic",
+        "causeway-agent",
+        "-n",
+        NAMESPACE,
+    ];
+    stage.edge().kubectl(create).await.ok();
+    ends(
+        &stage.join(&[]).await,
+        1,
+        "secret/causeway-agent of the member is not of kubectl mcs join",
+    );
+    ends(
+        &stage.unjoin(&["--force"]).await,
+        0,
+        "secret/causeway-agent kept",
+    );
+    assert!(secret(stage.edge(), "causeway-agent").await.is_some());
+}
