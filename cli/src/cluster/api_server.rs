@@ -81,6 +81,9 @@ fn kubeconfig_flag(side: &Side) -> &'static str {
     }
 }
 
+/// Time and result of an attempt to reach the front of causeway-tunnel.
+pub(crate) type FrontAttempt = (Instant, Result<TunnelFront, String>);
+
 /// API server with the client and configuration that reach it.
 #[derive(Clone)]
 pub(crate) struct ApiServer {
@@ -89,8 +92,8 @@ pub(crate) struct ApiServer {
     pub config: Config,
     /// Namespaces of the hub that hold the members' credentials, read on first use.
     pub secret_namespaces: Arc<OnceCell<BTreeSet<String>>>,
-    /// Front of causeway-tunnel on the hub, or the time and the error of the last attempt to reach it.
-    pub tunnel_front: Arc<Mutex<Option<(Instant, Result<TunnelFront, String>)>>>,
+    /// Front of causeway-tunnel on the hub that the user gives, or the last attempt to reach it.
+    pub tunnel_front: Arc<Mutex<Option<FrontAttempt>>>,
     /// `proxy-url` of the kubeconfig. Excludes the proxy of the environment.
     pub proxy_url: Option<String>,
     /// Timeout of one request.

@@ -1,12 +1,14 @@
-//! Pods of a hub that stand for processes of this machine: what the hub's API server proxies to them reaches these, and a kubelet has logs.
+//! Pods of a hub that stand for processes of this machine: what the hub's API server proxies to them
+//! reaches these, and a kubelet has logs and forwards ports.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::{Cluster, Fleet, Installation};
+use futures::{SinkExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -18,6 +20,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
 
 const NODE: &str = "node";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -79,8 +86,11 @@ impl<'a> Pods<'a> {
                 "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
             },
         });
-        let (fields, more) = (spec.as_object_mut(), container.as_object());
-        fields.expect("a map").extend(more.expect("a map").clone());
+        let mut more = container.as_object().expect("a map").clone();
+        let ports = spec["ports"].as_array_mut().expect("a list");
+        let more_ports = more.remove("ports").unwrap_or_default();
+        ports.extend(more_ports.as_array().into_iter().flatten().cloned());
+        spec.as_object_mut().expect("a map").extend(more);
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": {
                 "app.kubernetes.io/name": "causeway", "app.kubernetes.io/component": component,
@@ -95,7 +105,7 @@ impl<'a> Pods<'a> {
         let terminated =
             json!({"exitCode": 137, "reason": "Error", "containerID": "containerd://0"});
         let status = json!({"status": {
-            "phase": "Running", "podIP": self.address, "podIPs": [{"ip": self.address}],
+            "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "podIP": self.address, "podIPs": [{"ip": self.address}],
             "containerStatuses": [{
                 "name": component, "ready": true, "restartCount": 1,
                 "image": format!("causeway/causeway-{component}:1"), "imageID": "sha256:0",
@@ -152,6 +162,9 @@ async fn answer(stream: TcpStream, tls: TlsAcceptor, logs: &Logs) -> std::io::Re
     let request = String::from_utf8_lossy(&request).into_owned();
     let target = request.split(' ').nth(1).unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    if path.starts_with("/portForward/") {
+        return forward_port(stream, &request, query).await;
+    }
     // /containerLogs/NAMESPACE/POD/CONTAINER
     let mut parts = path.split('/').skip(3);
     let (pod, container) = (parts.next(), parts.next());
@@ -175,6 +188,51 @@ async fn answer(stream: TcpStream, tls: TlsAcceptor, logs: &Logs) -> std::io::Re
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(text.as_bytes()).await?;
     stream.shutdown().await
+}
+
+/// Joins a port of the loopback, where the processes are that pods stand for, by the protocol
+/// v4.channel.k8s.io: each message begins with its channel, 0 for data and 1 for an error, and the first
+/// of each channel names the port.
+async fn forward_port(
+    mut stream: TlsStream<TcpStream>,
+    request: &str,
+    query: &str,
+) -> std::io::Result<()> {
+    let mut headers = request.lines().filter_map(|line| line.split_once(": "));
+    let key = headers.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"));
+    let accept = derive_accept_key(key.expect("a WebSocket").1.as_bytes());
+    let head = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\
+         sec-websocket-accept: {accept}\r\nsec-websocket-protocol: v4.channel.k8s.io\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await?;
+    let port: u16 = query.trim_start_matches("port=").parse().expect("a port");
+    let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+    let (mut read, mut write) = socket.into_split();
+    let mut messages = WebSocketStream::from_raw_socket(stream, Role::Server, None).await;
+    let [low, high] = port.to_le_bytes();
+    for channel in [0, 1] {
+        let named = Message::binary(vec![channel, low, high]);
+        messages.send(named).await.map_err(std::io::Error::other)?;
+    }
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        tokio::select! {
+            message = messages.next() => match message {
+                Some(Ok(Message::Binary(bytes))) => write.write_all(&bytes[1..]).await?,
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return Ok(()),
+                Some(Ok(_)) => {}
+            },
+            count = read.read(&mut buffer) => {
+                let count = count?;
+                if count == 0 {
+                    return messages.close(None).await.map_err(std::io::Error::other);
+                }
+                let message = Message::binary([&[0], &buffer[..count]].concat());
+                messages.send(message).await.map_err(std::io::Error::other)?;
+            }
+        }
+    }
 }
 
 async fn forward(listener: TcpListener, to: SocketAddr) {

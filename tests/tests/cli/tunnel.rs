@@ -10,9 +10,10 @@ use causeway_tests::tunnel::IssuedTunnel;
 use causeway_tests::{Cluster, Fleet, Installation, LONG, SOON, Space, eventually};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{credentials, ends, join, json};
+use crate::pods::Pods;
+use crate::{credentials, ends, join, json as parsed};
 
 /// Maximum time of a command that finds no front.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -126,6 +127,7 @@ async fn member_of_the_tunnel_is_joined_read_and_removed() {
     agents_are_shown(&stage).await;
     let explain = ["explain", "foo", "-n", space.name()];
     unreached_front_is_unknown_at_once(&stage, &explain).await;
+    front_is_reached_by_a_forwarded_port(&stage, &explain).await;
 
     agent.kill().await;
     let lost = "its agent is not connected to causeway-tunnel";
@@ -236,7 +238,7 @@ async fn joined_again_keeps_the_certificate(stage: &Stage<'_>) {
         0,
         "Secret causeway-system/causeway-agent of the member is left out",
     );
-    let list = json(&printed);
+    let list = parsed(&printed);
     let items = list["items"].as_array().expect("items");
     let agents = items
         .iter()
@@ -272,7 +274,7 @@ async fn agents_are_shown(stage: &Stage<'_>) {
     let version = env!("CARGO_PKG_VERSION");
     let said = format!("NAME | CONNECTED | edge | 127.0.0.1 | 1/1 | {version}");
     ends(&shown, 0, &said);
-    let report = json(&stage.mcs(&[&show[..], &["-o", "json"]].concat()).await);
+    let report = parsed(&stage.mcs(&[&show[..], &["-o", "json"]].concat()).await);
     let edge = &report["members"][0];
     assert_eq!(edge["connected"], true, "{report}");
     assert_eq!(edge["tunnelled"], true, "{report}");
@@ -295,6 +297,25 @@ async fn unreached_front_is_unknown_at_once(stage: &Stage<'_>, explain: &[&str])
         ends(&output, 3, said);
         assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
     }
+}
+
+async fn front_is_reached_by_a_forwarded_port(stage: &Stage<'_>, explain: &[&str]) {
+    let pods = match Pods::start(stage.fleet, &stage.installation).await {
+        Ok(pods) => pods,
+        Err(missing) => return eprintln!("skipped: {missing}"),
+    };
+    let front = stage.tunnel.front();
+    let port: u16 = front
+        .rsplit(':')
+        .next()
+        .and_then(|port| port.parse().ok())
+        .expect("a port");
+    let ports = json!({"ports": [{"name": "front", "containerPort": port}]});
+    pods.add("tunnel-0", "tunnel", &stage.tunnel.admin(), ports)
+        .await;
+    let said = "every ready endpoint is in every consumer | edge | 2 ready";
+    ends(&stage.mcs(explain).await, 0, said);
+    ends(&stage.mcs(&["tunnel"]).await, 0, "edge | 127.0.0.1 | 1/1");
 }
 
 async fn everything_is_removed(stage: &Stage<'_>) {
