@@ -1,16 +1,17 @@
-//! causeway-tunnel with two replicas, and agents of members.
+//! causeway-tunnel with two replicas, and agents of members, with the certificates that `kubectl mcs`
+//! has issued. No kubelet runs them, so tests do.
 
 mod issued;
 
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
-use causeway_certs::{Authority, Leaf, Purpose};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
 use serde_json::Value;
 
 use crate::binaries;
+use crate::causeway::NAMESPACE;
 use crate::eventually::{START, eventually};
 use crate::kubectl::Command;
 use crate::network::Host;
@@ -19,7 +20,6 @@ use crate::{Cluster, Fleet};
 
 pub use self::issued::IssuedTunnel;
 
-const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Ports of the load balancer, for agents and for clients.
 const BALANCED: [u16; 2] = [9443, 9080];
 /// Ports of each replica: for agents, for clients, and of the admin server.
@@ -29,27 +29,20 @@ const REPLICAS: [[u16; 3]; 2] = [[7443, 7080, 8091], [7444, 7081, 8092]];
 pub struct Tunnel {
     reaper: Arc<Reaper>,
     namespace: String,
-    address: IpAddr,
-    authority: Authority,
-    hub_uid: String,
+    address: String,
     directory: PathBuf,
     replicas: Vec<Process>,
 }
 
 impl Tunnel {
-    /// Starts both replicas on that machine, with certificates for the hub of the fleet.
+    /// The address for agents of both replicas on that machine, as `--tunnel` takes it.
+    pub fn address(host: &Host) -> String {
+        format!("{}:{}", host.address(), BALANCED[0])
+    }
+
+    /// Starts both replicas on that machine, with the certificate of Secret `causeway-tunnel`.
     pub async fn start(fleet: &Fleet, host: &Host) -> Self {
-        let directory = fleet.directory().join("tunnel");
-        let authority = Authority::new("causeway-tunnel", VALIDITY, SystemTime::now());
-        let authority = authority.expect("an authority");
-        let hub_uid = fleet.hub().uid().await;
-        let leaf = Leaf {
-            common_name: "causeway-tunnel".to_owned(),
-            addresses: vec![host.address()],
-            uris: vec![format!("causeway://{hub_uid}/tunnel")],
-            ..Leaf::default()
-        };
-        write(&directory, &authority, leaf);
+        let directory = written(fleet, fleet.hub(), "causeway-tunnel").await;
         let [[agents, front, _], [other_agents, other_front, _]] = REPLICAS;
         host.balance(BALANCED[0], [agents, other_agents]);
         host.balance(BALANCED[1], [front, other_front]);
@@ -70,9 +63,7 @@ impl Tunnel {
         let tunnel = Self {
             reaper: Arc::clone(fleet.reaper()),
             namespace: host.namespace().to_owned(),
-            address: host.address(),
-            authority,
-            hub_uid,
+            address: Self::address(host),
             directory: fleet.directory().to_path_buf(),
             replicas: replicas.into(),
         };
@@ -98,23 +89,16 @@ impl Tunnel {
         self.serves(number).await;
     }
 
-    /// Starts the agent of a member on its first node.
-    pub fn agent(&self, fleet: &Fleet, member: &Cluster) -> Process {
-        let name = member.name();
-        let directory = self.directory.join(format!("agent-{name}"));
-        let leaf = Leaf {
-            common_name: name.to_owned(),
-            uris: vec![format!("causeway://{}/member/{name}", self.hub_uid)],
-            purpose: Purpose::Client,
-            ..Leaf::default()
-        };
-        write(&directory, &self.authority, leaf);
-        let log = fleet.directory().join(format!("causeway-agent-{name}.log"));
+    /// Starts the agent of a member on its first node, with the certificate of Secret
+    /// `causeway-agent`.
+    pub async fn agent(&self, fleet: &Fleet, member: &Cluster) -> Process {
+        let directory = written(fleet, member, "causeway-agent").await;
+        let log = directory.with_extension("log");
         fleet.add_log(&log);
         let namespace = member.network_namespace().expect("a fleet with packets");
         let (address, port) = member.address();
         let program = Program::new(binaries::causeway("causeway-agent"), log)
-            .arg(format!("--tunnel={}:{}", self.address, BALANCED[0]))
+            .arg(format!("--tunnel={}", self.address))
             .arg(format!("--tls-dir={}", directory.display()))
             .arg(format!("--api-server={address}:{port}"))
             .arg("--admin-bind=127.0.0.1:8093")
@@ -160,20 +144,21 @@ impl Tunnel {
     }
 }
 
-/// Writes a certificate, its key and the authority into a directory.
-fn write(directory: &Path, authority: &Authority, leaf: Leaf) {
-    std::fs::create_dir_all(directory).expect("a directory for certificates");
-    let leaf = Leaf {
-        validity: VALIDITY,
-        ..leaf
-    };
-    let issued = authority.issue(&leaf, SystemTime::now());
-    let issued = issued.expect("a certificate");
-    for (name, content) in [
-        ("tls.crt", issued.certificate.as_str()),
-        ("tls.key", &issued.key),
-        ("ca.crt", authority.pem()),
-    ] {
-        std::fs::write(directory.join(name), content).expect("a certificate");
+/// Writes the files of a Secret into a directory, as a kubelet mounts it.
+async fn written(fleet: &Fleet, cluster: &Cluster, name: &str) -> PathBuf {
+    let secrets = Api::<Secret>::namespaced(cluster.client(), NAMESPACE);
+    let what = format!("{} has Secret {name}", cluster.name());
+    let secret = eventually(&what, START, || async {
+        let found = secrets.get(name).await;
+        found.map_err(|error| error.to_string())
+    });
+    let data = secret.await.data.expect("data");
+    let keys: Vec<_> = data.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["ca.crt", "tls.crt", "tls.key"], "{name}");
+    let directory = fleet.directory().join(format!("{name}-{}", cluster.name()));
+    std::fs::create_dir_all(&directory).expect("a directory for certificates");
+    for (file, content) in data {
+        std::fs::write(directory.join(file), content.0).expect("a certificate");
     }
+    directory
 }

@@ -1,12 +1,6 @@
-//! One replica of causeway-tunnel and its agents on the loopback, with the certificates that `kubectl
-//! mcs` has issued. No kubelet runs them, so tests do.
+//! One replica of causeway-tunnel and its agents, on the loopback.
 
-use std::path::PathBuf;
-
-use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-
-use crate::causeway::NAMESPACE;
+use super::written;
 use crate::eventually::{START, eventually};
 use crate::reaper::{Process, Program};
 use crate::{Cluster, Fleet, binaries, http, ports};
@@ -80,23 +74,4 @@ impl IssuedTunnel {
             .arg(format!("--admin-bind=127.0.0.1:{}", ports::fresh()));
         fleet.reaper().run(program)
     }
-}
-
-/// Writes the files of a Secret into a directory, as a kubelet mounts it.
-async fn written(fleet: &Fleet, cluster: &Cluster, name: &str) -> PathBuf {
-    let secrets = Api::<Secret>::namespaced(cluster.client(), NAMESPACE);
-    let what = format!("{} has Secret {name}", cluster.name());
-    let secret = eventually(&what, START, || async {
-        let found = secrets.get(name).await;
-        found.map_err(|error| error.to_string())
-    });
-    let data = secret.await.data.expect("data");
-    let keys: Vec<_> = data.keys().map(String::as_str).collect();
-    assert_eq!(keys, ["ca.crt", "tls.crt", "tls.key"], "{name}");
-    let directory = fleet.directory().join(format!("{name}-{}", cluster.name()));
-    std::fs::create_dir_all(&directory).expect("a directory for certificates");
-    for (file, content) in data {
-        std::fs::write(directory.join(file), content.0).expect("a certificate");
-    }
-    directory
 }

@@ -1,4 +1,5 @@
-//! A member behind NAT, through causeway-tunnel: its agent dials out, and nothing dials in.
+//! A member behind NAT, joined by `kubectl mcs` through causeway-tunnel: its agent dials out, and
+//! nothing dials in.
 
 use causeway_tests::tunnel::Tunnel;
 use causeway_tests::{Fleet, Installation};
@@ -26,16 +27,15 @@ async fn member_behind_nat_is_served_through_the_tunnel() {
     side.join("member2", &["--member-kubeconfig", &kubeconfig])
         .await
         .ok();
-    installation
-        .join_by_hand(fleet.hub(), hidden, |_, _| {})
-        .await;
-    let annotate = [
-        "annotate",
-        "cluster",
-        "member1",
-        "mcs.causeway.dev/tunnel=true",
-    ];
-    fleet.hub().kubectl(annotate).await.ok();
+    let address = Tunnel::address(&side.host);
+    let install = ["install", "--external", "--skip-crds", "--tunnel", &address];
+    installation.kubectl_mcs(install).await.ok();
+    let kubeconfig = hidden.kubeconfig().display().to_string();
+    let join = ["join", "member1", "--member-kubeconfig", &kubeconfig];
+    let through = ["--pull", "--tunnel", &address, "--timeout", "15s"];
+    let joined = installation.kubectl_mcs([&join[..], &through].concat()).await;
+    let said = format!("causeway-agent must reach {address} from the member");
+    assert!(joined.stderr.contains(&said), "{joined:?}");
     side.reports(
         "member1",
         &["False|Unreachable|", "causeway-tunnel http://127.0.0.1:"],
@@ -46,7 +46,7 @@ async fn member_behind_nat_is_served_through_the_tunnel() {
     let words = "its agent is not connected to causeway-tunnel";
     side.reports("member1", &["False|Unreachable|", words])
         .await;
-    let agent = tunnel.agent(&fleet, hidden);
+    let agent = tunnel.agent(&fleet, hidden).await;
     side.reports("member1", &["True|Synced|"]).await;
     for replica in [0, 1] {
         tunnel.has_connections(replica, "member1", 1).await;
