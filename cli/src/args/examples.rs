@@ -13,6 +13,9 @@ pub(super) const JOIN_EXAMPLES: &str = "Examples:
   # Its pods are not reachable from clusters of other networks; those reach it by ports of its nodes
   kubectl mcs join edge1 --member-kubeconfig ~/.kube/edge1 --network edge --reach node-ports
 
+  # The hub cannot dial it: an agent in the member connects to causeway-tunnel of the hub
+  kubectl mcs join edge1 --member-kubeconfig ~/.kube/edge1 --pull --tunnel tunnel.example
+
   # Keep the objects in git: those of the member, and those of the hub without the token
   kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --dry-run=client --only=member -o yaml > member1.yaml
   kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --dry-run=client --only=hub -o yaml > hub-member1.yaml

@@ -18,6 +18,9 @@ pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
   # Write the manifests to a file
   kubectl mcs install --registry registry.example/team --dry-run=client > causeway.yaml
 
+  # Run causeway-tunnel too, for members that the hub cannot dial; their agents reach it at this name
+  kubectl mcs install --tunnel tunnel.example
+
   # Prepare a hub without nodes for a webhook and a controller that run elsewhere
   kubectl mcs install --external --webhook-url https://webhook.example:9443
 
