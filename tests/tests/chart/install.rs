@@ -74,7 +74,7 @@ const SAME: [(&str, &[&str]); 15] = [
 ];
 
 /// Options that say how, not what; and that of the definitions alone, which are not Helm's business then.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 16] = [
     "--dry-run",
     "--force-conflicts",
     "--wait",
@@ -88,6 +88,7 @@ const OTHERS: [&str; 15] = [
     "--as",
     "--as-group",
     "--request-timeout",
+    "--tunnel-front",
     "--namespace",
     "--help",
 ];
