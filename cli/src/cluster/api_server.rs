@@ -208,6 +208,15 @@ impl ApiServer {
         })
     }
 
+    /// Returns what the kubeconfig does for which the server's identity is not verified.
+    pub(crate) fn unverified(&self) -> Option<&'static str> {
+        if self.config.accept_invalid_certs {
+            return Some("sets insecure-skip-tls-verify");
+        }
+        let is_plain = self.config.cluster_url.scheme_str() == Some("http");
+        is_plain.then_some("names a server without TLS")
+    }
+
     /// Returns the URL of the API server without a trailing slash.
     pub(crate) fn url(&self) -> String {
         self.config

@@ -15,7 +15,7 @@ use kube::Api;
 use self::authority::{AUTHORITY_SECRET, AuthorityError, TunnelAuthority};
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::ObjectError;
-use crate::term::exit::{CommandError, PROBLEM};
+use crate::term::exit::{CommandError, PROBLEM, USAGE};
 
 /// Secret with the certificate of causeway-tunnel.
 pub(crate) const SERVER_SECRET: &str = "causeway-tunnel";
@@ -35,6 +35,11 @@ pub(crate) enum TunnelError {
          Secret {DEFAULT_NAMESPACE}/{SERVER_SECRET}, run kubectl mcs install --tunnel, and join each member of the tunnel again"
     )]
     Authority(#[from] AuthorityError),
+    #[error(
+        "the kubeconfig of the hub {0}, so anybody could answer for it and take the key of the tunnel's CA; add \
+         certificate-authority-data and an https:// server to it"
+    )]
+    Insecure(&'static str),
     #[error("a certificate of the tunnel cannot be issued: {0}")]
     Issue(#[from] IssueError),
     #[error(
@@ -50,6 +55,7 @@ impl CommandError for TunnelError {
         match self {
             Self::Request(error) => error.exit_code(),
             Self::Object(error) => error.exit_code(),
+            Self::Insecure(_) => USAGE,
             _ => PROBLEM,
         }
     }

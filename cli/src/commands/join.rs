@@ -218,15 +218,11 @@ fn certificates(file: &Path) -> Result<String, JoinError> {
 
 /// Rejects a server whose identity is not verified.
 fn check_verified(server: &ApiServer) -> Result<(), JoinError> {
-    let what = if server.config.accept_invalid_certs {
-        "sets insecure-skip-tls-verify"
-    } else if server.config.cluster_url.scheme_str() == Some("http") {
-        "names a server without TLS"
-    } else {
-        return Ok(());
-    };
     let side = server.side;
-    Err(JoinError::Insecure { side, what })
+    match server.unverified() {
+        Some(what) => Err(JoinError::Insecure { side, what }),
+        None => Ok(()),
+    }
 }
 
 /// Rejects a proxy URL with user info, because `spec.proxyURL` is not secret.
@@ -551,6 +547,12 @@ mod tests {
             reason: "Unreachable".to_owned(),
             message: String::new(),
         };
-        assert!(text(unreachable).contains("--api-endpoint"));
+        assert!(text(unreachable.clone()).contains("--api-endpoint"));
+        let address = "tunnel.example".parse().expect("an address");
+        let text = unreachable.remedy(&name, "https://a:1", Some(&address));
+        assert!(
+            text.contains("tunnel.example:443") && text.contains("kubectl mcs tunnel"),
+            "{text}"
+        );
     }
 }

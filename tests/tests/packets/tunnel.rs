@@ -33,7 +33,9 @@ async fn member_behind_nat_is_served_through_the_tunnel() {
     let kubeconfig = hidden.kubeconfig().display().to_string();
     let join = ["join", "member1", "--member-kubeconfig", &kubeconfig];
     let through = ["--pull", "--tunnel", &address, "--timeout", "15s"];
-    let joined = installation.kubectl_mcs([&join[..], &through].concat()).await;
+    let joined = installation
+        .kubectl_mcs([&join[..], &through].concat())
+        .await;
     let said = format!("causeway-agent must reach {address} from the member");
     assert!(joined.stderr.contains(&said), "{joined:?}");
     side.reports(

@@ -16,11 +16,17 @@ use crate::term::output;
 
 /// Adds the Secret of a new authority, and that of the certificate for this address, to the objects
 /// of an installation, before the Deployments that use them.
+///
+/// # Errors
+/// [`TunnelError`] if the identity of the hub is not verified, or the authority is lost.
 pub(super) async fn add_secrets(
     hub: &ApiServer,
     address: &TunnelAddress,
     chosen: &mut Vec<DynamicObject>,
 ) -> Result<(), InstallError> {
+    if let Some(what) = hub.unverified() {
+        return Err(TunnelError::Insecure(what).into());
+    }
     let now = SystemTime::now();
     let stored = tunnel::secret(hub, SERVER_SECRET).await?;
     let mut secrets = Vec::new();
