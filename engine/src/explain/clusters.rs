@@ -147,7 +147,7 @@ fn reported(name: &ClusterName, view: &ClusterView) -> Option<Diagnosis> {
     let takes_part = ready.status == condition::TRUE
         || ready.reason == Reason::InvalidConfiguration
         || Reason::of(&ready.reason).is_none();
-    (!takes_part).then(|| cluster::not_ready(name, ready))
+    (!takes_part).then(|| cluster::not_ready(name, ready, view.is_tunnelled))
 }
 
 impl<'a> ExposedService<'a> {

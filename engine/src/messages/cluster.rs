@@ -240,7 +240,8 @@ pub(crate) fn not_engaged(name: &ClusterName) -> Diagnosis {
 }
 
 /// Reports a member that is not synced, as the Ready condition of its Cluster has it.
-pub(crate) fn not_ready(name: &ClusterName, ready: &Condition) -> Diagnosis {
+/// `is_tunnelled` is true for a member that is reached by causeway-tunnel.
+pub(crate) fn not_ready(name: &ClusterName, ready: &Condition, is_tunnelled: bool) -> Diagnosis {
     let since = ready.last_transition_time.0;
     let quoted = format!("{} since {since:.0}", quote(ready));
     match Reason::of(&ready.reason) {
@@ -249,9 +250,12 @@ pub(crate) fn not_ready(name: &ClusterName, ready: &Condition) -> Diagnosis {
                 "{name} is unreachable for the controller since {since:.0} ({}); what it last gave, and what it has, is kept",
                 ready.message
             );
+            let restore = match is_tunnelled {
+                true => connect_agent(name),
+                false => restore(name),
+            };
             Diagnosis::new(Reason::MemberUnreachable, message).fix(format!(
-                "{}; to stop using what it provides: kubectl mcs drain {name}",
-                restore(name)
+                "{restore}; to stop using what it provides: kubectl mcs drain {name}"
             ))
         }
         Some(Reason::Refused) => {
@@ -264,6 +268,13 @@ pub(crate) fn not_ready(name: &ClusterName, ready: &Condition) -> Diagnosis {
             Diagnosis::new(Reason::MemberPending, message).fix("kubectl mcs status --wait")
         }
     }
+}
+
+fn connect_agent(name: &ClusterName) -> String {
+    format!(
+        "look at its agent: kubectl mcs tunnel; in {name}: kubectl -n causeway-system logs \
+         deployment/causeway-agent"
+    )
 }
 
 fn restore(name: &ClusterName) -> String {

@@ -217,6 +217,17 @@ fn what_is_wrong_with_a_member_is_reported() {
                 "--api-endpoint",
             ),
             (
+                "the agent of the consumer is out of reach",
+                |env| {
+                    annotate(env, "b", labels::TUNNEL, "true");
+                    env.lose("b");
+                    env.on("a", source(&["10.1.0.3"])).settle();
+                },
+                false,
+                Reason::MemberUnreachable,
+                "kubectl mcs tunnel",
+            ),
+            (
                 "pods in a member that is not named",
                 |env| {
                     env.member("c")

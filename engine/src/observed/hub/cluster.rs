@@ -27,6 +27,8 @@ pub struct ClusterView {
     pub created: Option<Timestamp>,
     /// Whether causeway serves it.
     pub takes_part: bool,
+    /// Whether it is reached by causeway-tunnel ([`labels::TUNNEL`]).
+    pub(crate) is_tunnelled: bool,
     /// Whether the use of its endpoints and exports is stopped ([`labels::WITHDRAW`]).
     pub withdrawn: bool,
     /// Time at which a person confirmed the deletions that were suspended by then
@@ -120,6 +122,7 @@ impl ClusterView {
             generation: meta.generation.unwrap_or_default(),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             takes_part: object.spec.takes_part(),
+            is_tunnelled: annotation(labels::TUNNEL).is_some_and(|value| value == "true"),
             withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
             deletions_confirmed: annotation(labels::CONFIRM_DELETIONS)
                 .and_then(|time| time.parse().ok()),
