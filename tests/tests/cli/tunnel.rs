@@ -130,7 +130,8 @@ async fn member_of_the_tunnel_is_joined_read_and_removed() {
     front_is_reached_by_a_forwarded_port(&stage, &explain).await;
 
     agent.kill().await;
-    let lost = "its agent is not connected to causeway-tunnel";
+    let lost =
+        "its agent is not connected to causeway-tunnel | look at its agent: kubectl mcs tunnel";
     stage.shows(&explain, 1, lost).await;
     let admin = stage.tunnel.admin();
     let show = ["tunnel", "--admin-url", &admin];
@@ -262,9 +263,22 @@ async fn commands_read_the_member(stage: &Stage<'_>, space: &Space<'_>) {
         .shows(&["status", "-n", name], 0, "edge | Synced")
         .await;
     stage.shows(&["check"], 1, "cluster edge").await;
-    let controller = ["top", "-A", "--interval", "1s"];
-    let top = stage.through(&controller).await;
+    let top = stage.through(&["top", "-A", "--interval", "1s"]).await;
     assert!(!top.stdout.contains("edge not watched"), "{}", top.stdout);
+    let hub = stage.fleet.hub();
+    let stored = hub
+        .kubectl(["get", "mcs", "foo", "-n", name, "-o", "json"])
+        .await;
+    let stored: Value = serde_json::from_str(&stored.ok()).expect("JSON");
+    let unchanged = json!({
+        "apiVersion": stored["apiVersion"], "kind": stored["kind"], "spec": stored["spec"],
+        "metadata": {"name": "foo", "namespace": name},
+    });
+    let file = stage.fleet.directory().join("unchanged.json");
+    std::fs::write(&file, unchanged.to_string()).expect("a file");
+    let file = file.display().to_string();
+    ends(&stage.through(&["diff", "-f", &file]).await, 0, "");
+    ends(&stage.mcs(&["diff", "-f", &file]).await, 3, "no ready pod");
 }
 
 async fn agents_are_shown(stage: &Stage<'_>) {
