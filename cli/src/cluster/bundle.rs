@@ -49,6 +49,17 @@ const CONTAINERS: &str = "/spec/template/spec/containers";
 /// Deployments of a hub that runs causeway itself.
 pub(crate) const DEPLOYMENTS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
 
+/// Whether a stored controller has the front of a tunnel that these objects leave out.
+pub(crate) fn loses_tunnel(stored: &DynamicObject, chosen: &DynamicObject) -> bool {
+    let has_front = |object: &DynamicObject| {
+        let args = object.data.pointer(CONTAINERS).into_iter();
+        let args = args.filter_map(Value::as_array).flatten();
+        let mut args = args.filter_map(|one| one.get("args")?.as_array()).flatten();
+        args.any(|arg| arg.as_str() == Some(FRONT_FLAG))
+    };
+    has_front(stored) && !has_front(chosen)
+}
+
 /// Returns the objects to apply to a hub besides the definitions and the Secrets of the tunnel, in
 /// order: RBAC, workloads, and the webhook registration last.
 pub(crate) fn chosen(
@@ -622,6 +633,12 @@ mod tests {
                 assert_eq!(chosen.data["spec"]["ports"][0]["port"], 8443);
             }
         }
+        let without = with(PartArgs::default());
+        let controllers = [&without, &all];
+        let [plain, tunnelled] =
+            controllers.map(|all| find(all, "Deployment", "causeway-controller"));
+        assert!(loses_tunnel(tunnelled, plain));
+        assert!(!loses_tunnel(plain, plain) && !loses_tunnel(plain, tunnelled));
         let front = find(&all, "Service", "causeway-tunnel");
         let port = &front.data["spec"]["ports"][0]["port"];
         assert!(FRONT_FLAG.ends_with(&format!(":{port}")), "{port}");

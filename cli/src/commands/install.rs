@@ -71,6 +71,11 @@ pub(crate) enum InstallError {
     )]
     OfHelm { release: Release },
     #[error(
+        "the hub reaches {0} through causeway-tunnel, from which this would cut the controller off; give --tunnel HOST[:PORT] again. \
+         Nothing was changed"
+    )]
+    LosesTunnel(String),
+    #[error(
         "namespace {0} of the hub is terminating; wait until it is deleted and run this again: \
          kubectl wait --for=delete namespace/{0}"
     )]
@@ -130,6 +135,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     if args.images.registry.is_none() {
         keep_registries(&hub, &mut chosen).await?;
     }
+    tunnel::check(&hub, &chosen).await?;
     if let Some(address) = &args.parts.tunnel {
         tunnel::add_secrets(&hub, address, &mut chosen).await?;
     }

@@ -139,8 +139,12 @@ async fn member_of_the_tunnel_is_joined_read_and_removed() {
     stage.shows(&show, 1, said).await;
     agent.restart().await;
     stage.shows(&show, 0, "1/1").await;
+    let hub = fleet.hub();
+    hub.says("clusters/edge", "Ready", "True|Synced|", LONG)
+        .await;
 
     everything_is_removed(&stage).await;
+    upgrade_keeps_the_tunnel(&stage).await;
     drop((replica, controller));
 }
 
@@ -366,4 +370,38 @@ async fn everything_is_removed(stage: &Stage<'_>) {
         "secret/causeway-agent kept",
     );
     assert!(secret(stage.edge(), "causeway-agent").await.is_some());
+}
+
+async fn upgrade_keeps_the_tunnel(stage: &Stage<'_>) {
+    let hub = stage.fleet.hub();
+    let address = stage.tunnel.address();
+    let install = [
+        "install",
+        "--skip-crds",
+        "--wait=false",
+        "--force-conflicts",
+    ];
+    let with = [&install[..], &["--tunnel", &address]].concat();
+    let said = "secret/causeway-tunnel-ca unchanged | deployment.apps/causeway-tunnel created";
+    ends(&stage.mcs(&with).await, 0, said);
+    let cluster = "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: late, \
+                   annotations: {mcs.causeway.dev/tunnel: 'true'}}, spec: {syncMode: Pull}}";
+    hub.apply(cluster).await.ok();
+    let refused = "the hub reaches late through causeway-tunnel | --tunnel HOST[:PORT] again";
+    ends(&stage.mcs(&install).await, 1, refused);
+    let delete = ["delete", "cluster", "late", "--timeout=60s"];
+    hub.kubectl(delete).await.ok();
+    ends(&stage.mcs(&install).await, 0, "loses --tunnel-front=");
+
+    let uninstall = ["uninstall", "--cascade", "--yes"];
+    let kept = ["uninstall", "--keep-services", "--dry-run"];
+    let kept = stage.mcs(&kept).await;
+    ends(&kept, 0, "deployment.apps/causeway-tunnel");
+    assert!(
+        !kept.stdout.contains("secret/causeway-tunnel"),
+        "{}",
+        kept.stdout
+    );
+    let said = "deployment.apps/causeway-tunnel deleted | secret/causeway-tunnel deleted | secret/causeway-tunnel-ca deleted";
+    ends(&stage.mcs(&uninstall).await, 0, said);
 }

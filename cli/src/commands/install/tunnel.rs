@@ -1,8 +1,10 @@
-//! Secrets of the tunnel. An existing certificate authority is kept, because the agents of all
+//! The tunnel of an installation, and its Secrets. An existing certificate authority is kept, because the agents of all
 //! members trust it.
 
 use std::time::SystemTime;
 
+use causeway::target::is_tunnelled;
+use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
 use super::InstallError;
@@ -12,7 +14,30 @@ use crate::cluster::objects;
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::{self, TunnelAuthority};
 use crate::cluster::tunnel::{self, SERVER_SECRET, TunnelError};
+use crate::observe::once;
 use crate::term::output;
+use crate::term::table::listed;
+
+/// Checks that the objects leave the controller the front of the tunnel, by which the hub reaches
+/// members.
+///
+/// # Errors
+/// [`InstallError::LosesTunnel`].
+pub(super) async fn check(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), InstallError> {
+    for deployment in chosen.iter().filter(|one| bundle::is_deployment(one)) {
+        let stored = objects::get(hub, deployment).await?;
+        if !stored.is_some_and(|stored| bundle::loses_tunnel(&stored, deployment)) {
+            continue;
+        }
+        let clusters = once::clusters(hub).await?.unwrap_or_default();
+        let tunnelled = clusters.iter().filter(|cluster| is_tunnelled(*cluster));
+        let names: Vec<_> = tunnelled.map(|cluster| cluster.name_any()).collect();
+        if !names.is_empty() {
+            return Err(InstallError::LosesTunnel(listed(&names)));
+        }
+    }
+    Ok(())
+}
 
 /// Adds the Secret of a new authority, and that of the certificate for this address, to the objects
 /// of an installation, before the Deployments that use them.
