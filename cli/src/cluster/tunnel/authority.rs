@@ -126,8 +126,17 @@ fn contents(secret: &Secret, keys: &[&str]) -> Contents {
     Contents::gather(|key| value(key).filter(|_| keys.contains(&key)))
 }
 
-/// Returns a Secret of the tunnel in causeway's namespace.
+/// Returns a Secret of causeway-tunnel in causeway's namespace.
 pub(crate) fn named(name: &str, data: Data) -> Result<DynamicObject, ObjectError> {
+    secret_of("tunnel", name, data)
+}
+
+/// Returns a Secret of a component in causeway's namespace.
+pub(crate) fn secret_of(
+    component: &str,
+    name: &str,
+    data: Data,
+) -> Result<DynamicObject, ObjectError> {
     objects::object(json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -137,7 +146,7 @@ pub(crate) fn named(name: &str, data: Data) -> Result<DynamicObject, ObjectError
             "labels": {
                 labels::NAME: labels::MANAGER,
                 labels::MANAGED_BY: labels::MANAGER,
-                "app.kubernetes.io/component": "tunnel",
+                "app.kubernetes.io/component": component,
             },
         },
         "type": "Opaque",

@@ -11,7 +11,7 @@ use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle;
 use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::tunnel::address::TunnelAddress;
-use crate::cluster::tunnel::authority::{Data, named};
+use crate::cluster::tunnel::authority::{Data, secret_of};
 use crate::term::output;
 
 const MANIFEST: &str = include_str!("../../../../../manifests/member/agent.yaml");
@@ -22,7 +22,7 @@ pub(crate) const AGENT_SECRET: &str = "causeway-agent";
 
 /// Returns the Secret with the certificate of the agent for the hub with the given UID.
 pub(crate) fn secret(hub_uid: &str, data: Data) -> Result<DynamicObject, ObjectError> {
-    Ok(of_hub(named(AGENT_SECRET, data)?, hub_uid))
+    Ok(of_hub(secret_of("agent", AGENT_SECRET, data)?, hub_uid))
 }
 
 /// Returns the Deployment of the agent for the hub with the given UID. Without an image it has that
@@ -70,7 +70,7 @@ fn of_hub(mut object: DynamicObject, hub_uid: &str) -> DynamicObject {
 /// Returns the agent's objects without data, in order of deletion.
 fn bare() -> Result<Vec<DynamicObject>, ObjectError> {
     let mut objects = objects::parse(MANIFEST)?;
-    objects.push(named(AGENT_SECRET, Data::new())?);
+    objects.push(secret_of("agent", AGENT_SECRET, Data::new())?);
     Ok(objects)
 }
 
