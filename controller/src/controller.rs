@@ -3,6 +3,7 @@
 mod lookups;
 mod members;
 mod misplaced;
+mod paths;
 mod slow_writes;
 mod writes;
 
@@ -238,6 +239,7 @@ impl Controller {
         if leads {
             self.parts.index.mark_all_services();
             self.parts.index.mark_all_clusters();
+            self.note_all_paths();
         } else {
             for ((cluster, tier), count) in self.parts.index.drop_tiers() {
                 self.parts.metrics.consumer_tier(&cluster, tier, count);
@@ -279,8 +281,8 @@ impl Controller {
             } => self.writer_found(cluster, key, slice, found),
         }
         self.list_again();
-        for (name, needed) in self.parts.index.take_node_needs() {
-            self.parts.fleet.watch_nodes(&name, needed);
+        for (name, needs) in self.parts.index.take_needs() {
+            self.parts.fleet.note_needs(&name, needs);
         }
     }
 

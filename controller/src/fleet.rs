@@ -10,7 +10,7 @@ use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
 use causeway::target::{Target, TargetError, Token, TunnelFront};
 use causeway_engine::model::{
-    ConfigurationError, Failure, FailureKind, Generation, Profile, ProfileId, Signal,
+    ConfigurationError, Failure, FailureKind, Generation, Needs, Profile, ProfileId, Signal,
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -135,7 +135,7 @@ struct Engagement {
     generation: Generation,
     client: Client,
     relist_requests: watch::Sender<RelistRequests>,
-    needs_nodes: watch::Sender<bool>,
+    needs: watch::Sender<Needs>,
     task: AbortHandle,
 }
 
@@ -402,7 +402,7 @@ impl Fleet {
         } = connection;
         let connect = Arc::new(move || connector.client());
         let (relist_requests, requests) = watch::channel(RelistRequests::default());
-        let (needs_nodes, nodes_needed) = watch::channel(false);
+        let (needs, needed) = watch::channel(Needs::default());
         let member = Member {
             name: name.clone(),
             client: client.clone(),
@@ -410,7 +410,7 @@ impl Fleet {
             generation: self.generation,
             events: self.events.clone(),
             relist_requests: requests,
-            needs_nodes: nodes_needed,
+            needs: needed,
             settings: self.settings.clone(),
         };
         let task = self.tasks.spawn("member", member.run());
@@ -421,7 +421,7 @@ impl Fleet {
             generation: self.generation,
             client,
             relist_requests,
-            needs_nodes,
+            needs,
             task,
         };
         self.engagements.insert(name.clone(), engagement);
@@ -435,10 +435,10 @@ impl Fleet {
         }
     }
 
-    /// Starts the watch of a member's Nodes if they are needed, and ends it if they are not.
-    pub fn watch_nodes(&self, name: &ClusterName, needed: bool) {
+    /// Starts the watches of a member that are needed now, and ends those that are not.
+    pub fn note_needs(&self, name: &ClusterName, needed: Needs) {
         if let Some(engagement) = self.engagements.get(name) {
-            let needs = &engagement.needs_nodes;
+            let needs = &engagement.needs;
             needs.send_if_modified(|needs| std::mem::replace(needs, needed) != needed);
         }
     }

@@ -30,7 +30,8 @@ pub const AGAIN: Duration = Duration::from_secs(5);
 /// After how long a propagation is looked up again that has come to its end, or cannot be read.
 pub const SELDOM: Duration = Duration::from_secs(300);
 
-const DEADLINE: Duration = Duration::from_secs(10);
+/// Maximum time of such a request.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Looks up whether the MultiClusterService exists; the result comes as [`Event::LookedUp`].
 pub async fn multi_cluster_service(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {

@@ -3,17 +3,19 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use causeway::api::bounds;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::api::path::{self, PathLease};
+use causeway::api::{bounds, labels};
 use causeway::domain::{ClusterName, KubernetesVersion};
 use causeway_engine::model::served::Served;
 use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, WireSlice};
 use causeway_engine::model::{
-    Failure, FailureKind, Generation, Identity, MemberEvent, ObservedNode,
+    Failure, FailureKind, Generation, Identity, MemberEvent, Needs, ObservedNode,
 };
 use futures::FutureExt;
 use futures::future::pending;
 use http::HeaderValue;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
@@ -94,8 +96,8 @@ pub struct Member {
     pub events: mpsc::Sender<Event>,
     /// Requests to list again.
     pub relist_requests: watch::Receiver<RelistRequests>,
-    /// Whether its Nodes are needed.
-    pub needs_nodes: watch::Receiver<bool>,
+    /// What is to be watched beside what is always watched.
+    pub needs: watch::Receiver<Needs>,
     /// Settings of all members.
     pub settings: Settings,
 }
@@ -117,6 +119,7 @@ impl Member {
             identified = tokio::select! {
                 () = self.watch(reconnections.clone()) => None,
                 () = self.follow_nodes(reconnections.clone()) => None,
+                () = self.follow_paths(reconnections.clone()) => None,
                 () = self.follow_clusterset(&identity.uid, reconnections) => None,
                 () = self.follow_id(&identity.uid) => None,
                 another = self.probe(&mut health, identity.clone(), reconnect) => match another {
@@ -282,8 +285,8 @@ impl Member {
 
     /// Watches the Nodes while they are needed, until nobody listens any more.
     async fn follow_nodes(&self, reconnections: watch::Receiver<u64>) {
-        let mut needs_nodes = self.needs_nodes.clone();
-        while needs_nodes.wait_for(|needs| *needs).await.is_ok() {
+        let mut needs = self.needs.clone();
+        while needs.wait_for(|needs| needs.nodes).await.is_ok() {
             let nodes = self
                 .watch_of(Api::<Node>::all(self.client.clone()), &reconnections)
                 .never_empty();
@@ -295,10 +298,33 @@ impl Member {
             // Most members need none: on the heap it takes no space in their tasks.
             tokio::select! {
                 () = Box::pin(nodes) => return,
-                Ok(_) = needs_nodes.wait_for(|needs| !needs) => {}
+                Ok(_) = needs.wait_for(|needs| !needs.nodes) => {}
             }
         }
         // Nobody can need them any more.
+        pending().await
+    }
+
+    /// Watches the reports of causeway-agent while they are needed, until nobody listens any more.
+    async fn follow_paths(&self, reconnections: watch::Receiver<u64>) {
+        let mut needs = self.needs.clone();
+        while needs.wait_for(|needs| needs.paths).await.is_ok() {
+            let leases = Api::<Lease>::namespaced(self.client.clone(), path::NAMESPACE);
+            let reports = self.watch_of(leases, &reconnections).labels(format!(
+                "{}={}",
+                labels::MANAGED_BY,
+                path::REPORTER
+            ));
+            let reports = reports.run(
+                |lease| PathLease::read(&lease),
+                |signal| self.event(MemberEvent::Paths(signal)),
+                self.events.clone(),
+            );
+            tokio::select! {
+                () = Box::pin(reports) => return,
+                Ok(_) = needs.wait_for(|needs| !needs.paths) => {}
+            }
+        }
         pending().await
     }
 

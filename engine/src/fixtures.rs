@@ -9,6 +9,7 @@ mod lists;
 mod look;
 pub(crate) mod networks;
 pub(crate) mod objects;
+mod paths;
 mod restore;
 pub(crate) mod server;
 mod works;
@@ -16,6 +17,7 @@ mod works;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use causeway::api::path::PathLease;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -67,6 +69,8 @@ pub(crate) struct Environment {
     /// Number of services that each provider does not serve to consumers of other networks, by
     /// reason.
     pub(crate) unreached: BTreeMap<(ClusterName, &'static str), usize>,
+    /// Reports on paths, by the member that has them.
+    pub(crate) paths: BTreeMap<String, Vec<PathLease>>,
     now: TimePoint,
     due: BTreeMap<Item, Instant>,
     /// Number of second lists.
@@ -108,6 +112,7 @@ pub(crate) fn env() -> Environment {
         looked_up: BTreeSet::new(),
         keeps_clusters: false,
         unreached: BTreeMap::new(),
+        paths: BTreeMap::new(),
         now: TimePoint {
             instant: Instant::now(),
             wall,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::api::path::PathLease;
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
@@ -57,6 +58,8 @@ pub struct MemberLists {
     pub imports: Vec<ServiceImport>,
     /// Nodes, or the reason why they could not be read; `None` if they were not read.
     pub nodes: Option<Result<Vec<Node>, Failure>>,
+    /// Reports of causeway-agent on paths to other clusters.
+    pub paths: Vec<PathLease>,
 }
 
 /// Lists of all members by name, or the reason why a member could not be read.
@@ -173,5 +176,7 @@ fn member_events(lists: MemberLists) -> Vec<MemberEvent> {
     ];
     // Whether they are needed depends on exports too.
     events.extend(nodes.map(MemberEvent::Nodes));
+    let paths = lists.paths.into_iter().map(Some).collect();
+    events.push(MemberEvent::Paths(Signal::Listed(paths)));
     events
 }

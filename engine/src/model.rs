@@ -20,7 +20,7 @@ mod work;
 mod write;
 
 pub use self::cluster_id::ReportedId;
-pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Signal};
+pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Needs, Signal};
 pub use self::failure::{Failure, FailureKind, absent_object};
 pub use self::hub_objects::{HubExport, HubImport};
 pub use self::item::Item;

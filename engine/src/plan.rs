@@ -198,6 +198,7 @@ impl Native<'_> {
                     key: self.inputs.key,
                     exposure: Exposure::Native,
                     preference: self.mcs.failover.preference.as_ref().filter(|_| chooses),
+                    chooses,
                     unreachable: &uses.standby,
                     providers: &providers,
                     now: self.inputs.now,

@@ -58,6 +58,18 @@ pub const COMPANION_OF: &str = "mcs.causeway.dev/companion-of";
 /// Annotation on a Cluster: `"true"` if its API server is reached by causeway-tunnel, to which an agent in the member connects.
 pub const TUNNEL: &str = "mcs.causeway.dev/tunnel";
 
+/// Annotation on a Cluster: `"true"` where causeway-agent in the member reports on the paths to other clusters ([`super::path`]).
+pub const PATH_REPORTS: &str = "mcs.causeway.dev/path-reports";
+
+/// Annotation on a Lease of causeway-agent: its report on the path to a cluster, JSON.
+pub const PATH: &str = "mcs.causeway.dev/path";
+
+/// Annotation on such a Lease: the time since which the path is as the controller has read it.
+pub const PATH_SEEN: &str = "mcs.causeway.dev/path-seen";
+
+/// Annotation on a copy: causeway-agent made its endpoints standby endpoints while no hub answered.
+pub const LOWERED: &str = "mcs.causeway.dev/lowered";
+
 /// Annotation on a MultiClusterService or ServiceExport: the tiers of its providers, nearest first, joined by commas; without it all
 /// are alike.
 pub const PREFER: &str = "mcs.causeway.dev/prefer";
@@ -183,6 +195,11 @@ mod tests {
             NETWORK,
             REACH,
             COMPANION_OF,
+            TUNNEL,
+            PATH_REPORTS,
+            PATH,
+            PATH_SEEN,
+            LOWERED,
             PREFER,
             MIN_READY,
             UNREACHABLE,

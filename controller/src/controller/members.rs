@@ -221,7 +221,11 @@ impl Controller {
             member.map_or(0, |member| member.suspended_deletions().count)
         };
         let (stood, before) = (self.parts.index.member_state(name), suspended(self));
+        let of_paths = matches!(event, MemberEvent::Paths(_));
         self.parts.index.apply_member(name, event, now);
+        if of_paths {
+            self.note_paths(name);
+        }
         let suspended = suspended(self);
         if suspended != before {
             self.parts

@@ -12,7 +12,7 @@ use crate::watch::tests::http::{self, PATIENCE, Received};
 struct Server {
     answers: Arc<Mutex<Answers>>,
     events: mpsc::Receiver<Event>,
-    needs_nodes: watch::Sender<bool>,
+    needs: watch::Sender<Needs>,
     _relist_requests: watch::Sender<RelistRequests>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -76,7 +76,7 @@ impl Server {
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
         let (requests, relist_requests) = watch::channel(RelistRequests::default());
-        let (needs_nodes, nodes_needed) = watch::channel(false);
+        let (needs, needed) = watch::channel(Needs::default());
         let member = Member {
             name,
             client,
@@ -84,17 +84,24 @@ impl Server {
             generation: 1,
             events: tell,
             relist_requests,
-            needs_nodes: nodes_needed,
+            needs: needed,
             settings,
         };
         let running = tokio::spawn(member.run());
         Self {
             answers,
             events,
-            needs_nodes,
+            needs,
             _relist_requests: requests,
             tasks: vec![accepting, answering, running],
         }
+    }
+
+    fn needs_nodes(&self, nodes: bool) {
+        self.needs.send_replace(Needs {
+            nodes,
+            ..Needs::default()
+        });
     }
 
     fn change(&self, change: impl FnOnce(&mut Answers)) {
@@ -120,6 +127,7 @@ impl Server {
             MemberEvent::Slices(signal) => summary("slices", &signal),
             MemberEvent::Namespaces(signal) => summary("namespaces", &signal),
             MemberEvent::Nodes(signal) => summary("nodes", &signal),
+            MemberEvent::Paths(signal) => summary("paths", &signal),
             MemberEvent::Exports(signal) => summary("exports", &signal),
             MemberEvent::Imports(signal) => summary("imports", &signal),
         }
@@ -230,9 +238,9 @@ async fn nodes_are_watched_only_while_they_are_needed() {
     server.tells(all.collect()).await;
     let nodes = ["nodes: 1", "nodes watched"].map(ToOwned::to_owned);
     for _ in 0..2 {
-        server.needs_nodes.send_replace(true);
+        server.needs_nodes(true);
         server.tells(nodes.to_vec()).await;
-        server.needs_nodes.send_replace(false);
+        server.needs_nodes(false);
         // The member has its turn.
         tokio::task::yield_now().await;
     }
@@ -245,7 +253,7 @@ async fn forbidden_nodes_leave_other_watches_running() {
         ..WELL
     };
     let mut server = Server::engaged(answers).await;
-    server.needs_nodes.send_replace(true);
+    server.needs_nodes(true);
     let first = ["is one", "answers true", "nodes failed: forbidden: no"].map(ToOwned::to_owned);
     let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
     server.tells(all.collect()).await;

@@ -181,12 +181,21 @@ impl TiersReport {
             filled.collect()
         };
         let mut standby: Vec<_> = report(tiers.standby());
-        standby.extend((!tiers.unreachable.is_empty()).then(|| TierReport {
-            tier: "unreachable".to_owned(),
-            clusters: tiers.unreachable.iter().map(ToString::to_string).collect(),
-            ready: 0,
-            endpoints: 0,
-        }));
+        let mut demoted = |tier: &str, clusters: Vec<String>| {
+            standby.extend((!clusters.is_empty()).then(|| TierReport {
+                tier: tier.to_owned(),
+                clusters,
+                ready: 0,
+                endpoints: 0,
+            }));
+        };
+        let unreachable = tiers.unreachable.iter();
+        demoted(
+            "unreachable",
+            unreachable.map(ToString::to_string).collect(),
+        );
+        let no_path = tiers.no_path.keys();
+        demoted("no path", no_path.map(ToString::to_string).collect());
         Self {
             serving_from: report(tiers.active()),
             standby,

@@ -169,7 +169,7 @@ impl<'a> Endpoint<'a> {
     /// Reports that the endpoint is a standby endpoint in its tier.
     fn standby(&self, tiers: &Tiers) -> Diagnosis {
         if tiers.place(self.provider.as_str()).is_none() {
-            return Diagnosis::new(Reason::Standby, tiers.why_unreachable(self.provider));
+            return Diagnosis::new(Reason::Standby, tiers.why_demoted(self.provider));
         }
         let by = match tiers.uses_standby {
             true => "used where no other is ready",

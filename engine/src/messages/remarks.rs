@@ -11,7 +11,7 @@ use crate::plan::copies::SliceOfProvider;
 use crate::plan::not_followed::NotFollowed;
 use crate::plan::provider_use::Unused;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{NotUsed, Remark, Unreached};
+use crate::plan::remark::{NoPath, NotUsed, Remark, Unreached};
 use crate::plan::tiers::Tiers;
 
 /// Description of a provider that is not used because `--provider-ttl` expired.
@@ -48,6 +48,7 @@ impl Remark<'_> {
             Self::Standby(providers) => {
                 format!("standby, because out of reach: {}", names(*providers))
             }
+            Self::NoPath(providers) => no_path(key, providers),
             Self::NotFollowed(what) => format!("not followed: {what}"),
             Self::AmbiguousHostname(found) => {
                 format!("{}: {}", found.sentence(key), found.remedy(key))
@@ -114,6 +115,20 @@ fn unreached(key: &ServiceKey, providers: &Unreached<'_>) -> String {
             first(&consumers, NAMED_AT_MOST),
             why.sentence(key, provider),
             why.remedy(key, provider)
+        )
+    });
+    all.collect::<Vec<_>>().join("; ")
+}
+
+fn no_path(key: &ServiceKey, providers: &NoPath<'_>) -> String {
+    let all = providers.iter().map(|(provider, consumers)| {
+        let consumers: Vec<_> = consumers.iter().map(|name| name.as_str()).collect();
+        format!(
+            "no endpoint of {provider} answers in {}, so it is used there where no other is ready: \
+             kubectl mcs verify {} -n {}",
+            first(&consumers, NAMED_AT_MOST),
+            key.name,
+            key.namespace
         )
     });
     all.collect::<Vec<_>>().join("; ")

@@ -141,6 +141,10 @@ fn remarks_name_object_value_and_remedy() {
             "standby, because out of reach: member1, member2",
         ),
         (
+            Remark::NoPath(BTreeMap::from([(&one, BTreeSet::from([&two]))])),
+            "no endpoint of member1 answers in member2, so it is used there where no other is ready: kubectl mcs verify foo -n shop",
+        ),
+        (
             Remark::NotFollowed(not_followed),
             "not followed: withdraw-after=60s is used instead; mcs.causeway.dev/prefer, for the Service is headless and no proxy chooses \
              among its endpoints",

@@ -25,9 +25,9 @@ impl Tiers {
                 Reason::Promoted,
                 format!("{consumer} uses {tier}: {}", self.why_promoted()),
             ),
-            TierShift::Unreachable => (
+            TierShift::Demoted => (
                 Reason::Demoted,
-                format!("{consumer}: {}", self.why_unreachable(provider)),
+                format!("{consumer}: {}", self.why_demoted(provider)),
             ),
             TierShift::Standby(tier) => (
                 Reason::Demoted,
@@ -67,10 +67,17 @@ impl Tiers {
         shares(self.active().last())
     }
 
-    /// Describes why the endpoints of an unreachable provider are standby endpoints. Such a
-    /// provider is in no tier.
-    pub(crate) fn why_unreachable(&self, provider: &ClusterName) -> String {
-        format!("{provider} cannot be reached; its endpoints are used where no other is ready")
+    /// Describes why the endpoints of a provider that is in no tier are standby endpoints.
+    pub(crate) fn why_demoted(&self, provider: &ClusterName) -> String {
+        match self.no_path.get(provider) {
+            Some(since) => format!(
+                "no endpoint of {provider} answers causeway-agent since {since:.0}; its endpoints \
+                 are used where no other is ready"
+            ),
+            None => format!(
+                "{provider} cannot be reached; its endpoints are used where no other is ready"
+            ),
+        }
     }
 
     /// Describes tiers that no provider is in, after the names of the consumers:

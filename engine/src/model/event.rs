@@ -6,6 +6,7 @@
 
 use causeway::api;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::api::path::PathLease;
 use causeway::domain::KubernetesVersion;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 
@@ -105,6 +106,9 @@ pub enum MemberEvent {
     Namespaces(Signal<Namespace>),
     /// Its Nodes, where [`Index::needs_nodes`](crate::observed::Index::needs_nodes).
     Nodes(Signal<ObservedNode>),
+    /// Reports of causeway-agent on paths to other clusters, where
+    /// [`Needs::paths`]. `None` for other Leases.
+    Paths(Signal<Option<PathLease>>),
     /// Versions and fields of the Multi-Cluster Services API that it serves; reported once they are
     /// known, and when they change.
     Served(Served),
@@ -116,6 +120,15 @@ pub enum MemberEvent {
     Imports(Signal<ServiceImport>),
     /// Whether it answers a small request; reported when that changes.
     Probed(Result<(), Failure>),
+}
+
+/// What is to be read of a member beside what is always read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Its Nodes.
+    pub nodes: bool,
+    /// Reports of causeway-agent on paths to other clusters.
+    pub paths: bool,
 }
 
 /// Identity of a member.

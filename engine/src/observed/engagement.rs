@@ -6,7 +6,7 @@ use super::Index;
 use super::hub::ClusterView;
 use super::member::Member;
 use crate::model::map::HashMap;
-use crate::model::{Configuration, Generation, Item};
+use crate::model::{Configuration, Generation, Item, Needs};
 
 impl Index {
     /// Engages a member, or engages it again. `recorded_uid` is the UID of its kube-system
@@ -145,15 +145,15 @@ impl Index {
         }
     }
 
-    /// Returns whether the Nodes of each member are needed; nothing if that has not changed since
-    /// the last call. Drops Nodes that are no longer needed.
-    pub fn take_node_needs(&mut self) -> Vec<(ClusterName, bool)> {
+    /// Returns what is needed of each member beside what is always read; nothing if that has not
+    /// changed since the last call. Drops Nodes that are no longer needed.
+    pub fn take_needs(&mut self) -> Vec<(ClusterName, Needs)> {
         if !std::mem::take(&mut self.node_needs_changed) {
             return Vec::new();
         }
-        let needs = |name: &ClusterName| (name.clone(), self.needs_nodes(name));
+        let needs = |name: &ClusterName| (name.clone(), self.needs(name));
         let all: Vec<_> = self.members.keys().map(needs).collect();
-        for (name, _) in all.iter().filter(|(_, needs)| !needs) {
+        for (name, _) in all.iter().filter(|(_, needs)| !needs.nodes) {
             let member = self.members.get_mut(name);
             if member.is_some_and(Member::drop_nodes) {
                 // Its status reports the failure of the watch.

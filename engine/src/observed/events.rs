@@ -62,7 +62,12 @@ impl Index {
             self.expect_clusterset_lists(name, served);
         }
         // Their watch is about to end.
-        if matches!(event, MemberEvent::Nodes(_)) && !self.needs_nodes(name) {
+        let is_over = match event {
+            MemberEvent::Nodes(_) => !self.needs_nodes(name),
+            MemberEvent::Paths(_) => !self.reports_paths(name),
+            _ => false,
+        };
+        if is_over {
             return;
         }
         let Some(member) = self.members.get_mut(name) else {
@@ -101,7 +106,7 @@ impl Index {
         if is_new || stands != stood {
             self.mark_state(name, &stands.0);
         }
-        if changed.nodes {
+        if changed.nodes || changed.paths {
             self.dirty.add_services_of(name, Priority::High);
         }
         let priority = match is_list {
@@ -138,6 +143,7 @@ impl Index {
             mut copied,
             namespaces,
             nodes: _,
+            paths: _,
         } = changed;
         keys.extend(self.cut_short(&keys));
         self.note_holder(name, keys.iter().chain(&copied));

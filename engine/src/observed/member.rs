@@ -9,6 +9,7 @@ mod nodes;
 mod objects;
 mod outage;
 mod owned;
+mod paths;
 mod recorded_sources;
 mod slices;
 mod state;
@@ -29,6 +30,7 @@ pub(crate) use self::nodes::Nodes;
 pub use self::objects::Objects;
 pub(crate) use self::objects::View;
 use self::outage::Outage;
+use self::paths::Paths;
 pub(crate) use self::slices::InTheWay;
 use self::slices::Slices;
 use self::state::Failing;
@@ -77,6 +79,7 @@ pub struct Member {
     slices: Slices,
     namespaces: Namespaces,
     nodes: Nodes,
+    paths: Paths,
     /// Evidence of what is absent from it.
     evidence: MemberEvidence,
     probe_failure: Option<Failure>,
@@ -119,6 +122,7 @@ impl Member {
             slices: Slices::default(),
             namespaces: Namespaces::default(),
             nodes: Nodes::default(),
+            paths: Paths::default(),
             evidence: MemberEvidence::default(),
             probe_failure: None,
             failing: None,
@@ -462,6 +466,11 @@ impl Member {
     /// unknown.
     pub(crate) fn nodes(&self) -> Option<&Nodes> {
         self.evidence.nodes.is_listed().then_some(&self.nodes)
+    }
+
+    /// Returns the reports on paths from it.
+    pub(crate) fn paths(&self) -> &Paths {
+        &self.paths
     }
 
     /// Returns the failure of the watch of its Nodes, while it fails.

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use causeway::api::labels;
+use causeway::api::path::Path;
 use causeway::domain::{ClusterName, Network, Ranges, Reach, ServiceKey};
+use k8s_openapi::jiff::Timestamp;
 
 use super::Index;
 use super::hub::manager::{Importer, Manager};
@@ -13,7 +15,7 @@ use super::hub::{ClusterView, Lost, McsView, Profiles};
 use super::member::Member;
 use super::service::ServiceView;
 use crate::model::slice::Exposure;
-use crate::model::{LeftOut, MemberState, TimePoint};
+use crate::model::{LeftOut, MemberState, Needs, TimePoint};
 use crate::problem::Gap;
 
 impl Index {
@@ -111,6 +113,52 @@ impl Index {
         self.reach(name).is_some_and(Reach::is_by_node_ports)
             || self.hub.provides_by_node_ports(name)
             || self.member(name).is_some_and(Member::exports_by_node_ports)
+    }
+
+    /// Whether the reports of causeway-agent on the paths from a member are to be read.
+    pub(crate) fn reports_paths(&self, name: &ClusterName) -> bool {
+        self.cluster(name)
+            .is_some_and(|cluster| cluster.reports_paths)
+    }
+
+    /// Returns what is to be read of a member beside what is always read.
+    pub fn needs(&self, name: &ClusterName) -> Needs {
+        Needs {
+            nodes: self.needs_nodes(name),
+            paths: self.reports_paths(name),
+        }
+    }
+
+    /// Returns the time until which a member reports that endpoints of the provider answer; `None`
+    /// if none does.
+    pub(crate) fn answers_until(
+        &self,
+        provider: &ClusterName,
+        now: TimePoint,
+    ) -> Option<TimePoint> {
+        let reporters = self.members.iter();
+        let reporters = reporters.filter(|(name, _)| *name != provider && self.reports_paths(name));
+        let good =
+            reporters.filter(|(_, member)| member.paths().get(provider, now) == Some(Path::Good));
+        good.filter_map(|(_, member)| member.paths().until(provider, now))
+            .max()
+    }
+
+    /// Lists the members whose reports on paths are read.
+    pub fn reporters(&self) -> impl Iterator<Item = &ClusterName> {
+        self.members.keys().filter(|name| self.reports_paths(name))
+    }
+
+    /// Lists the paths of whose last change no controller has taken note: the member that reports
+    /// it, the cluster to which it leads, and the time since which the path is so.
+    pub fn unseen_paths(&self, name: &ClusterName) -> Vec<(ClusterName, Timestamp)> {
+        let member = self.member(name).filter(|_| self.reports_paths(name));
+        let unseen = member
+            .into_iter()
+            .flat_map(|member| member.paths().unseen());
+        unseen
+            .map(|(source, report)| (source.clone(), report.since))
+            .collect()
     }
 
     /// Whether a member takes no part in a service. A cluster in Pull mode that has lost its

@@ -8,7 +8,7 @@ use crate::fixtures::objects::{
 };
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, env, hub_event, key, name, signal};
-use crate::model::{Ack, Failure, FailureKind, HubEvent, Item, MemberEvent, Signal};
+use crate::model::{Ack, Failure, FailureKind, HubEvent, Item, MemberEvent, Needs, Signal};
 
 /// Returns an environment with two exposed services in two members, and one that nobody exposes.
 fn three_services() -> Environment {
@@ -176,8 +176,8 @@ fn node_needs(env: &mut Environment) -> Option<Vec<String>> {
         let (kind, signal) = signal(change);
         env.index.apply_hub(hub_event(kind, signal), env.now());
     }
-    let needs = env.index.take_node_needs();
-    let needed = |(name, needed): &(ClusterName, bool)| needed.then(|| name.to_string());
+    let needs = env.index.take_needs();
+    let needed = |(name, needs): &(ClusterName, Needs)| needs.nodes.then(|| name.to_string());
     (!needs.is_empty()).then(|| needs.iter().filter_map(needed).collect())
 }
 
@@ -185,7 +185,7 @@ fn node_needs(env: &mut Environment) -> Option<Vec<String>> {
 fn nodes_are_needed_while_an_annotation_names_node_ports() {
     let mut env = three_services();
     let by_node_ports = json!({labels::REACH: "node-ports"});
-    env.index.take_node_needs();
+    env.index.take_needs();
     env.on_hub(service("foo").port("http", 81))
         .on_hub(mcs("bar"));
     assert_eq!(node_needs(&mut env), None);

@@ -116,6 +116,16 @@ impl ProviderUses {
             let Some(end) = patience.and_then(|patience| state.unreachable_for(patience)) else {
                 continue;
             };
+            if end <= now
+                && let Some(until) = index.answers_until(name, now)
+            {
+                // Its endpoints answer: only its API server is gone. Each consumer decides.
+                let known = uses.again_at;
+                uses.again_at = Some(known.map_or(until, |known| known.min(until)));
+                if next.is_some() {
+                    continue;
+                }
+            }
             match next {
                 _ if end > now => {
                     let known = uses.again_at;

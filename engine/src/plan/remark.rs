@@ -34,6 +34,8 @@ pub(crate) enum Remark<'a> {
     WritersDisagree(Vec<(SliceOfProvider<'a>, &'a Disagreement)>),
     /// The endpoints of these unreachable providers are standby endpoints.
     Standby(&'a BTreeSet<ClusterName>),
+    /// No endpoint of these providers answers in consumers that use them while no other is ready.
+    NoPath(NoPath<'a>),
     /// Annotations are not followed.
     NotFollowed(NotFollowed<'a>),
     /// Hostnames lead to pods of several clusters.
@@ -77,6 +79,24 @@ pub(crate) fn unreached<'a>(
                 .entry(provider)
                 .or_insert_with(|| (why, BTreeSet::new()));
             consumers.insert(consumer);
+        }
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+/// Providers of which no endpoint answers in some consumers, each with the consumers.
+pub(crate) type NoPath<'a> = BTreeMap<&'a ClusterName, BTreeSet<&'a ClusterName>>;
+
+/// Returns the providers of which no endpoint answers in some consumers, from the copies of each
+/// consumer.
+pub(crate) fn no_path<'a>(
+    copies: impl Iterator<Item = (&'a ClusterName, &'a DesiredCopies)>,
+) -> Option<NoPath<'a>> {
+    let mut all = NoPath::new();
+    for (consumer, copies) in copies {
+        let tiers = copies.tiers.iter();
+        for provider in tiers.flat_map(|tiers| tiers.no_path.keys()) {
+            all.entry(provider).or_default().insert(consumer);
         }
     }
     (!all.is_empty()).then_some(all)

@@ -8,12 +8,15 @@
 
 mod role;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use causeway::api::path::Path;
 use causeway::domain::{
     ClusterName, ClusterSelector, Percentage, Preference, Ranges, ServiceKey, Tier,
 };
+
+use k8s_openapi::jiff::Timestamp;
 
 pub(crate) use self::role::EndpointRole;
 use super::capabilities::Capabilities;
@@ -42,6 +45,9 @@ pub(crate) struct Tiers {
     pub again_at: Option<TimePoint>,
     /// Unreachable providers, whose endpoints are used while no other is ready.
     pub unreachable: BTreeSet<ClusterName>,
+    /// Providers of which no endpoint answers causeway-agent in the consumer, and the time since
+    /// which that is so. Their endpoints are used while no other is ready.
+    pub no_path: BTreeMap<ClusterName, Timestamp>,
     /// Whether the consumer's data plane uses standby endpoints by itself.
     pub(crate) uses_standby: bool,
     /// Share of a tier that must be ready, if one is requested.
@@ -57,8 +63,9 @@ pub(crate) enum TierShift<'a> {
     Promoted(&'a TierState),
     /// The endpoints of this tier are standby endpoints now.
     Standby(&'a TierState),
-    /// The provider is unreachable, and its endpoints are standby endpoints now.
-    Unreachable,
+    /// The provider is unreachable, or does not answer in the consumer, and its endpoints are
+    /// standby endpoints now.
+    Demoted,
 }
 
 /// Tier with its providers and their readiness.
@@ -91,10 +98,32 @@ pub(super) struct Request<'a> {
     pub(super) key: &'a ServiceKey,
     pub(super) exposure: Exposure,
     pub(super) preference: Option<&'a Preference>,
+    /// Whether something chooses among the endpoints in consumers, so that standby endpoints are
+    /// used: a headless Service has no proxy.
+    pub(super) chooses: bool,
     /// Providers that have been unreachable for so long that their endpoints are standby endpoints.
     pub(super) unreachable: &'a BTreeSet<ClusterName>,
     pub(super) providers: &'a [Provider<'a>],
     pub(super) now: TimePoint,
+}
+
+/// Providers that a consumer uses while no other is ready.
+#[derive(Debug, Default)]
+struct Demoted {
+    unreachable: BTreeSet<ClusterName>,
+    no_path: BTreeMap<ClusterName, Timestamp>,
+    /// Time at which a report by which this was decided ceases to hold.
+    again_at: Option<TimePoint>,
+}
+
+impl Demoted {
+    fn is_empty(&self) -> bool {
+        self.unreachable.is_empty() && self.no_path.is_empty()
+    }
+
+    fn contains(&self, provider: &ClusterName) -> bool {
+        self.unreachable.contains(provider) || self.no_path.contains_key(provider)
+    }
 }
 
 impl Request<'_> {
@@ -106,12 +135,12 @@ impl Request<'_> {
         member: &Member,
         frontend: &Frontend<'_>,
     ) -> Option<Tiers> {
-        if self.preference.is_none() && self.unreachable.is_empty() {
+        let demoted = self.demoted(consumer, member, frontend);
+        if self.preference.is_none() && demoted.is_empty() {
             return None;
         }
         let mut tiers = Tiers {
-            all: self.sort(consumer, member, frontend),
-            unreachable: self.unreachable.clone(),
+            all: self.sort(&demoted, consumer, member, frontend),
             uses_standby: uses_standby(self.index, consumer, member),
             min_ready: self.preference.and_then(Preference::min_ready),
             ..Tiers::default()
@@ -121,12 +150,68 @@ impl Request<'_> {
             enough_since: self.index.enough_since(self.key, self.exposure, consumer),
         };
         tiers.settle(self.preference, before, self.now);
+        tiers.again_at = tiers.again_at.into_iter().chain(demoted.again_at).min();
+        tiers.unreachable = demoted.unreachable;
+        tiers.no_path = demoted.no_path;
         Some(tiers)
+    }
+
+    /// Decides which providers a consumer uses while no other is ready. An unreachable provider
+    /// whose endpoints answer causeway-agent in the consumer is used as it is. One whose endpoints
+    /// do not answer there is not, as long as another has ready endpoints for it.
+    fn demoted(&self, consumer: &ClusterName, member: &Member, frontend: &Frontend<'_>) -> Demoted {
+        let mut demoted = Demoted {
+            unreachable: self.unreachable.clone(),
+            ..Demoted::default()
+        };
+        if !self.chooses || !self.index.reports_paths(consumer) {
+            return demoted;
+        }
+        let paths = member.paths();
+        let mut ends = Vec::new();
+        for provider in self.providers.iter().filter(|one| one.name != consumer) {
+            let name = provider.name;
+            let Some(report) = paths.report(name, self.now) else {
+                continue;
+            };
+            let matters = match report.path {
+                Path::Good => demoted.unreachable.remove(name),
+                Path::Bad if demoted.unreachable.contains(name) => false,
+                Path::Bad => demoted.no_path.insert(name.clone(), report.since).is_none(),
+            };
+            ends.extend(paths.until(name, self.now).filter(|_| matters));
+        }
+        let is_other = |provider: &&Provider<'_>| !demoted.contains(provider.name);
+        let mut others = self.providers.iter().filter(is_other);
+        let own = self.own_readiness(member, frontend);
+        let network = self.index.network(consumer);
+        let has_ready = |readiness: Option<Readiness>| readiness.is_some_and(|one| one.ready > 0);
+        let is_ready = |provider: &Provider<'_>| {
+            let entry = provider.entry((self.index, self.key), self.exposure, &network);
+            has_ready(provider.readiness(self.key, frontend, entry))
+        };
+        if !demoted.no_path.is_empty() && !has_ready(own) && !others.any(is_ready) {
+            demoted.no_path.clear();
+        }
+        demoted.again_at = ends.into_iter().min();
+        demoted
+    }
+
+    /// Returns the readiness of the consumer's own pods. Natively they are in its Service's own
+    /// slices, whatever the hub says of it. In the clusterset it is a provider like others.
+    fn own_readiness(&self, member: &Member, frontend: &Frontend<'_>) -> Option<Readiness> {
+        if self.exposure != Exposure::Native {
+            return Some(Readiness::default());
+        }
+        let ports = member.service(self.key).map(ServiceView::ports);
+        let ports = ports.unwrap_or_else(|| frontend.ports.to_vec());
+        Readiness::of(member, self.key, &ports, &Ranges::default(), frontend)
     }
 
     /// Puts every provider into the first tier that takes it.
     fn sort(
         &self,
+        demoted: &Demoted,
         consumer: &ClusterName,
         member: &Member,
         frontend: &Frontend<'_>,
@@ -146,20 +231,14 @@ impl Request<'_> {
                 state.add(name, readiness);
             }
         };
-        // Natively the consumer's own pods are in its Service's own slices, whatever the hub says of it.
-        if self.exposure == Exposure::Native {
-            let ports = member.service(self.key).map(ServiceView::ports);
-            let ports = ports.unwrap_or_else(|| frontend.ports.to_vec());
-            let all = Ranges::default();
-            let own = Readiness::of(member, self.key, &ports, &all, frontend);
-            if own.is_none_or(|own| own.total > 0) {
-                put(consumer, own);
-            }
+        let own = self.own_readiness(member, frontend);
+        if self.exposure == Exposure::Native && own.is_none_or(|own| own.total > 0) {
+            put(consumer, own);
         }
         let network = self.index.network(consumer);
         for provider in self.providers {
             let is_own = provider.name == consumer && self.exposure == Exposure::Native;
-            if !is_own && !self.unreachable.contains(provider.name) {
+            if !is_own && !demoted.contains(provider.name) {
                 let entry = provider.entry((self.index, self.key), self.exposure, &network);
                 put(provider.name, provider.readiness(self.key, frontend, entry));
             }
@@ -202,7 +281,7 @@ impl Tiers {
         let is_standby = self.role(provider)? != EndpointRole::Ready;
         match (was_standby, is_standby) {
             (true, false) => self.tier_of(provider).map(TierShift::Promoted),
-            (false, true) if self.unreachable.contains(provider) => Some(TierShift::Unreachable),
+            (false, true) if self.is_demoted(provider) => Some(TierShift::Demoted),
             (false, true) => self.tier_of(provider).map(TierShift::Standby),
             _ => None,
         }
@@ -246,7 +325,7 @@ impl Tiers {
             true => EndpointRole::Standby,
             false => EndpointRole::NotReady,
         };
-        if self.unreachable.contains(provider) {
+        if self.is_demoted(provider) {
             let carries = !self.uses_standby && !self.has_ready();
             return Some(if carries {
                 EndpointRole::Ready
@@ -281,7 +360,13 @@ impl Tiers {
     pub(crate) fn lack_providers(&self) -> bool {
         !self.is_unknown
             && self.unreachable.is_empty()
+            && self.no_path.is_empty()
             && self.all.iter().all(|state| state.clusters.is_empty())
+    }
+
+    /// Whether the endpoints of a provider are used while no other is ready, whatever its tier.
+    fn is_demoted(&self, provider: &ClusterName) -> bool {
+        self.unreachable.contains(provider) || self.no_path.contains_key(provider)
     }
 
     fn has_ready(&self) -> bool {

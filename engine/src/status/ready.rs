@@ -22,7 +22,7 @@ use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{NotUsed, Remark, some, unreached};
+use crate::plan::remark::{NotUsed, Remark, no_path, some, unreached};
 use crate::plan::tiers::Tiers;
 use crate::problem::Problem;
 use crate::reasons::Reason;
@@ -146,6 +146,7 @@ impl View<'_> {
         remarks.extend((!refused.is_empty()).then_some(Remark::NotCopied(refused)));
         remarks.extend(unreached(self.copies()).map(Remark::Unreached));
         remarks.extend(some(self.disagreements()).map(Remark::WritersDisagree));
+        remarks.extend(no_path(self.copies()).map(Remark::NoPath));
         let standby = &self.desired.uses.standby;
         remarks.extend((!standby.is_empty()).then_some(Remark::Standby(standby)));
         let service = self.index.hub_service(self.key);

@@ -9,7 +9,7 @@ use causeway_controller::member::{Member, Settings};
 use causeway_controller::watch::RelistRequests;
 use causeway_engine::model::served::Served;
 use causeway_engine::model::slice::ObservedSlice;
-use causeway_engine::model::{FailureKind, Generation, MemberEvent, Signal};
+use causeway_engine::model::{FailureKind, Generation, MemberEvent, Needs, Signal};
 use causeway_tests::{Cluster, SOON};
 use kube::{Client, Resource, ResourceExt as _};
 use tokio::sync::mpsc;
@@ -49,6 +49,7 @@ impl Said {
             }
             MemberEvent::Namespaces(signal) => self.note("namespaces", signal, name),
             MemberEvent::Nodes(signal) => panic!("{signal:?} though nodes are not needed"),
+            MemberEvent::Paths(signal) => panic!("{signal:?} though paths are not needed"),
             MemberEvent::NotDiscovered(failure) => {
                 self.failed
                     .entry("discovery")
@@ -138,7 +139,7 @@ impl Reported {
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
         let (_, relist_requests) = tokio::sync::watch::channel(RelistRequests::default());
-        let (_, needs_nodes) = tokio::sync::watch::channel(false);
+        let (_, needs) = tokio::sync::watch::channel(Needs::default());
         let member = Member {
             name,
             client,
@@ -146,7 +147,7 @@ impl Reported {
             generation: GENERATION,
             events: tell,
             relist_requests,
-            needs_nodes,
+            needs,
             settings,
         };
         let task = tokio::spawn(member.run());

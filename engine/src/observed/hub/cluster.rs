@@ -42,6 +42,8 @@ pub struct ClusterView {
     pub network: Network,
     /// Way by which clusters of other networks reach its pods ([`labels::REACH`]).
     pub reach: Option<DeclaredReach>,
+    /// Whether causeway-agent reports the paths from it ([`labels::PATH_REPORTS`]).
+    pub(crate) reports_paths: bool,
     /// Id of the member in its clusterset, as the controller recorded it ([`labels::CLUSTER_ID`]).
     pub(crate) cluster_id: Option<Box<str>>,
     /// Its labels, which are properties of it beside its name and region.
@@ -140,6 +142,7 @@ impl ClusterView {
                 .map(|text| Network::read(text))
                 .unwrap_or_default(),
             reach: annotation(labels::REACH).map(|text| DeclaredReach::read(text)),
+            reports_paths: annotation(labels::PATH_REPORTS).is_some_and(|value| value == "true"),
             cluster_id: annotation(labels::CLUSTER_ID).map(|id| id.as_str().into()),
             labels: meta.labels.clone().unwrap_or_default(),
             made_of_profile: object
@@ -210,6 +213,7 @@ impl ClusterView {
             && self.declared == other.declared
             && self.network == other.network
             && self.reach == other.reach
+            && self.reports_paths == other.reports_paths
             && self.cluster_id == other.cluster_id
             && self.labels == other.labels
             && self.region == other.region

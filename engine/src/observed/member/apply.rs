@@ -51,6 +51,7 @@ impl Member {
                 self.namespaces.apply(signal, &mut changed.namespaces);
             }
             MemberEvent::Nodes(signal) => self.apply_nodes(signal, &mut changed, now),
+            MemberEvent::Paths(signal) => changed.paths = self.paths.apply(signal, now),
         }
         let services = &self.services;
         let has = |key: &ServiceKey| services.view(key).is_some();

@@ -34,6 +34,8 @@ pub struct Changed {
     pub namespaces: HashSet<Box<str>>,
     /// Whether a Node changed.
     pub nodes: bool,
+    /// Whether a path to another cluster changed.
+    pub paths: bool,
 }
 
 impl<T> Written<T> {

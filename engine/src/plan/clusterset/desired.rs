@@ -84,13 +84,18 @@ impl Imports {
         }
     }
 
-    /// Lists the members that should hold something.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &ClusterName> {
+    /// Lists the desired imports by member; none where the members hold the same as now.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = (&ClusterName, &DesiredImport)> {
         let wanted = match self {
             Self::Untouched => None,
             Self::Wanted(imports) => Some(imports),
         };
-        wanted.into_iter().flat_map(BTreeMap::keys)
+        wanted.into_iter().flatten()
+    }
+
+    /// Lists the members that should hold something.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &ClusterName> {
+        self.wanted().map(|(name, _)| name)
     }
 }
 

@@ -181,6 +181,7 @@ impl Importer<'_> {
             key: self.key,
             exposure: Exposure::Clusterset,
             preference: shape.failover.preference.as_ref().filter(|_| chooses),
+            chooses,
             unreachable: &self.set.uses.standby,
             providers: &self.set.providers,
             now: self.now,

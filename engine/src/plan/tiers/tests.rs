@@ -1,4 +1,5 @@
 mod events;
+mod paths;
 mod preferences;
 mod selectors;
 mod simulation;

@@ -1,0 +1,73 @@
+//! Paths from a member to other clusters, as causeway-agent reports them there.
+
+use causeway::api::path::{Path, PathLease, PathReport, VALID};
+use causeway::domain::ClusterName;
+
+use crate::model::map::HashMap;
+use crate::model::{Signal, TimePoint};
+
+/// Maximum number of clusters of which a member has reports.
+const MOST: usize = 4096;
+
+/// Reports of a member, by the cluster to which the path leads.
+#[derive(Debug, Default)]
+pub(crate) struct Paths(HashMap<ClusterName, PathLease>);
+
+impl Paths {
+    /// Returns the report on the path to a cluster; `None` where none holds, and the path is
+    /// unknown.
+    pub(crate) fn report(&self, source: &ClusterName, now: TimePoint) -> Option<&PathReport> {
+        let report = self.0.get(source)?.report.as_ref();
+        report.filter(|report| report.holds(now.wall))
+    }
+
+    /// Returns the path to a cluster; `None` where it is unknown.
+    pub(crate) fn get(&self, source: &ClusterName, now: TimePoint) -> Option<Path> {
+        self.report(source, now).map(|report| report.path)
+    }
+
+    /// Returns the time at which the report on the path to a cluster ceases to hold.
+    pub(crate) fn until(&self, source: &ClusterName, now: TimePoint) -> Option<TimePoint> {
+        let probed = self.report(source, now)?.probed;
+        let end = k8s_openapi::jiff::SignedDuration::try_from(VALID).ok()?;
+        Some(now.at_wall(probed.saturating_add(end).ok()?))
+    }
+
+    /// Lists the reports of whose last change no controller has taken note.
+    pub(crate) fn unseen(&self) -> impl Iterator<Item = (&ClusterName, &PathReport)> {
+        let unseen = self.0.values().filter(|lease| !lease.is_seen);
+        unseen.filter_map(|lease| Some((&lease.source, lease.report.as_ref()?)))
+    }
+
+    /// Applies an event of the watch. Returns whether a path changed.
+    pub(super) fn apply(&mut self, signal: Signal<Option<PathLease>>, now: TimePoint) -> bool {
+        match signal {
+            Signal::Listed(leases) => {
+                let listed = leases.into_iter().flatten().take(MOST);
+                let listed = listed.map(|lease| (lease.source.clone(), lease)).collect();
+                let before = Self(std::mem::replace(&mut self.0, listed));
+                let mut all = before.0.keys().chain(self.0.keys());
+                all.any(|source| before.get(source, now) != self.get(source, now))
+            }
+            Signal::Applied(Some(lease)) => {
+                let source = lease.source.clone();
+                let before = self.get(&source, now);
+                if self.0.len() < MOST || self.0.contains_key(&source) {
+                    self.0.insert(source.clone(), lease);
+                }
+                before != self.get(&source, now)
+            }
+            Signal::Deleted(Some(lease)) => {
+                let before = self.get(&lease.source, now);
+                self.0.remove(&lease.source);
+                before.is_some()
+            }
+            Signal::Applied(None)
+            | Signal::Deleted(None)
+            | Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => false,
+        }
+    }
+}
