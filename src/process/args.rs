@@ -180,17 +180,22 @@ pub struct KubeArgs {
 impl KubeArgs {
     /// Checks the flags, and reads the kubeconfig.
     pub fn check(&self, checks: &mut Checks) -> Option<HubAccess> {
-        match &self.kubeconfig {
-            Some(path) => read_kubeconfig(path, checks),
-            None if std::env::var_os(IN_CLUSTER_HOST).is_some() => Some(HubAccess::InCluster),
-            None => {
-                checks.wrong(
-                    "--kubeconfig",
-                    "is missing",
-                    format_args!("needed outside of a pod ({IN_CLUSTER_HOST} is not set)"),
-                );
-                None
-            }
+        kube_access(self.kubeconfig.as_deref(), checks)
+    }
+}
+
+/// Reads the kubeconfig of `--kubeconfig`; without one, the access is that of the pod.
+pub fn kube_access(kubeconfig: Option<&Path>, checks: &mut Checks) -> Option<HubAccess> {
+    match kubeconfig {
+        Some(path) => read_kubeconfig(path, checks),
+        None if std::env::var_os(IN_CLUSTER_HOST).is_some() => Some(HubAccess::InCluster),
+        None => {
+            checks.wrong(
+                "--kubeconfig",
+                "is missing",
+                format_args!("needed outside of a pod ({IN_CLUSTER_HOST} is not set)"),
+            );
+            None
         }
     }
 }

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use causeway::process::args::{AdminArgs, Checks, ConfigErrors, LogArgs};
+use causeway::process::args::{AdminArgs, Checks, ConfigErrors, LogArgs, kube_access};
+use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
 use causeway::process::supervise::with_causes;
 use clap::Parser;
@@ -150,7 +151,7 @@ fn credentials<S: Side>(
 
 /// Returns a name that differs from that of every other process, also of an earlier one in the same
 /// pod.
-fn own_name() -> String {
+pub fn own_name() -> String {
     let host = std::env::var("HOSTNAME").unwrap_or_default();
     let host: String = host
         .chars()
@@ -165,12 +166,15 @@ fn own_name() -> String {
     format!("{host}/{random:016x}")
 }
 
-/// Connects a member that cannot be dialled to causeway-tunnel on the hub
+/// Connects a member that cannot be dialled to causeway-tunnel on the hub, and reports whether
+/// endpoints of other clusters answer in the member
 #[derive(Debug, Parser)]
 #[command(name = "causeway-agent", version, max_term_width = 100)]
 pub struct AgentArgs {
     #[command(flatten)]
     tunnel: AgentTunnelArgs,
+    #[command(flatten)]
+    paths: AgentPathArgs,
     #[command(flatten)]
     admin: AdminArgs,
     #[command(flatten)]
@@ -183,27 +187,47 @@ struct AgentTunnelArgs {
     /// Address of causeway-tunnel. A proxy that HTTPS_PROXY names is used, unless NO_PROXY excludes
     /// the host
     #[arg(long, env = "CAUSEWAY_TUNNEL", value_name = "HOST:PORT")]
-    tunnel: String,
+    tunnel: Option<String>,
     /// Directory of the agent's certificate, its key and the authorities of causeway-tunnel:
     /// tls.crt, tls.key and ca.crt, PEM. Changed files are loaded within seconds
     #[arg(long, env = "CAUSEWAY_TLS_DIR", value_name = "DIR")]
-    tls_dir: PathBuf,
+    tls_dir: Option<PathBuf>,
     /// Address of the API server, the only one that the hub reaches; by default that of the pod's
     /// cluster
     #[arg(long, env = "CAUSEWAY_API_SERVER", value_name = "HOST:PORT")]
     api_server: Option<String>,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Paths")]
+struct AgentPathArgs {
+    /// Report whether endpoints of other clusters answer in this one. While no hub takes note of
+    /// the reports, endpoints that do not answer become standby endpoints
+    #[arg(long, env = "CAUSEWAY_REPORT_PATHS")]
+    report_paths: bool,
+    /// Kubeconfig of this cluster, with its current context. Not needed in a pod of it
+    #[arg(long, env = "CAUSEWAY_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
 /// Configuration of causeway-agent.
 pub struct AgentConfig {
-    /// Addresses of causeway-tunnel and the API server.
-    pub peers: Peers,
+    /// Connection to causeway-tunnel, if there is one.
+    pub tunnel: Option<AgentTunnel>,
+    /// Access to the member for reports on paths, if they are made.
+    pub paths: Option<HubAccess>,
     /// Address of the admin server.
     pub admin: SocketAddr,
-    /// Certificate and authorities.
-    pub credentials: Arc<Credentials<ClientConfig>>,
     /// Metrics.
     pub metrics: Metrics,
+}
+
+/// Configuration of the connection to causeway-tunnel.
+pub struct AgentTunnel {
+    /// Addresses of causeway-tunnel and the API server.
+    pub peers: Peers,
+    /// Certificate and authorities.
+    pub credentials: Arc<Credentials<ClientConfig>>,
 }
 
 impl AgentArgs {
@@ -216,25 +240,49 @@ impl AgentArgs {
         let metrics = Metrics::default();
         let log = self.log.check(&mut checks);
         let admin = self.admin.check(&mut checks);
-        let credentials = credentials(&self.tunnel.tls_dir, &metrics, &mut checks);
-        let api = self.tunnel.api_server.or_else(api_of_pod);
+        let has_tunnel = self.tunnel.tunnel.is_some();
+        if !has_tunnel && !self.paths.report_paths {
+            let why = "needed, or --report-paths";
+            checks.wrong("--tunnel", "is missing", why);
+        }
+        let tunnel = self.tunnel.check(&metrics, &mut checks);
+        let kubeconfig = self.paths.kubeconfig.as_deref();
+        let paths = (self.paths.report_paths).then(|| kube_access(kubeconfig, &mut checks));
+        checks.finish(|| {
+            let config = AgentConfig {
+                tunnel,
+                paths: paths.flatten(),
+                admin: admin?,
+                metrics,
+            };
+            Some((log?, config))
+        })
+    }
+}
+
+impl AgentTunnelArgs {
+    /// Checks the flags of the connection to causeway-tunnel, if there is to be one.
+    fn check(self, metrics: &Metrics, checks: &mut Checks) -> Option<AgentTunnel> {
+        let tunnel = checks.parse("--tunnel", &self.tunnel?);
+        let credentials = match &self.tls_dir {
+            Some(directory) => credentials(directory, metrics, checks),
+            None => {
+                checks.wrong("--tls-dir", "is missing", "needed with --tunnel");
+                None
+            }
+        };
+        let api = self.api_server.or_else(api_of_pod);
         if api.is_none() {
             let why = format_args!("needed outside of a pod ({API_HOST} is not set)");
             checks.wrong("--api-server", "is missing", why);
         }
-        let tunnel = checks.parse("--tunnel", &self.tunnel.tunnel);
-        checks.finish(|| {
-            let config = AgentConfig {
-                peers: Peers {
-                    tunnel: tunnel?,
-                    proxies: Matcher::from_env(),
-                    api: api?,
-                },
-                admin: admin?,
-                credentials: credentials?,
-                metrics,
-            };
-            Some((log?, config))
+        Some(AgentTunnel {
+            peers: Peers {
+                tunnel: tunnel?,
+                proxies: Matcher::from_env(),
+                api: api?,
+            },
+            credentials: credentials?,
         })
     }
 }

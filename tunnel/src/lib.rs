@@ -20,6 +20,7 @@ pub mod keep_alive;
 pub mod limits;
 pub mod member;
 pub mod metrics;
+pub mod paths;
 pub mod registry;
 pub mod splice;
 pub mod tunnel;

@@ -19,6 +19,21 @@ struct ClusterLabels {
     cluster: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PathLabels {
+    path: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RoleLabels {
+    role: &'static str,
+}
+
 /// Metrics of a program. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
@@ -30,6 +45,9 @@ pub struct Metrics {
     sent_bytes: Counter,
     received_bytes: Counter,
     certificate_expiry: Gauge,
+    paths: Family<PathLabels, Gauge>,
+    probes: Family<OutcomeLabels, Counter>,
+    copies_changed: Family<RoleLabels, Counter>,
 }
 
 impl Metrics {
@@ -74,6 +92,13 @@ impl Metrics {
             "causeway_agent_certificate_expiry_timestamp_seconds":
                 "Expiry of the agent's certificate, in Unix time",
                 metrics.certificate_expiry.clone();
+            "causeway_agent_paths": "Clusters whose endpoints are probed, by path",
+                metrics.paths.clone();
+            "causeway_agent_probes": "Connections to endpoints of other clusters, by outcome",
+                metrics.probes.clone();
+            "causeway_agent_copies_changed":
+                "Copies whose endpoints were made standby or ready because no hub answered, by role",
+                metrics.copies_changed.clone();
         }
     }
 
@@ -121,6 +146,26 @@ impl Metrics {
     pub(crate) fn received(&self, bytes: usize) {
         self.received_bytes
             .inc_by(u64::try_from(bytes).unwrap_or(u64::MAX));
+    }
+
+    /// Records how many paths are good, bad and unknown.
+    pub(crate) fn paths(&self, good: usize, bad: usize, unknown: usize) {
+        for (path, count) in [("good", good), ("bad", bad), ("unknown", unknown)] {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.paths.get_or_create(&PathLabels { path }).set(count);
+        }
+    }
+
+    pub(crate) fn probed(&self, has_answered: bool) {
+        let outcome = if has_answered { "answered" } else { "failed" };
+        self.probes.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+
+    pub(crate) fn changed_copy(&self, is_lowered: bool) {
+        let role = if is_lowered { "standby" } else { "ready" };
+        self.copies_changed
+            .get_or_create(&RoleLabels { role })
+            .inc();
     }
 
     /// Records the end of the certificate's validity, in seconds of Unix time.

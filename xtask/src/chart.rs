@@ -235,7 +235,7 @@ fn directory() -> PathBuf {
 }
 
 /// Files with the version of the workspace.
-const VERSIONED: [&str; 2] = ["chart/Chart.yaml", "member/agent.yaml"];
+const VERSIONED: [&str; 3] = ["chart/Chart.yaml", "member/agent.yaml", "member/paths.yaml"];
 
 /// Returns the text of such a file, with that version.
 fn versioned(path: &str) -> anyhow::Result<String> {

@@ -105,6 +105,7 @@ fn held(
         exports: Vec::new(),
         imports: Vec::new(),
         nodes: None,
+        paths: Vec::new(),
     }
 }
 

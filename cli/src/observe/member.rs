@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use causeway::api::Cluster;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
+use causeway::api::path::PathLease;
+use causeway::api::{Cluster, labels};
 use causeway::domain::ServiceKey;
 use causeway_engine::model::{Failure, FailureKind, Identity};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
@@ -17,7 +18,7 @@ use tokio::task::AbortHandle;
 
 use super::connect::{self, ConnectError};
 use super::link::{Kind, Link};
-use super::once::identify;
+use super::once::{identify, paths};
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
 use super::reader::{Reader, Sent, View};
 use super::scope::{Breadth, Scope};
@@ -49,6 +50,8 @@ pub(crate) struct Member {
     nodes: Store<String, Node>,
     /// Result of the read of Nodes. `None` while Nodes are not required.
     nodes_read: Option<Result<(), Failure>>,
+    /// Reports of causeway-agent on paths from it.
+    paths: Vec<PathLease>,
 }
 
 impl View for Member {
@@ -81,6 +84,7 @@ impl Member {
             imports: Store::new(key_of),
             nodes: Store::new(name_of),
             nodes_read: None,
+            paths: Vec::new(),
         }
     }
 
@@ -114,6 +118,7 @@ impl Member {
             exports: self.exports.of(key).cloned().collect(),
             imports: self.imports.of(key).cloned().collect(),
             nodes: nodes.map(|read| read.map(|()| self.nodes.all().cloned().collect())),
+            paths: self.paths.clone(),
         }
     }
 
@@ -302,7 +307,13 @@ async fn connection(
         Err(why) => return Ended::Broken(why),
     };
     let reader = reader(&server, settings, id);
-    match follow(&reader, identity, needs_nodes).await {
+    let reports_paths = cluster.annotations().get(labels::PATH_REPORTS);
+    let reports_paths = reports_paths.is_some_and(|value| value == "true");
+    let followed = tokio::select! {
+        followed = follow(&reader, identity, needs_nodes) => followed,
+        why = follow_paths(&reader), if reports_paths => Ended::Broken(why),
+    };
+    match followed {
         Ended::Broken(why) => Ended::Broken(why.into()),
         Ended::Silent(why) => Ended::Silent(why.into()),
     }
@@ -382,6 +393,30 @@ async fn follow_rest(
         broken = reader.follow(Kind::Service, server.api(namespace), all(), services) => broken.why,
         broken = reader.follow(Kind::EndpointSlice, server.api(namespace), all(), slices) => broken.why,
         why = follow_needed_nodes(reader, needs_nodes.clone()) => why,
+    }
+}
+
+/// Reads the reports on paths again and again.
+async fn follow_paths(reader: &Reader<'_, Member>) -> RequestError {
+    loop {
+        let paths = match paths(reader.server).await {
+            Ok(paths) => paths,
+            Err(why) => return why,
+        };
+        let note = move |member: &mut Member| {
+            let path = |lease: &PathLease| {
+                let report = lease.report.as_ref();
+                (lease.source.clone(), report.map(|report| report.path))
+            };
+            let changed = !member.paths.iter().map(path).eq(paths.iter().map(path));
+            member.paths = paths;
+            Touched {
+                nodes: changed,
+                ..Touched::default()
+            }
+        };
+        reader.send(note).await;
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 

@@ -4,10 +4,12 @@
 use std::fmt::Debug;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::api::path::{self, PathLease};
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{KubernetesVersion, ServiceKey};
 use causeway_engine::lists::need_nodes;
 use causeway_engine::model::{Failure, FailureKind, Identity};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::version::Info;
@@ -243,7 +245,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     let (by_name, by_derived) = (named(&key.name), named(&derived.name));
     let by_companion = named(&key.companion().name);
     let selection = of(key);
-    let (identity, namespace, own, derived, companion, slices, exports, imports) = tokio::try_join!(
+    let (identity, namespace, own, derived, companion, slices, exports, imports, paths) = tokio::try_join!(
         identify(&member),
         member.request(namespaces.get_opt(&key.namespace)),
         member.request(services.list(&by_name)),
@@ -252,6 +254,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         member.request(slices.list(&of_both)),
         async { allowed(selection.served_in::<ServiceExport>(&member).await) },
         async { allowed(selection.served_in::<ServiceImport>(&member).await) },
+        paths(&member),
     )?;
     // A member without rights on the clusterset's kinds takes no part in the clusterset.
     let (exports, imports) = (exports.flatten(), imports.flatten());
@@ -268,7 +271,19 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         exports: exports.map(|(_, all)| all).unwrap_or_default(),
         imports: imports.map(|(_, all)| all).unwrap_or_default(),
         nodes: None,
+        paths,
     })
+}
+
+/// Reads the reports of causeway-agent on paths from a member. Without the right to read them, paths
+/// are unknown.
+pub(super) async fn paths(member: &ApiServer) -> Result<Vec<PathLease>, RequestError> {
+    let leases: Api<Lease> = Api::namespaced(member.client.clone(), path::NAMESPACE);
+    let own = format!("{}={}", labels::MANAGED_BY, path::REPORTER);
+    let own = ListParams::default().labels(&own);
+    let leases = allowed(member.request(leases.list(&own)).await)?;
+    let leases = leases.into_iter().flatten();
+    Ok(leases.filter_map(|lease| PathLease::read(&lease)).collect())
 }
 
 /// Reads the identity of a member.

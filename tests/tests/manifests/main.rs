@@ -100,6 +100,7 @@ async fn every_file_for_a_member_is_accepted() {
         "member/namespace-creation.yaml",
         "member/networks.yaml",
         "member/agent.yaml",
+        "member/paths.yaml",
     ] {
         let output = member
             .kubectl(["apply", "--validate=strict", "-f", &manifest(path)])

@@ -400,6 +400,37 @@ async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_an
     for (verb, expected) in [("list", true), ("watch", true), ("patch", false)] {
         assert_eq!(may(member, "causeway", verb, ":nodes", "").await, expected);
     }
+    let leases = "coordination.k8s.io:leases";
+    assert!(!may(member, "causeway", "list", leases, "causeway-system").await);
+    let paths = manifest("member/paths.yaml");
+    member.kubectl(["apply", "-f", &paths]).await.ok();
+    for (account, verb, what, namespace, expected) in [
+        ("causeway", "list", leases, "causeway-system", true),
+        ("causeway", "patch", leases, "causeway-system", true),
+        ("causeway", "create", leases, "causeway-system", false),
+        ("causeway", "patch", leases, "kube-system", false),
+        ("causeway-paths", "create", leases, "causeway-system", true),
+        ("causeway-paths", "patch", leases, "kube-system", false),
+        (
+            "causeway-paths",
+            "patch",
+            "discovery.k8s.io:endpointslices",
+            "",
+            true,
+        ),
+        (
+            "causeway-paths",
+            "delete",
+            "discovery.k8s.io:endpointslices",
+            "",
+            false,
+        ),
+        ("causeway-paths", "get", ":secrets", "", false),
+        ("causeway-paths", "list", ":services", "", false),
+    ] {
+        let answer = may(member, account, verb, what, namespace).await;
+        assert_eq!(answer, expected, "{account} {verb} {what} {namespace}");
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod client;
 mod konnectivity;
 mod near;
 mod networks;
+mod paths;
 mod standby;
 mod tunnel;
 mod verify;

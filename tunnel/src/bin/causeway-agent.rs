@@ -1,11 +1,15 @@
 //! `causeway-agent`.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
+use causeway::process::kube_client::hub_client;
 use causeway::process::{self, Process};
 use causeway_tunnel::agent::Agent;
-use causeway_tunnel::args::{AgentArgs, AgentConfig};
+use causeway_tunnel::args::{AgentArgs, AgentConfig, AgentTunnel, own_name};
 use causeway_tunnel::limits::Limits;
+use causeway_tunnel::metrics::Metrics;
+use causeway_tunnel::paths::Paths;
 use causeway_tunnel::splice::Shared;
 use clap::Parser;
 
@@ -19,15 +23,30 @@ async fn run(config: AgentConfig) -> anyhow::Result<()> {
     process
         .metrics
         .register(|registry| metrics.register_agent(registry));
+    if let Some(access) = &config.paths {
+        let client = hub_client(access, "causeway-agent").await?;
+        let paths = Paths::new(client, own_name(), metrics.clone());
+        let copies = process.readiness.awaits("EndpointSlices");
+        process
+            .tasks
+            .spawn("paths", paths.run(move || copies.ready()));
+    }
+    match config.tunnel {
+        Some(tunnel) => {
+            let agent = connect(&process, tunnel, &metrics);
+            Ok(process.run_lingering(agent.drain()).await?)
+        }
+        None => Ok(process.run(Duration::ZERO).await?),
+    }
+}
+
+/// Starts to keep the connections to causeway-tunnel.
+fn connect(process: &Process, tunnel: AgentTunnel, metrics: &Metrics) -> Agent {
+    let AgentTunnel { peers, credentials } = tunnel;
     let tasks = &process.tasks;
-    let credentials = config.credentials;
     tasks.spawn("certificate", credentials.clone().follow(tasks.shutdown()));
-    let agent = Agent::new(
-        config.peers,
-        credentials,
-        Shared::new(Limits::default(), &metrics),
-        tasks.clone(),
-    );
+    let shared = Shared::new(Limits::default(), metrics);
+    let agent = Agent::new(peers, credentials, shared, tasks.clone());
     let first = process.readiness.awaits("causeway-tunnel");
     let connected = agent.clone();
     tasks.spawn_job("first connection", async move {
@@ -35,5 +54,5 @@ async fn run(config: AgentConfig) -> anyhow::Result<()> {
         first.ready();
     });
     tasks.spawn("connections", agent.clone().run());
-    Ok(process.run_lingering(agent.drain()).await?)
+    agent
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use causeway::api::labels;
-use causeway::api::path::Path::{self, Bad, Good};
+use causeway::api::path::Path::{Bad, Good};
 use serde_json::{Value, json};
 
 use super::preferences::{derived_standings, exported, foo, native, source, standings, unusable};
@@ -27,7 +27,7 @@ const FAR: &str = "member2: ready, member3: standby";
 #[test]
 fn path_and_api_server_decide_together() {
     // Policy, whether the API server of member3 is gone, the paths to member2 and member3.
-    let cases: [(Option<&str>, bool, [Option<Path>; 2], &str); 17] = [
+    for (policy, is_lost, paths, expected) in [
         (None, false, [None, None], ALL),
         (None, false, [Some(Good), Some(Good)], ALL),
         (None, false, [None, Some(Bad)], FAR),
@@ -66,8 +66,7 @@ fn path_and_api_server_decide_together() {
             [Some(Bad), Some(Good)],
             "member2: standby, member3: ready",
         ),
-    ];
-    for (policy, is_lost, paths, expected) in cases {
+    ] {
         let case = format!("{policy:?} {is_lost} {paths:?}");
         let mut env = reporting(json!({labels::UNREACHABLE: policy}));
         if is_lost {

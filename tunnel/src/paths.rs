@@ -1,0 +1,187 @@
+//! Paths from the member to the endpoints of other clusters.
+//!
+//! The agent connects to a few endpoints of each cluster whose copies the member holds, and reports
+//! by Leases whether they answer ([`causeway::api::path`]). The controller reads the Leases, uses
+//! providers by them, and notes that it did. While it does not, no hub is there: the agent itself
+//! then makes standby endpoints of those that do not answer.
+
+mod copies;
+mod lower;
+mod path_state;
+mod probe;
+mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::time::Duration;
+
+use causeway::api::labels;
+use causeway::api::path::{Path, PathReport};
+use causeway::domain::ClusterName;
+use futures::StreamExt as _;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::jiff::Timestamp;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client};
+use tokio::time::{Instant, sleep_until};
+
+use self::copies::Copies;
+use self::path_state::PathState;
+use self::report::Reports;
+use crate::metrics::Metrics;
+
+/// Interval of probes.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Interval of probes while a cluster does not answer and is not yet reported.
+const DOUBTFUL: Duration = Duration::from_secs(5);
+/// Maximum time of a request to the API server.
+const REQUEST: Duration = Duration::from_secs(5);
+
+/// Prober of the paths from a member.
+pub struct Paths {
+    client: Client,
+    copies: Copies,
+    states: BTreeMap<ClusterName, PathState>,
+    reports: Reports,
+    metrics: Metrics,
+    rounds: usize,
+}
+
+/// Time by both clocks.
+#[derive(Clone, Copy, Debug)]
+struct Now {
+    instant: Instant,
+    wall: Timestamp,
+}
+
+impl Paths {
+    /// Creates a prober that reads the copies in the member of that client, and reports in the name
+    /// of `holder`.
+    pub fn new(client: Client, holder: String, metrics: Metrics) -> Self {
+        Self {
+            reports: Reports::new(client.clone(), holder),
+            client,
+            copies: Copies::default(),
+            states: BTreeMap::new(),
+            metrics,
+            rounds: 0,
+        }
+    }
+
+    /// Probes and reports. Never ends. Calls `listed` once the copies are known.
+    pub async fn run(mut self, listed: impl FnOnce()) {
+        let slices = Api::<EndpointSlice>::all(self.client.clone());
+        let config = watcher::Config::default().labels(labels::HUB);
+        let mut events = pin!(watcher(slices, config).default_backoff());
+        let (mut next, mut listed) = (Instant::now(), Some(listed));
+        loop {
+            tokio::select! {
+                Some(event) = events.next() => match event {
+                    Ok(event) => {
+                        let is_whole = matches!(event, watcher::Event::InitDone);
+                        self.copies.apply(event);
+                        if is_whole && let Some(listed) = listed.take() {
+                            listed();
+                        }
+                    }
+                    Err(error) => tracing::warn!(%error, "EndpointSlices not watched, retrying"),
+                },
+                () = sleep_until(next), if listed.is_none() => {
+                    let begun = Instant::now();
+                    self.round().await;
+                    next = begun + self.pause();
+                }
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        match self.states.values().any(PathState::is_doubtful) {
+            true => DOUBTFUL,
+            false => INTERVAL,
+        }
+    }
+
+    /// Probes each cluster once, reports what changed, and lowers or raises copies if no hub does.
+    async fn round(&mut self) {
+        self.rounds = self.rounds.wrapping_add(1);
+        let targets = self.copies.targets(self.rounds);
+        let answers = probe::all(&targets, &self.metrics).await;
+        let now = Now {
+            instant: Instant::now(),
+            wall: Timestamp::now(),
+        };
+        self.forget(&targets.keys().cloned().collect()).await;
+        let none_answers = answers.values().all(|answer| answer.answered == 0);
+        if none_answers && !answers.is_empty() && !probe::own_pods_answer(&self.client).await {
+            // The network of this pod may be gone. Reports that are not renewed say nothing.
+            tracing::warn!("no endpoint answers, not even in this cluster: paths are unknown");
+            self.metrics.paths(0, 0, answers.len());
+            return;
+        }
+        for (source, answer) in &answers {
+            let state = self.states.entry(source.clone()).or_default();
+            if let Some(path) = state.note(answer.answered > 0, now) {
+                let (answered, tried) = (answer.answered, answer.tried);
+                tracing::info!(cluster = %source, ?path, answered, tried, "path changed");
+            }
+            if let Some((path, since)) = state.path() {
+                let report = PathReport {
+                    path,
+                    since,
+                    probed: now.wall,
+                    answered: answer.answered,
+                    tried: answer.tried,
+                };
+                self.reports.tell(source, report, now).await;
+            }
+        }
+        let count = |path| {
+            let all = self.states.values();
+            all.filter(|state| state.path().map(|(path, _)| path) == path)
+                .count()
+        };
+        self.metrics
+            .paths(count(Some(Path::Good)), count(Some(Path::Bad)), count(None));
+        self.lower_and_raise(now).await;
+    }
+
+    /// Forgets the clusters of which the member holds nothing to probe any more.
+    async fn forget(&mut self, present: &BTreeSet<ClusterName>) {
+        self.states.retain(|source, _| present.contains(source));
+        self.reports.forget(present).await;
+    }
+
+    /// Changes copies where no hub is there: lowers those whose source does not answer, and raises
+    /// them when it answers again.
+    async fn lower_and_raise(&mut self, now: Now) {
+        let good = |source: &ClusterName| {
+            let path = self.states.get(source).and_then(PathState::path);
+            path.is_some_and(|(path, _)| path == Path::Good)
+        };
+        let mut changes = Vec::new();
+        let alone = self.states.keys();
+        for source in alone.filter(|source| self.reports.is_alone(source, now)) {
+            match good(source) {
+                true => changes.extend(self.copies.lowered(source).map(|copy| (copy, false))),
+                false => changes.extend(self.copies.ready(source).map(|copy| (copy, true))),
+            }
+        }
+        for (copy, is_lowered) in changes {
+            let others = self.copies.others(&copy);
+            let has_other = others.into_iter().any(good);
+            let done = match is_lowered {
+                true => lower::lower(&self.client, &copy, has_other).await,
+                false => lower::raise(&self.client, &copy).await,
+            };
+            match done {
+                Ok(true) => {
+                    self.metrics.changed_copy(is_lowered);
+                    tracing::info!(%copy, is_lowered, "standby changed, no hub did");
+                }
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%copy, is_lowered, error, "standby not changed"),
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Copies in the member, as far as probes need them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::net::SocketAddr;
+
+use causeway::api::{labels, ownership};
+use causeway::domain::ClusterName;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::runtime::watcher::Event;
+
+/// Maximum number of endpoints of a slice that are probed in turn.
+pub(super) const MOST_TARGETS: usize = 16;
+/// Maximum number of endpoints of a cluster that are probed in one round.
+const PROBED: usize = 3;
+/// Maximum number of copies. Others are not probed.
+const MOST_COPIES: usize = 250_000;
+
+/// Identity of a copy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct CopyId {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// Service in the member to which the copy belongs.
+    pub(super) service: String,
+    /// Cluster that it comes from.
+    pub(super) source: ClusterName,
+}
+
+#[derive(Debug)]
+struct Copy {
+    id: CopyId,
+    targets: Vec<SocketAddr>,
+    has_ready: bool,
+    is_lowered: bool,
+}
+
+/// Copies by namespace and name.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    all: HashMap<(String, String), Copy>,
+    /// Copies of a list that has not ended.
+    listed: HashMap<(String, String), Copy>,
+}
+
+impl Copies {
+    /// Applies an event of the watch.
+    pub(super) fn apply(&mut self, event: Event<EndpointSlice>) {
+        match event {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(slice) => put(&mut self.listed, &slice),
+            Event::InitDone => self.all = std::mem::take(&mut self.listed),
+            Event::Apply(slice) => put(&mut self.all, &slice),
+            Event::Delete(slice) => {
+                if let Some(place) = place(&slice) {
+                    self.all.remove(&place);
+                }
+            }
+        }
+    }
+
+    /// Returns the endpoints to probe in a round, by the cluster that they come from: other ones in
+    /// each round, from all over its copies.
+    pub(super) fn targets(&self, round: usize) -> BTreeMap<ClusterName, Vec<SocketAddr>> {
+        let mut all = BTreeMap::<ClusterName, Vec<SocketAddr>>::new();
+        for copy in self.all.values().filter(|copy| !copy.targets.is_empty()) {
+            let targets = all.entry(copy.id.source.clone()).or_default();
+            targets.extend(&copy.targets);
+        }
+        for targets in all.values_mut() {
+            targets.sort_unstable();
+            targets.dedup();
+            let count = targets.len();
+            let chosen =
+                (0..PROBED.min(count)).map(|n| (round + n * count / PROBED.min(count)) % count);
+            *targets = chosen
+                .filter_map(|index| targets.get(index).copied())
+                .collect();
+        }
+        all
+    }
+
+    /// Lists the copies from a cluster that have ready endpoints.
+    pub(super) fn ready(&self, source: &ClusterName) -> impl Iterator<Item = CopyId> {
+        let copies = self
+            .all
+            .values()
+            .filter(|copy| copy.id.source == *source && copy.has_ready);
+        copies.map(|copy| copy.id.clone())
+    }
+
+    /// Lists the copies from a cluster that this program has lowered.
+    pub(super) fn lowered(&self, source: &ClusterName) -> impl Iterator<Item = CopyId> {
+        let copies = self
+            .all
+            .values()
+            .filter(|copy| copy.id.source == *source && copy.is_lowered);
+        copies.map(|copy| copy.id.clone())
+    }
+
+    /// Lists the other clusters from which the service of a copy has ready endpoints.
+    pub(super) fn others(&self, copy: &CopyId) -> Vec<&ClusterName> {
+        let others = self.all.values().filter(|other| {
+            let id = &other.id;
+            let is_same = (&id.namespace, &id.service) == (&copy.namespace, &copy.service);
+            is_same && id.source != copy.source && other.has_ready
+        });
+        others.map(|other| &other.id.source).collect()
+    }
+}
+
+fn put(copies: &mut HashMap<(String, String), Copy>, slice: &EndpointSlice) {
+    let Some(place) = place(slice) else { return };
+    match read(slice, &place) {
+        Some(copy) if copies.len() < MOST_COPIES || copies.contains_key(&place) => {
+            copies.insert(place, copy);
+        }
+        _ => drop(copies.remove(&place)),
+    }
+}
+
+fn place(slice: &EndpointSlice) -> Option<(String, String)> {
+    let meta = &slice.metadata;
+    Some((meta.namespace.clone()?, meta.name.clone()?))
+}
+
+fn read(slice: &EndpointSlice, (namespace, name): &(String, String)) -> Option<Copy> {
+    let meta = &slice.metadata;
+    let annotations = meta.annotations.as_ref();
+    Some(Copy {
+        id: CopyId {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            service: meta.labels.as_ref()?.get(labels::SERVICE_NAME)?.clone(),
+            source: ClusterName::try_from(ownership::source_member(meta)?).ok()?,
+        },
+        targets: addresses(slice).take(MOST_TARGETS).collect(),
+        has_ready: has_ready(slice),
+        is_lowered: annotations.is_some_and(|all| all.contains_key(labels::LOWERED)),
+    })
+}
+
+/// Whether an endpoint of the slice is ready.
+pub(super) fn has_ready(slice: &EndpointSlice) -> bool {
+    let mut endpoints = slice
+        .endpoints
+        .iter()
+        .filter_map(|one| one.conditions.as_ref());
+    slice.endpoints.iter().any(|one| one.conditions.is_none())
+        || endpoints.any(|conditions| conditions.ready != Some(false))
+}
+
+/// Lists the addresses of endpoints that serve, at the first TCP port of the slice. A slice without
+/// one has none.
+pub(super) fn addresses(slice: &EndpointSlice) -> impl Iterator<Item = SocketAddr> {
+    let mut ports = slice.ports.iter().flatten();
+    let port = ports.find(|port| port.protocol.as_deref().is_none_or(|name| name == "TCP"));
+    let port = port.and_then(|port| u16::try_from(port.port?).ok());
+    let serves = |endpoint: &&k8s_openapi::api::discovery::v1::Endpoint| {
+        let conditions = endpoint.conditions.clone().unwrap_or_default();
+        conditions.ready != Some(false) || conditions.serving == Some(true)
+    };
+    let serving = slice.endpoints.iter().filter(serves);
+    serving.filter_map(move |endpoint| {
+        let address = endpoint.addresses.first()?.parse().ok()?;
+        Some(SocketAddr::new(address, port?))
+    })
+}
+
+impl fmt::Display for CopyId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.namespace, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn slice(
+        name: &str,
+        source: &str,
+        addresses: std::ops::Range<u8>,
+        more: Value,
+    ) -> EndpointSlice {
+        let endpoints = addresses.map(|n| json!({"addresses": [format!("10.0.0.{n}")]}));
+        let mut value = json!({
+            "metadata": {
+                "name": name, "namespace": "shop",
+                "labels": {labels::SERVICE_NAME: "foo", labels::SOURCE_CLUSTER: source, labels::HUB: "hub"},
+                "annotations": {},
+            },
+            "addressType": "IPv4",
+            "endpoints": endpoints.collect::<Vec<_>>(),
+            "ports": [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "http", "port": 80, "protocol": "TCP"}],
+        });
+        json_patch::merge(&mut value, &more);
+        serde_json::from_value(value).expect("a slice")
+    }
+
+    fn copies(slices: impl IntoIterator<Item = EndpointSlice>) -> Copies {
+        let mut copies = Copies::default();
+        copies.apply(Event::Init);
+        slices
+            .into_iter()
+            .for_each(|slice| copies.apply(Event::InitApply(slice)));
+        copies.apply(Event::InitDone);
+        copies
+    }
+
+    fn name(text: &str) -> ClusterName {
+        ClusterName::try_from(text).expect("a name")
+    }
+
+    #[test]
+    fn three_endpoints_of_each_cluster_are_probed_and_all_in_turn() {
+        let two = copies([
+            slice("a", "one", 0..7, json!({})),
+            slice("b", "two", 10..12, json!({})),
+        ]);
+        let mut seen = std::collections::BTreeSet::new();
+        for round in 0..7 {
+            let targets = two.targets(round);
+            let counts: Vec<_> = targets.values().map(Vec::len).collect();
+            assert_eq!(counts, [3, 2], "{targets:?}");
+            let distinct: std::collections::BTreeSet<_> =
+                targets[&name("one")].iter().copied().collect();
+            assert_eq!(distinct.len(), 3);
+            seen.extend(distinct);
+        }
+        assert_eq!(seen.len(), 7);
+        assert!(seen.iter().all(|target| target.port() == 80));
+    }
+
+    #[test]
+    fn slices_without_tcp_and_endpoints_that_serve_nothing_are_not_probed() {
+        let down = json!({"endpoints": [
+            {"addresses": ["10.0.0.1"], "conditions": {"ready": false}},
+            {"addresses": ["10.0.0.2"], "conditions": {"ready": false, "serving": true, "terminating": true}},
+        ]});
+        let all = copies([
+            slice(
+                "a",
+                "one",
+                0..3,
+                json!({"ports": [{"port": 53, "protocol": "UDP"}]}),
+            ),
+            slice("b", "two", 0..0, down),
+            slice(
+                "c",
+                "three",
+                0..3,
+                json!({"metadata": {"labels": {labels::SOURCE_CLUSTER: null}}}),
+            ),
+        ]);
+        let targets = all.targets(0);
+        assert_eq!(targets.len(), 1, "{targets:?}");
+        assert_eq!(
+            targets[&name("two")],
+            ["10.0.0.2:80".parse().expect("an address")]
+        );
+    }
+
+    #[test]
+    fn others_are_clusters_with_ready_endpoints_for_the_same_service() {
+        let not_ready =
+            json!({"endpoints": [{"addresses": ["10.0.0.9"], "conditions": {"ready": false}}]});
+        let elsewhere = json!({"metadata": {"labels": {labels::SERVICE_NAME: "bar"}}});
+        let lowered = json!({"metadata": {"annotations": {labels::LOWERED: "causeway-agent"}}});
+        let mut all = copies([
+            slice("a", "one", 0..1, json!({})),
+            slice("b", "two", 1..2, json!({})),
+            slice("c", "three", 2..2, not_ready),
+            slice("d", "four", 3..4, elsewhere),
+            slice("e", "five", 4..5, lowered),
+        ]);
+        let one = all.ready(&name("one")).next().expect("a copy");
+        let mut others = all.others(&one);
+        others.sort();
+        assert_eq!(others, [&name("five"), &name("two")]);
+        assert_eq!(all.lowered(&name("five")).count(), 1);
+        assert_eq!(all.ready(&name("three")).count(), 0);
+        all.apply(Event::Delete(slice("b", "two", 1..2, json!({}))));
+        assert_eq!(all.others(&one), [&name("five")]);
+    }
+}

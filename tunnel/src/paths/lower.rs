@@ -1,0 +1,225 @@
+//! Standby endpoints while no hub answers.
+
+use causeway::api::labels;
+use causeway::api::path::REPORTER;
+use json_patch::Patch as JsonPatch;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::REQUEST;
+use super::copies::{CopyId, has_ready};
+
+/// Maximum number of slices of a service that are read.
+const MOST_SLICES: u32 = 500;
+
+/// Makes standby endpoints of the ready endpoints of a copy, if the service has others: those of
+/// `has_other`, or pods of this cluster. Returns whether the copy changed.
+///
+/// # Errors
+/// Refusal of the API server.
+pub(super) async fn lower(client: &Client, copy: &CopyId, has_other: bool) -> Result<bool, String> {
+    if !has_other && !has_own(client, copy).await? {
+        return Ok(false);
+    }
+    change(client, copy, lowering).await
+}
+
+/// Makes the endpoints of a copy ready again that were lowered. Returns whether the copy changed.
+///
+/// # Errors
+/// Refusal of the API server.
+pub(super) async fn raise(client: &Client, copy: &CopyId) -> Result<bool, String> {
+    change(client, copy, raising).await
+}
+
+/// Whether the service has ready endpoints in this cluster that are no copies.
+async fn has_own(client: &Client, copy: &CopyId) -> Result<bool, String> {
+    let slices = Api::<EndpointSlice>::namespaced(client.clone(), &copy.namespace);
+    let own = format!("{}={},!{}", labels::SERVICE_NAME, copy.service, labels::HUB);
+    let own = ListParams::default().labels(&own).limit(MOST_SLICES);
+    let slices = answered(slices.list(&own)).await?;
+    Ok(slices.iter().any(has_ready))
+}
+
+async fn change(
+    client: &Client,
+    copy: &CopyId,
+    operations: impl Fn(&EndpointSlice) -> Option<Vec<Value>>,
+) -> Result<bool, String> {
+    let slices = Api::<EndpointSlice>::namespaced(client.clone(), &copy.namespace);
+    let slice = answered(slices.get(&copy.name)).await?;
+    let Some(operations) = operations(&slice) else {
+        return Ok(false);
+    };
+    let patch: JsonPatch =
+        serde_json::from_value(Value::Array(operations)).map_err(|error| error.to_string())?;
+    let params = PatchParams {
+        field_manager: Some(REPORTER.to_owned()),
+        ..PatchParams::default()
+    };
+    answered(slices.patch(&copy.name, &params, &Patch::Json::<()>(patch))).await?;
+    Ok(true)
+}
+
+async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
+    match timeout(REQUEST, request).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err("no answer in time".to_owned()),
+    }
+}
+
+/// Returns the path of an annotation in a JSON Patch.
+fn annotation(name: &str) -> String {
+    format!(
+        "/metadata/annotations/{}",
+        name.replace('~', "~0").replace('/', "~1")
+    )
+}
+
+/// Returns the operations that change conditions and annotations of a slice of this version; `None`
+/// where none changes.
+fn operations(
+    slice: &EndpointSlice,
+    conditions: impl Fn([Option<bool>; 3]) -> Option<[bool; 3]>,
+    annotations: impl IntoIterator<Item = Value>,
+) -> Option<Vec<Value>> {
+    let version = slice.metadata.resource_version.as_deref()?;
+    let changed = slice
+        .endpoints
+        .iter()
+        .enumerate()
+        .filter_map(|(number, endpoint)| {
+            let before = endpoint.conditions.clone().unwrap_or_default();
+            let [ready, serving, terminating] =
+                conditions([before.ready, before.serving, before.terminating])?;
+            let value = json!({"ready": ready, "serving": serving, "terminating": terminating});
+            let path = format!("/endpoints/{number}/conditions");
+            Some(json!({"op": "add", "path": path, "value": value}))
+        });
+    let changed: Vec<_> = changed.collect();
+    if changed.is_empty() {
+        return None;
+    }
+    let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": version});
+    Some(
+        std::iter::once(test)
+            .chain(changed)
+            .chain(annotations)
+            .collect(),
+    )
+}
+
+/// Returns the operations that lower a copy as the controller would: ready endpoints are not ready,
+/// serving and terminating, and all others do not serve.
+fn lowering(slice: &EndpointSlice) -> Option<Vec<Value>> {
+    if !has_ready(slice) {
+        return None;
+    }
+    slice.metadata.annotations.as_ref()?;
+    let lowered = |[ready, _, terminating]: [Option<bool>; 3]| match ready {
+        None | Some(true) => Some([false, true, true]),
+        Some(false) => Some([false, false, terminating.unwrap_or_default()]),
+    };
+    let set =
+        |name: &str, value: &str| json!({"op": "add", "path": annotation(name), "value": value});
+    operations(
+        slice,
+        lowered,
+        [set(labels::STANDBY, "true"), set(labels::LOWERED, REPORTER)],
+    )
+}
+
+/// Returns the operations that take back [`lowering`].
+fn raising(slice: &EndpointSlice) -> Option<Vec<Value>> {
+    let annotations = slice.metadata.annotations.as_ref()?;
+    annotations.get(labels::LOWERED)?;
+    let raised = |conditions: [Option<bool>; 3]| match conditions {
+        [Some(false), Some(true), Some(true)] => Some([true, true, false]),
+        _ => None,
+    };
+    let own = [labels::STANDBY, labels::LOWERED];
+    let own = own
+        .into_iter()
+        .filter(|name| annotations.contains_key(*name));
+    operations(
+        slice,
+        raised,
+        own.map(|name| json!({"op": "remove", "path": annotation(name)})),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(conditions: &[Value]) -> Value {
+        let endpoints = conditions
+            .iter()
+            .map(|one| json!({"addresses": ["10.0.0.1"], "conditions": one}));
+        json!({
+            "metadata": {"name": "a", "resourceVersion": "7", "annotations": {labels::OWNER: "somebody"}},
+            "addressType": "IPv4",
+            "endpoints": endpoints.collect::<Vec<_>>(),
+        })
+    }
+
+    fn read(value: &Value) -> EndpointSlice {
+        serde_json::from_value(value.clone()).expect("a slice")
+    }
+
+    fn patched(value: &Value, operations: Vec<Value>) -> Value {
+        let mut value = value.clone();
+        let patch: JsonPatch = serde_json::from_value(Value::Array(operations)).expect("a patch");
+        json_patch::patch(&mut value, &patch).expect("it applies");
+        value
+    }
+
+    #[test]
+    fn lowered_endpoints_are_ready_again_once_raised() {
+        let before = slice(&[
+            json!({}),
+            json!({"ready": true, "serving": true}),
+            json!({"ready": false, "serving": true, "terminating": true}),
+        ]);
+        let lowered = patched(&before, lowering(&read(&before)).expect("a change"));
+        assert_eq!(lowered["metadata"]["annotations"][labels::STANDBY], "true");
+        assert!(!has_ready(&read(&lowered)));
+        let of = |value: &Value, number: usize| value["endpoints"][number]["conditions"].clone();
+        let standby = json!({"ready": false, "serving": true, "terminating": true});
+        assert_eq!(
+            [of(&lowered, 0), of(&lowered, 1)],
+            [standby.clone(), standby]
+        );
+        assert_eq!(
+            of(&lowered, 2),
+            json!({"ready": false, "serving": false, "terminating": true})
+        );
+        assert_eq!(lowering(&read(&lowered)), None);
+        let raised = patched(&lowered, raising(&read(&lowered)).expect("a change"));
+        assert_eq!(raised["metadata"], before["metadata"]);
+        let ready = json!({"ready": true, "serving": true, "terminating": false});
+        assert_eq!([of(&raised, 0), of(&raised, 1)], [ready.clone(), ready]);
+        assert_eq!(raising(&read(&raised)), None);
+    }
+
+    #[test]
+    fn copies_that_the_controller_lowered_are_not_raised() {
+        let mut standby = slice(&[json!({"ready": false, "serving": true, "terminating": true})]);
+        standby["metadata"]["annotations"][labels::STANDBY] = json!("true");
+        assert_eq!(raising(&read(&standby)), None);
+        assert_eq!(lowering(&read(&standby)), None);
+    }
+
+    #[test]
+    fn another_version_of_the_slice_is_not_patched() {
+        let before = slice(&[json!({})]);
+        let operations = lowering(&read(&before)).expect("a change");
+        let mut newer = before;
+        newer["metadata"]["resourceVersion"] = json!("8");
+        let patch: JsonPatch = serde_json::from_value(Value::Array(operations)).expect("a patch");
+        assert!(json_patch::patch(&mut newer, &patch).is_err());
+    }
+}
