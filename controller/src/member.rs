@@ -4,8 +4,8 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::path::{self, PathLease};
 use causeway::api::{bounds, labels};
+use causeway::domain::path::{self, PathLease};
 use causeway::domain::{ClusterName, KubernetesVersion};
 use causeway_engine::model::served::Served;
 use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, WireSlice};

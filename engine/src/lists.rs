@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::path::PathLease;
 use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::path::PathLease;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;

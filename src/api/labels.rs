@@ -58,7 +58,7 @@ pub const COMPANION_OF: &str = "mcs.causeway.dev/companion-of";
 /// Annotation on a Cluster: `"true"` if its API server is reached by causeway-tunnel, to which an agent in the member connects.
 pub const TUNNEL: &str = "mcs.causeway.dev/tunnel";
 
-/// Annotation on a Cluster: `"true"` where causeway-agent in the member reports on the paths to other clusters ([`super::path`]).
+/// Annotation on a Cluster: `"true"` where causeway-agent in the member reports on the paths to other clusters ([`crate::domain::path`]).
 pub const PATH_REPORTS: &str = "mcs.causeway.dev/path-reports";
 
 /// Annotation on a Lease of causeway-agent: its report on the path to a cluster, JSON.

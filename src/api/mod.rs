@@ -18,7 +18,6 @@ pub mod labels;
 pub mod multicluster;
 mod multicluster_service;
 pub mod ownership;
-pub mod path;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus, SecretReference, SyncMode};
 pub use cluster_profile::ClusterProfile;

@@ -15,6 +15,7 @@ mod misplaced;
 mod multi_cluster_service;
 mod name;
 mod network;
+pub mod path;
 mod port;
 pub mod protected;
 mod ranges;

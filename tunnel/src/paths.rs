@@ -1,7 +1,7 @@
 //! Paths from the member to the endpoints of other clusters.
 //!
 //! The agent connects to a few endpoints of each cluster whose copies the member holds, and reports
-//! by Leases whether they answer ([`causeway::api::path`]). The controller reads the Leases, uses
+//! by Leases whether they answer ([`causeway::domain::path`]). The controller reads the Leases, uses
 //! providers by them, and notes that it did. While it does not, no hub is there: the agent itself
 //! then makes standby endpoints of those that do not answer.
 
@@ -16,8 +16,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use causeway::api::labels;
-use causeway::api::path::{Path, PathReport};
 use causeway::domain::ClusterName;
+use causeway::domain::path::{Path, PathReport};
 use futures::StreamExt as _;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
-use causeway::api::path::PathLease;
 use causeway::api::{Cluster, labels};
 use causeway::domain::ServiceKey;
+use causeway::domain::path::PathLease;
 use causeway_engine::model::{Failure, FailureKind, Identity};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;

@@ -4,8 +4,8 @@
 use std::fmt::Debug;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::path::{self, PathLease};
 use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::domain::path::{self, PathLease};
 use causeway::domain::{KubernetesVersion, ServiceKey};
 use causeway_engine::lists::need_nodes;
 use causeway_engine::model::{Failure, FailureKind, Identity};

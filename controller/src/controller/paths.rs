@@ -1,8 +1,8 @@
 //! Notes on the reports of causeway-agent: while a hub takes note of its reports, the agent changes
 //! no copy itself.
 
-use causeway::api::{labels, path};
-use causeway::domain::ClusterName;
+use causeway::api::labels;
+use causeway::domain::{ClusterName, path};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};

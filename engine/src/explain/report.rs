@@ -195,7 +195,7 @@ impl TiersReport {
             unreachable.map(ToString::to_string).collect(),
         );
         let no_path = tiers.no_path.keys();
-        demoted("no path", no_path.map(ToString::to_string).collect());
+        demoted("silent", no_path.map(ToString::to_string).collect());
         Self {
             serving_from: report(tiers.active()),
             standby,

@@ -6,8 +6,8 @@
 
 use causeway::api;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::path::PathLease;
 use causeway::domain::KubernetesVersion;
+use causeway::domain::path::PathLease;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 
 use super::cluster_id::ReportedId;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use causeway::api::labels;
-use causeway::api::path::Path;
+use causeway::domain::path::Path;
 use causeway::domain::{ClusterName, Network, Ranges, Reach, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
 

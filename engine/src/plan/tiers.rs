@@ -11,7 +11,7 @@ mod role;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use causeway::api::path::Path;
+use causeway::domain::path::Path;
 use causeway::domain::{
     ClusterName, ClusterSelector, Percentage, Preference, Ranges, ServiceKey, Tier,
 };

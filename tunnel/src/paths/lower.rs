@@ -1,7 +1,7 @@
 //! Standby endpoints while no hub answers.
 
 use causeway::api::labels;
-use causeway::api::path::REPORTER;
+use causeway::domain::path::REPORTER;
 use json_patch::Patch as JsonPatch;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{ListParams, Patch, PatchParams};

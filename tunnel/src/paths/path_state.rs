@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use causeway::api::path::Path;
+use causeway::domain::path::Path;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 

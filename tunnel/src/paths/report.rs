@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use causeway::api::path::{self, PathLease, PathReport, RENEWED};
 use causeway::domain::ClusterName;
+use causeway::domain::path::{self, PathLease, PathReport, RENEWED};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};

@@ -1,7 +1,7 @@
 //! Paths from a member to other clusters, as causeway-agent reports them there.
 
-use causeway::api::path::{Path, PathLease, PathReport, VALID};
 use causeway::domain::ClusterName;
+use causeway::domain::path::{Path, PathLease, PathReport, VALID};
 
 use crate::model::map::HashMap;
 use crate::model::{Signal, TimePoint};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use causeway::api::labels;
-use causeway::api::path::Path::{Bad, Good};
+use causeway::domain::path::Path::{Bad, Good};
 use serde_json::{Value, json};
 
 use super::preferences::{derived_standings, exported, foo, native, source, standings, unusable};

@@ -14,8 +14,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::labels;
-use crate::domain::ClusterName;
+use super::ClusterName;
+use crate::api::labels;
 
 /// Namespace of the Leases in a member, which is that of the agent.
 pub const NAMESPACE: &str = "causeway-system";
