@@ -58,6 +58,9 @@ pub const COMPANION_OF: &str = "mcs.causeway.dev/companion-of";
 /// Annotation on a Cluster: `"true"` if its API server is reached by causeway-tunnel, to which an agent in the member connects.
 pub const TUNNEL: &str = "mcs.causeway.dev/tunnel";
 
+/// Annotation on a Cluster: `exposed` if the EndpointSlices of exposed Services alone are watched in it; without it, all.
+pub const WATCH: &str = "mcs.causeway.dev/watch";
+
 /// Annotation on a MultiClusterService or ServiceExport: the tiers of its providers, nearest first, joined by commas; without it all
 /// are alike.
 pub const PREFER: &str = "mcs.causeway.dev/prefer";
@@ -182,6 +185,7 @@ mod tests {
             ENDPOINT_CIDRS,
             NETWORK,
             REACH,
+            WATCH,
             COMPANION_OF,
             PREFER,
             MIN_READY,
