@@ -77,6 +77,7 @@ impl Server {
         let connect = Arc::new(move || Ok(same.clone()));
         let (requests, relist_requests) = watch::channel(RelistRequests::default());
         let (needs_nodes, nodes_needed) = watch::channel(false);
+        let (_, slice_scope) = watch::channel(Some(SliceScope::All));
         let member = Member {
             name,
             client,
@@ -84,6 +85,7 @@ impl Server {
             generation: 1,
             events: tell,
             relist_requests,
+            slice_scope,
             needs_nodes: nodes_needed,
             settings,
         };
@@ -103,11 +105,19 @@ impl Server {
 
     /// Returns the next report, in short.
     async fn reported(&mut self) -> String {
-        let event = timeout(PATIENCE, self.events.recv()).await;
-        let Event::Member { event, .. } = event.expect("no event arrived").unwrap() else {
-            panic!("not of the member")
+        let event = loop {
+            let event = timeout(PATIENCE, self.events.recv()).await;
+            let Event::Member { event, .. } = event.expect("no event arrived").unwrap() else {
+                panic!("not of the member")
+            };
+            if !matches!(event, MemberEvent::SliceScope(SliceScope::All)) {
+                break event;
+            }
         };
         match event {
+            MemberEvent::SliceScope(_)
+            | MemberEvent::OtherSlices(_)
+            | MemberEvent::Rescoped(..) => panic!("all slices are watched"),
             MemberEvent::Identified(identity) => format!("is {}", identity.uid),
             MemberEvent::VersionChanged(identity) => {
                 format!("{} is {} now", identity.uid, identity.release)
