@@ -8,15 +8,20 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use causeway_engine::model::slice::{ServiceNames, SliceScope, selector_of};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
 use super::decoder::Decoder;
 use super::list::Objects;
 use super::source::Source;
 use crate::failure::Backoff;
+
+/// Time between two changes of the selector. An API server reads all objects of the kind for each.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Names that a watch is to cover, and its reports when they change.
 pub struct Scope<K, T, E> {
@@ -45,6 +50,8 @@ pub(super) struct Scoped<K, T, E> {
     /// Name of the service of each observed object, by the object's hash.
     homes: HashMap<u64, Arc<str>>,
     reported: Reported,
+    /// Time before which the names stay as they are.
+    until: Instant,
 }
 
 /// Versions up to which the objects of each name were reported.
@@ -61,6 +68,7 @@ impl<K, T, E> Scoped<K, T, E> {
             scope,
             homes: HashMap::new(),
             reported: Reported::default(),
+            until: Instant::now(),
         }
     }
 
@@ -99,6 +107,7 @@ impl<K, T, E> Scoped<K, T, E> {
 
     /// Waits until the names differ; for ever once they are all names.
     pub(super) async fn differs(&mut self) -> Arc<ServiceNames> {
+        sleep_until(self.until).await;
         let known = self.scope.names.clone();
         let differs = |wanted: &Option<SliceScope>| match wanted {
             Some(SliceScope::Named(names)) => *names != known,
@@ -129,6 +138,7 @@ impl<K, T, E> Scoped<K, T, E> {
         let gone: Vec<_> = gone.map(|(id, _)| *id).collect();
         gone.iter().for_each(|id| drop(self.homes.remove(id)));
         self.scope.names = names;
+        self.until = Instant::now() + PAUSE;
         (gone, at)
     }
 }
