@@ -78,6 +78,8 @@ pub(crate) struct Environment {
     /// Maximum number of objects of a kind that a cluster lists.
     forgetful: BTreeMap<(String, Kind), usize>,
     silent: BTreeSet<String>,
+    /// Whether every Cluster requests that exposed EndpointSlices alone are watched.
+    pub(crate) watches_exposed: bool,
     /// Scopes of the watches of EndpointSlices that the index requests.
     requested_scopes: BTreeMap<ClusterName, SliceScope>,
     /// Scopes that these watches have.
@@ -123,6 +125,7 @@ pub(crate) fn env() -> Environment {
         listed_again: 0,
         forgetful: BTreeMap::new(),
         silent: BTreeSet::new(),
+        watches_exposed: false,
         requested_scopes: BTreeMap::new(),
         scopes: BTreeMap::new(),
         releases: BTreeMap::new(),
@@ -195,6 +198,7 @@ impl Environment {
     }
 
     pub(crate) fn on_hub(&mut self, object: Object) -> &mut Self {
+        let object = self.with_scope(object);
         clock(&mut self.hub, self.now).put(object);
         self
     }
@@ -252,11 +256,10 @@ impl Environment {
         let names: Vec<_> = self.members.keys().cloned().collect();
         for name in names {
             self.engage(&name);
-            let scope = MemberEvent::SliceScope(self.slice_scope(&name));
             if self.unreachable.contains(&name) {
                 self.lose(&name);
             } else {
-                self.introduce(&name).observe(&name, scope).list(&name);
+                self.introduce(&name).list(&name);
             }
         }
         self
