@@ -91,6 +91,7 @@ where
             self.connect_again();
         }
         loop {
+            self.drop_names().await?;
             let guard = self.guard.clone();
             let service = self.scoped.as_ref().map(|scoped| scoped.scope.service);
             let read = |object: Read<K>, bytes| match object {
@@ -324,6 +325,16 @@ where
                 Err(_) => return Ok(End::Broken(Failure::timeout())),
             }
         }
+    }
+
+    /// Drops the names that are not wanted any more before all are listed again.
+    async fn drop_names(&mut self) -> Result<(), Closed> {
+        // Before the initial list nothing is known of any name.
+        let scoped = self.scoped.as_ref().filter(|_| !self.version.is_empty());
+        if let Some(names) = scoped.and_then(Scoped::wanted_of_known) {
+            self.rescope(names, None).await?;
+        }
+        Ok(())
     }
 
     /// Covers other names from now on: reports the objects of the new ones, and forgets those of

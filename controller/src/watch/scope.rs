@@ -121,6 +121,16 @@ impl<K, T, E> Scoped<K, T, E> {
         }
     }
 
+    /// Returns the names that are still wanted; `None` if all are.
+    pub(super) fn wanted_of_known(&self) -> Option<Arc<ServiceNames>> {
+        let wanted = self.scope.wanted.borrow();
+        let Some(SliceScope::Named(wanted)) = &*wanted else {
+            return None;
+        };
+        let known = &self.scope.names;
+        (!known.is_subset(wanted)).then(|| Arc::new(known.intersection(wanted).cloned().collect()))
+    }
+
     /// Covers other names from now on. Returns the hashes of the objects to forget, and the version
     /// at which the watch is to be opened; `None` if the versions cannot be compared.
     pub(super) fn rescope(

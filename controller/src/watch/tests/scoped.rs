@@ -202,3 +202,20 @@ async fn relist_of_names_suspends_a_large_loss() {
     server.reports(r#"Applied("b-0")"#).await;
     server.reports("DeletionsSuspended(29)").await;
 }
+
+#[tokio::test]
+async fn relist_leaves_out_names_that_are_dropped_meanwhile() {
+    let (mut server, _watch) = Scoped::watched().await;
+    server.wants(&["a", "b"]);
+    server.lists("b", &[of("b", "b-1", 9)], "10").await;
+    server.reports(r#"{"a", "b"} adds ["b-1"]"#).await;
+    let mut watch = server.watches("a%2Cb", "10").await;
+    // The names have just changed, and stay for a second.
+    server.wants(&["a"]);
+    watch
+        .event("ERROR", &status(410, "Expired", "too old"))
+        .await;
+    server.reports(r#"{"a"} adds []"#).await;
+    server.lists("a", &[of("a", "a-1", 5)], "40").await;
+    server.reports(r#"Listed(["a-1"])"#).await;
+}
