@@ -88,7 +88,12 @@ fn controller_writes_each_change_once() {
 
 #[test]
 fn start_is_measured_at_a_real_api_server() {
-    run("controller", &["real"], &[], &[]);
+    run(
+        "controller",
+        &["real"],
+        &[],
+        &["60 slices, 10 exposed: sent at a start"],
+    );
 }
 
 #[test]

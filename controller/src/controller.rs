@@ -194,6 +194,9 @@ impl Controller {
         while let Some(result) = self.writes.try_join_next() {
             self.joined(result);
         }
+        for (name, scope) in self.parts.index.take_slice_scopes() {
+            self.parts.fleet.watch_slices(&name, scope);
+        }
         let now = clock::now();
         for (item, priority) in self.parts.index.take_marked() {
             self.queue.push(item, priority, now.instant);

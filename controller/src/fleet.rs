@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use causeway::api::{self, SecretReference, SyncMode};
+use causeway::api::{self, SecretReference, SyncMode, labels};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
 use causeway::target::{Target, TargetError, Token, TunnelFront};
+use causeway_engine::model::slice::SliceScope;
 use causeway_engine::model::{
     ConfigurationError, Failure, FailureKind, Generation, Needs, Profile, ProfileId, Signal,
 };
@@ -136,6 +137,7 @@ struct Engagement {
     client: Client,
     relist_requests: watch::Sender<RelistRequests>,
     needs: watch::Sender<Needs>,
+    slice_scope: watch::Sender<Option<SliceScope>>,
     task: AbortHandle,
 }
 
@@ -403,6 +405,13 @@ impl Fleet {
         let connect = Arc::new(move || connector.client());
         let (relist_requests, requests) = watch::channel(RelistRequests::default());
         let (needs, needed) = watch::channel(Needs::default());
+        // A Cluster that requests a scope waits for the index, which knows the names.
+        let is_scoped = self.clusters.get(name).is_some_and(|cluster| {
+            let annotations = cluster.metadata.annotations.as_ref();
+            annotations.is_some_and(|all| all.contains_key(labels::WATCH))
+        });
+        let scope = (!is_scoped).then_some(SliceScope::All);
+        let (slice_scope, slice_scopes) = watch::channel(scope);
         let member = Member {
             name: name.clone(),
             client: client.clone(),
@@ -411,6 +420,7 @@ impl Fleet {
             events: self.events.clone(),
             relist_requests: requests,
             needs: needed,
+            slice_scope: slice_scopes,
             settings: self.settings.clone(),
         };
         let task = self.tasks.spawn("member", member.run());
@@ -422,6 +432,7 @@ impl Fleet {
             client,
             relist_requests,
             needs,
+            slice_scope,
             task,
         };
         self.engagements.insert(name.clone(), engagement);
@@ -432,6 +443,15 @@ impl Fleet {
     pub fn relist(&self, name: &ClusterName, request: impl FnOnce(&mut RelistRequests)) {
         if let Some(engagement) = self.engagements.get(name) {
             engagement.relist_requests.send_modify(request);
+        }
+    }
+
+    /// Sets the scope of the watches of a member's EndpointSlices.
+    pub fn watch_slices(&self, name: &ClusterName, scope: SliceScope) {
+        if let Some(engagement) = self.engagements.get(name) {
+            let scope = Some(scope);
+            let current = &engagement.slice_scope;
+            current.send_if_modified(|current| std::mem::replace(current, scope.clone()) != scope);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Reaches one member: who it is, what it holds, and whether it answers.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
@@ -8,7 +9,9 @@ use causeway::api::{bounds, labels};
 use causeway::domain::path::{self, PathLease};
 use causeway::domain::{ClusterName, KubernetesVersion};
 use causeway_engine::model::served::Served;
-use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, WireSlice};
+use causeway_engine::model::slice::{
+    ObservedSlice, ServiceNames, SliceDecoder, SliceScope, WireSlice,
+};
 use causeway_engine::model::{
     Failure, FailureKind, Generation, Identity, MemberEvent, Needs, ObservedNode,
 };
@@ -28,7 +31,7 @@ use crate::event::Event;
 use crate::failure::{Backoff, Classify as _};
 use crate::lookup::cluster_uid;
 use crate::watch as watches;
-use crate::watch::{Connect, Decoder, Json, RelistRequests, SharedGuard, Watch};
+use crate::watch::{Connect, Decoder, Json, RelistRequests, Scope, SharedGuard, Watch};
 
 mod bounded;
 mod cluster_id;
@@ -98,6 +101,8 @@ pub struct Member {
     pub relist_requests: watch::Receiver<RelistRequests>,
     /// What is to be watched beside what is always watched.
     pub needs: watch::Receiver<Needs>,
+    /// Scope of the watches of its EndpointSlices, once it is known.
+    pub slice_scope: watch::Receiver<Option<SliceScope>>,
     /// Settings of all members.
     pub settings: Settings,
 }
@@ -260,14 +265,7 @@ impl Member {
                 |signal| of(MemberEvent::Services(signal)),
                 self.events.clone(),
             );
-        let slices = Api::<WireSlice>::all(self.client.clone());
-        let slices = self
-            .watch_by(SliceDecoder::default(), slices, &reconnections)
-            .run(
-                ObservedSlice::from,
-                |signal| of(MemberEvent::Slices(signal)),
-                self.events.clone(),
-            );
+        let slices = self.follow_slices(&reconnections);
         let namespaces = self
             .watch_of(
                 Api::<PartialObjectMeta<Namespace>>::all(self.client.clone()),
@@ -281,6 +279,84 @@ impl Member {
                 self.events.clone(),
             );
         tokio::join!(services, slices, namespaces);
+    }
+
+    /// Watches the EndpointSlices of the scope until nobody listens any more. Other watches begin if
+    /// the scope becomes that of all, or of some.
+    async fn follow_slices(&self, reconnections: &watch::Receiver<u64>) {
+        let mut scopes = self.slice_scope.clone();
+        let mut last = None;
+        loop {
+            let known = scopes.wait_for(Option::is_some).await;
+            // Nobody can request another scope any more.
+            let Some(scope) = known.ok().and_then(|scope| scope.clone()).or(last) else {
+                return pending().await;
+            };
+            last = Some(scope.clone());
+            let is_named = |scope: &SliceScope| matches!(scope, SliceScope::Named(_));
+            let was_named = is_named(&scope);
+            let other = |now: &Option<SliceScope>| {
+                now.as_ref().is_some_and(|now| is_named(now) != was_named)
+            };
+            let begun = MemberEvent::SliceScope(scope.clone());
+            if self.tell(begun).await.is_none() {
+                return;
+            }
+            let all = match scope {
+                SliceScope::All => Box::pin(self.watch_all_slices(reconnections)).left_future(),
+                SliceScope::Named(names) => {
+                    Box::pin(self.watch_named_slices(names, reconnections)).right_future()
+                }
+            };
+            tokio::select! {
+                () = all => return,
+                Ok(_) = scopes.wait_for(other) => {}
+            }
+        }
+    }
+
+    async fn watch_all_slices(&self, reconnections: &watch::Receiver<u64>) {
+        let api = Api::<WireSlice>::all(self.client.clone());
+        let watch = self.watch_by(SliceDecoder::default(), api, reconnections);
+        let wrap = |signal| self.event(MemberEvent::Slices(signal));
+        watch
+            .run(ObservedSlice::from, wrap, self.events.clone())
+            .await;
+    }
+
+    /// Watches the EndpointSlices that Kubernetes makes for Services of some names, and those that
+    /// it does not make.
+    async fn watch_named_slices(
+        &self,
+        names: Arc<ServiceNames>,
+        reconnections: &watch::Receiver<u64>,
+    ) {
+        let api = || Api::<WireSlice>::all(self.client.clone());
+        let watch = || self.watch_by(SliceDecoder::default(), api(), reconnections);
+        let (name, generation) = (self.name.clone(), self.generation);
+        let rescoped = move |names, slices| Event::Member {
+            name: name.clone(),
+            generation,
+            event: MemberEvent::Rescoped(names, slices),
+        };
+        let scope = Scope {
+            wanted: self.slice_scope.clone(),
+            names,
+            service: |slice: &WireSlice| slice.service_name().clone(),
+            rescoped: Box::new(rescoped),
+        };
+        let named = watch().run_scoped(
+            ObservedSlice::from,
+            |signal| self.event(MemberEvent::Slices(signal)),
+            self.events.clone(),
+            scope,
+        );
+        let others = watch().labels(SliceScope::of_others()).run(
+            ObservedSlice::from,
+            |signal| self.event(MemberEvent::OtherSlices(signal)),
+            self.events.clone(),
+        );
+        tokio::join!(named, others);
     }
 
     /// Watches the Nodes while they are needed, until nobody listens any more.

@@ -33,6 +33,8 @@ pub(crate) use self::follow::is_before;
 pub(crate) use self::limits::Counted;
 pub use self::limits::Limits;
 pub use self::relist_requests::{Connect, RelistRequests};
+pub use self::scope::Scope;
+use self::scope::Scoped;
 pub use self::settings::Settings;
 use self::source::Source;
 use crate::failure::Backoff;
@@ -42,6 +44,7 @@ mod follow;
 mod limits;
 mod list;
 mod relist_requests;
+mod scope;
 mod settings;
 mod source;
 
@@ -194,6 +197,28 @@ where
         wrap: impl Fn(Signal<T>) -> E,
         events: mpsc::Sender<E>,
     ) {
+        self.follow(read, wrap, events, None).await;
+    }
+
+    /// Runs like [`Watch::run`], over the objects of names that may change meanwhile.
+    pub async fn run_scoped<T, E>(
+        self,
+        read: impl Fn(K) -> T,
+        wrap: impl Fn(Signal<T>) -> E,
+        events: mpsc::Sender<E>,
+        scope: Scope<K, T, E>,
+    ) {
+        self.follow(read, wrap, events, Some(Scoped::new(scope)))
+            .await;
+    }
+
+    async fn follow<T, E>(
+        self,
+        read: impl Fn(K) -> T,
+        wrap: impl Fn(Signal<T>) -> E,
+        events: mpsc::Sender<E>,
+        scoped: Option<Scoped<K, T, E>>,
+    ) {
         let backoff = Backoff::new(self.settings.first_retry, self.settings.last_retry);
         let listener = events.clone();
         let interval = self.settings.confirmation_interval;
@@ -205,7 +230,7 @@ where
             source: Source {
                 request: Request::new(self.api.resource_url()),
                 client: self.api.into_client(),
-                labels: self.labels,
+                labels: scoped.as_ref().map(Scoped::selector).or(self.labels),
                 fields: self.fields,
                 metadata_only: self.metadata_only,
                 settings: self.settings,
@@ -224,6 +249,7 @@ where
             version: String::new(),
             outage: None,
             connected_at: None,
+            scoped,
             read,
             wrap,
             events,

@@ -38,6 +38,8 @@
 //!   answers 404 without naming the object.
 //! - A version that a copy names and that its source's cluster does not show is lost only if a
 //!   second list does not show it either ([`rollback`]).
+//! - A service whose slices no complete list covers is unknown, in a member of which exposed slices
+//!   alone are watched.
 //! - The answer to a write does not restore an object that was observed deleted ([`tombstones`]).
 //! - Each suspicion ends: the list that ends it is requested when the suspicion arises.
 //!

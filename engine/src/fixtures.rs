@@ -11,6 +11,7 @@ pub(crate) mod networks;
 pub(crate) mod objects;
 mod paths;
 mod restore;
+mod scopes;
 pub(crate) mod server;
 mod works;
 
@@ -26,6 +27,7 @@ pub(crate) use self::events::{hub_event, member_event, signal};
 use self::objects::{Kind, NAMESPACE, Object};
 use self::server::Server;
 use crate::diff::{Diff, Moment, NewerCopy, diff};
+use crate::model::slice::SliceScope;
 use crate::model::{
     Dispatch, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, ObjectEvent,
     ReportedId, Signal, TargetCluster, TimePoint, Write, WriteResult,
@@ -80,6 +82,12 @@ pub(crate) struct Environment {
     /// Maximum number of objects of a kind that a cluster lists.
     forgetful: BTreeMap<(String, Kind), usize>,
     silent: BTreeSet<String>,
+    /// Whether every Cluster requests that exposed EndpointSlices alone are watched.
+    pub(crate) watches_exposed: bool,
+    /// Scopes of the watches of EndpointSlices that the index requests.
+    requested_scopes: BTreeMap<ClusterName, SliceScope>,
+    /// Scopes that these watches have.
+    scopes: BTreeMap<ClusterName, SliceScope>,
     pub(crate) releases: BTreeMap<String, (u32, u32)>,
     /// Ids of members in their clusterset.
     ids: BTreeMap<String, ReportedId>,
@@ -122,6 +130,9 @@ pub(crate) fn env() -> Environment {
         listed_again: 0,
         forgetful: BTreeMap::new(),
         silent: BTreeSet::new(),
+        watches_exposed: false,
+        requested_scopes: BTreeMap::new(),
+        scopes: BTreeMap::new(),
         releases: BTreeMap::new(),
         ids: BTreeMap::new(),
         unreachable: BTreeSet::new(),
@@ -192,6 +203,7 @@ impl Environment {
     }
 
     pub(crate) fn on_hub(&mut self, object: Object) -> &mut Self {
+        let object = self.with_scope(object);
         clock(&mut self.hub, self.now).put(object);
         self
     }
@@ -275,18 +287,20 @@ impl Environment {
                 self.index.apply_hub(hub_event(kind, signal), self.now);
             }
         }
-        for (cluster, server) in &mut self.members {
-            if self.silent.contains(cluster) || self.unreachable.contains(cluster) {
+        let names: Vec<_> = self.members.keys().cloned().collect();
+        for cluster in names {
+            if self.silent.contains(&cluster) || self.unreachable.contains(&cluster) {
                 continue;
             }
-            while let Some(change) = server.unsent.pop_front() {
+            while let Some(change) = self.server(&cluster).unsent.pop_front() {
                 any = true;
                 let (kind, signal) = signal(change);
-                self.index
-                    .apply_member(&name(cluster), member_event(kind, signal), self.now);
+                for event in self.watched(&cluster, kind, signal) {
+                    self.observe(&cluster, event);
+                }
             }
         }
-        any | self.list_nodes()
+        any | self.list_nodes() | self.follow_scopes()
     }
 
     /// Runs the controller for a second, in which everything that is under way ends.

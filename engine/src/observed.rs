@@ -26,6 +26,7 @@ mod recorded_sources;
 pub(crate) mod selector;
 pub(crate) mod service;
 pub(crate) mod since;
+mod slice_scopes;
 mod tally;
 pub(crate) mod tiers;
 pub(crate) mod unreached;
@@ -45,6 +46,7 @@ pub use self::hub::DeclaredReach;
 use self::hub::Hub;
 use self::member::Member;
 use self::since::Since;
+use self::slice_scopes::SliceScopes;
 use self::tiers::TierNotes;
 use self::unreached::UnreachedNotes;
 use self::unready::UnreadyNotes;
@@ -74,6 +76,7 @@ pub struct Index {
     second_lists: HashSet<TargetCluster>,
     /// Whether it may have changed which members' Nodes are needed.
     node_needs_changed: bool,
+    slice_scopes: SliceScopes,
 }
 
 impl Index {
@@ -93,6 +96,7 @@ impl Index {
             dirty: DirtyKeys::default(),
             second_lists: HashSet::default(),
             node_needs_changed: false,
+            slice_scopes: SliceScopes::default(),
         }
     }
 

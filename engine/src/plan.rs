@@ -382,7 +382,7 @@ impl Native<'_> {
         let left_out = placement.left_out.keys();
         let held = left_out.filter(|name| !index.is_left_out(name, self.inputs.key));
         let provider = |name| {
-            let member = uses.member(index, name).ok()?;
+            let member = uses.member(index, self.inputs.key, name).ok()?;
             let service = member.and_then(|member| member.service(self.inputs.key));
             let exposed = || self.exposed.ports.iter().map(|shape| shape.port.clone());
             let ports = service.map_or_else(|| exposed().collect(), ServiceView::ports);

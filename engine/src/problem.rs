@@ -280,10 +280,23 @@ pub(crate) struct ClusterFacts<'a> {
     pub invalid_network: Option<&'a Network>,
     /// Text of the Cluster's annotation that names no way from other networks.
     pub unknown_reach: Option<&'a str>,
+    /// EndpointSlices that are watched in the member.
+    pub watch: WatchFacts<'a>,
     /// Persistent failure of the watch of its Nodes, which are needed.
     pub nodes_failure: Option<&'a Failure>,
     /// Reason why the id that the member reports is not used.
     pub id_problem: Option<IdProblem<'a>>,
+}
+
+/// EndpointSlices that are watched in a member, and reasons against the request of its Cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WatchFacts<'a> {
+    /// Whether they are those of exposed Services alone.
+    pub exposed: bool,
+    /// Whether the names of its exposed Services are too long for a selector.
+    pub too_many_names: bool,
+    /// Text of the Cluster's annotation that is ignored.
+    pub unknown: Option<&'a str>,
 }
 
 /// Reason why the id that a member reports is not its name in the clusterset.

@@ -267,6 +267,12 @@ impl View<'_> {
         self.index.member(name)
     }
 
+    /// Whether the EndpointSlices of the service are watched in a member.
+    fn covers(&self, name: &ClusterName) -> bool {
+        self.member(name)
+            .is_none_or(|member| member.covers(self.key))
+    }
+
     fn desired_member(&self, name: &ClusterName) -> Option<&DesiredMember> {
         match &self.desired.members {
             Members::Wanted(members) => members.get(name),
@@ -319,6 +325,7 @@ impl View<'_> {
             .slice_awaited_until(name)
             .filter(|_| reachable == State::Done)
         {
+            None if reachable == State::Done && !self.covers(name) => State::InProgress,
             None => reachable,
             Some(until) if self.now < until => State::InProgress,
             Some(_) => State::Failed(MemberProblem::NoSlice(self.key.clone())),
@@ -332,7 +339,7 @@ impl View<'_> {
         let service = member
             .service(self.key)
             .filter(|service| !service.shape.selector.is_empty())?;
-        if member.sources(self.key).next().is_some() {
+        if member.sources(self.key).next().is_some() || !member.covers(self.key) {
             return None;
         }
         let since = service.created.unwrap_or(Timestamp::UNIX_EPOCH);
@@ -417,7 +424,7 @@ impl View<'_> {
         let used: Vec<_> = used.collect();
         let known = |name: &ClusterName| {
             self.member(name)
-                .filter(|member| member.sources_are_known())
+                .filter(|member| member.sources_are_known(self.key))
         };
         let services = used
             .iter()

@@ -69,6 +69,8 @@ pub const PATH_SEEN: &str = "mcs.causeway.dev/path-seen";
 
 /// Annotation on a copy: causeway-agent made its endpoints standby endpoints while no hub answered.
 pub const LOWERED: &str = "mcs.causeway.dev/lowered";
+/// Annotation on a Cluster: `exposed` if the EndpointSlices of exposed Services alone are watched in it; without it, all.
+pub const WATCH: &str = "mcs.causeway.dev/watch";
 
 /// Annotation on a MultiClusterService or ServiceExport: the tiers of its providers, nearest first, joined by commas; without it all
 /// are alike.
@@ -194,6 +196,7 @@ mod tests {
             ENDPOINT_CIDRS,
             NETWORK,
             REACH,
+            WATCH,
             COMPANION_OF,
             TUNNEL,
             PATH_REPORTS,

@@ -197,7 +197,8 @@ impl Controller {
             return;
         }
         self.parts.metrics.member_event(name, now.wall);
-        if let MemberEvent::Slices(Signal::Applied(slice) | Signal::Deleted(slice)) = &event
+        if let MemberEvent::Slices(signal) | MemberEvent::OtherSlices(signal) = &event
+            && let Signal::Applied(slice) | Signal::Deleted(slice) = signal
             && let SliceRole::Source(key, _) = &slice.role
             && self.leads
             && (self.parts.index.exposes(key) || self.parts.index.is_exported(key))

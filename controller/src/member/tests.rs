@@ -77,6 +77,7 @@ impl Server {
         let connect = Arc::new(move || Ok(same.clone()));
         let (requests, relist_requests) = watch::channel(RelistRequests::default());
         let (needs, needed) = watch::channel(Needs::default());
+        let (_, slice_scope) = watch::channel(Some(SliceScope::All));
         let member = Member {
             name,
             client,
@@ -85,6 +86,7 @@ impl Server {
             events: tell,
             relist_requests,
             needs: needed,
+            slice_scope,
             settings,
         };
         let running = tokio::spawn(member.run());
@@ -110,11 +112,19 @@ impl Server {
 
     /// Returns the next report, in short.
     async fn reported(&mut self) -> String {
-        let event = timeout(PATIENCE, self.events.recv()).await;
-        let Event::Member { event, .. } = event.expect("no event arrived").unwrap() else {
-            panic!("not of the member")
+        let event = loop {
+            let event = timeout(PATIENCE, self.events.recv()).await;
+            let Event::Member { event, .. } = event.expect("no event arrived").unwrap() else {
+                panic!("not of the member")
+            };
+            if !matches!(event, MemberEvent::SliceScope(SliceScope::All)) {
+                break event;
+            }
         };
         match event {
+            MemberEvent::SliceScope(_)
+            | MemberEvent::OtherSlices(_)
+            | MemberEvent::Rescoped(..) => panic!("all slices are watched"),
             MemberEvent::Identified(identity) => format!("is {}", identity.uid),
             MemberEvent::VersionChanged(identity) => {
                 format!("{} is {} now", identity.uid, identity.release)

@@ -5,6 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use causeway_engine::evidence::relist::{Conclusion, DeletionGuard, ObservedObject};
+use causeway_engine::model::slice::ServiceNames;
 use causeway_engine::model::{Failure, FailureKind, Signal};
 use causeway_wire::WatchEvent;
 use kube::Resource;
@@ -13,7 +14,9 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::SharedGuard;
 use super::decoder::Decoder;
+use super::list::Objects;
 use super::relist_requests::{Connect, RelistRequests};
+use super::scope::{Joined, Joining, Scoped};
 use super::source::{Read, Source};
 use crate::encoding::{self, Progress};
 use crate::failure::{Backoff, classify, spread};
@@ -39,12 +42,17 @@ enum End {
     Silent,
     /// Something was missed, or deletions are to be confirmed: a list is needed.
     Relist,
+    /// It goes on with other names.
+    Rescoped,
     /// It was refused or broke.
     Broken(Failure),
 }
 
+/// Object of a list with its hash; without its content if it cannot be read.
+type Listed<T> = ((u64, ObservedObject), Option<(T, Option<Arc<str>>)>);
+
 /// One watch at work.
-pub(super) struct Follower<K, D, R, W, E> {
+pub(super) struct Follower<K, D, R, W, T, E> {
     pub(super) source: Source<K, D>,
     /// By which it is named in the log: the member, or `hub`.
     pub(super) cluster: Arc<str>,
@@ -59,12 +67,14 @@ pub(super) struct Follower<K, D, R, W, E> {
     pub(super) version: String,
     pub(super) outage: Option<Failure>,
     pub(super) connected_at: Option<Instant>,
+    /// Names that it covers, where it does not cover all.
+    pub(super) scoped: Option<Scoped<K, T, E>>,
     pub(super) read: R,
     pub(super) wrap: W,
     pub(super) events: mpsc::Sender<E>,
 }
 
-impl<K, D, R, W, T, E> Follower<K, D, R, W, E>
+impl<K, D, R, W, T, E> Follower<K, D, R, W, T, E>
 where
     K: Resource<DynamicType: Default> + Send + 'static,
     D: Decoder<K>,
@@ -81,11 +91,14 @@ where
             self.connect_again();
         }
         loop {
+            self.drop_names().await?;
             let guard = self.guard.clone();
+            let service = self.scoped.as_ref().map(|scoped| scoped.scope.service);
             let read = |object: Read<K>, bytes| match object {
                 Ok(object) => {
                     let observed = locked(&guard).object(object.meta(), bytes);
-                    (observed, Some((self.read)(object)))
+                    let service = service.map(|of| of(&object));
+                    (observed, Some(((self.read)(object), service)))
                 }
                 Err(meta) => (locked(&guard).object(&meta, bytes), None),
             };
@@ -138,7 +151,7 @@ where
 
     async fn report_list(
         &mut self,
-        objects: Vec<((u64, ObservedObject), Option<T>)>,
+        objects: Vec<Listed<T>>,
         version: String,
     ) -> Result<(), Closed> {
         let went_back = is_before(&version, &self.version);
@@ -151,11 +164,19 @@ where
             let guard = self.guard();
             (guard.has_observed(unread), guard.is_lacking(&present))
         };
-        let objects = objects.into_iter().filter_map(|(_, object)| object);
         let now = Instant::now().into_std();
         // A complete list would delete what cannot be read.
         let is_suspect = went_back || (keeps && lacks);
         let conclusion = self.guard().observe_list(present, is_suspect, now);
+        if let Some(scoped) = &mut self.scoped {
+            let homes = objects.iter().filter_map(|((id, _), object)| {
+                let (_, service) = object.as_ref()?;
+                Some((*id, service.clone()?))
+            });
+            scoped.note_list(homes, matches!(conclusion, Conclusion::Accepted { .. }));
+        }
+        let objects = objects.into_iter();
+        let objects = objects.filter_map(|(_, object)| Some(object?.0));
         match conclusion {
             Conclusion::Accepted { confirms } if keeps && !lacks => {
                 for object in objects {
@@ -204,6 +225,7 @@ where
                 End::Silent => self.connect_again(),
                 End::Over | End::Broken(_) if steady && !end.is_expiry() => {}
                 End::Relist => return Ok(()),
+                End::Rescoped => continue,
                 End::Over => self.pause().await,
                 End::Broken(failure) if failure.kind == FailureKind::Expired => {
                     if !steady {
@@ -258,6 +280,7 @@ where
         let silence = self.source.settings.silence;
         let most = self.source.settings.limits.object_bytes + ENVELOPE;
         let mut event = Vec::new();
+        let mut joining = Joining::none();
         loop {
             let (arrived, silent_at) = (event.len(), Instant::now() + silence);
             let reading = encoding::read_event(stream.as_mut(), &mut event, most);
@@ -269,6 +292,18 @@ where
                     true => return Ok(End::Reconnect),
                     false => continue,
                 },
+                names = differs(&mut self.scoped), if joining.is_none() => {
+                    let known = self.scoped.as_ref().map(|scoped| scoped.scope.names.clone());
+                    let known = known.unwrap_or_default();
+                    if names.is_subset(&known) {
+                        return self.rescope(names, None).await;
+                    }
+                    joining.begin(&self.source, names, &known, self.cluster.clone());
+                    continue;
+                }
+                Joined { names, listed } = joining.next() => {
+                    return self.rescope(names, Some(listed)).await;
+                }
             };
             match read {
                 Ok(Ok(Progress::Ended)) => return Ok(End::Over),
@@ -292,6 +327,60 @@ where
         }
     }
 
+    /// Drops the names that are not wanted any more before all are listed again.
+    async fn drop_names(&mut self) -> Result<(), Closed> {
+        // Before the initial list nothing is known of any name.
+        let scoped = self.scoped.as_ref().filter(|_| !self.version.is_empty());
+        if let Some(names) = scoped.and_then(Scoped::wanted_of_known) {
+            self.rescope(names, None).await?;
+        }
+        Ok(())
+    }
+
+    /// Covers other names from now on: reports the objects of the new ones, and forgets those of
+    /// names that are dropped.
+    async fn rescope(
+        &mut self,
+        names: Arc<ServiceNames>,
+        listed: Option<(Objects<K>, String)>,
+    ) -> Result<End, Closed> {
+        let Some(scoped) = &mut self.scoped else {
+            return Ok(End::Over);
+        };
+        let (objects, version) = listed.unzip();
+        let (gone, at) = scoped.rescope(names.clone(), &self.version, version.as_deref());
+        self.source.labels = Some(scoped.selector());
+        let mut slices = Vec::new();
+        let (objects_held, bytes_held) = {
+            let mut guard = locked(&self.guard);
+            guard.forget(&gone);
+            for (object, bytes) in objects.into_iter().flatten() {
+                match object {
+                    Ok(object) => {
+                        scoped.note(guard.observe_applied(object.meta(), bytes), &object);
+                        slices.push((self.read)(object));
+                    }
+                    Err(meta) => {
+                        guard.observe_applied(&meta, bytes);
+                    }
+                }
+            }
+            guard.size()
+        };
+        let report = (scoped.scope.rescoped)(names, slices);
+        self.events.send(report).await.map_err(|_| Closed)?;
+        if let Err(failure) = self.source.check(objects_held, bytes_held) {
+            return Ok(End::Broken(failure));
+        }
+        Ok(match at {
+            Some(at) => {
+                self.version = at;
+                End::Rescoped
+            }
+            None => End::Relist,
+        })
+    }
+
     /// Takes one event of a watch; some end it.
     async fn take(&mut self, bytes: &[u8]) -> Result<Option<End>, Closed> {
         let WatchEvent { kind, object } = match WatchEvent::read(bytes) {
@@ -312,9 +401,17 @@ where
             return Ok((kind == "DELETED").then_some(End::Relist));
         };
         let newer = object.meta().resource_version.clone();
+        let scoped = self.scoped.as_ref();
+        if scoped.is_some_and(|scoped| scoped.is_reported(&object, newer.as_deref())) {
+            self.move_on(newer);
+            return Ok(None);
+        }
         match kind {
             "ADDED" | "MODIFIED" => {
-                self.guard().observe_applied(object.meta(), bytes.len());
+                let id = self.guard().observe_applied(object.meta(), bytes.len());
+                if let Some(scoped) = &mut self.scoped {
+                    scoped.note(id, &object);
+                }
                 let (objects, bytes) = self.guard().size();
                 if let Err(failure) = self.source.check(objects, bytes) {
                     return Ok(Some(End::Broken(failure)));
@@ -322,7 +419,10 @@ where
                 self.report(Signal::Applied((self.read)(object))).await?;
             }
             "DELETED" => {
-                self.guard().observe_deleted(object.meta());
+                let id = self.guard().observe_deleted(object.meta());
+                if let Some(scoped) = &mut self.scoped {
+                    scoped.note_deleted(id);
+                }
                 self.report(Signal::Deleted((self.read)(object))).await?;
             }
             _ => {}
@@ -393,6 +493,14 @@ impl End {
 pub(crate) fn is_before(one: &str, other: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number > 0);
     number(one).is_some_and(|one| number(other).is_some_and(|other| one < other))
+}
+
+/// Waits until other names are wanted; for ever without names.
+async fn differs<K, T, E>(scoped: &mut Option<Scoped<K, T, E>>) -> Arc<ServiceNames> {
+    match scoped {
+        Some(scoped) => scoped.differs().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until then; for ever where there is no such time.

@@ -23,7 +23,7 @@ const ENVELOPE: usize = 64 * 1024;
 const EMPTY_PAGES: usize = 1000;
 
 /// The objects of a page, each with its bytes.
-type Objects<K> = Vec<(Read<K>, usize)>;
+pub(super) type Objects<K> = Vec<(Read<K>, usize)>;
 
 /// Part of a list.
 enum Step<K> {

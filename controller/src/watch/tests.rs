@@ -15,6 +15,7 @@ use super::*;
 
 pub(crate) mod http;
 mod limits;
+mod scoped;
 
 struct Server {
     requests: mpsc::Receiver<Received>,

@@ -58,7 +58,7 @@ impl Target<'_> {
         };
         let mut members = elsewhere.map(|name| (name, self.index.member(name)));
         members.any(|(name, member)| {
-            member.is_none_or(|member| !member.sources_are_known() || holds(name, member))
+            member.is_none_or(|member| !member.copies_are_known() || holds(name, member))
         })
     }
 }

@@ -108,7 +108,9 @@ impl CompleteList {
     /// Returns the complete list of a member that an event reports, if it reports one.
     pub(crate) fn of_member(event: &MemberEvent) -> Option<Self> {
         match event {
-            MemberEvent::Slices(signal) => Self::of(signal, Self::Slices),
+            MemberEvent::Slices(signal) | MemberEvent::OtherSlices(signal) => {
+                Self::of(signal, Self::Slices)
+            }
             MemberEvent::Services(signal) => Self::of(signal, Self::Services),
             MemberEvent::Exports(signal) => Self::of(signal, Self::Exports),
             _ => None,

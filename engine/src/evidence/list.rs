@@ -61,6 +61,17 @@ impl ListEvidence {
         self.suspended
     }
 
+    /// Returns the evidence of another watch that takes over a part of the objects. What this one
+    /// observed of that part still counts.
+    pub(crate) fn part(&self) -> Self {
+        let mut part = Self {
+            state: self.state,
+            ..Self::default()
+        };
+        part.expect_initial_list();
+        part
+    }
+
     /// Begins another watch, which has observed nothing.
     pub(crate) fn expect_initial_list(&mut self) {
         if self.is_listed() {

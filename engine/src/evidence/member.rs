@@ -13,6 +13,9 @@ pub(crate) struct MemberEvidence {
     pub services: ListEvidence,
     /// Lists of its EndpointSlices.
     pub slices: ListEvidence,
+    /// Lists of the EndpointSlices that Kubernetes does not make, where these have a watch of their
+    /// own.
+    pub other_slices: Option<ListEvidence>,
     /// Lists of its Namespaces.
     pub namespaces: ListEvidence,
     /// Lists of its Nodes, where these are read.
@@ -34,34 +37,55 @@ pub(crate) struct MemberEvidence {
 
 impl MemberEvidence {
     /// Returns the lists without which the member is unknown.
-    pub(crate) fn required(&self) -> [&ListEvidence; 3] {
-        [&self.services, &self.slices, &self.namespaces]
+    pub(crate) fn required(&self) -> impl Iterator<Item = &ListEvidence> {
+        let others = [&self.services, &self.namespaces];
+        self.of_slices().chain(others)
+    }
+
+    /// Returns the lists of its EndpointSlices.
+    pub(crate) fn of_slices(&self) -> impl Iterator<Item = &ListEvidence> {
+        [&self.slices].into_iter().chain(&self.other_slices)
     }
 
     fn all(&self) -> impl Iterator<Item = &ListEvidence> {
         let others = [&self.nodes, &self.exports, &self.imports];
-        self.required().into_iter().chain(others)
+        self.required().chain(others)
     }
 
-    fn all_mut(&mut self) -> [&mut ListEvidence; 6] {
-        [
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut ListEvidence> {
+        let all = [
             &mut self.services,
             &mut self.slices,
             &mut self.namespaces,
             &mut self.nodes,
             &mut self.exports,
             &mut self.imports,
-        ]
+        ];
+        all.into_iter().chain(&mut self.other_slices)
+    }
+
+    /// Whether complete lists of EndpointSlices were observed.
+    pub(crate) fn has_listed_slices(&self) -> bool {
+        self.of_slices().all(ListEvidence::is_listed)
+    }
+
+    /// Whether all lists of EndpointSlices are those of the current watches, and initial lists alone
+    /// show which are absent.
+    pub(crate) fn slices_are_unconfirmed(&self) -> bool {
+        let mut unconfirmed = self.of_slices();
+        self.of_slices().all(ListEvidence::is_current)
+            && unconfirmed.any(ListEvidence::is_unconfirmed)
     }
 
     /// Whether complete lists of Services and EndpointSlices were observed.
     pub(crate) fn has_listed_natives(&self) -> bool {
-        self.slices.is_listed() && self.services.is_listed()
+        self.has_listed_slices() && self.services.is_listed()
     }
 
     /// Whether all lists were observed that are compared with the sources that copies record.
     pub(crate) fn is_compared(&self, serves_exports: bool) -> bool {
-        self.slices.is_current() && (self.exports.is_current() || !serves_exports)
+        self.of_slices().all(ListEvidence::is_current)
+            && (self.exports.is_current() || !serves_exports)
     }
 
     /// Marks the next lists as initial ones, from other watches. Returns true if lists were

@@ -129,18 +129,28 @@ impl DeletionGuard {
         (self.id(meta), observed)
     }
 
-    /// Applies a watch event that shows the object, perhaps terminating.
-    pub fn observe_applied(&mut self, meta: &ObjectMeta, bytes: usize) {
+    /// Applies a watch event that shows the object, perhaps terminating. Returns its hash.
+    pub fn observe_applied(&mut self, meta: &ObjectMeta, bytes: usize) -> Id {
         let (id, observed) = self.object(meta, bytes);
         let before = self.observed.insert(id, observed);
         self.bytes += observed.bytes as usize;
         self.bytes -= before.map_or(0, |before| before.bytes as usize);
+        id
     }
 
-    /// Applies a watch event that shows the object deleted.
-    pub fn observe_deleted(&mut self, meta: &ObjectMeta) {
-        let before = self.observed.remove(&self.id(meta));
-        self.bytes -= before.map_or(0, |before| before.bytes as usize);
+    /// Applies a watch event that shows the object deleted. Returns its hash.
+    pub fn observe_deleted(&mut self, meta: &ObjectMeta) -> Id {
+        let id = self.id(meta);
+        self.forget(&[id]);
+        id
+    }
+
+    /// Forgets objects: later lists may lack them.
+    pub fn forget(&mut self, ids: &[Id]) {
+        for id in ids {
+            let before = self.observed.remove(id);
+            self.bytes -= before.map_or(0, |before| before.bytes as usize);
+        }
     }
 
     /// Whether an unreadable object of a list was observed before.
@@ -467,17 +477,17 @@ mod tests {
                 ..ObjectMeta::default()
             })
             .collect();
-        metas
-            .iter()
-            .for_each(|meta| guard.observe_applied(meta, 10));
+        for meta in &metas {
+            guard.observe_applied(meta, 10);
+        }
         for meta in &mut metas[..30] {
             meta.deletion_timestamp = Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
             guard.observe_applied(meta, 10);
         }
         assert_eq!(guard.observe_list(listed([]), false, now), ACCEPTED);
-        metas[30..]
-            .iter()
-            .for_each(|meta| guard.observe_applied(meta, 10));
+        for meta in &metas[30..] {
+            guard.observe_applied(meta, 10);
+        }
         assert_eq!(guard.observe_list(listed([]), false, now), ACCEPTED);
     }
 
@@ -544,6 +554,16 @@ mod tests {
             guard.observe_list(listed([]), false, now),
             suspended(40, 40)
         );
+    }
+
+    #[test]
+    fn later_lists_may_lack_forgotten_objects() {
+        let now = Instant::now();
+        let mut guard = guard(100, now);
+        guard.forget(&(20..100).collect::<Vec<_>>());
+        assert_eq!(guard.size(), (20, 200));
+        assert_eq!(guard.observe_list(listed(0..20), false, now), ACCEPTED);
+        assert_eq!(guard.relist_at(), None, "nothing is missing");
     }
 
     #[test]

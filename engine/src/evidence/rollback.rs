@@ -112,16 +112,19 @@ impl Rollbacks {
     /// Applies a second list, which confirms the versions of its slices that the cluster has
     /// (`shown`). A version that was suspected before the list and that the cluster still does not
     /// show is lost. Returns the services of all suspected versions, which are to be reviewed: a
-    /// younger version is suspected again.
+    /// younger version is suspected again. Slices that the list does not cover (`is_listed`) are left
+    /// out.
     pub(crate) fn confirm(
         &mut self,
+        is_listed: impl Fn(&ServiceKey, &Uid) -> bool,
         shown: impl Fn(&ServiceKey, &Uid) -> Option<u64>,
         now: TimePoint,
     ) -> Vec<ServiceKey> {
         let is_newer = |uid: &Uid, newer: &Newer| {
             shown(&newer.key, uid).is_some_and(|shown| shown < newer.resource_version)
         };
-        self.lost.retain(|uid, newer| is_newer(uid, newer));
+        self.lost
+            .retain(|uid, newer| !is_listed(&newer.key, uid) || is_newer(uid, newer));
         // A list that had begun before it was requested answers nothing.
         let unanswered = self.last.as_mut();
         if let Some(last) = unanswered.filter(|last| now.since(last.at) < SETTLED) {
@@ -129,6 +132,10 @@ impl Rollbacks {
         }
         let mut keys = Vec::new();
         for (uid, newer) in std::mem::take(&mut self.suspected) {
+            if !is_listed(&newer.key, &uid) {
+                self.suspected.insert(uid, newer);
+                continue;
+            }
             keys.push(newer.key.clone());
             if is_newer(&uid, &newer) && now.since(newer.since) >= SETTLED {
                 self.lost.insert(uid, newer);
@@ -159,7 +166,11 @@ mod tests {
                 Suspicion::Later(then) => assert!(at < then),
                 Suspicion::Noted => {}
             }
-            rollbacks.confirm(|_, _| Some(7), at.after(Duration::from_secs(30)));
+            rollbacks.confirm(
+                |_, _| true,
+                |_, _| Some(7),
+                at.after(Duration::from_secs(30)),
+            );
         }
         assert_eq!(requests, [0, 80, 200, 440, 920, 1880, 3800]);
     }

@@ -82,7 +82,7 @@ impl Facts<'_> {
         let ready = sources
             .filter(|(_, ready)| *ready)
             .map(|(addresses, _)| addresses);
-        member.sources_are_known().then(|| ready.collect())
+        member.sources_are_known(self.key).then(|| ready.collect())
     }
 }
 

@@ -8,7 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::remarks::TTL_EXPIRED;
 use super::{Diagnosis, quote};
+use crate::model::slice::MOST_NAMES;
 use crate::model::{LeftOut, MemberState};
+use crate::observed::hub::DeclaredWatch;
 use crate::observed::member::Membership;
 use crate::problem::{ClusterFacts, IdProblem};
 use crate::reasons::Reason;
@@ -82,12 +84,31 @@ impl ClusterFacts<'_> {
                 self.name
             )
         });
-        let watched = Some("Services and EndpointSlices are watched".to_owned());
+        let watched = Some(match self.watch.exposed {
+            true => "Services and the EndpointSlices of exposed Services are watched".to_owned(),
+            false => "Services and EndpointSlices are watched".to_owned(),
+        });
+        let too_many = self.watch.too_many_names.then(|| {
+            format!(
+                "annotation {} is not followed, as the names of its exposed Services take more \
+                 than {MOST_NAMES} bytes",
+                labels::WATCH
+            )
+        });
+        let unknown = self.watch.unknown.map(|text| {
+            format!(
+                "annotation {} has the unknown value {text:?}, which is ignored; write {}",
+                labels::WATCH,
+                DeclaredWatch::EXPOSED
+            )
+        });
         let id = self.id_problem.map(|problem| {
             let name = self.name;
             format!("{problem}; until it has another value, the id in the clusterset is {name}")
         });
-        let all = [watched, suspended, ranges, network, reach, nodes, id];
+        let all = [
+            watched, too_many, unknown, suspended, ranges, network, reach, nodes, id,
+        ];
         all.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 

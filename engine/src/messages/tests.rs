@@ -27,7 +27,7 @@ use crate::plan::providers::Disagreement;
 use crate::plan::providers::Readiness;
 use crate::plan::remark::{NotUsed, Remark};
 use crate::plan::tiers::{TierState, Tiers};
-use crate::problem::{ClusterFacts, IdProblem, MemberProblem};
+use crate::problem::{ClusterFacts, IdProblem, MemberProblem, WatchFacts};
 use crate::problem::{Problem, ServiceProblem, WriteProblem};
 use crate::reasons::Reason;
 
@@ -228,6 +228,7 @@ fn ready_of_a_cluster_reports_its_state() {
         unreadable: &[],
         invalid_network: None,
         unknown_reach: None,
+        watch: WatchFacts::default(),
         nodes_failure: None,
         id_problem: None,
     };

@@ -4,6 +4,8 @@
     reason = "most events are the large ones, and each is moved twice"
 )]
 
+use std::sync::Arc;
+
 use causeway::api;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::KubernetesVersion;
@@ -16,7 +18,7 @@ use super::hub_objects::{HubExport, HubImport};
 use super::node::ObservedNode;
 use super::profile::Profile;
 use super::served::Served;
-use super::slice::ObservedSlice;
+use super::slice::{ObservedSlice, ServiceNames, SliceScope};
 use super::work::ServiceWork;
 
 /// Number of times that a member has been engaged. Events of an earlier engagement are ignored.
@@ -100,8 +102,16 @@ pub enum MemberEvent {
     ClusterId(ReportedId),
     /// Its Services.
     Services(Signal<Service>),
-    /// Its EndpointSlices, sources and copies.
+    /// Other watches of its EndpointSlices begin, of that scope.
+    SliceScope(SliceScope),
+    /// Its EndpointSlices, sources and copies; of the scope [`SliceScope::Named`], those that
+    /// Kubernetes makes for these Services.
     Slices(Signal<ObservedSlice>),
+    /// In the scope [`SliceScope::Named`], the EndpointSlices that Kubernetes does not make.
+    OtherSlices(Signal<ObservedSlice>),
+    /// The watch of [`MemberEvent::Slices`] covers these names now. The slices are a complete list
+    /// for the names that it did not cover before.
+    Rescoped(Arc<ServiceNames>, Vec<ObservedSlice>),
     /// Its Namespaces, without their specs.
     Namespaces(Signal<Namespace>),
     /// Its Nodes, where [`Index::needs_nodes`](crate::observed::Index::needs_nodes).

@@ -3,6 +3,7 @@
 mod content;
 mod decoder;
 mod observed;
+mod scope;
 
 pub use causeway_wire::{
     AddressType, ContentHash, CopyEndpoint, SliceManager, SlicePort, SourceEndpoint, SourceSlice,
@@ -14,3 +15,4 @@ pub(crate) use self::content::{CONTENT_ANNOTATIONS, CONTENT_LABELS, values};
 pub use self::decoder::{SliceDecoder, WireSlice};
 pub(crate) use self::observed::{CopiedSlice, KarmadasSlice, UnmanagedSlice};
 pub use self::observed::{Exposure, ObservedSlice, SliceRole};
+pub use self::scope::{MOST_NAMES, ServiceNames, SliceScope, collect_names, selector_of};

@@ -34,6 +34,7 @@ impl Index {
         member.cluster_uid = cluster_uid;
         member.recorded_uid = recorded_uid;
         self.node_needs_changed = true;
+        self.slice_scopes.restart(name);
         self.expect_initial_lists(name);
         self.note_engagement(name);
     }
@@ -100,6 +101,7 @@ impl Index {
 
     fn remove_member(&mut self, name: &ClusterName) {
         self.members.remove(name);
+        self.slice_scopes.restart(name);
         self.holders.drop_member(name);
     }
 

@@ -42,6 +42,9 @@ impl Index {
     /// Marks everything that changes of the hub affect.
     fn note_hub_change(&mut self, change: Change) {
         self.node_needs_changed |= change.node_needs;
+        if change.slice_scopes {
+            self.slice_scopes.mark_all();
+        }
         let clusters = change.clusters.into_iter().map(Item::Cluster);
         self.dirty.add(clusters, Priority::High);
         if change.placement {
@@ -61,6 +64,10 @@ impl Index {
         if let MemberEvent::Served(served) = &event {
             self.expect_clusterset_lists(name, served);
         }
+        if let MemberEvent::SliceScope(scope) = &event {
+            self.expect_slices(name, scope);
+        }
+        self.slice_scopes.note(name, &event);
         // Their watch is about to end.
         let is_over = match event {
             MemberEvent::Nodes(_) => !self.needs_nodes(name),
@@ -84,15 +91,20 @@ impl Index {
         };
         let (identity, before) = (member.identity.clone(), remarks(member));
         let by_node_ports = member.exports_by_node_ports();
+        let scope = member.slice_scope().clone();
         let of_exports = matches!(event, MemberEvent::Exports(_));
         let of_id = matches!(event, MemberEvent::ClusterId(_));
         let is_list = lists_natives(&event);
         let changed = member.apply(event, now);
         let stands = stand(member);
         let is_new = member.identity != identity;
+        let is_rescoped = *member.slice_scope() != scope;
         self.node_needs_changed |= member.exports_by_node_ports() != by_node_ports;
         if let Some(list) = list {
             self.compare_member(name, list, now);
+        }
+        if is_rescoped {
+            self.note_slice_scope(name, &scope);
         }
         if is_new {
             self.find_duplicates();
@@ -269,6 +281,7 @@ fn lists_natives(event: &MemberEvent) -> bool {
     matches!(
         event,
         MemberEvent::Slices(Signal::Listed(_))
+            | MemberEvent::OtherSlices(Signal::Listed(_))
             | MemberEvent::Services(Signal::Listed(_))
             | MemberEvent::Namespaces(Signal::Listed(_))
     )

@@ -15,14 +15,15 @@ use std::sync::Arc;
 
 use causeway::api::{self, bounds, ownership};
 use causeway::domain::{
-    ClusterName, Failover, FieldErrors, MultiClusterService, Ranges, Reach, ServiceKey,
+    ClusterName, ClusterSelection, Failover, FieldErrors, MultiClusterService, Ranges, Reach,
+    ServiceKey,
 };
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 pub(crate) use self::change::Change;
-pub(crate) use self::cluster::ClusterView;
 pub use self::cluster::DeclaredReach;
+pub(crate) use self::cluster::{ClusterView, DeclaredWatch};
 use self::cluster_ids::ClusterIds;
 use self::exports::HubExports;
 use self::imports::HubImports;
@@ -263,6 +264,7 @@ impl Hub {
                 self.selections = Selections::default();
                 change.placement = true;
                 change.node_needs = true;
+                change.slice_scopes = true;
                 for object in objects {
                     let old = key_of(&object.metadata).and_then(|key| old.get(&key));
                     self.put_mcs(&object, old, now, change);
@@ -283,6 +285,7 @@ impl Hub {
                 if same && let Some(view) = self.multi_cluster_services.remove(&key) {
                     self.selections.remove(&key, &view);
                     change.node_needs |= view.is_by_node_ports();
+                    change.slice_scopes = true;
                     self.lost.remove(&key);
                     change.services.insert(key);
                 }
@@ -317,6 +320,7 @@ impl Hub {
         }
         self.evidence.confirmed_absent.remove(&key);
         change.node_needs |= view.is_by_node_ports();
+        change.slice_scopes |= old.is_none_or(|old| !old.selects_like(&view));
         if let Some(old) = old {
             self.selections.remove(&key, old);
             change.node_needs |= old.is_by_node_ports();
@@ -478,6 +482,7 @@ impl Hub {
                 .and(old.removed_since.or(view.removed_since));
         }
         let matters = old.is_none_or(|old| !old.plans_like(&view));
+        change.slice_scopes |= old.is_none_or(|old| old.watch != view.watch);
         change.placement |= matters;
         change.node_needs |= matters;
         change.clusters.insert(name.clone());
@@ -541,6 +546,24 @@ impl McsView {
     /// Whether it is terminating.
     pub fn is_deleting(&self) -> bool {
         self.deleting_since.is_some()
+    }
+
+    /// Whether both select the same clusters.
+    fn selects_like(&self, other: &Self) -> bool {
+        fn selections(view: &McsView) -> Option<[&ClusterSelection; 2]> {
+            let spec = view.spec.as_ref().ok()?;
+            Some([&spec.providers, &spec.consumers])
+        }
+        selections(self) == selections(other)
+    }
+
+    /// Whether the cluster provides or consumes it. One whose spec is not readable may concern
+    /// every cluster.
+    pub(super) fn concerns(&self, name: &ClusterName) -> bool {
+        let spec = self.spec.as_ref();
+        spec.map_or(true, |spec| {
+            spec.providers.includes(name) || spec.consumers.includes(name)
+        })
     }
 
     /// Whether it names ports of nodes as the way to its providers.

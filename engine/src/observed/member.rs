@@ -11,6 +11,7 @@ mod outage;
 mod owned;
 mod paths;
 mod recorded_sources;
+mod scope;
 mod slices;
 mod state;
 mod written;
@@ -31,6 +32,7 @@ pub use self::objects::Objects;
 pub(crate) use self::objects::View;
 use self::outage::Outage;
 use self::paths::Paths;
+use self::scope::Scope;
 pub(crate) use self::slices::InTheWay;
 use self::slices::Slices;
 use self::state::Failing;
@@ -77,6 +79,7 @@ pub struct Member {
     companions: HashMap<ServiceKey, ServiceKey>,
     clusterset: Clusterset,
     slices: Slices,
+    scope: Scope,
     namespaces: Namespaces,
     nodes: Nodes,
     paths: Paths,
@@ -120,6 +123,7 @@ impl Member {
             companions: HashMap::default(),
             clusterset: Clusterset::default(),
             slices: Slices::default(),
+            scope: Scope::default(),
             namespaces: Namespaces::default(),
             nodes: Nodes::default(),
             paths: Paths::default(),
@@ -175,16 +179,22 @@ impl Member {
         self.evidence.drop_failures();
     }
 
-    /// Whether the slices that the member provides are known, now or from before it became
-    /// unreachable.
-    pub(crate) fn sources_are_known(&self) -> bool {
-        self.sources_absence().is_some()
+    /// Whether the slices that the member provides for a service are known, now or from before it
+    /// became unreachable.
+    pub(crate) fn sources_are_known(&self, key: &ServiceKey) -> bool {
+        self.sources_absence(key).is_some()
     }
 
-    /// Returns the proof that the member lacks each EndpointSlice that was not observed, now or
-    /// before it became unreachable; `None` while its slices are unknown.
-    pub(crate) fn sources_absence(&self) -> Option<Proof> {
-        self.evidence.absence()
+    /// Returns the proof that the member lacks each EndpointSlice of the service that was not
+    /// observed, now or before it became unreachable; `None` while its slices are unknown.
+    pub(crate) fn sources_absence(&self, key: &ServiceKey) -> Option<Proof> {
+        self.evidence.absence().filter(|_| self.covers(key))
+    }
+
+    /// Whether the copies that the member holds are known, now or from before it became
+    /// unreachable.
+    pub(crate) fn copies_are_known(&self) -> bool {
+        self.evidence.absence().is_some()
     }
 
     /// Returns the slices that may back a service.
@@ -203,7 +213,7 @@ impl Member {
         let has_ready = endpoints.any(|endpoint| endpoint.conditions[0] != Some(false));
         let is_unread = sources().any(|source| source.address_type == AddressType::Unread);
         match has_ready {
-            _ if !self.sources_are_known() => None,
+            _ if !self.sources_are_known(key) => None,
             false if is_unread => None,
             has_ready => Some(has_ready),
         }

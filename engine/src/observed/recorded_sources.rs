@@ -97,7 +97,7 @@ impl Index {
 
     /// Records in every member the sources of its copies in that provider, to compare the
     /// provider's initial lists with them.
-    fn record_sources_in(&mut self, provider: &ClusterName) {
+    pub(super) fn record_sources_in(&mut self, provider: &ClusterName) {
         for member in self.members.values_mut() {
             member.record_sources_in(&self.hub.uid, provider);
         }

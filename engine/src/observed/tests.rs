@@ -1,3 +1,5 @@
+mod slice_scopes;
+
 use causeway::api::labels;
 use causeway::domain::ServiceKey;
 use serde_json::json;

@@ -363,7 +363,8 @@ impl Planner<'_> {
 
     fn plan_provider(&mut self, provider: &Provider<'_>, outcomes: &mut Outcomes) -> OfProvider {
         let known = provider.member;
-        let known = known.and_then(|member| Some((member, member.sources_absence()?)));
+        let known =
+            known.and_then(|member| Some((member, member.sources_absence(self.origin.key)?)));
         let Some((member, proof)) = known else {
             return OfProvider::All(Ruling::Hold(Hold::ProviderUnknown));
         };

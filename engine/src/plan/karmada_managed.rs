@@ -89,7 +89,7 @@ pub(super) fn report(
         gaps: old.into_iter().cloned().collect(),
         wavers,
         any_ready: has_ready_endpoints(index, key, &desired.placement),
-        unknown: unknown(index, &desired.placement),
+        unknown: unknown(index, key, &desired.placement),
     });
     let report = KarmadaReport {
         work: work.to_owned(),
@@ -119,10 +119,13 @@ fn has_ready_endpoints(index: &Index, key: &ServiceKey, placement: &Placement) -
 }
 
 /// Returns the providers and consumers whose state is not known.
-fn unknown(index: &Index, placement: &Placement) -> BTreeSet<ClusterName> {
+fn unknown(index: &Index, key: &ServiceKey, placement: &Placement) -> BTreeSet<ClusterName> {
     let all = placement.providers().chain(placement.consumers());
-    let unknown = all.filter(|name| index.member_state(name) != MemberState::Synced);
-    unknown.cloned().collect()
+    let is_known = |name: &ClusterName| {
+        index.member_state(name) == MemberState::Synced
+            && index.member(name).is_some_and(|member| member.covers(key))
+    };
+    all.filter(|name| !is_known(name)).cloned().collect()
 }
 
 /// Returns the members that hold objects of causeway.

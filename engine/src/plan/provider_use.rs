@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::domain::{ClusterName, Unreachable};
+use causeway::domain::{ClusterName, ServiceKey, Unreachable};
 
 use super::settings::Settings;
 use crate::model::TimePoint;
@@ -149,8 +149,8 @@ impl ProviderUses {
     }
 
     /// Returns the use of a provider by the service.
-    pub(crate) fn get(&self, index: &Index, name: &ClusterName) -> ProviderUse {
-        let is_known = |member: &Member| member.sources_are_known();
+    pub(crate) fn get(&self, index: &Index, key: &ServiceKey, name: &ClusterName) -> ProviderUse {
+        let is_known = |member: &Member| member.sources_are_known(key);
         match self.unused(name) {
             Some(why) => ProviderUse::Unused(why),
             None if !index.member(name).is_some_and(is_known) => ProviderUse::Unknown,
@@ -166,9 +166,10 @@ impl ProviderUses {
     pub(crate) fn member<'i>(
         &self,
         index: &'i Index,
+        key: &ServiceKey,
         name: &ClusterName,
     ) -> Result<Option<&'i Member>, Unused> {
-        match self.get(index, name) {
+        match self.get(index, key, name) {
             ProviderUse::Unused(why) => Err(why),
             ProviderUse::Unknown => Ok(None),
             ProviderUse::Used | ProviderUse::Standby => Ok(index.member(name)),

@@ -11,7 +11,7 @@ use crate::model::{Configuration, ConfigurationError, MemberState, TimePoint};
 use crate::observed::Index;
 use crate::observed::hub::ClusterView;
 use crate::observed::member::{Member, Membership};
-use crate::problem::ClusterFacts;
+use crate::problem::{ClusterFacts, WatchFacts};
 use crate::reasons::Reason;
 
 /// Desired status of a Cluster.
@@ -46,6 +46,11 @@ pub(crate) fn status(
         unreadable: &cluster.declared.unreadable,
         invalid_network: Some(&cluster.network).filter(|network| !network.is_valid()),
         unknown_reach: cluster.reach.as_ref().and_then(|reach| reach.unreadable()),
+        watch: WatchFacts {
+            exposed: index.watches_exposed_slices(name),
+            too_many_names: index.exceeds_slice_names(name),
+            unknown: cluster.watch.unreadable(),
+        },
         nodes_failure: member
             .filter(|_| index.needs_nodes(name))
             .and_then(Member::lasting_nodes_failure),

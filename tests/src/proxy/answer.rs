@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
@@ -31,6 +32,8 @@ pub(super) struct Upstream {
     authority: String,
     tls: TlsConnector,
     pub(super) lookups: Lookups,
+    /// Bytes of answers about EndpointSlices.
+    pub(super) slice_bytes: Arc<AtomicU64>,
 }
 
 impl Upstream {
@@ -48,6 +51,7 @@ impl Upstream {
             authority,
             tls: TlsConnector::from(Arc::new(config)),
             lookups: Lookups::default(),
+            slice_bytes: Arc::default(),
         }
     }
 
@@ -107,9 +111,15 @@ impl Upstream {
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(io::Error::other)?;
         tokio::spawn(connection);
+        let counts = request.uri().path().ends_with("/endpointslices");
         let response = sender.send_request(request).await;
         let (head, body) = response.map_err(io::Error::other)?.into_parts();
-        let body = body.map_err(io::Error::other);
+        let slice_bytes = self.slice_bytes.clone();
+        let body = body.map_err(io::Error::other).map_frame(move |frame| {
+            let bytes = frame.data_ref().filter(|_| counts).map_or(0, Bytes::len);
+            slice_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            frame
+        });
         Ok(Response::from_parts(head, BodyExt::boxed(body)))
     }
 }

@@ -8,6 +8,7 @@ mod wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use causeway_certs::{Authority, Leaf};
@@ -127,6 +128,11 @@ impl Proxy {
     /// The MultiClusterServices that were asked for by their names, in the order of the requests.
     pub fn lookups(&self) -> Vec<Lookup> {
         self.upstream.lookups.all()
+    }
+
+    /// Returns the bytes of EndpointSlices that the API server has sent.
+    pub fn slice_bytes(&self) -> u64 {
+        self.upstream.slice_bytes.load(Ordering::Relaxed)
     }
 
     /// Begins a fault, or ends it.

@@ -8,7 +8,7 @@ use causeway_controller::event::Event;
 use causeway_controller::member::{Member, Settings};
 use causeway_controller::watch::RelistRequests;
 use causeway_engine::model::served::Served;
-use causeway_engine::model::slice::ObservedSlice;
+use causeway_engine::model::slice::{ObservedSlice, SliceScope};
 use causeway_engine::model::{FailureKind, Generation, MemberEvent, Needs, Signal};
 use causeway_tests::{Cluster, SOON};
 use kube::{Client, Resource, ResourceExt as _};
@@ -35,7 +35,12 @@ pub(crate) struct Said {
 impl Said {
     fn take(&mut self, event: MemberEvent) {
         match event {
-            MemberEvent::VersionChanged(_) | MemberEvent::ClusterId(_) => {}
+            MemberEvent::VersionChanged(_)
+            | MemberEvent::ClusterId(_)
+            | MemberEvent::SliceScope(SliceScope::All) => {}
+            MemberEvent::SliceScope(_)
+            | MemberEvent::OtherSlices(_)
+            | MemberEvent::Rescoped(..) => panic!("all slices are watched"),
             MemberEvent::Identified(identity) => {
                 assert!(identity.release >= KubernetesVersion::OLDEST_MEMBER);
                 self.identities.push(identity.uid);
@@ -140,6 +145,7 @@ impl Reported {
         let connect = Arc::new(move || Ok(same.clone()));
         let (_, relist_requests) = tokio::sync::watch::channel(RelistRequests::default());
         let (_, needs) = tokio::sync::watch::channel(Needs::default());
+        let (_, slice_scope) = tokio::sync::watch::channel(Some(SliceScope::All));
         let member = Member {
             name,
             client,
@@ -148,6 +154,7 @@ impl Reported {
             events: tell,
             relist_requests,
             needs,
+            slice_scope,
             settings,
         };
         let task = tokio::spawn(member.run());

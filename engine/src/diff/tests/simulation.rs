@@ -199,7 +199,13 @@ impl Outage {
 
 /// Returns an environment with three members, and `foo` everywhere.
 fn joined() -> Environment {
+    joined_watching(false)
+}
+
+/// Returns the same, in which exposed EndpointSlices alone are watched, or all.
+fn joined_watching(exposed: bool) -> Environment {
     let mut env = env();
+    env.watches_exposed = exposed;
     for member in 1..=3 {
         env.member(&of(member)).on_hub(located(&of(member)));
         env.nodes(&of(member));
@@ -465,8 +471,9 @@ proptest! {
     #[test]
     fn to_lose_sight_of_clusters_costs_no_member_anything(
         requests in prop::collection::vec(request(), 1..12), losses in prop::collection::vec(loss(), 1..12),
+        exposed in any::<bool>(),
     ) {
-        let mut env = joined();
+        let mut env = joined_watching(exposed);
         for request in requests.into_iter().map(patient) {
             take(&mut env, &request);
             env.work();
@@ -478,6 +485,31 @@ proptest! {
         }
         let members: Vec<_> = env.log().into_iter().filter(|line| !line.starts_with("hub")).collect();
         prop_assert_eq!(members, Vec::<String>::new());
+    }
+
+    #[test]
+    fn watches_of_exposed_slices_end_as_those_of_all_slices(steps in prop::collection::vec(step(), 1..25)) {
+        let play = |exposed: bool| {
+            let mut env = joined_watching(exposed);
+            for (index, step) in steps.iter().enumerate() {
+                take(&mut env, step);
+                if !matches!(steps.get(index + 1), Some(Step::Crash { .. })) {
+                    env.work();
+                }
+            }
+            for member in 1..=3 {
+                take(&mut env, &Step::Back { member });
+            }
+            env.pass(GRACE + GRACE).assert_at_rest();
+            let mut picture = picture(&env);
+            for object in &mut picture {
+                // These count the writes of a server.
+                object[1]["metadata"]["annotations"][labels::OWNER] = Value::Null;
+                object[1]["spec"]["clusterIPs"] = Value::Null;
+            }
+            picture
+        };
+        prop_assert_eq!(play(true), play(false));
     }
 
     #[test]

@@ -108,6 +108,7 @@ fn of_cluster(state: &MemberState, outdated: Option<&ConfigurationError>) -> Wor
         unreadable: &[],
         invalid_network: None,
         unknown_reach: None,
+        watch: WatchFacts::default(),
         nodes_failure: None,
         id_problem: None,
     };

@@ -1,6 +1,7 @@
 //! Decoder of the EndpointSlices of a watch.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
 use causeway_wire::{Object, Places, RawSlice, Unreadable};
@@ -53,6 +54,13 @@ impl SliceDecoder {
         }
         self.last = Some(key.clone());
         slice
+    }
+}
+
+impl WireSlice {
+    /// Returns the name of the Service that it belongs to; empty without one.
+    pub fn service_name(&self) -> &Arc<str> {
+        &self.role.key().name
     }
 }
 

@@ -16,4 +16,6 @@ pub(crate) struct Change {
     pub placement: bool,
     /// Whether it may have changed which members' Nodes are needed.
     pub node_needs: bool,
+    /// Whether it may have changed which EndpointSlices of members are watched.
+    pub slice_scopes: bool,
 }

@@ -44,6 +44,8 @@ pub struct ClusterView {
     pub reach: Option<DeclaredReach>,
     /// Whether causeway-agent reports the paths from it ([`labels::PATH_REPORTS`]).
     pub(crate) reports_paths: bool,
+    /// EndpointSlices that are watched in it ([`labels::WATCH`]).
+    pub(crate) watch: DeclaredWatch,
     /// Id of the member in its clusterset, as the controller recorded it ([`labels::CLUSTER_ID`]).
     pub(crate) cluster_id: Option<Box<str>>,
     /// Its labels, which are properties of it beside its name and region.
@@ -112,6 +114,38 @@ impl DeclaredReach {
     }
 }
 
+/// EndpointSlices that are watched in a cluster, as its annotation declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DeclaredWatch {
+    /// All.
+    All,
+    /// Those of exposed Services.
+    Exposed,
+    /// Another text, which is ignored: all are watched.
+    Unreadable(Box<str>),
+}
+
+impl DeclaredWatch {
+    /// The one value of the annotation.
+    pub(crate) const EXPOSED: &str = "exposed";
+
+    fn read(text: Option<&str>) -> Self {
+        match text {
+            None => Self::All,
+            Some(Self::EXPOSED) => Self::Exposed,
+            Some(text) => Self::Unreadable(bounds::foreign(text).into()),
+        }
+    }
+
+    /// Returns the text of an annotation that has an unknown value.
+    pub(crate) fn unreadable(&self) -> Option<&str> {
+        match self {
+            Self::All | Self::Exposed => None,
+            Self::Unreadable(text) => Some(text),
+        }
+    }
+}
+
 impl ClusterView {
     pub(super) fn read(object: &api::Cluster, now: TimePoint) -> Option<Self> {
         let meta = &object.metadata;
@@ -143,6 +177,7 @@ impl ClusterView {
                 .unwrap_or_default(),
             reach: annotation(labels::REACH).map(|text| DeclaredReach::read(text)),
             reports_paths: annotation(labels::PATH_REPORTS).is_some_and(|value| value == "true"),
+            watch: DeclaredWatch::read(annotation(labels::WATCH).map(String::as_str)),
             cluster_id: annotation(labels::CLUSTER_ID).map(|id| id.as_str().into()),
             labels: meta.labels.clone().unwrap_or_default(),
             made_of_profile: object

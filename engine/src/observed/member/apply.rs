@@ -1,15 +1,18 @@
 //! Application of events to the observed state of a member.
 
+use std::sync::Arc;
+
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::{KubernetesVersion, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 
+use super::slices::Part;
 use super::written::Changed;
 use super::{Member, View};
 use crate::evidence::list::ListEvidence;
 use crate::model::map::HashSet;
 use crate::model::served::Served;
-use crate::model::slice::{ObservedSlice, SliceRole, Uid};
+use crate::model::slice::{ObservedSlice, ServiceNames, SliceRole, SliceScope, Uid};
 use crate::model::{MemberEvent, ObservedNode, Signal, TimePoint};
 use crate::observed::clusterset::{ExportView, ImportView};
 use crate::observed::service::ServiceView;
@@ -45,7 +48,20 @@ impl Member {
             MemberEvent::Exports(signal) => self.apply_exports(signal, &mut changed, now),
             MemberEvent::Imports(signal) => self.apply_imports(signal, &mut changed, now),
             MemberEvent::Services(signal) => self.apply_services(signal, &mut changed, now),
-            MemberEvent::Slices(signal) => self.apply_slices(signal, &mut changed, now),
+            MemberEvent::SliceScope(scope) => self.expect_slices(scope),
+            MemberEvent::Slices(signal) => {
+                let part = match self.scope.watched {
+                    SliceScope::All => Part::All,
+                    SliceScope::Named(_) => Part::Kubernetes,
+                };
+                self.apply_slices(signal, part, &mut changed, now);
+            }
+            MemberEvent::OtherSlices(signal) => {
+                self.apply_slices(signal, Part::Others, &mut changed, now);
+            }
+            MemberEvent::Rescoped(names, slices) => {
+                self.apply_rescoped(names, slices, &mut changed);
+            }
             MemberEvent::Namespaces(signal) => {
                 self.evidence.namespaces.observe(&signal, now);
                 self.namespaces.apply(signal, &mut changed.namespaces);
@@ -122,23 +138,47 @@ impl Member {
     fn apply_slices(
         &mut self,
         signal: Signal<ObservedSlice>,
+        part: Part,
         changed: &mut Changed,
         now: TimePoint,
     ) {
-        self.evidence.slices.observe(&signal, now);
+        let list = match part {
+            Part::All | Part::Kubernetes => Some(&mut self.evidence.slices),
+            Part::Others => self.evidence.other_slices.as_mut(),
+        };
+        // The events of a watch that has ended.
+        let Some(list) = list else { return };
+        list.observe(&signal, now);
+        if part != Part::Others {
+            self.scope.observe(&signal, changed);
+        }
         if let Signal::Deleted(slice) = &signal
             && let SliceRole::Copy(_, copy) = &slice.role
         {
             self.evidence.tombstones.add(&copy.uid.to_string());
         }
         let confirms = matches!(signal, Signal::Confirmed);
-        self.slices.apply(signal, changed);
+        self.slices.apply(signal, part, changed);
         if confirms {
             let shown = |key: &ServiceKey, uid: &Uid| self.slices.shown_version(key, uid);
+            let is_listed = |key: &ServiceKey, uid: &Uid| self.slices.is_in(part, key, uid);
             changed
                 .keys
-                .extend(self.evidence.rollbacks.confirm(shown, now));
+                .extend(self.evidence.rollbacks.confirm(is_listed, shown, now));
         }
+    }
+
+    /// Drops the slices of names that the watch covers no longer, and adds those of new ones.
+    fn apply_rescoped(
+        &mut self,
+        names: Arc<ServiceNames>,
+        slices: Vec<ObservedSlice>,
+        changed: &mut Changed,
+    ) {
+        let before = self.scope.rescope(names);
+        let after = &self.scope.covered;
+        let is_listed = |key: &ServiceKey| !before.covers(&key.name) || !after.covers(&key.name);
+        self.slices.replace_sources(slices, is_listed, changed);
     }
 
     fn apply_nodes(&mut self, signal: Signal<ObservedNode>, changed: &mut Changed, now: TimePoint) {
@@ -155,7 +195,7 @@ impl Member {
         for key in changed {
             let service = self.services.view(key);
             let selects = service.is_some_and(|service| !service.shape.selector.is_empty());
-            if selects && self.sources(key).next().is_none() {
+            if selects && self.covers(key) && self.sources(key).next().is_none() {
                 self.awaited_slices.entry(key.clone()).or_insert(now);
             } else {
                 self.awaited_slices.remove(key);

@@ -73,12 +73,14 @@ impl Member {
         let sources = self.slices.sources.values().flat_map(ByName::iter);
         let sources = sources.map(|(_, source)| hash(&source.version.uid));
         let exports = self.clusterset.exports.iter().map(|(key, _)| hash(key));
-        let (of_slices, of_exports) = (&self.evidence.slices, &self.evidence.exports);
         InitialLists {
-            sources: of_slices
-                .is_unconfirmed()
+            sources: self
+                .evidence
+                .slices_are_unconfirmed()
                 .then(|| sources.collect::<HashSet<_>>()),
-            exports: of_exports
+            exports: self
+                .evidence
+                .exports
                 .is_unconfirmed()
                 .then(|| exports.collect::<HashSet<_>>()),
         }

@@ -10,7 +10,8 @@ use super::by_name::ByName;
 use super::written::{Changed, Written, differing};
 use crate::model::map::{HashMap, HashSet};
 use crate::model::slice::{
-    CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, Uid, UnmanagedSlice,
+    CopiedSlice, KarmadasSlice, ObservedSlice, SliceManager, SliceRole, SourceSlice, Uid,
+    UnmanagedSlice,
 };
 use crate::model::{Signal, TimePoint};
 
@@ -33,6 +34,28 @@ pub(super) struct Slices {
     /// chance of 3 in 100 million among a million slices.
     collided: Vec<(Arc<ServiceKey>, Arc<str>)>,
     hasher: RandomState,
+}
+
+/// Part of the slices that a watch shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    All,
+    /// Those that Kubernetes makes.
+    Kubernetes,
+    /// Those that others make.
+    Others,
+}
+
+impl Part {
+    /// Whether a slice is in the part. `source` is `None` for one that is no source.
+    fn has(self, source: Option<&SourceSlice>) -> bool {
+        let is_of_others = source.is_none_or(|source| source.manager == SliceManager::Other);
+        match self {
+            Self::All => true,
+            Self::Kubernetes => !is_of_others,
+            Self::Others => is_of_others,
+        }
+    }
 }
 
 /// Slice that has the name of an absent copy.
@@ -93,15 +116,36 @@ impl Slices {
         lost.map(|(name, _)| name)
     }
 
-    /// Returns the version of a source of the service that the member shows.
-    pub(super) fn shown_version(&self, key: &ServiceKey, uid: &Uid) -> Option<u64> {
+    /// Returns a source of the service by its UID.
+    fn source(&self, key: &ServiceKey, uid: &Uid) -> Option<&Arc<SourceSlice>> {
         let mut sources = self.sources.get(key)?.iter();
-        let source = sources.find(|(_, source)| source.version.uid == *uid);
-        source.map(|(_, source)| source.version.resource_version)
+        let (_, source) = sources.find(|(_, source)| source.version.uid == *uid)?;
+        Some(source)
     }
 
-    pub(super) fn apply(&mut self, signal: Signal<ObservedSlice>, changed: &mut Changed) {
+    /// Returns the version of a source of the service that the member shows.
+    pub(super) fn shown_version(&self, key: &ServiceKey, uid: &Uid) -> Option<u64> {
+        let source = self.source(key, uid)?;
+        Some(source.version.resource_version)
+    }
+
+    /// Whether the part has that source of the service. An unknown source is in every part.
+    pub(super) fn is_in(&self, part: Part, key: &ServiceKey, uid: &Uid) -> bool {
+        let source = self.source(key, uid);
+        source.is_none_or(|source| part.has(Some(source)))
+    }
+
+    /// Applies a report of the watch of that part.
+    pub(super) fn apply(
+        &mut self,
+        signal: Signal<ObservedSlice>,
+        part: Part,
+        changed: &mut Changed,
+    ) {
         match signal {
+            Signal::Listed(slices) if part == Part::Kubernetes => {
+                self.replace_sources(slices, |_| true, changed);
+            }
             Signal::Listed(slices) => {
                 let old_sources = std::mem::take(&mut self.sources);
                 let old_copies = std::mem::take(&mut self.copies);
@@ -110,6 +154,9 @@ impl Slices {
                 self.collided.clear();
                 for slice in slices {
                     self.put(slice, &mut Changed::default());
+                }
+                if part != Part::All {
+                    self.retain_sources(&old_sources, part);
                 }
                 self.shrink();
                 let differ = differing(&old_sources, &self.sources, |old, new| old == new);
@@ -135,7 +182,11 @@ impl Slices {
                 };
                 let known = self.home(&slice.namespace, &slice.name);
                 let stored = known.and_then(|key| self.copies.get(key)?.get(&slice.name));
-                if stored.is_none_or(|copy| uid.is_none_or(|uid| *uid == copy.view.uid)) {
+                let source = known.and_then(|key| self.sources.get(key)?.get(&slice.name));
+                // A slice of another manager now left this part, and is in the other one.
+                if part.has(source.map(|source| &**source))
+                    && stored.is_none_or(|copy| uid.is_none_or(|uid| *uid == copy.view.uid))
+                {
                     self.remove(&slice.namespace, &slice.name, changed);
                 }
             }
@@ -143,6 +194,54 @@ impl Slices {
             | Signal::DeletionsSuspended(_)
             | Signal::Connected
             | Signal::Failed(_) => {}
+        }
+    }
+
+    /// Replaces the slices that Kubernetes makes for the services that `is_listed` selects by those of
+    /// a complete list.
+    pub(super) fn replace_sources(
+        &mut self,
+        slices: Vec<ObservedSlice>,
+        is_listed: impl Fn(&ServiceKey) -> bool,
+        changed: &mut Changed,
+    ) {
+        let names = slices.iter().map(|one| (&one.namespace, &one.name));
+        let names: HashSet<_> = names.collect();
+        let stored = self.sources.iter().filter(|(key, _)| is_listed(key));
+        let stored = stored.flat_map(|(key, all)| all.iter().map(move |one| (key, one)));
+        let gone = stored.filter(|(key, (name, source))| {
+            Part::Kubernetes.has(Some(source)) && !names.contains(&(&key.namespace, *name))
+        });
+        let gone: Vec<_> = gone
+            .map(|(key, (name, _))| (key.namespace.clone(), name.clone()))
+            .collect();
+        for (namespace, name) in &gone {
+            self.remove(namespace, name, changed);
+        }
+        for slice in slices {
+            let is_known = match &slice.role {
+                SliceRole::Source(key, source) => {
+                    let known = self.sources.get(key).and_then(|all| all.get(&slice.name));
+                    known == Some(source)
+                }
+                SliceRole::Copy(..) | SliceRole::Other(..) => false,
+            };
+            if !is_known {
+                self.put(slice, changed);
+            }
+        }
+    }
+
+    /// Puts back the sources that are not in the part, which was listed.
+    fn retain_sources(&mut self, old: &ByService<Arc<SourceSlice>>, part: Part) {
+        for (key, sources) in old {
+            for (name, source) in sources.iter().filter(|(_, one)| !part.has(Some(one))) {
+                if self.home(&key.namespace, name).is_none() {
+                    let key = self.settle((**key).clone(), name);
+                    let sources = self.sources.entry(key).or_default();
+                    sources.insert(name.clone(), source.clone());
+                }
+            }
         }
     }
 
@@ -353,17 +452,17 @@ mod tests {
     fn slice_with_the_hash_of_another_is_found_and_removed() {
         let mut slices = Slices::default();
         let changed = &mut Changed::default();
-        slices.apply(Signal::Applied(source("a", "foo")), changed);
+        slices.apply(Signal::Applied(source("a", "foo")), Part::All, changed);
         let home = slices.homes.values().next().expect("a home").clone();
         let hash_of_b = slices.id("shop", "b");
         slices.homes.insert(hash_of_b, home);
         let of_b = |slices: &Slices| slices.home("shop", "b").map(|key| key.name.to_string());
         assert_eq!(of_b(&slices), None);
         for service in ["bar", "foo"] {
-            slices.apply(Signal::Applied(source("b", service)), changed);
+            slices.apply(Signal::Applied(source("b", service)), Part::All, changed);
             assert_eq!(of_b(&slices).as_deref(), Some(service));
         }
-        slices.apply(Signal::Deleted(source("b", "foo")), changed);
+        slices.apply(Signal::Deleted(source("b", "foo")), Part::All, changed);
         assert_eq!(of_b(&slices), None);
         let names = slices.sources.values().flat_map(ByName::iter);
         assert_eq!(names.map(|(name, _)| &**name).collect::<Vec<_>>(), ["a"]);

@@ -64,7 +64,8 @@ impl Member {
     /// watch of EndpointSlices.
     fn unreachable(&self) -> Option<&Failure> {
         let probe = self.probe_failure.as_ref();
-        probe.or(self.evidence.slices.failure.as_ref())
+        let mut slices = self.evidence.of_slices();
+        probe.or_else(|| slices.find_map(|list| list.failure.as_ref()))
     }
 
     /// Returns the failure of another watch that is needed to write to the member.
@@ -80,7 +81,7 @@ impl Member {
     /// Whether the API server answers, has reported its identity in this engagement, and has listed
     /// all that is required.
     pub(super) fn is_synced(&self) -> bool {
-        let mut lists = self.evidence.required().into_iter();
+        let mut lists = self.evidence.required();
         let fails = self.unreachable().is_some() || self.unwatched().is_some();
         self.is_identified && !fails && lists.all(ListEvidence::is_listed)
     }

@@ -247,7 +247,7 @@ impl<'a> ProviderSets<'a> {
         };
         let uses = ProviderUses::of(index, self.settings, asked, exporters, self.now);
         let valid = self.constituents.iter().filter_map(|export| {
-            let member = uses.member(index, export.cluster).ok()?;
+            let member = uses.member(index, source.key, export.cluster).ok()?;
             let ports = export.service.ports();
             let provider = Provider::new(index, export.cluster, member, ports, self.now);
             Some(provider)

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::objects::{Kind, cluster, mcs, service, slice};
-use crate::fixtures::{Environment, env, name};
+use crate::fixtures::{Environment, env, key, name};
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -27,7 +27,9 @@ fn provided(requested: Option<&str>) -> Environment {
 }
 
 fn use_of(env: &Environment, provider: &str) -> ProviderUse {
-    env.plan("foo").uses.get(&env.index, &name(provider))
+    env.plan("foo")
+        .uses
+        .get(&env.index, &key("foo"), &name(provider))
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::preferences::{
 use crate::fixtures::annotations::located;
 use crate::fixtures::objects::{Kind, Object, cluster, export};
 use crate::fixtures::server::decode;
-use crate::fixtures::{Environment, name};
+use crate::fixtures::{Environment, key, name};
 use crate::plan::provider_use::{ProviderUse, Unused};
 use causeway::domain::Unreachable;
 
@@ -183,7 +183,7 @@ fn ready_tells_who_is_out_of_reach_and_what_that_means() {
         let mut env = native(json!({labels::UNREACHABLE: answer}));
         env.lose("member3").pass(MINUTE * 2);
         let uses = env.plan("foo").uses;
-        let used = uses.get(&env.index, &name("member3"));
+        let used = uses.get(&env.index, &key("foo"), &name("member3"));
         assert_eq!(used, expected_use);
         let said = env.says("foo", "Ready");
         assert!(
