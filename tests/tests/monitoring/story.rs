@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway_tests::fixtures::RunningPod;
-use causeway_tests::{Fault, SOON, eventually, prometheus};
+use causeway_tests::{Fault, LONG, SOON, eventually, prometheus};
 
 use crate::dashboards::queries;
 use crate::faults::Activity;
@@ -35,7 +35,7 @@ async fn shows(watched: &Watched, alert: &str, words: &[&str]) {
     // The alert fires much earlier than with the times that people have.
     eventually(
         &format!("the runbook of {alert} shows {words:?}"),
-        SOON,
+        LONG,
         async || {
             let shown = watched.terminal.run(&command).await;
             let missing = words.iter().any(|word| !shown.contains(word));
