@@ -37,6 +37,9 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Failure {
     if let Some(failure) = chain(error).find_map(of_error) {
         return failure;
     }
+    if chain(error).any(is_lost_connection) {
+        return Failure::new(FailureKind::Network, LOST);
+    }
     let last = chain(error).last().unwrap_or(error);
     Failure::quoting(FailureKind::Other, "", &last.to_string())
 }
@@ -79,17 +82,20 @@ fn of_error(error: &(dyn StdError + 'static)) -> Option<Failure> {
     if let Some(kube::Error::RustlsTls(error)) = error.downcast_ref::<kube::Error>() {
         return Some(Failure::new(FailureKind::Tls, error.to_string()));
     }
-    if let Some(http) = error.downcast_ref::<hyper::Error>()
-        && http.source().is_none()
-        && (http.is_incomplete_message() || http.is_closed() || http.is_canceled())
-    {
-        let lost = "the connection was lost";
-        return Some(Failure::new(FailureKind::Network, lost));
-    }
     // The connector's own error type is private; its text names the stage.
     let unresolved = "its host name cannot be resolved";
     let is_unresolved = error.to_string() == "dns error";
     is_unresolved.then(|| Failure::new(FailureKind::Network, unresolved))
+}
+
+const LOST: &str = "the connection was lost";
+
+/// Whether hyper gave a request up with its connection. The error may have a cause, which is no
+/// more than a text.
+fn is_lost_connection(error: &(dyn StdError + 'static)) -> bool {
+    error
+        .downcast_ref::<hyper::Error>()
+        .is_some_and(|http| http.is_incomplete_message() || http.is_closed() || http.is_canceled())
 }
 
 fn of_io(error: &io::Error) -> Option<(FailureKind, &'static str)> {
@@ -111,7 +117,7 @@ fn of_io(error: &io::Error) -> Option<(FailureKind, &'static str)> {
         | ErrorKind::ConnectionAborted
         | ErrorKind::BrokenPipe
         | ErrorKind::NotConnected
-        | ErrorKind::UnexpectedEof => Some((FailureKind::Network, "the connection was lost")),
+        | ErrorKind::UnexpectedEof => Some((FailureKind::Network, LOST)),
         _ => None,
     }
 }

@@ -63,6 +63,21 @@ fn the_cause_of_a_broken_connection_is_found_however_deep_it_is() {
     }
 }
 
+#[tokio::test]
+async fn request_on_a_connection_that_was_just_closed_is_a_lost_connection() {
+    use http_body_util::Empty;
+    use hyper::client::conn::http1;
+    use hyper_util::rt::TokioIo;
+
+    let (stream, _server) = tokio::io::duplex(1024);
+    let handshake = http1::handshake::<_, Empty<&[u8]>>(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.expect("a connection");
+    drop(connection);
+    let answer = sender.send_request(http::Request::default()).await;
+    let failure = classify(&answer.expect_err("no answer"));
+    assert_eq!(failure.kind, FailureKind::Network, "{failure}");
+}
+
 #[test]
 fn refusals_of_the_tunnel_that_differ_in_details_are_one_failure() {
     let refused = |detail: &str| {
