@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use causeway::domain::Reach;
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use super::values::{duration, image, network, place, reach, token_lifetime};
 use super::{ClientDryRun, LeaseArgs, OutputArgs};
@@ -15,6 +15,7 @@ use crate::cluster::tunnel::address::TunnelAddress;
 #[command(mut_arg("format", |format| {
     format.requires("dry_run").help("Output format of --dry-run [default: yaml]")
 }))]
+#[command(group(ArgGroup::new("agents").multiple(true)))]
 pub(crate) struct JoinArgs {
     /// Name of the member: a DNS label of at most 48 characters
     pub name: String,
@@ -40,10 +41,10 @@ pub(crate) struct JoinArgs {
     #[arg(long, requires = "tunnel")]
     pub pull: bool,
     /// Address at which the agent reaches causeway-tunnel of the hub [default port: 443]
-    #[arg(long, value_name = "HOST[:PORT]", requires = "pull")]
+    #[arg(long, value_name = "HOST[:PORT]", requires = "pull", group = "agents")]
     pub tunnel: Option<TunnelAddress>,
     /// Image of causeway-agent [default: that of this version, from the registry of the hub's own images]
-    #[arg(long, value_name = "IMAGE", requires = "tunnel", value_parser = image)]
+    #[arg(long, value_name = "IMAGE", requires = "agents", value_parser = image)]
     pub agent_image: Option<String>,
     /// Certificates in PEM by which an https:// proxy of the member's kubeconfig is verified [default: as it is, else
     /// those of the controller's system]
@@ -74,6 +75,16 @@ pub(crate) struct JoinArgs {
     /// of this hub away [default: as it is]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub allow_namespace_creation: Option<bool>,
+    /// Run an agent in the member that reports which clusters answer there; false removes it [default: as it is]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        group = "agents"
+    )]
+    pub report_paths: Option<bool>,
     /// Take over rights in the member that another field manager changed
     #[arg(long)]
     pub force_conflicts: bool,

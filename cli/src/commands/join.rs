@@ -3,6 +3,7 @@
 
 mod agent;
 mod dry_run;
+mod paths;
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use kube::Api;
 use tokio::time::Instant;
 
 use self::agent::Agent;
+use self::paths::Paths;
 use crate::args::JoinArgs;
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::api_server::ApiServer;
@@ -136,6 +138,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     check_identity(&known, &name, &identity.uid)?;
     check_tunnelled(&known, &name, args)?;
     let agent = Agent::prepare(&hub, &member, &name, args).await?;
+    let paths = Paths::prepare(&hub, &member, recorded(&known, &name), args).await?;
     output::result(format_args!(
         "member: Kubernetes {} at {}",
         identity.version,
@@ -167,6 +170,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     if let Some(agent) = &agent {
         agent.apply(&member, args.force_conflicts).await?;
     }
+    paths.apply(&member, args.force_conflicts).await?;
     let endpoint = reached_at(&member, endpoint, agent.as_ref());
     let networking = networking(&known, &name, args);
     let declared = networking.to_string();
@@ -180,6 +184,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         location: &located.location,
         networking: &networking,
         is_tunnelled: agent.is_some(),
+        reports_paths: paths.are_read,
     };
     let cluster = hub::cluster(&name, &fields)?;
     for object in [secret, cluster] {
@@ -197,10 +202,14 @@ fn reached_at(member: &ApiServer, given: Option<String>, agent: Option<&Agent>) 
     given.unwrap_or_else(|| member.url())
 }
 
+/// Returns the record of a member.
+fn recorded<'a>(known: &'a [Known], name: &ClusterName) -> Option<&'a Known> {
+    known.iter().find(|one| one.name == name.as_str())
+}
+
 /// Checks that a member of the tunnel stays one: the hub could not dial it.
 fn check_tunnelled(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Result<(), JoinError> {
-    let mut known = known.iter();
-    let is_tunnelled = known.any(|one| one.name == name.as_str() && one.is_tunnelled);
+    let is_tunnelled = recorded(known, name).is_some_and(|one| one.is_tunnelled);
     match is_tunnelled && !args.pull {
         true => Err(JoinError::Tunnelled(name.clone())),
         false => Ok(()),
@@ -252,8 +261,7 @@ async fn location(
     args: &JoinArgs,
 ) -> Result<Located, JoinError> {
     let given = Location::new(args.region.clone(), args.zones.clone());
-    let recorded = known.iter().find(|cluster| cluster.name == name.as_str());
-    let recorded = recorded.map(|cluster| cluster.location.clone());
+    let recorded = recorded(known, name).map(|cluster| cluster.location.clone());
     let located = Located::find(member, given, recorded.unwrap_or_default()).await?;
     for note in &located.notes {
         output::progress(format_args!("note: {note}"))?;
@@ -273,8 +281,7 @@ fn optional_rights(args: &JoinArgs) -> OptionalRights {
 /// that the flags omit.
 fn networking(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Networking {
     let given = Networking::new(args.network.clone(), args.reach);
-    let recorded = known.iter().find(|cluster| cluster.name == name.as_str());
-    given.or(recorded.map_or_else(Networking::default, |cluster| cluster.networking.clone()))
+    given.or(recorded(known, name).map_or_else(Networking::default, |one| one.networking.clone()))
 }
 
 /// Checks that the name belongs to no other cluster, that the cluster has no other name, and that
@@ -419,6 +426,7 @@ mod tests {
             networking: Networking::default(),
             profile: None,
             is_tunnelled: false,
+            reports_paths: None,
         }
     }
 

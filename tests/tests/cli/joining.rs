@@ -431,6 +431,79 @@ async fn the_making_of_namespaces_is_granted_and_withdrawn_by_join() {
 }
 
 #[tokio::test]
+async fn agent_that_reports_paths_is_started_and_removed_by_join() {
+    let env = env().await;
+    let member = env.fleet.member("member11");
+    let join = async |more: &[&str]| join(&env.installation, "member11", member, more).await;
+    let agents = async || {
+        let component = "app.kubernetes.io/component=paths";
+        let all = "deployments,serviceaccounts,roles,clusterroles,clusterrolebindings";
+        let get = ["get", all, "-A", "-l", component, "-o", "name"];
+        member.kubectl(get).await.ok()
+    };
+    let annotation = async || {
+        let path = "jsonpath={.metadata.annotations.mcs\\.causeway\\.dev/path-reports}";
+        let get = ["get", "cluster", "member11", "-o", path];
+        env.fleet.hub().kubectl(get).await.ok()
+    };
+    let printed = join(&["--dry-run=client", "--report-paths"]).await;
+    let parts = "name: causeway-paths | --report-paths | path-reports: \"true\"";
+    ends(&printed, 0, parts);
+    assert_eq!(agents().await, "");
+
+    let image = ["--agent-image", "registry.example/agent:1"];
+    let started = join(&[&["--report-paths"], &image[..]].concat()).await;
+    ends(
+        &started,
+        0,
+        "member: deployment.apps/causeway-paths created | member11 is synced",
+    );
+    assert_eq!(annotation().await, "true");
+    let path = "jsonpath={.spec.template.spec.containers[0].image}";
+    let get = [
+        "get",
+        "deployment",
+        "causeway-paths",
+        "-n",
+        NAMESPACE,
+        "-o",
+        path,
+    ];
+    assert_eq!(member.kubectl(get).await.ok(), image[1]);
+
+    let again = join(&[]).await;
+    ends(&again, 0, "member11 is synced");
+    assert_eq!(
+        annotation().await,
+        "true",
+        "a join without the flag leaves it"
+    );
+    assert!(agents().await.contains("deployment.apps/causeway-paths"));
+
+    let removed = join(&["--report-paths=false"]).await;
+    ends(
+        &removed,
+        0,
+        "member: deployment.apps/causeway-paths deleted | member11 is synced",
+    );
+    assert_eq!(
+        (annotation().await, agents().await),
+        ("false".into(), "".into())
+    );
+
+    // Another hub, or a person, has such an agent there.
+    let manifest = env.installation.manifest("member/paths.yaml");
+    member.kubectl(["apply", "-f", &manifest]).await.ok();
+    let refused = join(&["--report-paths"]).await;
+    ends(&refused, 1, "causeway-paths of the member | docs/paths.md");
+    let kubeconfig = member.kubeconfig().display().to_string();
+    let unjoin = ["unjoin", "member11", "--member-kubeconfig", &kubeconfig];
+    let unjoined = env.installation.kubectl_mcs(unjoin).await;
+    ends(&unjoined, 0, "deployment.apps/causeway-paths kept");
+    assert!(agents().await.contains("deployment.apps/causeway-paths"));
+}
+
+#[tokio::test]
 async fn join_stores_only_the_proxy_of_the_kubeconfig() {
     let env = env().await;
     let member = env.fleet.member("member9");

@@ -41,7 +41,7 @@ use tokio::sync::OnceCell;
 async fn env() -> &'static Environment {
     static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
     let start = async || {
-        let fleet = Fleet::builder().members(10).start().await;
+        let fleet = Fleet::builder().members(11).start().await;
         Environment::builder().unjoined().start(fleet).await
     };
     ENVIRONMENT.get_or_init(start).await

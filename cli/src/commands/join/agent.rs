@@ -49,12 +49,7 @@ impl Agent {
             Err(TunnelError::Foreign) => authority.certificate(leaf, None, now)?,
             certificate => certificate?,
         };
-        let image = match &args.agent_image {
-            Some(image) => AgentImage::Given(image.clone()),
-            None => AgentImage::Of {
-                registry: images::registry(hub).await?,
-            },
-        };
+        let image = image(hub, args).await?;
         Ok(Some(Self {
             secret: agent::secret(&hub_uid, certificate)?,
             deployment: agent::deployment(&hub_uid, address, &image)?,
@@ -72,4 +67,14 @@ impl Agent {
         objects::apply(member, &self.secret, Run::Real).await?;
         Ok(objects::apply_with(member, &self.deployment, Run::Real, force).await?)
     }
+}
+
+/// Returns the image of agents: the given one, or that of this version from the hub's registry.
+pub(super) async fn image(hub: &ApiServer, args: &JoinArgs) -> Result<AgentImage, JoinError> {
+    Ok(match &args.agent_image {
+        Some(image) => AgentImage::Given(image.clone()),
+        None => AgentImage::Of {
+            registry: images::registry(hub).await?,
+        },
+    })
 }

@@ -10,9 +10,10 @@ use kube::api::DynamicObject;
 use serde_json::json;
 
 use super::agent::Agent;
+use super::paths::Paths;
 use super::{
     JoinError, certificates, check_identity, check_tunnelled, location, networking,
-    optional_rights, reached_at,
+    optional_rights, reached_at, recorded,
 };
 use crate::args::JoinArgs;
 use crate::cluster::access::Side;
@@ -43,6 +44,7 @@ pub(super) async fn print(
     check_tunnelled(&known, name, args)?;
     let hub_uid = hub.uid().await?;
     let agent = Agent::prepare(hub, member, name, args).await?;
+    let paths = Paths::prepare(hub, member, recorded(&known, name), args).await?;
     let mut sets = Vec::new();
     if args.only != Some(Side::Hub) {
         let mut objects = of_member(member, &hub_uid, args).await?;
@@ -50,6 +52,7 @@ pub(super) async fn print(
             objects.push(agent.deployment.clone());
             note_certificate()?;
         }
+        objects.extend(paths.objects);
         sets.push((member, objects));
     }
     if args.only != Some(Side::Member) {
@@ -67,6 +70,7 @@ pub(super) async fn print(
             location: &location,
             networking: &networking(&known, name, args),
             is_tunnelled: agent.is_some(),
+            reports_paths: paths.are_read,
         };
         let cluster = hub::cluster(name, &cluster)?;
         sets.push((hub, vec![secret, cluster]));

@@ -124,6 +124,8 @@ pub(crate) struct Known {
     pub profile: Option<String>,
     /// Whether the hub reaches the member through causeway-tunnel.
     pub is_tunnelled: bool,
+    /// Whether an agent of the member reports paths. `None` if the Cluster does not say it.
+    pub reports_paths: Option<bool>,
 }
 
 /// Returns the UID that a Cluster records for its member.
@@ -147,6 +149,7 @@ pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
                 .get(labels::PROFILE_NAMESPACE)
                 .cloned(),
             is_tunnelled: is_tunnelled(&cluster),
+            reports_paths: reports_paths(&cluster),
             name: cluster.metadata.name.unwrap_or_default(),
         })
         .collect())
@@ -225,6 +228,8 @@ pub(crate) struct MemberFields<'a> {
     pub networking: &'a Networking,
     /// Whether the hub reaches the member through causeway-tunnel.
     pub is_tunnelled: bool,
+    /// Whether the controller reads reports on paths. `None` leaves it as it is.
+    pub reports_paths: Option<bool>,
 }
 
 /// Returns the Cluster object of a member.
@@ -239,12 +244,15 @@ pub(crate) fn cluster(
         location,
         networking,
         is_tunnelled,
+        reports_paths,
     } = fields;
     let mut cluster = bare_cluster(name)?;
     cluster.metadata.annotations = networking.annotations();
-    if *is_tunnelled {
+    let tunnel = is_tunnelled.then_some((labels::TUNNEL, true));
+    let paths = reports_paths.map(|reports| (labels::PATH_REPORTS, reports));
+    for (name, value) in tunnel.into_iter().chain(paths) {
         let annotations = cluster.metadata.annotations.get_or_insert_default();
-        annotations.insert(labels::TUNNEL.to_owned(), "true".to_owned());
+        annotations.insert(name.to_owned(), value.to_string());
     }
     let mut spec = json!({
         "id": id,
@@ -258,6 +266,12 @@ pub(crate) fn cluster(
     }
     cluster.data = json!({ "spec": spec });
     Ok(cluster)
+}
+
+/// Returns what a Cluster says about an agent that reports paths.
+fn reports_paths(cluster: &DynamicObject) -> Option<bool> {
+    let value = cluster.annotations().get(labels::PATH_REPORTS)?;
+    Some(value == "true")
 }
 
 /// Returns a member's Cluster without spec, which identifies it.

@@ -2,6 +2,8 @@
 //! hub.
 
 pub(crate) mod agent;
+mod ownership;
+pub(crate) mod paths;
 mod token;
 
 use std::path::Path;
@@ -74,10 +76,10 @@ pub(crate) enum MemberError {
     )]
     NoAuthority,
     #[error(
-        "{0} of the member is not of kubectl mcs join of this hub, and the member has one agent; delete it there, or go on by hand \
-         as docs/edge.md says. Nothing was changed"
+        "{object} of the member is not of kubectl mcs join of this hub, and the member has one such agent; delete it there, or go on \
+         by hand as {page} says. Nothing was changed"
     )]
-    ForeignAgent(String),
+    ForeignAgent { object: String, page: &'static str },
     #[error("Service default/kubernetes of the member has no address; give --api-endpoint")]
     NoApiService,
 }
@@ -423,6 +425,7 @@ impl Revocation {
         };
         let shared = !tokens.items.iter().all(is_own);
         let mut objects = agent::owned(member, hub_uid).await?;
+        objects.extend(paths::owned(member, hub_uid).await?);
         for name in &own {
             objects.push(token_secret(hub_uid, name)?);
         }

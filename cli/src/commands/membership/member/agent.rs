@@ -1,18 +1,17 @@
 //! causeway-agent in a member that the hub reaches through causeway-tunnel.
 
-use causeway::api::labels;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::MemberError;
+use super::ownership::{self, of_hub};
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle;
 use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::{Data, secret_of};
-use crate::term::output;
 
 const MANIFEST: &str = include_str!("../../../../../manifests/member/agent.yaml");
 /// Flag of the manifest whose value is a placeholder.
@@ -41,13 +40,8 @@ pub(crate) fn deployment(
         {
             *arg = json!(format!("{TUNNEL}{address}"));
         }
-        if let AgentImage::Given(image) = image {
-            container["image"] = json!(image);
-        }
     }
-    if let AgentImage::Of { registry } = image {
-        bundle::place(&mut deployment, registry.as_deref(), None);
-    }
+    image.place(&mut deployment);
     Ok(of_hub(deployment, hub_uid))
 }
 
@@ -61,10 +55,18 @@ pub(crate) enum AgentImage {
     },
 }
 
-fn of_hub(mut object: DynamicObject, hub_uid: &str) -> DynamicObject {
-    let labels = object.metadata.labels.get_or_insert_default();
-    labels.insert(labels::HUB.to_owned(), hub_uid.to_owned());
-    object
+impl AgentImage {
+    /// Sets the image of a Deployment of the agent.
+    pub(super) fn place(&self, deployment: &mut DynamicObject) {
+        match self {
+            Self::Given(image) => {
+                for container in bundle::containers(deployment) {
+                    container["image"] = json!(image);
+                }
+            }
+            Self::Of { registry } => bundle::place(deployment, registry.as_deref(), None),
+        }
+    }
 }
 
 /// Returns the agent's objects without data, in order of deletion.
@@ -74,25 +76,12 @@ fn bare() -> Result<Vec<DynamicObject>, ObjectError> {
     Ok(objects)
 }
 
-fn is_of_hub(stored: &DynamicObject, hub_uid: &str) -> bool {
-    let labels = stored.metadata.labels.as_ref();
-    labels
-        .and_then(|labels| labels.get(labels::HUB))
-        .is_some_and(|hub| hub == hub_uid)
-}
-
 /// Checks that the member has no agent of another hub or owner.
 ///
 /// # Errors
 /// [`MemberError::ForeignAgent`].
 pub(crate) async fn check(member: &ApiServer, hub_uid: &str) -> Result<(), MemberError> {
-    for object in bare()? {
-        let stored = objects::get(member, &object).await?;
-        if stored.is_some_and(|stored| !is_of_hub(&stored, hub_uid)) {
-            return Err(MemberError::ForeignAgent(objects::title(&object)));
-        }
-    }
-    Ok(())
+    ownership::check(member, hub_uid, &bare()?, "docs/edge.md").await
 }
 
 /// Returns the agent's objects that `join` created for the hub with the given UID, in order of
@@ -101,18 +90,7 @@ pub(crate) async fn owned(
     member: &ApiServer,
     hub_uid: &str,
 ) -> Result<Vec<DynamicObject>, MemberError> {
-    let mut owned = Vec::new();
-    for object in bare()? {
-        match objects::get(member, &object).await? {
-            Some(stored) if is_of_hub(&stored, hub_uid) => owned.push(object),
-            Some(_) => output::result(format_args!(
-                "member: {} kept, kubectl mcs join of this hub has not created it",
-                objects::title(&object)
-            ))?,
-            None => {}
-        }
-    }
-    Ok(owned)
+    ownership::owned(member, hub_uid, bare()?).await
 }
 
 /// Returns the URL of the member's API server for its own pods, which the agent reaches: the address
@@ -136,6 +114,7 @@ fn endpoint(service: &Service) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::ownership::is_of_hub;
     use super::*;
 
     #[test]
