@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::eventually::eventually;
+use crate::eventually::{LONG, eventually};
 use crate::http;
 use crate::metrics::Metrics;
 use crate::reaper::{Process, Program, Reaper};
 
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = LONG;
 
 /// A process to be started.
 pub struct Launch {

@@ -1,15 +1,11 @@
 //! ServiceExports and ServiceImports that somebody made on the hub.
 
-use std::time::Duration;
-
 use causeway_tests::{
-    Cluster, Fleet, Installation, SOON, Space, eventually, service, service_export, service_import,
+    Cluster, Fleet, Installation, LONG, SOON, Space, eventually, service, service_export,
+    service_import,
 };
 
 use crate::{ends, join, json, reader};
-
-/// Longer than it takes to look whether definitions came.
-const NOTICED: Duration = Duration::from_secs(45);
 
 /// The Events about what is on the hub and does nothing there: of which object, and what they say.
 async fn events(hub: &Cluster, space: &Space<'_>) -> Vec<String> {
@@ -58,7 +54,7 @@ async fn export_on_a_hub_is_reported_with_its_remedy() {
         &format!("exports on the hub | Unhealthy | {said}"),
     );
 
-    let reported = eventually("an Event tells of it", NOTICED, async || {
+    let reported = eventually("an Event tells of it", LONG, async || {
         let reported = events(hub, &space).await;
         (!reported.is_empty()).then_some(reported)
     });
@@ -135,7 +131,7 @@ async fn an_export_on_a_hub_that_is_a_member_is_where_it_belongs() {
     // Once it is no member, that is reported.
     let delete = ["delete", "cluster", "itself", "--timeout=60s"];
     hub.kubectl(delete).await.ok();
-    eventually("an Event tells of it", NOTICED, async || {
+    eventually("an Event tells of it", LONG, async || {
         !events(hub, &space).await.is_empty()
     })
     .await;

@@ -1,21 +1,16 @@
 //! Clusters that do not serve ServiceExport and ServiceImport, or serve older definitions of them.
 
-use std::time::Duration;
-
 use causeway_tests::fixtures::RunningPod;
-use causeway_tests::{eventually, multi_cluster_service, service, service_export};
+use causeway_tests::{LONG, eventually, multi_cluster_service, service, service_export};
 
 use super::Turn;
 use super::turn::sources;
-
-/// Longer than it takes to look whether definitions came or went.
-const NOTICED: Duration = Duration::from_secs(45);
 
 /// Waits until the Cluster of a member says this of ServiceExport and ServiceImport.
 async fn api_is(turn: &Turn, member: &str, status: &str) {
     let path = "jsonpath={.status.conditions[?(@.type==\"ClustersetAPI\")].status}";
     let what = format!("ClustersetAPI of {member} is {status}");
-    eventually(&what, NOTICED, async || {
+    eventually(&what, LONG, async || {
         let hub = turn.fleet().hub();
         let seen = hub
             .kubectl(["get", "cluster", member, "-o", path])
@@ -30,7 +25,7 @@ async fn api_is(turn: &Turn, member: &str, status: &str) {
 async fn clean_of_imports(turn: &Turn, member: &str) {
     eventually(
         &format!("{member} has nothing of imports"),
-        NOTICED,
+        LONG,
         async || {
             let own = "--selector=multicluster.kubernetes.io/service-name";
             let left = ["get", "services,endpointslices", own, "-o", "name"];
@@ -55,18 +50,14 @@ async fn cluster_without_definitions_neither_imports_nor_exports() {
     api_is(&turn, "member2", "False").await;
     clean_of_imports(&turn, "member2").await;
     let imports = turn.imports(turn.member("member1"));
-    eventually(
-        "what it exported is imported no more",
-        NOTICED,
-        async || {
-            let import = imports.get_opt("lost").await.map_err(|e| e.to_string())?;
-            let left = turn.slices(turn.member("member1"), "derived-lost");
-            match (import, left.await.as_slice()) {
-                (None, []) => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
-        },
-    )
+    eventually("what it exported is imported no more", LONG, async || {
+        let import = imports.get_opt("lost").await.map_err(|e| e.to_string())?;
+        let left = turn.slices(turn.member("member1"), "derived-lost");
+        match (import, left.await.as_slice()) {
+            (None, []) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
     .await;
     let services = turn.slices(member2, "lost").await;
     let own = services.iter().flat_map(|slice| &slice.endpoints);
@@ -84,7 +75,7 @@ async fn cluster_without_definitions_neither_imports_nor_exports() {
 
     // Newer ones in their place.
     member2.serve_clusterset().await;
-    eventually("member2 imports as v1beta1", NOTICED, async || {
+    eventually("member2 imports as v1beta1", LONG, async || {
         let import = turn.import("member2").await.ok_or("no import")?;
         let families = !import.spec.ip_families.is_empty();
         if families && sources(&import) == ["member1", "member2"] {
@@ -105,7 +96,7 @@ async fn exported_as_lost(turn: &Turn) -> RunningPod {
     let pods = turn.backends("lost").create(member2).await;
     let export = service_export("lost");
     export.create(member2, turn).await;
-    eventually("member1 reaches the pod", NOTICED, async || {
+    eventually("member1 reaches the pod", LONG, async || {
         let member1 = turn.member("member1");
         turn.ready_addresses(member1, "derived-lost").await == [pods[0].ip()]
     })
@@ -121,7 +112,7 @@ async fn own_name_is_carried(turn: &Turn) {
     native.create(turn).await;
     let pods = turn.backends("bar");
     let pod = pods.create(turn.member("member1")).await.remove(0);
-    eventually("member2 reaches the pod", NOTICED, async || {
+    eventually("member2 reaches the pod", LONG, async || {
         let member2 = turn.member("member2");
         turn.ready_addresses(member2, "bar").await == [pod.ip()]
     })
@@ -155,7 +146,7 @@ metadata: {name: foo}
     turn.imported_from("member1", &["member1", "member2"]).await;
     let valid = "jsonpath={.status.conditions[?(@.type==\"Valid\")].status}";
     let kind = "serviceexports.v1alpha1.multicluster.x-k8s.io";
-    eventually("the export is valid", NOTICED, async || {
+    eventually("the export is valid", LONG, async || {
         let seen = turn
             .kubectl("member2", ["get", kind, "foo", "-o", valid])
             .await;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use causeway::api::labels;
-use causeway_tests::{Cluster, eventually, service, service_export};
+use causeway_tests::{Cluster, LONG, eventually, service, service_export};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams};
@@ -13,7 +13,7 @@ use super::Turn;
 use super::turn::sources;
 
 /// Longer than a lease lasts, and than it takes to see all of it through.
-const SETTLED: Duration = Duration::from_secs(90);
+const SETTLED: Duration = LONG;
 
 const ROUNDS: usize = 20;
 const NAMES: [&str; 3] = ["foo", "bar", "baz"];

@@ -4,17 +4,14 @@ use std::time::Duration;
 
 use causeway::api::multicluster::ServiceImportSpec;
 use causeway_tests::eventually::throughout;
-use causeway_tests::{SOON, eventually, service, service_export};
+use causeway_tests::{LONG, SOON, eventually, service, service_export};
 use kube::api::DeleteParams;
 
 use super::Turn;
 
-/// Long enough for a probe to miss a member, or to find it again.
-const NOTICED: Duration = Duration::from_secs(45);
-
 /// Waits until the controller says that of a member.
 async fn member_is(turn: &Turn, member: &str, state: &str) {
-    eventually(&format!("{member} is {state}"), NOTICED, async || {
+    eventually(&format!("{member} is {state}"), LONG, async || {
         let metrics = turn.set.controller.metrics().await;
         let labels = [("cluster", member), ("state", state)];
         metrics.get("causeway_controller_member_state", &labels) == Some(1.0)
@@ -52,7 +49,7 @@ async fn over_a_restart_of_the_controller_nothing_is_written() {
     let bar = service_export("bar");
     bar.create(turn.member("member1"), &turn).await;
     let imports = turn.imports(turn.member("member2"));
-    eventually("the new export is imported", NOTICED, async || {
+    eventually("the new export is imported", LONG, async || {
         imports.get("bar").await.map_err(|e| e.to_string())
     })
     .await;
@@ -193,7 +190,7 @@ async fn gone_is_exported_no_more(turn: &Turn) {
 /// Waits until nothing of `gone` is left in member1, which is back.
 async fn gone_is_forgotten(turn: &Turn) {
     let of_gone = "--selector=multicluster.kubernetes.io/service-name=gone";
-    eventually("member1 has nothing of it", NOTICED, async || {
+    eventually("member1 has nothing of it", LONG, async || {
         let left = ["get", "services,endpointslices", of_gone, "-o", "name"];
         let left = turn.kubectl("member1", left).await;
         let import = [

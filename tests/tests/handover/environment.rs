@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::eventually;
 use causeway_tests::reaper::Exit;
-use causeway_tests::{Fleet, SOON, Space};
+use causeway_tests::{Fleet, LONG, SOON, Space};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
@@ -27,7 +27,7 @@ const LEASE: &str = "causeway-controller";
 /// A little longer than the Lease lasts.
 const LONGER: Duration = Duration::from_secs(13);
 /// After a blow: until somebody leads, and a busy machine.
-const HEALED: Duration = Duration::from_secs(90);
+const HEALED: Duration = LONG;
 /// Promised time until a successor writes.
 const PROMISED: Duration = Duration::from_secs(15);
 /// Time in which a resumed API server receives requests from before its pause. Nobody waits for

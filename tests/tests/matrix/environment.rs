@@ -8,7 +8,7 @@ use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::{eventually, throughout};
 use causeway_tests::fixtures::{RunningPod, crowd};
 use causeway_tests::fleet::Builder;
-use causeway_tests::{Fault, Fleet, Proxy, SOON, Space};
+use causeway_tests::{Fault, Fleet, LONG, Proxy, SOON, Space};
 
 use super::{Round, When};
 
@@ -35,7 +35,7 @@ const LASTING: Duration = Duration::from_secs(3);
 /// Time until a second list, which confirms that missing objects are deleted.
 const CONFIRMATION_INTERVAL: Duration = Duration::from_secs(30);
 /// After a fault: the longest back-off, a probe, and a busy machine.
-const HEALED: Duration = Duration::from_secs(90);
+const HEALED: Duration = LONG;
 
 /// After a silence: how long it is borne, a new connection, and a busy machine.
 const NOTICED: Duration = Duration::from_secs(90 + 30 + 30);

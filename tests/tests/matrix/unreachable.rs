@@ -8,7 +8,9 @@ use std::time::Duration;
 use causeway::api::{self, labels};
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::{eventually, throughout};
-use causeway_tests::{Cluster, Fault, Fleet, Proxy, SOON, Space, multi_cluster_service, service};
+use causeway_tests::{
+    Cluster, Fault, Fleet, LONG, Proxy, SOON, Space, multi_cluster_service, service,
+};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::discovery::v1::EndpointConditions;
 use kube::Api;
@@ -46,7 +48,7 @@ enum State {
 /// A provider that does not answer is noticed within half a minute, standby comes a minute later, and machines are busy.
 const DECIDED: Duration = Duration::from_secs(60 + 90);
 /// After a fault: the longest back-off, a probe, and a busy machine.
-const HEALED: Duration = Duration::from_secs(90);
+const HEALED: Duration = LONG;
 /// Longer than it takes until endpoints would be standby.
 const PATIENCE: Duration = Duration::from_secs(80);
 
