@@ -6,6 +6,7 @@
 //! then makes standby endpoints of those that do not answer.
 
 mod copies;
+mod events;
 mod lower;
 mod path_state;
 mod probe;
@@ -26,6 +27,7 @@ use kube::{Api, Client};
 use tokio::time::{Instant, sleep_until};
 
 use self::copies::Copies;
+use self::events::Events;
 use self::path_state::PathState;
 use self::report::Reports;
 use crate::metrics::Metrics;
@@ -43,6 +45,7 @@ pub struct Paths {
     copies: Copies,
     states: BTreeMap<ClusterName, PathState>,
     reports: Reports,
+    events: Events,
     metrics: Metrics,
     rounds: usize,
 }
@@ -59,7 +62,8 @@ impl Paths {
     /// of `holder`.
     pub fn new(client: Client, holder: String, metrics: Metrics) -> Self {
         Self {
-            reports: Reports::new(client.clone(), holder),
+            reports: Reports::new(client.clone(), holder.clone()),
+            events: Events::new(client.clone(), holder),
             client,
             copies: Copies::default(),
             states: BTreeMap::new(),
@@ -121,7 +125,9 @@ impl Paths {
         }
         for (source, answer) in &answers {
             let state = self.states.entry(source.clone()).or_default();
-            if let Some(path) = state.note(answer.answered > 0, now) {
+            let is_known = state.path().is_some();
+            let changed = state.note(answer.answered > 0, now);
+            if let Some(path) = changed {
                 let (answered, tried) = (answer.answered, answer.tried);
                 tracing::info!(cluster = %source, ?path, answered, tried, "path changed");
             }
@@ -134,6 +140,11 @@ impl Paths {
                     tried: answer.tried,
                 };
                 self.reports.tell(source, report, now).await;
+            }
+            // That a new path works is no news.
+            if let Some(path) = changed.filter(|path| is_known || *path == Path::Bad) {
+                let uid = self.reports.uid(source);
+                self.events.path_changed(source, uid, path).await;
             }
         }
         let count = |path| {
@@ -160,14 +171,19 @@ impl Paths {
             path.is_some_and(|(path, _)| path == Path::Good)
         };
         let mut changes = Vec::new();
+        let mut counts = BTreeMap::<_, usize>::new();
         let alone = self.states.keys();
         for source in alone.filter(|source| self.reports.is_alone(source, now)) {
             match good(source) {
-                true => changes.extend(self.copies.lowered(source).map(|copy| (copy, false))),
-                false => changes.extend(self.copies.ready(source).map(|copy| (copy, true))),
+                true => changes.extend(
+                    self.copies
+                        .lowered(source)
+                        .map(|copy| (source, copy, false)),
+                ),
+                false => changes.extend(self.copies.ready(source).map(|copy| (source, copy, true))),
             }
         }
-        for (copy, is_lowered) in changes {
+        for (source, copy, is_lowered) in changes {
             let others = self.copies.others(&copy);
             let has_other = others.into_iter().any(good);
             let done = match is_lowered {
@@ -177,11 +193,16 @@ impl Paths {
             match done {
                 Ok(true) => {
                     self.metrics.changed_copy(is_lowered);
+                    *counts.entry((source, is_lowered)).or_default() += 1;
                     tracing::info!(%copy, is_lowered, "standby changed, no hub did");
                 }
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%copy, is_lowered, error, "standby not changed"),
             }
+        }
+        for ((source, are_lowered), slices) in counts {
+            let uid = self.reports.uid(source);
+            self.events.changed(source, uid, slices, are_lowered).await;
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Reports of causeway-agent on paths, and what becomes of clients while a path fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use causeway::api::labels;
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::reaper::{Process, Program};
-use causeway_tests::{Cluster, Environment, Fleet, LONG, Space, binaries, eventually, throughout};
+use causeway_tests::{
+    Cluster, Environment, Fleet, LONG, Space, binaries, eventually, same, throughout,
+};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
@@ -62,6 +64,20 @@ async fn reports(member: &Cluster, source: &str, path: &str) {
         let report = report.unwrap_or_default();
         let is_so = report.contains(&format!("\"path\":\"{path}\""));
         is_so.then_some(()).ok_or(report)
+    })
+    .await;
+}
+
+/// Waits until the Events at the Lease about member1 have these reasons.
+async fn tells(member: &Cluster, reasons: &[&str]) {
+    eventually(&format!("Events of {reasons:?}"), LONG, async || {
+        let about = "involvedObject.kind=Lease,involvedObject.name=causeway-path-member1";
+        let path = "jsonpath={range .items[*]}{.reason}{\"\\n\"}{end}";
+        let get = ["get", "events", "-n", "causeway-system"];
+        let select = ["--field-selector", about, "-o", path];
+        let said = member.kubectl([&get[..], &select].concat()).await.ok();
+        let said: BTreeSet<&str> = said.lines().collect();
+        same(said.into_iter().collect::<Vec<_>>(), reasons)
     })
     .await;
 }
@@ -186,6 +202,7 @@ async fn path_that_fails_moves_clients_with_and_without_a_hub() {
     story.space.says("foo", "Ready", &expected).await;
     run(consumer, &MEND).await;
     stands_by(&story.space, consumer, "member1", false).await;
+    tells(consumer, &["PathBad", "PathGood"]).await;
 
     // Without a hub the agent decides.
     env.controller.process().kill().await;
@@ -193,6 +210,7 @@ async fn path_that_fails_moves_clients_with_and_without_a_hub() {
     assert!(without_hub < Duration::from_secs(60), "{without_hub:?}");
     let is_lowered = stands_by(&story.space, consumer, "member1", true).await;
     assert!(is_lowered, "only the agent is there");
+    tells(consumer, &["MadeStandby", "PathBad", "PathGood"]).await;
 
     // The hub is back: it decides, and nothing of the agent's is left.
     env.controller.restart().await;

@@ -26,6 +26,8 @@ pub(super) struct Reports {
 
 #[derive(Clone, Debug)]
 struct Stored {
+    /// UID of the Lease.
+    uid: Option<String>,
     report: PathReport,
     is_seen: bool,
     answered_at: Option<Timestamp>,
@@ -67,8 +69,8 @@ impl Reports {
         let params = PatchParams::apply(path::REPORTER).force();
         let (name, patch) = (path::lease_name(source), Patch::Apply(&lease));
         let written = self.leases.patch(&name, &params, &patch);
-        let is_seen = match timeout(REQUEST, written).await {
-            Ok(Ok(lease)) => PathLease::read(&lease).is_some_and(|lease| lease.is_seen),
+        let lease = match timeout(REQUEST, written).await {
+            Ok(Ok(lease)) => lease,
             Ok(Err(error)) => {
                 tracing::warn!(cluster = %source, %error, "path not reported");
                 return;
@@ -82,8 +84,9 @@ impl Reports {
             .filter(|_| is_same)
             .map_or(now.instant, |before| before.first);
         let stored = Stored {
+            is_seen: PathLease::read(&lease).is_some_and(|lease| lease.is_seen),
+            uid: lease.metadata.uid,
             report,
-            is_seen,
             answered_at,
             written: now.instant,
             first,
@@ -91,6 +94,11 @@ impl Reports {
         self.stored
             .get_or_insert_default()
             .insert(source.clone(), stored);
+    }
+
+    /// Returns the UID of the Lease about a cluster, if it is stored.
+    pub(super) fn uid(&self, source: &ClusterName) -> Option<String> {
+        self.stored.as_ref()?.get(source)?.uid.clone()
     }
 
     /// Whether no hub is there: no controller has noted the path for a while.
