@@ -123,6 +123,7 @@ pub struct Credentials<S> {
     current: ArcSwap<Loaded<S>>,
     first: (Files, Vec<u8>),
     authorities: watch::Sender<()>,
+    certificate: watch::Sender<()>,
     metrics: Metrics,
 }
 
@@ -140,6 +141,7 @@ impl<S: Side> Credentials<S> {
             current: ArcSwap::from_pointee(loaded),
             first,
             authorities: watch::Sender::new(()),
+            certificate: watch::Sender::new(()),
             metrics: metrics.clone(),
         }))
     }
@@ -154,6 +156,11 @@ impl<S: Side> Credentials<S> {
         self.authorities.subscribe()
     }
 
+    /// Subscribes to changes of the certificate.
+    pub fn certificate(&self) -> watch::Receiver<()> {
+        self.certificate.subscribe()
+    }
+
     /// Loads changed files until the shutdown.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
         let mut seen = self.first.clone();
@@ -165,6 +172,9 @@ impl<S: Side> Credentials<S> {
                 self.current.store(Arc::new(loaded));
                 if files.1 != seen.1 {
                     self.authorities.send_replace(());
+                }
+                if files.0 != seen.0 {
+                    self.certificate.send_replace(());
                 }
                 seen = files;
                 tracing::info!(not_after, "certificate reloaded");

@@ -62,6 +62,7 @@ pub(super) async fn serve(
 ) -> Result<(), ConnectionError> {
     let limits = agent.shared.limits.clone();
     let ending = agent.ending.clone();
+    let mut certificate = agent.credentials.certificate();
     let mut handshake = h2::server::Builder::new();
     let handshake = handshake
         .initial_window_size(limits.window)
@@ -107,6 +108,14 @@ pub(super) async fn serve(
             () = ending.cancelled(), if !is_ending => {
                 is_ending = true;
                 deadline = Instant::now() + limits.drain;
+                connection.graceful_shutdown();
+            }
+            // The tunnel knows a connection by the certificate that it began with. Another takes its
+            // place, and its streams end by themselves.
+            Ok(()) = certificate.changed(), if !is_timed => {
+                if let Some(server) = &*link.server.lock() {
+                    server.drains();
+                }
                 connection.graceful_shutdown();
             }
         }

@@ -20,15 +20,24 @@ pub(super) struct Servers {
 
 #[derive(Debug)]
 struct State {
-    /// Whether each replica is about to end.
-    draining: BTreeMap<String, bool>,
+    /// The latest connection to each replica.
+    connections: BTreeMap<String, Entry>,
+    /// Number of the next connection.
+    next: u64,
     /// Number of replicas, as the latest introduction reports it.
     replicas: usize,
 }
 
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    /// Whether the connection is about to end.
+    is_draining: bool,
+}
+
 impl State {
     fn needs_more(&self) -> bool {
-        let staying = self.draining.values().filter(|draining| !**draining);
+        let staying = self.connections.values().filter(|one| !one.is_draining);
         staying.count() < self.replicas
     }
 }
@@ -38,15 +47,16 @@ impl State {
 pub(super) struct Connected {
     servers: Servers,
     server: String,
+    number: u64,
 }
 
 impl Servers {
     pub(super) fn new(metrics: &Metrics) -> Self {
-        let draining = BTreeMap::new();
         Self {
             // The first introduction reports the number.
             state: Arc::new(Mutex::new(State {
-                draining,
+                connections: BTreeMap::new(),
+                next: 0,
                 replicas: 1,
             })),
             changed: Arc::new(Notify::new()),
@@ -55,19 +65,27 @@ impl Servers {
         }
     }
 
-    /// Records a connection; `None` if the replica is connected already.
+    /// Records a connection; `None` if the replica is connected already by one that stays.
     pub(super) fn add(&self, hello: &Hello) -> Option<Connected> {
         let mut state = self.state.lock();
         state.replicas = usize::try_from(hello.replicas).unwrap_or(usize::MAX);
-        if state.draining.contains_key(&hello.server) {
+        let known = state.connections.get(&hello.server);
+        if known.is_some_and(|one| !one.is_draining) {
             return None;
         }
-        state.draining.insert(hello.server.clone(), false);
-        self.metrics.tunnels(state.draining.len());
+        let number = state.next;
+        state.next += 1;
+        let entry = Entry {
+            number,
+            is_draining: false,
+        };
+        state.connections.insert(hello.server.clone(), entry);
+        self.metrics.tunnels(state.connections.len());
         self.connected.send_replace(true);
         Some(Connected {
             servers: self.clone(),
             server: hello.server.clone(),
+            number,
         })
     }
 
@@ -91,19 +109,29 @@ impl Servers {
 }
 
 impl Connected {
-    /// Records that the replica is about to end.
+    /// Records that the connection is about to end, so that another takes its place.
     pub(super) fn drains(&self) {
         let mut state = self.servers.state.lock();
-        state.draining.insert(self.server.clone(), true);
+        if let Some(own) = self.own(&mut state) {
+            own.is_draining = true;
+        }
         self.servers.changed.notify_one();
+    }
+
+    /// Returns the entry of this connection, unless another took its place.
+    fn own<'a>(&self, state: &'a mut State) -> Option<&'a mut Entry> {
+        let entry = state.connections.get_mut(&self.server)?;
+        (entry.number == self.number).then_some(entry)
     }
 }
 
 impl Drop for Connected {
     fn drop(&mut self) {
         let mut state = self.servers.state.lock();
-        state.draining.remove(&self.server);
-        self.servers.metrics.tunnels(state.draining.len());
+        if self.own(&mut state).is_some() {
+            state.connections.remove(&self.server);
+        }
+        self.servers.metrics.tunnels(state.connections.len());
         self.servers.changed.notify_one();
     }
 }

@@ -233,6 +233,10 @@ impl Member {
             api: api.to_string(),
         };
         let credentials = Credentials::read(files, &metrics).expect("credentials");
+        let shutdown = process.tasks.shutdown();
+        process
+            .tasks
+            .spawn("certificate", credentials.clone().follow(shutdown));
         let shared = Shared::new(limits(), &metrics);
         let agent = Agent::new(peers, credentials, shared, process.tasks.clone());
         process.tasks.spawn("connections", agent.clone().run());

@@ -133,3 +133,39 @@ async fn changed_authorities_apply_to_connected_agents() {
     let (status, _) = connect(replica.front, "edge1").await.expect_err("no agent");
     assert_eq!(status, 503);
 }
+
+#[tokio::test]
+async fn agent_connects_again_with_a_renewed_certificate_and_cuts_no_stream() {
+    let hub = Hub::new();
+    let replica = Replica::start(&hub, limits()).await;
+    let files = hub.files(&hub.member_leaf("edge1"), SystemTime::now());
+    let _member = start(&files, &replica).await;
+    replica.connected("edge1").await;
+    let mut before = echoing(replica.front, "edge1").await;
+    let expiry = || {
+        let shown = replica.shown("edge1");
+        let connections = shown["connections"].as_array().cloned().unwrap_or_default();
+        connections
+            .last()
+            .map(|one| one["certificateExpires"].clone())
+    };
+    let first = expiry();
+    let renewed = Leaf {
+        validity: Duration::from_secs(2 * 24 * 3600),
+        ..hub.member_leaf("edge1")
+    };
+    hub.write(files.path(), &renewed, SystemTime::now());
+    eventually("the renewed certificate is shown", || {
+        expiry().is_some_and(|now| Some(now) != first)
+    })
+    .await;
+    echo(&mut before).await;
+    echoing(replica.front, "edge1").await;
+    drop(before);
+    eventually("the first connection has ended", || {
+        replica.connections("edge1") == 1
+    })
+    .await;
+    assert_ne!(expiry(), first);
+    echoing(replica.front, "edge1").await;
+}
