@@ -175,4 +175,20 @@ mod tests {
         drop(one);
         assert!(!needs_more());
     }
+
+    #[test]
+    fn draining_connection_is_replaced_by_one_to_the_same_replica() {
+        let servers = Servers::new(&Metrics::default());
+        let needs_more = || servers.state.lock().needs_more();
+        let one = servers.add(&hello("tunnel-0", 1)).expect("the first");
+        one.drains();
+        let two = servers.add(&hello("tunnel-0", 1)).expect("the next");
+        assert!(!needs_more());
+        assert!(servers.add(&hello("tunnel-0", 1)).is_none());
+        one.drains();
+        drop(one);
+        assert!(!needs_more());
+        drop(two);
+        assert!(needs_more());
+    }
 }
