@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::kubectl::Output;
-use causeway_tests::reaper::Exit;
-use causeway_tests::tunnel::IssuedTunnel;
+use causeway_tests::reaper::{Exit, Process};
+use causeway_tests::tunnel::{IssuedTunnel, PASSWORD};
 use causeway_tests::{Cluster, Fleet, Installation, LONG, SOON, Space, eventually};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -125,6 +125,7 @@ async fn member_of_the_tunnel_is_joined_read_and_removed() {
     let space = fleet.space("nat").await;
     commands_read_the_member(&stage, &space).await;
     agents_are_shown(&stage).await;
+    kubectl_uses_the_authenticated_front(&stage, &replica).await;
     let explain = ["explain", "foo", "-n", space.name()];
     unreached_front_is_unknown_at_once(&stage, &explain).await;
     front_is_reached_by_a_forwarded_port(&stage, &explain).await;
@@ -303,6 +304,95 @@ async fn agents_are_shown(stage: &Stage<'_>) {
     ends(&partly, 3, "edge | 1/2 | 127.0.0.1:1 is not read");
     let unknown = stage.mcs(&[&["tunnel"], &dead[..]].concat()).await;
     ends(&unknown, 3, "edge | unknown | is not read");
+}
+
+/// Number of watches of single ConfigMaps.
+async fn watches_of_configmaps(member: &Cluster) -> usize {
+    let metrics = member.kubectl(["get", "--raw", "/metrics"]).await.ok();
+    let counts = metrics.lines().filter(|line| {
+        line.starts_with("apiserver_longrunning_requests{")
+            && line.contains("resource=\"configmaps\"")
+            && line.contains("scope=\"resource\"")
+    });
+    let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+    counts.sum()
+}
+
+/// kubectl does as Karmada's aggregated API server: Basic credentials in the URL of the proxy, TLS to
+/// it, and CONNECT to an address that only pods of the member reach.
+async fn kubectl_uses_the_authenticated_front(stage: &Stage<'_>, replica: &Process) {
+    let hub = stage.fleet.hub();
+    let endpoint = [
+        "get",
+        "cluster",
+        "edge",
+        "-o",
+        "jsonpath={.spec.apiEndpoint}",
+    ];
+    let url = hub.kubectl(endpoint).await.ok();
+    let kubectl = async |proxy: &str, args: &[&str]| {
+        let addresses = [url.trim(), proxy];
+        let kubeconfig = stage
+            .tunnel
+            .kubeconfig(stage.fleet, stage.edge(), addresses);
+        let kubeconfig = kubeconfig.await;
+        let args = [&["--kubeconfig", kubeconfig.as_str()], args].concat();
+        stage.edge().kubectl(args).await
+    };
+    let proxy = stage.tunnel.proxy("edge", PASSWORD);
+    let service = ["get", "service", "kubernetes", "-n", "default"];
+    ends(
+        &kubectl(&proxy, &service).await,
+        0,
+        "kubernetes | ClusterIP",
+    );
+    let create = ["create", "configmap", "seen", "-n", "default"];
+    let created = kubectl(&proxy, &[&create[..], &["--from-literal=a=1"]].concat()).await;
+    ends(&created, 0, "configmap/seen created");
+    // A watch lasts until the object changes, by another way.
+    let wait = [
+        "wait",
+        "--for=jsonpath={.data.a}=2",
+        "configmap/seen",
+        "-n",
+        "default",
+    ];
+    let wait = [&wait[..], &["--timeout=60s"]].concat();
+    let before = watches_of_configmaps(stage.edge()).await;
+    let changed = async {
+        eventually("a watch of the ConfigMap", SOON, async || {
+            let now = watches_of_configmaps(stage.edge()).await;
+            (now > before).then_some(()).ok_or(now)
+        })
+        .await;
+        let patch = ["patch", "configmap", "seen", "-n", "default", "-p"];
+        let patch = patch.into_iter().chain([r#"{"data":{"a":"2"}}"#]);
+        stage.edge().kubectl(patch).await.ok();
+    };
+    let (waited, ()) = tokio::join!(kubectl(&proxy, &wait), changed);
+    ends(&waited, 0, "configmap/seen condition met");
+    let wrong = [
+        stage.tunnel.proxy("edge", "incorrect-horse-battery-staple"),
+        stage.tunnel.proxy("edge", ""),
+        stage.tunnel.proxy("member2", PASSWORD),
+        stage
+            .tunnel
+            .proxy("edge", PASSWORD)
+            .replace(&format!("edge:{PASSWORD}@"), ""),
+    ];
+    for proxy in &wrong {
+        let refused = kubectl(proxy, &service).await;
+        ends(&refused, 1, "Proxy Authentication Required");
+    }
+    let metrics = stage.tunnel.metrics().await;
+    let refused = "causeway_tunnel_clients_refused_total{reason=\"password\"} ";
+    let refused = metrics.lines().find_map(|line| line.strip_prefix(refused));
+    let refused: usize = refused
+        .and_then(|count| count.parse().ok())
+        .expect("a count");
+    assert!(refused >= wrong.len(), "{refused}");
+    let log = replica.log_tail(10_000);
+    assert!(!log.contains("horse"), "{log}");
 }
 
 async fn unreached_front_is_unknown_at_once(stage: &Stage<'_>, explain: &[&str]) {
