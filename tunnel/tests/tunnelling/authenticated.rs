@@ -340,6 +340,29 @@ async fn full_authenticated_front_leaves_the_other_alone() {
 }
 
 #[tokio::test]
+async fn slow_receiver_over_tls_is_bounded_and_goes_on() {
+    let held = 2 * 1024 * 1024;
+    let stage = Stage::start(Limits { held, ..quick() }).await;
+    let (status, head, mut slow) = stage.connect(&format!("edge1:{OF_EDGE1}")).await;
+    assert_eq!(status, 200, "{head}");
+    slow.write_all(b"F").await.expect("it is written");
+    let budget = &stage.replica.shared.budget;
+    // Its window is used up: the other side sends no more.
+    eventually("it is stuck", || {
+        assert!(budget.used() <= held);
+        budget.used() > 700 * 1024
+    })
+    .await;
+    stage.opened(&format!("edge1:{OF_ALL}")).await;
+    let mut buffer = vec![0; BULK];
+    let read = timeout(SOON, slow.read_exact(&mut buffer)).await;
+    read.expect("in time").expect("its bytes");
+    assert!(buffer.iter().all(|byte| *byte == 7));
+    drop(slow);
+    eventually("all is given back", || budget.used() == 0).await;
+}
+
+#[tokio::test]
 async fn new_certificate_of_the_front_is_served() {
     let stage = Stage::start(quick()).await;
     let of = |tls: &TlsStream<TcpStream>| {
