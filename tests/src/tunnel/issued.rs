@@ -65,6 +65,11 @@ impl IssuedTunnel {
         metrics
     }
 
+    /// The address of the authenticated front.
+    pub fn authenticated(&self) -> (&'static str, u16) {
+        ("127.0.0.1", self.authenticated)
+    }
+
     /// The URL of the authenticated front, for a client with these credentials.
     pub fn proxy(&self, member: &str, password: &str) -> String {
         let port = self.authenticated;
