@@ -18,7 +18,7 @@ use crate::network::Host;
 use crate::reaper::{Process, Program, Reaper};
 use crate::{Cluster, Fleet};
 
-pub use self::issued::IssuedTunnel;
+pub use self::issued::{IssuedTunnel, PASSWORD};
 
 /// Ports of the load balancer, for agents and for clients.
 const BALANCED: [u16; 2] = [9443, 9080];

@@ -1,7 +1,7 @@
 //! Flags of both programs, and their configurations.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use causeway::process::args::{AdminArgs, Checks, ConfigErrors, LogArgs, kube_access};
@@ -18,6 +18,9 @@ use crate::credentials::{Credentials, Side};
 use crate::hello::{Hello, PROTOCOL};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::passwords::PasswordFile;
+use crate::serving::Serving;
+use crate::tunnel::AuthenticatedFront;
 
 const API_HOST: &str = "KUBERNETES_SERVICE_HOST";
 const API_PORT: &str = "KUBERNETES_SERVICE_PORT";
@@ -29,6 +32,8 @@ const MIB: usize = 1024 * 1024;
 pub struct TunnelArgs {
     #[command(flatten)]
     serving: TunnelServingArgs,
+    #[command(flatten)]
+    front: AuthFrontArgs,
     #[command(flatten)]
     admin: AdminArgs,
     #[command(flatten)]
@@ -77,12 +82,83 @@ struct TunnelServingArgs {
     max_held_mib: String,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Authenticated front")]
+struct AuthFrontArgs {
+    /// Address for clients that give a password, such as Karmada's aggregated API server; by default
+    /// there is none
+    #[arg(
+        long,
+        env = "CAUSEWAY_AUTH_FRONT_BIND",
+        value_name = "ADDRESS:PORT",
+        requires = "auth_front_passwords"
+    )]
+    auth_front_bind: Option<String>,
+    /// File of the passwords: one a line, as MEMBER[,MEMBER...] sha256:HEX, or * for all members. A
+    /// changed file is loaded within seconds, and ends streams of passwords that are gone
+    #[arg(
+        long,
+        env = "CAUSEWAY_AUTH_FRONT_PASSWORDS",
+        value_name = "FILE",
+        requires = "auth_front_bind"
+    )]
+    auth_front_passwords: Option<PathBuf>,
+    /// Directory of the certificate for these clients: tls.crt and tls.key, PEM; by default --tls-dir.
+    /// Changed files are loaded within seconds
+    #[arg(
+        long,
+        env = "CAUSEWAY_AUTH_FRONT_TLS_DIR",
+        value_name = "DIR",
+        requires = "auth_front_bind",
+        conflicts_with = "auth_front_without_tls"
+    )]
+    auth_front_tls_dir: Option<PathBuf>,
+    /// Serve these clients without TLS: whoever sees their packets learns the passwords
+    #[arg(
+        long,
+        env = "CAUSEWAY_AUTH_FRONT_WITHOUT_TLS",
+        requires = "auth_front_bind"
+    )]
+    auth_front_without_tls: bool,
+}
+
+impl AuthFrontArgs {
+    /// Checks the flags, and reads the files, if there is to be such a front.
+    fn check(
+        self,
+        tls_dir: &Path,
+        metrics: &Metrics,
+        checks: &mut Checks,
+    ) -> Option<(SocketAddr, AuthenticatedFront)> {
+        let address = checks.parse("--auth-front-bind", &self.auth_front_bind?);
+        let path = self.auth_front_passwords?;
+        let passwords = PasswordFile::read(&path).map_err(|error| {
+            let why = with_causes(&error);
+            checks.wrong("--auth-front-passwords", path.display(), why);
+        });
+        let certificate = (!self.auth_front_without_tls).then(|| {
+            let directory = self.auth_front_tls_dir.as_deref().unwrap_or(tls_dir);
+            Serving::read(directory, metrics).map_err(|error| {
+                let why = with_causes(&error);
+                checks.wrong("--auth-front-tls-dir", directory.display(), why);
+            })
+        });
+        let front = AuthenticatedFront {
+            passwords: passwords.ok()?,
+            certificate: certificate.transpose().ok()?,
+        };
+        Some((address?, front))
+    }
+}
+
 /// Configuration of causeway-tunnel.
 pub struct TunnelConfig {
     /// Address for agents.
     pub agents: SocketAddr,
     /// Address for clients.
     pub front: SocketAddr,
+    /// Address and configuration of the authenticated front, if there is one.
+    pub authenticated: Option<(SocketAddr, AuthenticatedFront)>,
     /// Address of the admin server.
     pub admin: SocketAddr,
     /// Introduction to agents.
@@ -109,6 +185,7 @@ impl TunnelArgs {
         let agents = checks.parse("--agents-bind", &serving.agents_bind);
         let front = checks.parse("--front-bind", &serving.front_bind);
         let credentials = credentials(&serving.tls_dir, &metrics, &mut checks);
+        let authenticated = self.front.check(&serving.tls_dir, &metrics, &mut checks);
         let mut between = |flag, value, most: u32| {
             let rule = format_args!("must be between 1 and {most}");
             checks.parse_where(flag, value, |number| (1..=most).contains(number), rule)
@@ -119,6 +196,7 @@ impl TunnelArgs {
             let config = TunnelConfig {
                 agents: agents?,
                 front: front?,
+                authenticated,
                 admin: admin?,
                 hello: Hello {
                     server: own_name(),
@@ -138,7 +216,7 @@ impl TunnelArgs {
 }
 
 fn credentials<S: Side>(
-    directory: &std::path::Path,
+    directory: &Path,
     metrics: &Metrics,
     checks: &mut Checks,
 ) -> Option<Arc<Credentials<S>>> {
@@ -325,11 +403,38 @@ mod tests {
             "--agents-bind=nowhere",
             "--replicas=9",
             "--max-held-mib=0",
+            "--auth-front-bind=nowhere",
+            "--auth-front-passwords=/no/such/file",
         ]);
         let errors = args.expect("known flags").check().err().expect("errors");
         let text = errors.to_string();
-        for flag in ["--tls-dir", "--agents-bind", "--replicas", "--max-held-mib"] {
+        for flag in [
+            "--tls-dir",
+            "--agents-bind",
+            "--replicas",
+            "--max-held-mib",
+            "--auth-front-bind",
+            "--auth-front-passwords",
+            "--auth-front-tls-dir",
+        ] {
             assert!(text.contains(flag), "{flag} is not in {text}");
+        }
+    }
+    #[test]
+    fn authenticated_front_needs_passwords() {
+        for flags in [
+            &["--auth-front-bind=127.0.0.1:0"][..],
+            &["--auth-front-passwords=file"],
+            &["--auth-front-without-tls"],
+            &["--auth-front-tls-dir=directory"],
+        ] {
+            let flags = ["causeway-tunnel", "--tls-dir=a"].iter().chain(flags);
+            let args = TunnelArgs::try_parse_from(flags);
+            let error = args.expect_err("they are not enough");
+            assert_eq!(
+                error.kind(),
+                clap::error::ErrorKind::MissingRequiredArgument
+            );
         }
     }
 }

@@ -27,6 +27,15 @@ pub struct Limits {
     pub agents_of_a_name: usize,
     /// Connections of clients.
     pub clients: usize,
+    /// Connections of clients of the authenticated front.
+    pub authenticated_clients: usize,
+    /// Streams of clients of the authenticated front to one member. The others of a connection are
+    /// the controller's.
+    pub authenticated_streams: u32,
+    /// Clients without a valid password that wait for their refusal. A further one is closed.
+    pub refusals: usize,
+    /// Time that the refusal of a password takes.
+    pub refusal: Duration,
     /// Pause between two PINGs.
     pub ping_every: Duration,
     /// Time for the answer to a PING.
@@ -53,6 +62,10 @@ impl Default for Limits {
             handshakes: 512,
             agents_of_a_name: 4,
             clients: 16_384,
+            authenticated_clients: 1024,
+            authenticated_streams: 48,
+            refusals: 64,
+            refusal: Duration::from_secs(1),
             ping_every: Duration::from_secs(5),
             ping_answer: Duration::from_secs(10),
             dial: Duration::from_secs(5),

@@ -2,8 +2,9 @@
 //!
 //! Every client of an HTTP proxy can send a user (`http://edge1@host:7080`, RFC 7617): causeway,
 //! kubectl by `HTTPS_PROXY`, and Karmada by `spec.proxyURL`. The host of CONNECT names the member to
-//! none of them: they send the address of its API server, which many members share. The password is
-//! not read, because it protects nothing: a NetworkPolicy decides who reaches the front.
+//! none of them: they send the address of its API server, which many members share. The front
+//! without credentials ignores the password: a NetworkPolicy decides who reaches it. The
+//! [authenticated](crate::passwords) one verifies it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,8 +12,16 @@ use causeway::domain::ClusterName;
 use http::HeaderMap;
 use http::header::PROXY_AUTHORIZATION;
 
-/// Returns the member that the headers of CONNECT name; `None` if they name none.
-pub fn named(headers: &HeaderMap) -> Option<ClusterName> {
+/// A member and a password, as the user and password of a client.
+pub struct Credentials {
+    /// The member.
+    pub member: ClusterName,
+    /// The password, which may be empty.
+    pub password: Vec<u8>,
+}
+
+/// Returns the credentials in the headers of CONNECT; `None` if they name no member.
+pub fn credentials(headers: &HeaderMap) -> Option<Credentials> {
     let mut values = headers.get_all(PROXY_AUTHORIZATION).into_iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return None;
@@ -22,8 +31,13 @@ pub fn named(headers: &HeaderMap) -> Option<ClusterName> {
         return None;
     }
     let credentials = STANDARD.decode(credentials.trim()).ok()?;
-    let (user, _) = std::str::from_utf8(&credentials).ok()?.split_once(':')?;
-    ClusterName::try_from(user).ok()
+    let colon = credentials.iter().position(|byte| *byte == b':')?;
+    let (user, password) = credentials.split_at_checked(colon)?;
+    let user = std::str::from_utf8(user).ok()?;
+    Some(Credentials {
+        member: ClusterName::try_from(user).ok()?,
+        password: password.get(1..)?.to_vec(),
+    })
 }
 
 #[cfg(test)]
@@ -38,15 +52,18 @@ mod tests {
             let value = HeaderValue::from_str(value).unwrap();
             headers.append(PROXY_AUTHORIZATION, value);
         }
-        named(&headers).map(|name| name.to_string())
+        let found = credentials(&headers)?;
+        let password = String::from_utf8_lossy(&found.password).into_owned();
+        Some(format!("{} {password}", found.member))
     }
 
     #[test]
     fn member_is_the_user_of_basic_credentials() {
         let basic = |text: &str| format!("Basic {}", STANDARD.encode(text));
-        assert_eq!(of(&[&basic("edge1:")]).as_deref(), Some("edge1"));
-        assert_eq!(of(&[&basic("edge1:secret")]).as_deref(), Some("edge1"));
-        assert_eq!(of(&["bAsIc ZWRnZTE6"]).as_deref(), Some("edge1"));
+        assert_eq!(of(&[&basic("edge1:")]).as_deref(), Some("edge1 "));
+        let with_colon = of(&[&basic("edge1:a:b")]);
+        assert_eq!(with_colon.as_deref(), Some("edge1 a:b"));
+        assert_eq!(of(&["bAsIc ZWRnZTE6"]).as_deref(), Some("edge1 "));
         for values in [
             &[][..],
             &[&*basic("edge1:"), &*basic("edge2:")],

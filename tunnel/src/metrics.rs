@@ -45,6 +45,8 @@ pub struct Metrics {
     sent_bytes: Counter,
     received_bytes: Counter,
     certificate_expiry: Gauge,
+    clients_refused: Family<ReasonLabels, Counter>,
+    front_certificate_expiry: Gauge,
     paths: Family<PathLabels, Gauge>,
     probes: Family<OutcomeLabels, Counter>,
     copies_changed: Family<RoleLabels, Counter>,
@@ -71,6 +73,12 @@ impl Metrics {
             "causeway_tunnel_certificate_expiry_timestamp_seconds":
                 "Expiry of the certificate for agents, in Unix time",
                 metrics.certificate_expiry.clone();
+            "causeway_tunnel_clients_refused":
+                "Clients of the authenticated front refused, by reason",
+                metrics.clients_refused.clone();
+            "causeway_tunnel_front_certificate_expiry_timestamp_seconds":
+                "Expiry of the certificate of the authenticated front, in Unix time",
+                metrics.front_certificate_expiry.clone();
         }
     }
 
@@ -130,6 +138,16 @@ impl Metrics {
     pub(crate) fn stream_failed(&self, reason: &'static str) {
         let labels = ReasonLabels { reason };
         self.streams_failed.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn client_refused(&self, reason: &'static str) {
+        let labels = ReasonLabels { reason };
+        self.clients_refused.get_or_create(&labels).inc();
+    }
+
+    /// Records the end of the front's certificate, in seconds of Unix time.
+    pub(crate) fn front_certificate_ends(&self, at: i64) {
+        self.front_certificate_expiry.set(at);
     }
 
     /// Counts a stream as open until the guard is dropped.

@@ -1,4 +1,5 @@
-//! A stream of HTTP/2 joined to a TCP socket: all bytes, both ways, until both have ended.
+//! A stream of HTTP/2 joined to a socket, with or without TLS: all bytes, both ways, until both have
+//! ended.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,9 +13,8 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use h2::{Reason, RecvStream, SendStream};
 use rustix::net::sockopt;
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::time::timeout;
 
 use crate::budget::{Budget, Held};
@@ -102,13 +102,14 @@ impl Shared {
     }
 }
 
-/// Passes all bytes on, both ways. `early` was read from the socket before. A stream that fails is
-/// reset, and counted.
+/// Passes all bytes on, both ways, between a stream and the halves of a socket. `early` was read from
+/// the socket before. A stream that fails is reset, and counted.
 ///
 /// # Errors
 /// [`SpliceError`] unless both sides have closed the stream.
 pub async fn splice(
-    mut socket: TcpStream,
+    mut input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Unpin,
     early: Bytes,
     stream: Stream,
     shared: &Shared,
@@ -116,7 +117,6 @@ pub async fn splice(
     let _open = shared.metrics.stream();
     let Stream { mut send, receive } = stream;
     let limits = &shared.limits;
-    let (input, output) = socket.split();
     let max = 2 * usize::try_from(limits.window).unwrap_or(usize::MAX / 2);
     let mut down = Down {
         receive,
@@ -128,7 +128,7 @@ pub async fn splice(
     };
     let mut down = std::pin::pin!(poll_fn(|context| down.poll(context)));
     let ended = {
-        let mut up = std::pin::pin!(up(&input, early, &mut send, &shared.metrics));
+        let mut up = std::pin::pin!(up(&mut input, early, &mut send, &shared.metrics));
         let one = tokio::select! {
             ended = &mut up => ended.map(|()| true),
             ended = &mut down => ended.map(|()| false),
@@ -149,7 +149,7 @@ pub async fn splice(
 
 /// Passes on the bytes of the socket. The other side gives leave for each of them.
 async fn up(
-    input: &ReadHalf<'_>,
+    input: &mut (impl AsyncRead + Unpin),
     early: Bytes,
     send: &mut SendStream<Bytes>,
     metrics: &Metrics,
@@ -164,47 +164,48 @@ async fn up(
             metrics.sent(allowed.len());
             send.send_data(allowed, false)?;
         }
-        input.readable().await?;
-        match BUFFER.with_borrow_mut(|buffer| {
-            let length = input.try_read(buffer)?;
-            Ok(Bytes::copy_from_slice(
-                buffer.get(..length).unwrap_or_default(),
-            ))
-        }) {
-            Ok(bytes) if bytes.is_empty() => return Ok(send.send_data(bytes, true)?),
-            Ok(bytes) => read = bytes,
-            Err(error) if is_spurious(&error) => {}
-            Err(error) => return Err(SpliceError::Socket(error)),
+        read = poll_fn(|context| receive(input, context)).await?;
+        if read.is_empty() {
+            return Ok(send.send_data(read, true)?);
         }
     }
 }
 
-fn is_spurious(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::WouldBlock
+/// Reads what has arrived, at most [`READ`] bytes; none at the end.
+fn receive(
+    input: &mut (impl AsyncRead + Unpin),
+    context: &mut Context<'_>,
+) -> Poll<io::Result<Bytes>> {
+    BUFFER.with_borrow_mut(|buffer| {
+        let mut read = ReadBuf::new(buffer);
+        ready!(Pin::new(input).poll_read(context, &mut read))?;
+        Poll::Ready(Ok(Bytes::copy_from_slice(read.filled())))
+    })
 }
 
 /// Passes on the bytes of the stream. It takes them from HTTP/2 as they arrive, so that they are
 /// counted, and gives leave for further ones when they are written.
-struct Down<'a> {
+struct Down<'a, W> {
     receive: RecvStream,
-    output: WriteHalf<'a>,
+    output: W,
     waiting: VecDeque<Bytes>,
     held: Held,
     ended: bool,
     metrics: &'a Metrics,
 }
 
-impl Down<'_> {
+impl<W: AsyncWrite + Unpin> Down<'_, W> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SpliceError>> {
         loop {
             self.take(context)?;
             let Some(first) = self.waiting.front_mut() else {
-                return match self.ended {
-                    true => Pin::new(&mut self.output)
-                        .poll_shutdown(context)
-                        .map_err(SpliceError::Socket),
-                    false => Poll::Pending,
-                };
+                let mut output = Pin::new(&mut self.output);
+                if self.ended {
+                    return output.poll_shutdown(context).map_err(SpliceError::Socket);
+                }
+                // TLS may not have written all that it has encrypted.
+                ready!(output.as_mut().poll_flush(context))?;
+                return Poll::Pending;
             };
             let length = ready!(Pin::new(&mut self.output).poll_write(context, first))?;
             if length == 0 {

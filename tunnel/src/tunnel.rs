@@ -1,7 +1,8 @@
-//! The side of the hub: connections of agents, and the front for clients on the hub.
+//! The side of the hub: connections of agents, and the fronts for clients.
 
 mod agents;
 mod front;
+mod shares;
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,10 +17,14 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::front::Client;
+use self::shares::Shares;
 use crate::credentials::Credentials;
 use crate::hello::Hello;
 use crate::registry::Registry;
 use crate::splice::Shared;
+
+pub use self::front::AuthenticatedFront;
 
 /// Pause after a failed accept, such as without a free file descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -53,11 +58,21 @@ struct Inner {
     agents: Arc<Semaphore>,
     handshakes: Arc<Semaphore>,
     clients: Arc<Semaphore>,
+    authenticated: AuthenticatedPlaces,
+    /// Places of clients that wait for their refusal.
+    refusals: Semaphore,
+    shares: Shares,
     /// Cancelled when agents are to connect to other replicas.
     draining: CancellationToken,
     /// Connections of clients and agents.
     connections: TaskTracker,
     tasks: Tasks,
+}
+
+/// Places of clients of the authenticated front. They take none of the controller or of agents.
+struct AuthenticatedPlaces {
+    clients: Arc<Semaphore>,
+    handshakes: Arc<Semaphore>,
 }
 
 impl Tunnel {
@@ -74,6 +89,12 @@ impl Tunnel {
             agents: Arc::new(Semaphore::new(limits.agents)),
             handshakes: Arc::new(Semaphore::new(limits.handshakes)),
             clients: Arc::new(Semaphore::new(limits.clients)),
+            authenticated: AuthenticatedPlaces {
+                clients: Arc::new(Semaphore::new(limits.authenticated_clients)),
+                handshakes: Arc::new(Semaphore::new(limits.handshakes)),
+            },
+            refusals: Semaphore::new(limits.refusals),
+            shares: Shares::default(),
             hello,
             credentials,
             shared,
@@ -115,13 +136,33 @@ impl Tunnel {
                 self.0.shared.metrics.stream_failed("full");
                 return;
             };
-            self.spawn(front::serve(self.0.clone(), socket, place));
+            let client = Client {
+                place,
+                passwords: None,
+            };
+            self.spawn(front::serve_plain(self.0.clone(), socket, client));
         });
         let shutdown = self.0.tasks.shutdown();
-        tokio::select! {
-            () = accept => {}
-            () = shutdown.cancelled() => {}
-        }
+        shutdown.run_until_cancelled(accept).await;
+    }
+
+    /// Accepts clients of the authenticated front until the shutdown.
+    pub async fn serve_authenticated(self, listener: TcpListener, front: AuthenticatedFront) {
+        let places = &self.0.authenticated;
+        let accept = accept(&listener, |socket, _| {
+            let place = places.clients.clone().try_acquire_owned();
+            let handshake = places.handshakes.clone().try_acquire_owned();
+            let (Ok(place), Ok(handshake)) = (place, handshake) else {
+                self.0.shared.metrics.client_refused("full");
+                return;
+            };
+            let (tunnel, front) = (self.0.clone(), front.clone());
+            self.spawn(front::serve_authenticated(
+                tunnel, socket, front, place, handshake,
+            ));
+        });
+        let shutdown = self.0.tasks.shutdown();
+        shutdown.run_until_cancelled(accept).await;
     }
 
     fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static) {

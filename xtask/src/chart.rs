@@ -52,7 +52,7 @@ struct Manifest {
     values: &'static [&'static str],
 }
 
-const MANIFESTS: [Manifest; 9] = [
+const MANIFESTS: [Manifest; 10] = [
     Manifest {
         path: "hub/rbac.yaml",
         about: &[
@@ -149,6 +149,19 @@ const MANIFESTS: [Manifest; 9] = [
             "tunnel-networkpolicy",
         ],
         values: &["tunnel.enabled=true"],
+    },
+    Manifest {
+        path: "hub/options/tunnel-clients.yaml",
+        about: &[
+            "causeway-tunnel with a front for clients with passwords, such as Karmada's aggregated API server (docs/edge.md): apply it after",
+            "tunnel.yaml, which has all but this. Secret causeway-tunnel-passwords in causeway-system has the file passwords. kubectl mcs",
+            "install --tunnel takes that front away again: apply this after it.",
+        ],
+        templates: &["tunnel-deployment", "tunnel-clients"],
+        values: &[
+            "tunnel.enabled=true",
+            "tunnel.authenticatedFront.enabled=true",
+        ],
     },
     Manifest {
         path: "hub/options/webhook-by-url.yaml",

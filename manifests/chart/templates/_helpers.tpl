@@ -225,9 +225,15 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- end }}
 {{- range .Values.tunnel.extraArgs }}
-{{- if regexMatch "^--(agents-bind|front-bind|admin-bind|tls-dir|replicas|log-format)(=|$)" . }}
-{{- fail (printf "tunnel.extraArgs has %s, which the chart gives itself: leave it out, and see tunnel.replicas and tunnel.secretName" .) }}
+{{- if regexMatch "^--(agents-bind|front-bind|admin-bind|tls-dir|replicas|log-format|auth-front-[a-z-]+)(=|$)" . }}
+{{- fail (printf "tunnel.extraArgs has %s, which the chart gives itself: leave it out, and see tunnel.replicas, tunnel.secretName and tunnel.authenticatedFront" .) }}
 {{- end }}
+{{- end }}
+{{- if and .Values.tunnel.authenticatedFront.enabled (not .Values.tunnel.enabled) }}
+{{- fail "tunnel.authenticatedFront is a front of causeway-tunnel, which tunnel.enabled runs: enable it too" }}
+{{- end }}
+{{- if and .Values.tunnel.authenticatedFront.tlsSecretName (not .Values.tunnel.authenticatedFront.tls) }}
+{{- fail "tunnel.authenticatedFront.tlsSecretName is a certificate for clients with TLS, and tunnel.authenticatedFront.tls is false: leave one of them out" }}
 {{- end }}
 {{- if and .Values.tunnel.enabled .Values.external.enabled }}
 {{- fail "tunnel.enabled runs causeway-tunnel on the hub, and with external.enabled the programs run elsewhere: leave it off, and start causeway-tunnel there" }}

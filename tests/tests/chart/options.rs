@@ -219,6 +219,55 @@ fn tunnel_is_off_by_default_and_the_controller_uses_its_front() {
 }
 
 #[test]
+fn front_for_clients_with_passwords_is_off_by_default() {
+    let all = rendered(&[TUNNEL]);
+    assert!(!all.keys().any(|title| title.contains("clients")));
+    let title = "Deployment causeway-system/causeway-tunnel";
+    assert!(!all[title].to_string().contains("auth-front"));
+
+    let on = "tunnel.authenticatedFront.enabled=true";
+    let all = rendered(&[
+        TUNNEL,
+        on,
+        "tunnel.authenticatedFront.secretName=mine",
+        "tunnel.authenticatedFront.tlsSecretName=other",
+        "networkPolicy.clientsFrom[0].ipBlock.cidr=192.0.2.7/32",
+    ]);
+    let pod = &all[title]["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let args = container["args"].as_array().unwrap();
+    for flag in [
+        "--auth-front-bind=0.0.0.0:7081",
+        "--auth-front-passwords=/etc/causeway/clients/passwords",
+        "--auth-front-tls-dir=/etc/causeway/clients-tls",
+    ] {
+        assert!(args.contains(&json!(flag)), "{flag}: {args:?}");
+    }
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    let volumes = pod["volumes"].as_array().unwrap();
+    let secrets = volumes.iter().map(|one| &one["secret"]["secretName"]);
+    assert!(secrets.eq(["causeway-tunnel", "mine", "other"]));
+    for (mount, volume) in mounts.iter().zip(volumes) {
+        assert_eq!(mount["name"], volume["name"]);
+        assert_eq!(mount["readOnly"], true);
+    }
+    let at = |kind: &str| &all[&format!("{kind} causeway-system/causeway-tunnel-clients")]["spec"];
+    let service = at("Service");
+    assert_eq!(service["ports"][0]["port"], 7081);
+    let target = &service["ports"][0]["targetPort"];
+    let ports = container["ports"].as_array().unwrap();
+    assert!(ports.contains(&json!({"name": target, "containerPort": 7081})));
+    let rule = &at("NetworkPolicy")["ingress"][0];
+    assert_eq!(&rule["ports"][0]["port"], target);
+    assert_eq!(rule["from"][0]["ipBlock"]["cidr"], "192.0.2.7/32");
+
+    let without = rendered(&[TUNNEL, on, "tunnel.authenticatedFront.tls=false"]);
+    let args = &without[title]["spec"]["template"]["spec"]["containers"][0]["args"];
+    let args = args.as_array().unwrap();
+    assert!(args.contains(&json!("--auth-front-without-tls")));
+}
+
+#[test]
 fn own_certificate_is_mounted_and_its_authority_registered() {
     let values = [
         "webhook.certificates.source=secret",

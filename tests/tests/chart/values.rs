@@ -156,6 +156,18 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
             "tunnel.extraArgs has --replicas=3, which the chart gives itself",
         ),
         (
+            "tunnel.extraArgs[0]=--auth-front-bind=0.0.0.0:1",
+            "see tunnel.replicas, tunnel.secretName and tunnel.authenticatedFront",
+        ),
+        (
+            "tunnel.authenticatedFront.enabled=true",
+            "which tunnel.enabled runs: enable it too",
+        ),
+        (
+            "tunnel.authenticatedFront.tls=false,tunnel.authenticatedFront.tlsSecretName=a",
+            "tunnel.authenticatedFront.tls is false: leave one of them out",
+        ),
+        (
             "tunnel.enabled=true,external.enabled=true",
             "start causeway-tunnel there",
         ),

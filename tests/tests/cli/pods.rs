@@ -40,7 +40,7 @@ pub(crate) struct Pods<'a> {
 }
 
 impl<'a> Pods<'a> {
-    /// The node, and its kubelet.
+    /// A node of the hub, and its kubelet.
     ///
     /// # Errors
     /// What is missing on this machine: for a line that says what is skipped.
@@ -48,8 +48,19 @@ impl<'a> Pods<'a> {
         fleet: &'a Fleet,
         installation: &Installation,
     ) -> Result<Self, String> {
+        Self::start_on(fleet.hub(), fleet, installation).await
+    }
+
+    /// A node of that cluster, and its kubelet.
+    ///
+    /// # Errors
+    /// As of [`Self::start`].
+    pub(crate) async fn start_on(
+        hub: &'a Cluster,
+        fleet: &Fleet,
+        installation: &Installation,
+    ) -> Result<Self, String> {
         let address = fleet.endpoint_address()?;
-        let hub = fleet.hub();
         let logs = Logs::default();
         let listener = TcpListener::bind((address, 0)).await.expect("a port");
         let port = listener.local_addr().expect("an address").port();

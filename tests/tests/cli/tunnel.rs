@@ -1,16 +1,32 @@
 //! A member that is joined, read and removed through causeway-tunnel: its Cluster has an address that
 //! only its own pods reach.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use causeway::process::certificate::authorities;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::kubectl::Output;
-use causeway_tests::reaper::Exit;
-use causeway_tests::tunnel::IssuedTunnel;
+use causeway_tests::reaper::{Exit, Process};
+use causeway_tests::tunnel::{IssuedTunnel, PASSWORD};
 use causeway_tests::{Cluster, Fleet, Installation, LONG, SOON, Space, eventually};
+use futures::{SinkExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
+use rustls::ClientConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_tungstenite::client_async;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use crate::pods::Pods;
 use crate::{credentials, ends, join, json as parsed};
@@ -125,6 +141,8 @@ async fn member_of_the_tunnel_is_joined_read_and_removed() {
     let space = fleet.space("nat").await;
     commands_read_the_member(&stage, &space).await;
     agents_are_shown(&stage).await;
+    kubectl_uses_the_authenticated_front(&stage, &replica).await;
+    upgraded_stream_passes_the_authenticated_front(&stage).await;
     let explain = ["explain", "foo", "-n", space.name()];
     unreached_front_is_unknown_at_once(&stage, &explain).await;
     front_is_reached_by_a_forwarded_port(&stage, &explain).await;
@@ -303,6 +321,193 @@ async fn agents_are_shown(stage: &Stage<'_>) {
     ends(&partly, 3, "edge | 1/2 | 127.0.0.1:1 is not read");
     let unknown = stage.mcs(&[&["tunnel"], &dead[..]].concat()).await;
     ends(&unknown, 3, "edge | unknown | is not read");
+}
+
+/// Number of watches of single ConfigMaps.
+async fn watches_of_configmaps(member: &Cluster) -> usize {
+    let metrics = member.kubectl(["get", "--raw", "/metrics"]).await.ok();
+    let counts = metrics.lines().filter(|line| {
+        line.starts_with("apiserver_longrunning_requests{")
+            && line.contains("resource=\"configmaps\"")
+            && line.contains("scope=\"resource\"")
+    });
+    let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+    counts.sum()
+}
+
+/// kubectl does as Karmada's aggregated API server: Basic credentials in the URL of the proxy, TLS to
+/// it, and CONNECT to an address that only pods of the member reach.
+async fn kubectl_uses_the_authenticated_front(stage: &Stage<'_>, replica: &Process) {
+    let hub = stage.fleet.hub();
+    let endpoint = [
+        "get",
+        "cluster",
+        "edge",
+        "-o",
+        "jsonpath={.spec.apiEndpoint}",
+    ];
+    let url = hub.kubectl(endpoint).await.ok();
+    let kubectl = async |proxy: &str, args: &[&str]| {
+        let addresses = [url.trim(), proxy];
+        let kubeconfig = stage
+            .tunnel
+            .kubeconfig(stage.fleet, stage.edge(), addresses);
+        let kubeconfig = kubeconfig.await;
+        let args = [&["--kubeconfig", kubeconfig.as_str()], args].concat();
+        stage.edge().kubectl(args).await
+    };
+    let proxy = stage.tunnel.proxy("edge", PASSWORD);
+    let service = ["get", "service", "kubernetes", "-n", "default"];
+    ends(
+        &kubectl(&proxy, &service).await,
+        0,
+        "kubernetes | ClusterIP",
+    );
+    let create = ["create", "configmap", "seen", "-n", "default"];
+    let created = kubectl(&proxy, &[&create[..], &["--from-literal=a=1"]].concat()).await;
+    ends(&created, 0, "configmap/seen created");
+    // A watch lasts until the object changes, by another way.
+    let wait = [
+        "wait",
+        "--for=jsonpath={.data.a}=2",
+        "configmap/seen",
+        "-n",
+        "default",
+    ];
+    let wait = [&wait[..], &["--timeout=60s"]].concat();
+    let before = watches_of_configmaps(stage.edge()).await;
+    let changed = async {
+        eventually("a watch of the ConfigMap", SOON, async || {
+            let now = watches_of_configmaps(stage.edge()).await;
+            (now > before).then_some(()).ok_or(now)
+        })
+        .await;
+        let patch = ["patch", "configmap", "seen", "-n", "default", "-p"];
+        let patch = patch.into_iter().chain([r#"{"data":{"a":"2"}}"#]);
+        stage.edge().kubectl(patch).await.ok();
+    };
+    let (waited, ()) = tokio::join!(kubectl(&proxy, &wait), changed);
+    ends(&waited, 0, "configmap/seen condition met");
+    let wrong = [
+        stage.tunnel.proxy("edge", "incorrect-horse-battery-staple"),
+        stage.tunnel.proxy("edge", ""),
+        stage.tunnel.proxy("member2", PASSWORD),
+        stage
+            .tunnel
+            .proxy("edge", PASSWORD)
+            .replace(&format!("edge:{PASSWORD}@"), ""),
+    ];
+    for proxy in &wrong {
+        let refused = kubectl(proxy, &service).await;
+        ends(&refused, 1, "Proxy Authentication Required");
+    }
+    let metrics = stage.tunnel.metrics().await;
+    let refused = "causeway_tunnel_clients_refused_total{reason=\"password\"} ";
+    let refused = metrics.lines().find_map(|line| line.strip_prefix(refused));
+    let refused: usize = refused
+        .and_then(|count| count.parse().ok())
+        .expect("a count");
+    assert!(refused >= wrong.len(), "{refused}");
+    let log = replica.log_tail(10_000);
+    assert!(!log.contains("horse"), "{log}");
+}
+
+async fn within_tls<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    authority: &[u8],
+    host: &str,
+) -> TlsStream<S> {
+    let roots = authorities(authority).expect("authorities");
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().expect("TLS");
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let name = ServerName::try_from(host.to_owned()).expect("a host");
+    let connector = TlsConnector::from(Arc::new(config));
+    connector.connect(name, stream).await.expect("a handshake")
+}
+
+/// Forwards a port of a pod of the member: CONNECT with a password, TLS of the API server within TLS of
+/// the front, and an upgrade to WebSockets, as `exec` and `port-forward` make it.
+async fn upgraded_stream_passes_the_authenticated_front(stage: &Stage<'_>) {
+    let edge = stage.edge();
+    let pods = match Pods::start_on(edge, stage.fleet, &stage.installation).await {
+        Ok(pods) => pods,
+        Err(missing) => return eprintln!("skipped: {missing}"),
+    };
+    pods.add("echo-0", "echo", &stage.tunnel.admin(), json!({}))
+        .await;
+    let echo = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let port = echo.local_addr().expect("an address").port();
+    tokio::spawn(async move {
+        let (mut socket, _) = echo.accept().await?;
+        let (mut input, mut output) = socket.split();
+        tokio::io::copy(&mut input, &mut output).await
+    });
+
+    let hub = stage.fleet.hub();
+    let endpoint = [
+        "get",
+        "cluster",
+        "edge",
+        "-o",
+        "jsonpath={.spec.apiEndpoint}",
+    ];
+    let url = hub.kubectl(endpoint).await.ok();
+    let kubeconfig = stage
+        .tunnel
+        .kubeconfig(stage.fleet, edge, [url.trim(), "https://a"]);
+    let kubeconfig = std::fs::read_to_string(kubeconfig.await).expect("a kubeconfig");
+    let kubeconfig: Value = serde_json::from_str(&kubeconfig).expect("JSON");
+    let token = kubeconfig["users"][0]["user"]["token"]
+        .as_str()
+        .expect("a token");
+    let tunnel = secret(hub, "causeway-tunnel").await.expect("a certificate");
+    let authority = tunnel.data.expect("data")["ca.crt"].0.clone();
+
+    let socket = TcpStream::connect(stage.tunnel.authenticated())
+        .await
+        .expect("the front");
+    let mut front = within_tls(socket, &authority, "127.0.0.1").await;
+    let target = url.trim().trim_start_matches("https://");
+    let basic = STANDARD.encode(format!("edge:{PASSWORD}"));
+    let connect = format!(
+        "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: Basic {basic}\r\n\r\n"
+    );
+    front.write_all(connect.as_bytes()).await.expect("it reads");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(front.read_u8().await.expect("an answer"));
+    }
+    let head = String::from_utf8(head).expect("text");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let host = target.rsplit_once(':').expect("a port").0;
+    let api = within_tls(front, edge.ca_pem().as_bytes(), host).await;
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/echo-0/portforward?ports={port}");
+    let mut request = format!("wss://{target}{path}")
+        .into_client_request()
+        .expect("a request");
+    for (name, value) in [
+        ("authorization", format!("Bearer {token}")),
+        ("sec-websocket-protocol", "v4.channel.k8s.io".to_owned()),
+    ] {
+        request
+            .headers_mut()
+            .insert(name, value.parse().expect("a value"));
+    }
+    let (mut messages, _) = client_async(request, api).await.expect("an upgrade");
+    messages
+        .send(Message::binary([&[0][..], b"echoed"].concat()))
+        .await
+        .expect("it reads");
+    let echoed = async {
+        loop {
+            let message = messages.next().await.expect("a message").expect("one");
+            if message.into_data().ends_with(b"echoed") {
+                return;
+            }
+        }
+    };
+    timeout(SOON, echoed).await.expect("in time");
 }
 
 async fn unreached_front_is_unknown_at_once(stage: &Stage<'_>, explain: &[&str]) {

@@ -68,6 +68,7 @@ async fn every_file_for_the_hub_is_accepted_as_it_is_but_for_its_placeholders() 
         "hub/options/karmada.yaml",
         "hub/options/cluster-profiles.yaml",
         "hub/options/tunnel.yaml",
+        "hub/options/tunnel-clients.yaml",
     ] {
         let file = manifest(path);
         let output = hub

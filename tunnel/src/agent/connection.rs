@@ -205,10 +205,11 @@ impl Link {
             Ok::<_, std::io::Error>(socket)
         };
         let failed = match timeout(shared.limits.dial, socket).await {
-            Ok(Ok(socket)) => {
+            Ok(Ok(mut socket)) => {
                 let send = respond.send_response(Response::new(()), false)?;
                 let stream = Stream { send, receive };
-                if let Err(error) = splice(socket, Bytes::new(), stream, shared).await {
+                let (input, output) = socket.split();
+                if let Err(error) = splice(input, output, Bytes::new(), stream, shared).await {
                     tracing::debug!(%error, "stream reset");
                 }
                 return Ok(());

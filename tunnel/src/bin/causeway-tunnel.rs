@@ -43,5 +43,18 @@ async fn run(config: TunnelConfig) -> anyhow::Result<()> {
     let tunnel = Tunnel::new(config.hello, credentials, shared, registry, tasks.clone());
     tasks.spawn("agents", tunnel.clone().serve_agents(agents));
     tasks.spawn("front", tunnel.clone().serve_clients(clients));
+    if let Some((address, front)) = config.authenticated {
+        let clients = bind(address).await?;
+        tracing::info!(front = %clients.local_addr()?, "authenticated front listening");
+        tasks.spawn(
+            "passwords",
+            front.passwords.clone().follow(tasks.shutdown()),
+        );
+        if let Some(certificate) = front.certificate.clone() {
+            tasks.spawn("front certificate", certificate.follow(tasks.shutdown()));
+        }
+        let served = tunnel.clone().serve_authenticated(clients, front);
+        tasks.spawn("authenticated front", served);
+    }
     Ok(process.run_lingering(tunnel.drain()).await?)
 }

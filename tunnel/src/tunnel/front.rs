@@ -1,6 +1,5 @@
-//! The front: CONNECT of HTTP/1.1 for clients on the hub.
+//! The fronts: CONNECT of HTTP/1.1 for clients, with and without authentication.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use causeway::domain::ClusterName;
@@ -11,28 +10,106 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, split};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::Inner;
+use super::shares::Share;
 use crate::hello::REASON;
+use crate::limits::READ;
 use crate::member;
+use crate::passwords::{Admission, PASSWORD_MIN, PasswordFile};
 use crate::registry::Opened;
+use crate::serving::Serving;
 use crate::splice::{prepare, splice};
 
 /// Maximum size of the head of a request, in bytes.
 const HEAD_MAX: usize = 16 * 1024;
 
-/// Serves a client: one CONNECT, and the stream after it.
-pub(super) async fn serve(tunnel: Arc<Inner>, socket: TcpStream, place: OwnedSemaphorePermit) {
+/// Configuration of the authenticated front. Clones share it.
+#[derive(Clone)]
+pub struct AuthenticatedFront {
+    /// Passwords of clients.
+    pub passwords: Arc<PasswordFile>,
+    /// Its certificate; `None` for clients without TLS.
+    pub certificate: Option<Arc<Serving>>,
+}
+
+/// A connection of a client.
+pub(super) struct Client {
+    /// Place among the clients of its front.
+    #[expect(dead_code, reason = "it is occupied until the connection ends")]
+    pub(super) place: OwnedSemaphorePermit,
+    /// Passwords, one of which the client has to give.
+    pub(super) passwords: Option<Arc<PasswordFile>>,
+}
+
+/// What a client that gave a password was admitted to.
+struct Admitted {
+    passwords: Arc<PasswordFile>,
+    admission: Admission,
+    share: Share,
+}
+
+/// Clients without a valid password are more than may wait for a refusal.
+#[derive(Debug, thiserror::Error)]
+#[error("too many refusals")]
+struct TooManyRefusals;
+
+/// Serves a client of the authenticated front, whose handshake comes first.
+pub(super) async fn serve_authenticated(
+    tunnel: Arc<Inner>,
+    socket: TcpStream,
+    front: AuthenticatedFront,
+    place: OwnedSemaphorePermit,
+    handshake: OwnedSemaphorePermit,
+) {
+    let client = Client {
+        place,
+        passwords: Some(front.passwords),
+    };
+    let Some(certificate) = front.certificate else {
+        drop(handshake);
+        return serve_plain(tunnel, socket, client).await;
+    };
     if let Err(error) = prepare(&socket) {
         tracing::debug!(%error, "client not served");
         return;
     }
-    let place = Arc::new(place);
+    let acceptor = TlsAcceptor::from(certificate.current());
+    let accepted = timeout(tunnel.shared.limits.handshake, acceptor.accept(socket)).await;
+    drop(handshake);
+    match accepted {
+        Ok(Ok(mut tls)) => {
+            // Encrypted bytes that a slow client does not take are held beside those that are counted.
+            tls.get_mut().1.set_buffer_limit(Some(READ));
+            serve(tunnel, tls, client).await;
+        }
+        Ok(Err(_)) => tunnel.shared.metrics.client_refused("handshake"),
+        Err(_) => tunnel.shared.metrics.client_refused("slow"),
+    }
+}
+
+/// Serves a client without TLS.
+pub(super) async fn serve_plain(tunnel: Arc<Inner>, socket: TcpStream, client: Client) {
+    match prepare(&socket) {
+        Ok(()) => serve(tunnel, socket, client).await,
+        Err(error) => tracing::debug!(%error, "client not served"),
+    }
+}
+
+/// Serves a client: one CONNECT, and the stream after it.
+async fn serve<S>(tunnel: Arc<Inner>, socket: S, client: Client)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let client = Arc::new(client);
     let service = service_fn(|request| {
-        let (tunnel, place) = (tunnel.clone(), place.clone());
-        async move { Ok::<_, Infallible>(answer(&tunnel, request, place).await) }
+        let (tunnel, client) = (tunnel.clone(), client.clone());
+        async move { answer::<S>(&tunnel, request, client).await }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -44,40 +121,97 @@ pub(super) async fn serve(tunnel: Arc<Inner>, socket: TcpStream, place: OwnedSem
         .await;
     if let Err(error) = served {
         tracing::debug!(%error, "client connection failed");
+        if client.passwords.is_some() {
+            let metrics = &tunnel.shared.metrics;
+            match (error.is_timeout(), error.is_parse()) {
+                (true, _) => metrics.client_refused("slow"),
+                (_, true) => metrics.client_refused("malformed"),
+                _ => {}
+            }
+        }
     }
 }
 
-async fn answer(
+async fn answer<S>(
     tunnel: &Arc<Inner>,
     mut request: Request<Incoming>,
-    place: Arc<OwnedSemaphorePermit>,
-) -> Response<String> {
+    client: Arc<Client>,
+) -> Result<Response<String>, TooManyRefusals>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     if request.method() != Method::CONNECT {
         let mut answer = refused(StatusCode::METHOD_NOT_ALLOWED, "only CONNECT is served");
         let allow = HeaderValue::from_static("CONNECT");
         answer.headers_mut().insert(ALLOW, allow);
-        return answer;
+        return Ok(answer);
     }
-    let Some(name) = member::named(request.headers()) else {
-        let reason = "name the member as the user: http://MEMBER@HOST:PORT";
-        let mut answer = refused(StatusCode::PROXY_AUTHENTICATION_REQUIRED, reason);
-        let basic = HeaderValue::from_static("Basic realm=\"member\"");
-        answer.headers_mut().insert(PROXY_AUTHENTICATE, basic);
-        return answer;
+    let credentials = member::credentials(request.headers());
+    let (name, admitted) = match (&client.passwords, credentials) {
+        (None, Some(credentials)) => (credentials.member, None),
+        (None, None) => {
+            let reason = "name the member as the user: http://MEMBER@HOST:PORT";
+            return Ok(unauthenticated(reason, "Basic realm=\"member\""));
+        }
+        (Some(passwords), credentials) => {
+            let admission = credentials.and_then(|credentials| passwords.admit(credentials));
+            let Some(admission) = admission else {
+                return refuse_password(tunnel).await;
+            };
+            let name = admission.member.clone();
+            let most = tunnel.shared.limits.authenticated_streams;
+            let Some(share) = tunnel.shares.take(&name, most) else {
+                tunnel.shared.metrics.client_refused("busy");
+                let reason = format!("clients have {most} streams open to it, the maximum");
+                return Ok(refused(StatusCode::SERVICE_UNAVAILABLE, &reason));
+            };
+            let passwords = passwords.clone();
+            let admitted = Admitted {
+                passwords,
+                admission,
+                share,
+            };
+            (name, Some(admitted))
+        }
     };
     match tunnel.registry.open(&name, &tunnel.shared.limits).await {
         Ok(opened) => {
             let upgrade = hyper::upgrade::on(&mut request);
-            tunnel.spawn(join(tunnel.clone(), name, upgrade, opened, place));
-            Response::new(String::new())
+            let joined = Joined {
+                name,
+                opened,
+                admitted,
+                client,
+            };
+            tunnel.spawn(join::<S>(tunnel.clone(), upgrade, joined));
+            Ok(Response::new(String::new()))
         }
         Err(refusal) => {
             tunnel.shared.metrics.stream_failed(refusal.label());
             let reason = refusal.to_string();
             tracing::debug!(cluster = %name, reason, "stream refused");
-            refused(refusal.status(), &reason)
+            Ok(refused(refusal.status(), &reason))
         }
     }
+}
+
+/// Refuses a client without a valid password, after a pause. Nothing that it sent is logged.
+async fn refuse_password(tunnel: &Inner) -> Result<Response<String>, TooManyRefusals> {
+    tunnel.shared.metrics.client_refused("password");
+    let place = tunnel.refusals.try_acquire().map_err(|_| TooManyRefusals)?;
+    sleep(tunnel.shared.limits.refusal).await;
+    drop(place);
+    let reason = format!(
+        "give the member as the user, and one of its passwords, of {PASSWORD_MIN} bytes or more"
+    );
+    Ok(unauthenticated(&reason, "Basic realm=\"causeway-tunnel\""))
+}
+
+fn unauthenticated(reason: &str, challenge: &'static str) -> Response<String> {
+    let mut answer = refused(StatusCode::PROXY_AUTHENTICATION_REQUIRED, reason);
+    let challenge = HeaderValue::from_static(challenge);
+    answer.headers_mut().insert(PROXY_AUTHENTICATE, challenge);
+    answer
 }
 
 fn refused(status: StatusCode, reason: &str) -> Response<String> {
@@ -89,22 +223,49 @@ fn refused(status: StatusCode, reason: &str) -> Response<String> {
     answer
 }
 
-async fn join(
-    tunnel: Arc<Inner>,
+/// A client, and the stream that it is given.
+struct Joined {
     name: ClusterName,
-    upgrade: OnUpgrade,
     opened: Opened,
-    client: Arc<OwnedSemaphorePermit>,
-) {
+    admitted: Option<Admitted>,
+    client: Arc<Client>,
+}
+
+async fn join<S>(tunnel: Arc<Inner>, upgrade: OnUpgrade, joined: Joined)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Joined {
+        name,
+        opened,
+        admitted,
+        client,
+    } = joined;
     let Opened { stream, place } = opened;
-    let socket = upgrade.await.map(Upgraded::downcast::<TokioIo<TcpStream>>);
+    let socket = upgrade.await.map(Upgraded::downcast::<TokioIo<S>>);
     let Ok(Ok(parts)) = socket else {
         tracing::debug!(cluster = %name, "client gone before its stream began");
         return;
     };
-    let (socket, early) = (parts.io.into_inner(), parts.read_buf);
-    if let Err(error) = splice(socket, early, stream, &tunnel.shared).await {
-        tracing::debug!(cluster = %name, %error, "stream reset");
+    let (input, output) = split(parts.io.into_inner());
+    let spliced = splice(input, output, parts.read_buf, stream, &tunnel.shared);
+    let revoked = async {
+        match &admitted {
+            Some(admitted) => admitted.passwords.revoked(&admitted.admission).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        ended = spliced => {
+            if let Err(error) = ended {
+                tracing::debug!(cluster = %name, %error, "stream reset");
+            }
+        }
+        () = revoked => {
+            tunnel.shared.metrics.client_refused("revoked");
+            tracing::info!(cluster = %name, "stream closed, its password was removed");
+        }
     }
-    drop((place, client));
+    let share = admitted.map(|admitted| admitted.share);
+    drop((share, place, client));
 }

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const HUB: &str = "0b6e3c1e-93cb-4e0f-8f0e-6f0a4c9d1a55";
 /// Deadline for what takes moments on an idle machine.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
-const LOCAL: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
+pub(crate) const LOCAL: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Waits until a condition holds.

@@ -6,6 +6,7 @@
     reason = "a helper of a test fails by panicking, as the test does"
 )]
 
+mod authenticated;
 mod clients;
 mod environment;
 mod hostile;

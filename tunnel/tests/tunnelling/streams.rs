@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::timeout;
-
+use bytes::Bytes;
 use causeway_tunnel::limits::Limits;
+use causeway_tunnel::metrics::Metrics;
+use causeway_tunnel::splice::{Shared, Stream, splice};
+use http::{Request, Response};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter, duplex, split};
+use tokio::time::timeout;
 
 use crate::environment::{
     Hub, Member, Replica, SOON, api, connect, echo, echoing, eventually, limits,
@@ -153,4 +156,35 @@ async fn client_that_goes_away_closes_the_stream() {
     eventually("its place is free", || replica.streams("edge1") == 0).await;
     let half_closed = "causeway_tunnel_streams_failed_total{reason=\"half_closed\"}";
     assert_eq!(replica.metric(half_closed), 1);
+}
+
+#[tokio::test]
+async fn bytes_are_flushed_though_nothing_follows_them() {
+    let (near, far) = duplex(64 * 1024);
+    tokio::spawn(async move {
+        let mut server = h2::server::handshake(far).await.expect("HTTP/2");
+        let (_body, mut respond) = server.accept().await.expect("a request").expect("one");
+        let answer = respond.send_response(Response::new(()), false);
+        let mut send = answer.expect("it is open");
+        let sent = send.send_data(Bytes::from_static(b"?"), false);
+        sent.expect("it is open");
+        // Polls the connection until its end.
+        while server.accept().await.is_some() {}
+    });
+    let (mut requests, connection) = h2::client::handshake(near).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    let request = Request::get("http://a/").body(()).expect("a request");
+    let (answer, send) = requests.send_request(request, false).expect("it is open");
+    let receive = answer.await.expect("an answer").into_body();
+    let (mut client, socket) = duplex(1024);
+    tokio::spawn(async move {
+        let (input, output) = split(socket);
+        // It holds bytes back until they are flushed, as TLS may.
+        let output = BufWriter::new(output);
+        let shared = Shared::new(limits(), &Metrics::default());
+        let stream = Stream { send, receive };
+        splice(input, output, Bytes::new(), stream, &shared).await
+    });
+    let byte = timeout(SOON, client.read_u8()).await;
+    assert_eq!(byte.expect("in time").expect("a byte"), b'?');
 }

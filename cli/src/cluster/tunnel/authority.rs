@@ -158,6 +158,8 @@ pub(crate) fn secret_of(
 pub(crate) fn server(hub_uid: &str, address: &TunnelAddress) -> Leaf {
     let mut leaf = Leaf {
         common_name: "causeway-tunnel".to_owned(),
+        // Clients with passwords verify the name of their Service on the hub.
+        names: vec![format!("causeway-tunnel-clients.{DEFAULT_NAMESPACE}.svc")],
         uris: vec![format!("causeway://{hub_uid}/tunnel")],
         purpose: Purpose::Server,
         ..Leaf::default()
