@@ -63,6 +63,7 @@ async fn a_service_without_an_export_in_its_cluster_does_not_take_part(turn: Tur
     turn.pod("member2").await;
     let exported = turn.exporter("member1").await;
     for member in turn.members() {
+        turn.imported_from(member.name(), &["member1"]).await;
         turn.reaches(member.name(), &[exported.ip()]).await;
     }
     throughout(
