@@ -11,7 +11,7 @@ use crate::controller::environment::{Environment, Subject};
 use crate::controller::load::{Load, Outcome};
 use crate::controller::sim::slices::member_name;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
-use crate::pairs::{Pairs, row_of};
+use crate::pairs::{Pairs, both, row_of};
 use crate::report::Row;
 
 const MEMBERS: usize = 2;
@@ -72,17 +72,13 @@ pub(super) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
     let pick = |number: u32| number % services;
     let [mut p50, mut p99]: [Pairs; 2] = Default::default();
     for round in 0..rounds {
-        let (mut outcomes, mut order) = ([Outcome::default(), Outcome::default()], [0, 1]);
-        order.rotate_left(round % 2);
-        for turn in order {
-            let served = [&dialled, &tunnelled][turn];
+        let outcomes = both(round, async |turn| {
+            let served = &[&dialled, &tunnelled][turn].served;
             let others = |number: u32| pick(services - 1 - number % services);
-            Load::new(100.0, 0.2).run(&served.served, others).await;
-            outcomes[turn] = Load::new(PER_SECOND, seconds)
-                .run(&served.served, pick)
-                .await;
-        }
-        let [dialled, tunnelled] = outcomes;
+            Load::new(100.0, 0.2).run(served, others).await;
+            Ok(Load::new(PER_SECOND, seconds).run(served, pick).await)
+        });
+        let [dialled, tunnelled] = outcomes.await?;
         p50.note(dialled.percentile(0.5), tunnelled.percentile(0.5));
         p99.note(dialled.percentile(0.99), tunnelled.percentile(0.99));
     }

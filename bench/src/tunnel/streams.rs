@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use causeway_tests::relay::Relay;
 use causeway_tunnel::limits::{Limits, READ};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::environment::{Behaviour, Tunnel, Way, serve_api};
 use crate::machine::{cpu_time, own_cpu_time};
-use crate::pairs::{Pairs, percentile, row_of};
+use crate::pairs::{Pairs, both, percentile};
 use crate::report::Row;
 
 const MEMBER: &str = "near";
@@ -37,7 +37,6 @@ const CPU_OF_GIGABYTE: f64 = 1.5;
 const FAR_THROUGHPUT: f64 = 10.0;
 
 /// Round of one way.
-#[derive(Clone, Default)]
 struct Round {
     trips: Vec<Duration>,
     /// Times from CONNECT to the first echo.
@@ -55,11 +54,8 @@ pub(super) async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
     let tunnelled = Way::Tunnelled(&tunnel, MEMBER);
     let (mut measured, mut stuck) = (Vec::new(), Pairs::default());
     for round in 0..rounds {
-        let (mut both, mut order) = ([Round::default(), Round::default()], [0, 1]);
-        order.rotate_left(round % 2);
-        for turn in order {
-            both[turn] = one([Way::Dialled(api), tunnelled][turn], trips).await?;
-        }
+        let ways = [Way::Dialled(api), tunnelled];
+        let both = both(round, async |turn| one(ways[turn], trips).await).await?;
         let beside = beside_stuck(tunnelled, trips).await?;
         stuck.note(p99(&both[1].trips), p99(&beside));
         measured.push(both);
@@ -149,7 +145,8 @@ async fn beside_stuck(way: Way<'_>, trips: usize) -> anyhow::Result<Vec<Duration
 
 /// Reads so many bytes.
 async fn read_bytes(socket: &mut TcpStream, count: u64) -> std::io::Result<()> {
-    tokio::io::copy(&mut socket.take(count), &mut tokio::io::sink()).await?;
+    let mut bytes = BufReader::with_capacity(64 * 1024, socket.take(count));
+    tokio::io::copy_buf(&mut bytes, &mut tokio::io::sink()).await?;
     Ok(())
 }
 
@@ -220,7 +217,9 @@ async fn far(tunnel: &Tunnel, api: SocketAddr, quick: bool) -> anyhow::Result<Ro
     let (rounds, seconds) = if quick { (1, 0.3) } else { (5, 2.0) };
     let relay = Relay::start(tunnel.agents, DELAY).await;
     let _agent = tunnel.agent(FAR, relay.address(), &api.to_string()).await?;
-    let mut speeds = Vec::new();
+    let window = f64::from(Limits::default().window) / MIB;
+    let allowed = window / (2 * DELAY).as_secs_f64();
+    let mut speeds = Pairs::default();
     for _ in 0..rounds {
         let way = Way::Tunnelled(tunnel, FAR);
         let mut socket = way.open(Behaviour::SendsWithoutEnd).await?;
@@ -230,14 +229,8 @@ async fn far(tunnel: &Tunnel, api: SocketAddr, quick: bool) -> anyhow::Result<Ro
         while begun.elapsed().as_secs_f64() < seconds {
             bytes += socket.read(&mut buffer).await?;
         }
-        speeds.push(bytes as f64 / MIB / begun.elapsed().as_secs_f64());
+        speeds.note(allowed, bytes as f64 / MIB / begun.elapsed().as_secs_f64());
     }
-    let window = f64::from(Limits::default().window) / MIB;
-    let row = row_of(
-        speeds.iter().copied(),
-        "a stream with a round trip of 50 ms",
-        "MiB/s",
-    );
-    let beside = row.beside(window / (2 * DELAY).as_secs_f64());
-    Ok(beside.at_least(FAR_THROUGHPUT))
+    let row = speeds.row("a stream with a round trip of 50 ms", "MiB/s");
+    Ok(row.at_least(FAR_THROUGHPUT))
 }
