@@ -89,7 +89,7 @@ conformance: go ## Run the suite of kubernetes-sigs/mcs-api, SUITE=DIR, on clust
 	@tests/conformance "$(SUITE)" "$(CONTEXTS)"
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
-	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller --bin kubectl-mcs
+	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller --bin causeway-tunnel --bin causeway-agent --bin kubectl-mcs
 	$(TARGET)/release/causeway-bench $(ONLY)
 
 fuzz: rust ## Look for inputs that break a promise (T=60 seconds a target, ONLY=envelope for one)

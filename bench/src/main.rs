@@ -8,6 +8,7 @@ mod observation;
 mod pairs;
 mod report;
 mod serving;
+mod tunnel;
 mod ui;
 mod webhook;
 
@@ -40,9 +41,14 @@ enum Part {
     Ui(Common),
     /// Cost of scraped metrics and of traces
     Overhead(Common),
+    /// causeway-tunnel and causeway-agent, beside TCP and beside members that are dialled
+    Tunnel(Common),
     /// The program that makes one write for each event, which `controller` starts
     #[command(hide = true)]
     Relay(controller::relay::Args),
+    /// Agents of many members, which `tunnel` starts
+    #[command(hide = true)]
+    Agents(tunnel::agents::Args),
     /// The bare TLS server, which `webhook` starts
     #[command(hide = true)]
     Noop(webhook::noop::Args),
@@ -67,7 +73,8 @@ fn main() -> anyhow::Result<()> {
     run(Part::Webhook(Common::default()))?;
     run(Part::Controller(controller::Args::default()))?;
     run(Part::Ui(Common::default()))?;
-    run(Part::Overhead(Common::default()))
+    run(Part::Overhead(Common::default()))?;
+    run(Part::Tunnel(Common::default()))
 }
 
 fn run(part: Part) -> anyhow::Result<()> {
@@ -76,6 +83,8 @@ fn run(part: Part) -> anyhow::Result<()> {
         Part::Controller(args) => measure("controller", &args.common, |_| controller::run(&args)),
         Part::Ui(common) => measure("ui", &common, ui::run),
         Part::Overhead(common) => measure("overhead", &common, observation::run),
+        Part::Tunnel(common) => measure("tunnel", &common, tunnel::run),
+        Part::Agents(args) => tunnel::agents::run(&args),
         Part::Relay(args) => controller::relay::run(&args),
         Part::Noop(args) => webhook::noop::run(&args),
     }

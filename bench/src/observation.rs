@@ -12,7 +12,7 @@ use crate::controller::environment::Environment as Programs;
 use crate::controller::load::Load as Changes;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
 use crate::machine;
-use crate::pairs::Pairs;
+use crate::pairs::{Pairs, both};
 use crate::report::Row;
 use crate::webhook::environment::{Environment, nothing_was_refused};
 use crate::webhook::load::Load;
@@ -121,14 +121,14 @@ async fn controller(quick: bool) -> anyhow::Result<Row> {
     changes.run(&served, pick).await;
     let mut pairs = Pairs::default();
     for turn in 0..turns {
-        let (mut times, mut order) = ([0.0; 2], [0, 1]);
-        order.rotate_left(turn % 2);
-        for kind in order {
+        let times = both(turn, async |kind| {
             let admin = controller.0.admin().to_owned();
             let scraper = (kind == 1).then(|| tokio::spawn(scrape(admin)));
-            times[kind] = changes.run(&served, pick).await.percentile(0.5);
+            let time = changes.run(&served, pick).await.percentile(0.5);
             scraper.inspect(tokio::task::JoinHandle::abort);
-        }
+            Ok(time)
+        });
+        let times = times.await?;
         pairs.note(times[0], times[1]);
     }
     let name = format!("{per_second}/s, 10 consumers, metrics scraped every second: p50");

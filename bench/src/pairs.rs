@@ -32,6 +32,17 @@ impl Pairs {
     }
 }
 
+/// Measures the floor (0) and the program (1), in the other order each round.
+pub(crate) async fn both<T>(
+    round: usize,
+    mut measure: impl AsyncFnMut(usize) -> anyhow::Result<T>,
+) -> anyhow::Result<[T; 2]> {
+    let first = measure(round % 2).await?;
+    let mut both = [first, measure(1 - round % 2).await?];
+    both.rotate_left(round % 2);
+    Ok(both)
+}
+
 impl FromIterator<(f64, f64)> for Pairs {
     fn from_iter<I: IntoIterator<Item = (f64, f64)>>(pairs: I) -> Self {
         Self(pairs.into_iter().collect())

@@ -64,6 +64,12 @@ impl Row {
         self.with_goal(goal, false, |value| value <= most)
     }
 
+    /// Adds the goal that the value is at least this.
+    pub(crate) fn at_least(self, least: f64) -> Self {
+        let goal = format!(">= {least} {}", self.unit);
+        self.with_goal(goal, false, |value| value >= least)
+    }
+
     /// Adds the goal that the ratio is at least this.
     pub(crate) fn ratio_at_least(self, least: f64) -> Self {
         self.with_goal(format!("ratio >= {least}"), true, |ratio| ratio >= least)

@@ -52,6 +52,26 @@ fn page_is_measured() {
 }
 
 #[test]
+fn tunnel_loses_no_watch() {
+    let values = [
+        ("restart, 8 members: LISTs", 0.0),
+        ("cut of 1 s: LISTs", 0.0),
+    ];
+    let goals = [
+        "a stream: round trip, p50",
+        "beside 16 stuck streams: round trip, p99",
+        "beside a bulk stream: round trip, p50",
+        "CPU of a GB, causeway-tunnel",
+        "a stream with a round trip of 50 ms",
+        "8 members, 56 streams: resident",
+        "restart, 8 members: to all synced",
+        "a change, 50/s, both members tunnelled: p99, added",
+        "cut of 1 s: a change during it, after its end",
+    ];
+    run("tunnel", &[], &values, &goals);
+}
+
+#[test]
 fn controller_writes_each_change_once() {
     let groups = [
         "propagation",

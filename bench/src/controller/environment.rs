@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use causeway_tests::Running;
-use causeway_tests::binaries;
 use causeway_tests::causeway::Launch;
 use causeway_tests::reaper::{Program, Reaper};
+use causeway_tests::{Running, binaries, ports};
 use tokio::time::sleep;
 
 use super::relay::{self, Wiring};
@@ -66,15 +65,14 @@ impl Environment {
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg("--allow-insecure-members")
             .args(flags.iter().copied());
-        let controller = self.start(program)?;
+        let controller = self.start(program);
         controller.synced(simulation.members() - dead).await?;
         Ok(controller)
     }
 
-    fn start(&self, program: Program) -> anyhow::Result<Subject> {
-        let port = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
-        let launch = Launch::new(self.reaper.clone(), program, port.port());
-        Ok(Subject(launch.start_unready()))
+    fn start(&self, program: Program) -> Subject {
+        let launch = Launch::new(self.reaper.clone(), program, ports::fresh());
+        Subject(launch.start_unready())
     }
 
     fn relay(&self, wiring: &Wiring, list: bool) -> anyhow::Result<Subject> {
@@ -83,7 +81,7 @@ impl Environment {
             .arg("relay")
             .arg(wiring.display().to_string())
             .args(list.then_some("--list"));
-        self.start(program)
+        Ok(self.start(program))
     }
 
     /// Starts the floor and waits until it watches.

@@ -19,7 +19,6 @@ pub(crate) struct Load {
 }
 
 /// Result of changes.
-#[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) arrived: Vec<Change>,
     /// Changes that did not arrive at every consumer.

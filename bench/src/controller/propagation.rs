@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use super::environment::{Environment, Subject};
 use super::load::{Load, Outcome};
 use super::sim::{Access, ServiceSpec, Simulation};
-use crate::pairs::Pairs;
+use crate::pairs::{Pairs, both};
 use crate::report::Row;
 
 const CONSUMERS: [u16; 2] = [1, 10];
@@ -31,7 +31,6 @@ const FULL: &[(Load, usize)] = &[
 const QUICK: &[(Load, usize)] = &[(Load::new(20.0, 0.5), 1)];
 
 /// Round of the floor or of the controller.
-#[derive(Default)]
 struct Measured {
     outcome: Outcome,
     cpu: Duration,
@@ -49,7 +48,7 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
     sleep(Duration::from_secs(rest)).await;
     let at_rest = controlled.journal.writes_since(resting).len();
     let floor = env.floor(&relayed).await?;
-    let both = [(&relayed, &floor), (&controlled, &controller)];
+    let programs = [(&relayed, &floor), (&controlled, &controller)];
     let (mut rows, mut lost) = (Vec::new(), 0);
     for (load, rounds) in if quick { QUICK } else { FULL } {
         for (place, consumers) in (0..).zip(CONSUMERS) {
@@ -57,17 +56,15 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
             let (mut p50, mut p99, mut cpu): (Pairs, Pairs, Pairs) = Default::default();
             let [mut changes, mut writes, mut hub_writes] = [0; 3];
             for round in 0..*rounds {
-                let mut measured = [Measured::default(), Measured::default()];
-                let mut order = [0, 1];
-                order.rotate_left(round % 2);
-                for turn in order {
-                    let (simulation, subject) = both[turn];
+                let measured = both(round, async |turn| {
+                    let (simulation, subject) = programs[turn];
                     // Warms up with other slices than those that are measured: a copy is written
                     // ten times a second at most.
                     let others = |number: u32| pick(services - 1 - number % services);
                     Load::new(100.0, 0.2).run(simulation, others).await;
-                    measured[turn] = one(simulation, subject, pick, *load).await?;
-                }
+                    one(simulation, subject, pick, *load).await
+                });
+                let measured = measured.await?;
                 let note = |pairs: &mut Pairs, of: &dyn Fn(&Measured) -> f64| {
                     pairs.note(of(&measured[0]), of(&measured[1]));
                 };

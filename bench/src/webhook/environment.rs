@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
 use causeway_tests::reaper::{Process, Program};
-use causeway_tests::{Cluster, Fleet, Installation, Running, SOON, eventually, service};
+use causeway_tests::{Cluster, Fleet, Installation, Running, SOON, eventually, ports, service};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Api;
 use kube::api::PostParams;
@@ -41,7 +41,7 @@ impl Environment {
         let directory = fleet.directory().join("noop");
         let day = Duration::from_secs(24 * 60 * 60);
         installation.write_certificate(&directory, &installation.certificate(day));
-        let free = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        let free = format!("127.0.0.1:{}", ports::fresh());
         let log = fleet.directory().join("noop.log");
         fleet.add_log(&log);
         let program = Program::new(std::env::current_exe()?, log)
@@ -51,7 +51,7 @@ impl Environment {
             .on_core(machine::SERVER);
         let noop = fleet.reaper().run(program);
         eventually("the floor listens", SOON, || async {
-            TcpStream::connect(free).await.map(drop)
+            TcpStream::connect(&free).await.map(drop)
         })
         .await;
         let mut roots = RootCertStore::empty();
@@ -63,7 +63,7 @@ impl Environment {
         Ok(Self {
             noop,
             webhook,
-            floor: free.to_string(),
+            floor: free,
             tls: Arc::new(tls),
             installation,
             fleet,

@@ -1,7 +1,7 @@
 //! Record of the writes into all clusters, and of the time that each change took to arrive.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::slices::SliceId;
@@ -28,14 +28,27 @@ pub(crate) struct Change {
     pub(crate) after: Vec<Duration>,
 }
 
+/// Numbers of requests to members.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reads {
+    /// Pages of lists. One of a single object reads the version alone, and is not counted.
+    pub(crate) lists: usize,
+    pub(crate) watches: usize,
+}
+
 /// Record of all clusters.
 #[derive(Default)]
-pub(crate) struct Journal(Mutex<State>);
+pub(crate) struct Journal {
+    state: Mutex<State>,
+    /// Cloned by each watch until it ends.
+    watches: Arc<()>,
+}
 
 #[derive(Default)]
 struct State {
     writes: Vec<Write>,
     refused: usize,
+    reads: Reads,
     /// Changes that some consumers lack.
     open: HashMap<SliceId, Vec<Change>>,
     arrived: Vec<Change>,
@@ -50,7 +63,7 @@ impl Change {
 
 impl Journal {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn wrote(&self, write: Write) {
@@ -65,6 +78,25 @@ impl Journal {
     /// Returns the number of rejected writes.
     pub(crate) fn refusals(&self) -> usize {
         self.state().refused
+    }
+
+    pub(crate) fn listed(&self) {
+        self.state().reads.lists += 1;
+    }
+
+    /// Records a watch of a member, which is open until the result is dropped.
+    pub(crate) fn watched(&self) -> Arc<()> {
+        self.state().reads.watches += 1;
+        self.watches.clone()
+    }
+
+    pub(crate) fn reads(&self) -> Reads {
+        self.state().reads
+    }
+
+    /// Returns the number of open watches of members.
+    pub(crate) fn watches(&self) -> usize {
+        Arc::strong_count(&self.watches) - 1
     }
 
     /// Returns the writes since then. Leases are not recorded.

@@ -63,6 +63,8 @@ impl ServiceSpec {
 pub(crate) enum Access {
     Plain,
     Tls,
+    /// With TLS, through causeway-tunnel.
+    Tunnel,
     /// One member refuses connections.
     Dead(usize),
 }
@@ -74,6 +76,8 @@ pub(crate) struct Simulation {
     shared: Arc<Shared>,
     /// URL of all API servers, without TLS.
     url: String,
+    /// Address of all API servers, with TLS.
+    tls: String,
     tasks: Vec<AbortHandle>,
 }
 
@@ -100,14 +104,16 @@ impl Simulation {
                 journal: Arc::default(),
             }),
             url: String::new(),
+            tls: String::new(),
             tasks: Vec::new(),
         };
         simulation.journal = simulation.shared.journal.clone();
         simulation.url = format!("http://{}", simulation.listen(None).await?);
         let (mut url, mut authority) = (simulation.url.clone(), None);
-        if access == Access::Tls {
+        if matches!(access, Access::Tls | Access::Tunnel) {
             let (tls, certificate) = acceptor()?;
-            url = format!("https://{}", simulation.listen(Some(tls)).await?);
+            simulation.tls = simulation.listen(Some(tls)).await?;
+            url = format!("https://{}", simulation.tls);
             authority = Some(certificate);
         }
         let url = |member| match access == Access::Dead(member) {
@@ -115,7 +121,8 @@ impl Simulation {
             true => "http://127.0.0.1:1".to_owned(),
             false => format!("{url}/{}", member + 1),
         };
-        seed::fill(&simulation, url, authority.as_deref());
+        let is_tunnelled = access == Access::Tunnel;
+        seed::fill(&simulation, url, authority.as_deref(), is_tunnelled);
         Ok(simulation)
     }
 
@@ -162,6 +169,11 @@ impl Simulation {
     /// Returns the URL of a member's API server, without TLS.
     pub(crate) fn member_url(&self, number: usize) -> String {
         format!("{}/{}", self.url, number + 1)
+    }
+
+    /// Returns the address of all API servers, with TLS.
+    pub(crate) fn tls(&self) -> &str {
+        &self.tls
     }
 
     /// Returns the JSON of a source and of a copy.

@@ -24,6 +24,7 @@ pub(super) fn fill(
     simulation: &Simulation,
     url: impl Fn(usize) -> String,
     authority: Option<&str>,
+    is_tunnelled: bool,
 ) {
     let hub = simulation.hub();
     let own = |place| uid(UidOf::Other, 0, place);
@@ -33,20 +34,26 @@ pub(super) fn fill(
     let seal = (Some(DEFAULT_NAMESPACE), "causeway-export-seal");
     put::<Secret>(hub, seal, &own(3), "seal", &[]);
     let authority = authority.map(|pem| BASE64_STANDARD.encode(pem));
+    let annotations = match is_tunnelled {
+        true => json!({labels::TUNNEL: "true"}),
+        false => json!({}),
+    };
     for number in 0..simulation.members() {
         let (url, number) = (url(number), u16::try_from(number).unwrap_or_default());
-        member(simulation, number, &json!(url), &json!(authority));
+        let values = [("URL", &json!(url)), ("ANNOTATIONS", &annotations)];
+        member(simulation, number, &values, &json!(authority));
     }
     for (number, spec) in (0..).zip(&*simulation.services) {
         service(simulation, number, spec);
     }
 }
 
-fn member(simulation: &Simulation, number: u16, url: &Value, authority: &Value) {
+/// Adds a member, with these values in its Cluster.
+fn member(simulation: &Simulation, number: u16, of: &[(&str, &Value); 2], authority: &Value) {
     let (hub, name) = (simulation.hub(), member_name(number));
     let own = |of, place| uid(of, number.into(), place);
     let (id, uid) = (own(UidOf::Member, 0), own(UidOf::Cluster, 0));
-    let values = [("URL", url), ("ID", &json!(id)), ("NAME", &json!(name))];
+    let values = [of[0], of[1], ("ID", &json!(id)), ("NAME", &json!(name))];
     put::<Cluster>(hub, (None, &name), &uid, "cluster", &values);
     let (place, uid) = ((Some(MEMBERS_NAMESPACE), &*name), own(UidOf::Other, 2));
     let secret = ["secret_of_tls", "secret"][usize::from(authority.is_null())];

@@ -51,7 +51,7 @@ pub(crate) async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> 
     store.answers().await;
     let place = Place::read(path).filter(|place| store.serves(&place.path));
     let answer = match (place, request.method()) {
-        (Some(place), &Method::GET) => read(store, place, &request),
+        (Some(place), &Method::GET) => read(&shared, store, place, &request),
         (Some(place), _) => write(&shared, store, &place, request).await,
         (None, _) => document(path),
     };
@@ -93,7 +93,12 @@ fn number(parameters: &Parameters<'_>, name: &str, default: u64) -> Result<u64, 
         .unwrap_or(default))
 }
 
-fn read(store: &Arc<Store>, place: Place, request: &Request<Incoming>) -> Result<Answer, Refusal> {
+fn read(
+    shared: &Shared,
+    store: &Arc<Store>,
+    place: Place,
+    request: &Request<Incoming>,
+) -> Result<Answer, Refusal> {
     if let Some(key) = &place.key {
         let text = store.change(&place.path, key).text();
         return Ok(answer(StatusCode::OK, text.ok_or_else(|| not_found(key))?));
@@ -106,10 +111,15 @@ fn read(store: &Arc<Store>, place: Place, request: &Request<Incoming>) -> Result
     if parameters.contains_key("labelSelector") || parameters.contains_key("fieldSelector") {
         return Err(malformed("selectors are not served here"));
     }
-    match parameters.get("watch") {
-        Some(&("true" | "1")) => watch(store, place, encoding, &parameters),
-        _ => list(store, &place, encoding, &parameters),
+    let is_member = store.number > 0;
+    if matches!(parameters.get("watch"), Some(&("true" | "1"))) {
+        let open = is_member.then(|| shared.journal.watched());
+        return watch(store, place, encoding, &parameters, open);
     }
+    if is_member && parameters.get("limit") != Some(&"1") {
+        shared.journal.listed();
+    }
+    list(store, &place, encoding, &parameters)
 }
 
 /// Serves a page. Its token is the version of the first page, and the last key with `_` for `/`.
@@ -159,16 +169,17 @@ fn watch(
     place: Place,
     encoding: Encoding,
     parameters: &Parameters<'_>,
+    open: Option<Arc<()>>,
 ) -> Result<Answer, Refusal> {
     let since = number(parameters, "resourceVersion", u64::MAX)?;
     let lifetime = number(parameters, "timeoutSeconds", DEFAULT_TIMEOUT)?;
     let now = Instant::now();
     let ends_at = now + Duration::from_secs(lifetime);
     let events = store.watch(&place, encoding, since);
-    let state = (store.clone(), events, now + BOOKMARKS_EVERY);
+    let state = (store.clone(), events, now + BOOKMARKS_EVERY, open);
     let lines = stream::unfold(
         state,
-        move |(store, mut events, mut bookmark_at)| async move {
+        move |(store, mut events, mut bookmark_at, open)| async move {
             let line = tokio::select! {
                 biased;
                 line = events.recv() => line?,
@@ -179,7 +190,7 @@ fn watch(
                 () = sleep_until(ends_at.into()) => return None,
             };
             store.answers().await;
-            Some((Ok(Frame::data(line)), (store, events, bookmark_at)))
+            Some((Ok(Frame::data(line)), (store, events, bookmark_at, open)))
         },
     );
     let body = StreamBody::new(Box::pin(lines)).boxed_unsync();

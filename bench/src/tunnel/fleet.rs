@@ -1,0 +1,103 @@
+//! Many members: memory of causeway-tunnel, and its restart.
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use tokio::time::sleep;
+
+use super::environment::{Behaviour, Tunnel, Way, serve_api};
+use super::streams::echo;
+use crate::controller::environment::Environment;
+use crate::controller::sim::slices::member_name;
+use crate::controller::sim::{Access, ServiceSpec, Simulation};
+use crate::machine;
+use crate::pairs::row_of;
+use crate::report::Row;
+
+/// Streams of each member, as of one replica of the controller.
+const STREAMS: usize = 7;
+/// Bytes that each stream has passed on before memory is read.
+const PASSED_ON: usize = 16 * 1024;
+/// Maximum MiB of causeway-tunnel with all streams.
+const MEMORY: f64 = 64.0;
+/// Maximum KiB of a stream.
+const MEMORY_OF_STREAM: f64 = 10.0;
+/// Maximum seconds from the end of causeway-tunnel until all members are synced.
+const RESTART: f64 = 5.0;
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn members(quick: bool) -> usize {
+    if quick { 8 } else { 500 }
+}
+
+/// Measures the memory of causeway-tunnel with many streams that are open and idle.
+pub(super) async fn memory(quick: bool) -> anyhow::Result<Vec<Row>> {
+    let members = members(quick);
+    let (tunnel, api) = (Tunnel::start().await?, serve_api().await?);
+    let agents = tunnel.agents(members, &api.to_string()).await?;
+    let resident = || {
+        let pids = [&tunnel.program, &agents].map(|program| program.process().pid());
+        let memory = pids.map(machine::memory).into_iter();
+        let resident = memory.map(|memory| Ok(memory?.resident));
+        resident.collect::<anyhow::Result<Vec<_>>>()
+    };
+    let before = resident()?;
+    let mut streams = Vec::new();
+    for member in (0..members).map(member_name) {
+        for _ in 0..STREAMS {
+            let way = Way::Tunnelled(&tunnel, &member);
+            let mut stream = way.open(Behaviour::Echoes).await?;
+            echo(&mut stream, PASSED_ON).await?;
+            streams.push(stream);
+        }
+    }
+    let after = resident()?;
+    let name = |what: &str| format!("{members} members, {} streams: {what}", streams.len());
+    let of_stream = |side: usize| (after[side] - before[side]) / streams.len() as f64 * 1024.0;
+    Ok(vec![
+        Row::new(name("resident"), after[0], "MiB")
+            .beside(before[0])
+            .at_most(MEMORY),
+        Row::new(name("memory of a stream"), of_stream(0), "KiB").at_most(MEMORY_OF_STREAM),
+        Row::new(name("memory of a stream, agents"), of_stream(1), "KiB"),
+    ])
+}
+
+/// Measures restarts of causeway-tunnel below a controller that watches many members.
+pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
+    let (members, rounds) = (members(quick), if quick { 1 } else { 3 });
+    let number = |member: usize| u16::try_from(member % members).unwrap_or_default();
+    let spec = |member: usize| ServiceSpec::new(number(member), [number(member + 1)]);
+    let specs = (0..members).map(spec).collect();
+    let served = Simulation::serve(members, specs, Access::Tunnel).await?;
+    let tunnel = Tunnel::start().await?;
+    let _agents = tunnel.agents(members, served.tls()).await?;
+    let front = format!("--tunnel-front=http://{}", tunnel.front);
+    let controller = env.synced_with(&served, 0, &[&front]).await?;
+    let journal = &served.journal;
+    let (mut connected, mut synced, mut lists) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..rounds {
+        let (before, watches) = (journal.reads(), journal.watches());
+        let begun = Instant::now();
+        tunnel.program.process().restart().await;
+        tunnel.connected(members).await?;
+        connected.push(begun.elapsed().as_secs_f64());
+        // All watches have ended and have begun again.
+        while journal.reads().watches < before.watches + watches || journal.watches() < watches {
+            let open = journal.watches();
+            ensure!(begun.elapsed() < PATIENCE, "{open} of {watches} watches");
+            sleep(LOOK_EVERY).await;
+        }
+        controller.synced(members).await?;
+        synced.push(begun.elapsed().as_secs_f64());
+        lists += journal.reads().lists - before.lists;
+    }
+    let name = |what: &str| format!("restart, {members} members: {what}");
+    let row = |what: &str, times: &[f64]| row_of(times.iter().copied(), name(what), "s");
+    Ok(vec![
+        row("to all connected", &connected),
+        row("to all synced", &synced).at_most(RESTART),
+        Row::new(name("LISTs"), lists as f64, "").at_most(0.0),
+    ])
+}
