@@ -60,7 +60,7 @@ fn tunnel_loses_no_watch() {
     let goals = [
         "a stream: round trip, p50",
         "beside 16 stuck streams: round trip, p99",
-        "beside a bulk stream: round trip, p50",
+        "a stream: beside a bulk stream: round trip, p50",
         "CPU of a GB, causeway-tunnel",
         "a stream with a round trip of 50 ms",
         "8 members, 56 streams: resident",
