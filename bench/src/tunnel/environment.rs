@@ -105,7 +105,11 @@ impl Tunnel {
         let tls = self.member(self.directory.path(), name)?;
         let program = binaries::causeway("causeway-agent");
         let program = Program::new(program, tls.with_extension("log"));
-        Ok(self.launch(program, &tls, tunnel, api).start().await)
+        let agent = self.launch(program, &tls, tunnel, api).start().await;
+        // The agent is connected before causeway-tunnel has its answer.
+        let is_connected = |members: &[String]| members.iter().any(|one| one == name);
+        self.shows(name, is_connected).await?;
+        Ok(agent)
     }
 
     /// Starts agents of so many members in one process and waits until they are connected.
@@ -131,23 +135,32 @@ impl Tunnel {
 
     /// Waits until so many members are connected.
     pub(super) async fn connected(&self, members: usize) -> anyhow::Result<()> {
+        let what = format!("{members} members");
+        self.shows(&what, |connected| connected.len() == members)
+            .await
+    }
+
+    /// Waits until the names of connected members are as they should be.
+    async fn shows(&self, what: &str, holds: impl Fn(&[String]) -> bool) -> anyhow::Result<()> {
         let begun = Instant::now();
-        while self.members().await != Some(members) {
+        while !self.members().await.is_some_and(|members| holds(&members)) {
             let patient = begun.elapsed() < PATIENCE && self.program.process().is_running();
             let log = || self.program.process().log_tail(20);
-            ensure!(patient, "not {members} members are connected: {}", log());
+            ensure!(patient, "connected is not {what}: {}", log());
             sleep(LOOK_EVERY).await;
         }
         Ok(())
     }
 
-    /// Returns the number of members with a connection.
-    async fn members(&self) -> Option<usize> {
+    /// Returns the names of the members with a connection.
+    async fn members(&self) -> Option<Vec<String>> {
         let (_, text) = self.program.get("/tunnels").await.ok()?;
         let members: Vec<Value> = serde_json::from_str(&text).ok()?;
-        let connections = members.iter().map(|one| one["connections"].as_array());
-        let connected = connections.filter(|all| all.is_some_and(|all| !all.is_empty()));
-        Some(connected.count())
+        let connected = members
+            .iter()
+            .filter(|one| !one["connections"][0].is_null());
+        let names = connected.map(|one| Some(one["name"].as_str()?.to_owned()));
+        names.collect()
     }
 
     async fn connect(&self, member: &str) -> anyhow::Result<TcpStream> {
@@ -160,10 +173,9 @@ impl Tunnel {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let more = socket.read_buf(&mut head).await?;
-            ensure!(more > 0, "the front closed the connection");
+            // A refusal has a body.
+            ensure!(more > 0, "no stream: {:?}", String::from_utf8_lossy(&head));
         }
-        let head = String::from_utf8_lossy(&head);
-        ensure!(head.starts_with("HTTP/1.1 200 "), "it answers {head:?}");
         Ok(socket)
     }
 }

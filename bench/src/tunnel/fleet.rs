@@ -76,7 +76,8 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
     let front = format!("--tunnel-front=http://{}", tunnel.front);
     let controller = env.synced_with(&served, 0, &[&front]).await?;
     let journal = &served.journal;
-    let (mut connected, mut synced, mut lists) = (Vec::new(), Vec::new(), 0);
+    let [mut connected, mut watched, mut synced] = [const { Vec::new() }; 3];
+    let mut lists = 0;
     for _ in 0..rounds {
         let (before, watches) = (journal.reads(), journal.watches());
         let begun = Instant::now();
@@ -89,6 +90,7 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
             ensure!(begun.elapsed() < PATIENCE, "{open} of {watches} watches");
             sleep(LOOK_EVERY).await;
         }
+        watched.push(begun.elapsed().as_secs_f64());
         controller.synced(members).await?;
         synced.push(begun.elapsed().as_secs_f64());
         lists += journal.reads().lists - before.lists;
@@ -97,6 +99,7 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
     let row = |what: &str, times: &[f64]| row_of(times.iter().copied(), name(what), "s");
     Ok(vec![
         row("to all connected", &connected),
+        row("to all watched", &watched),
         row("to all synced", &synced).at_most(RESTART),
         Row::new(name("LISTs"), lists as f64, "").at_most(0.0),
     ])
