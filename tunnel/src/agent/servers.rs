@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -20,24 +21,16 @@ pub(super) struct Servers {
 
 #[derive(Debug)]
 struct State {
-    /// The latest connection to each replica.
-    connections: BTreeMap<String, Entry>,
-    /// Number of the next connection.
-    next: u64,
+    /// Whether the latest connection to each replica is about to end.
+    draining: BTreeMap<String, Arc<AtomicBool>>,
     /// Number of replicas, as the latest introduction reports it.
     replicas: usize,
 }
 
-#[derive(Debug)]
-struct Entry {
-    number: u64,
-    /// Whether the connection is about to end.
-    is_draining: bool,
-}
-
 impl State {
     fn needs_more(&self) -> bool {
-        let staying = self.connections.values().filter(|one| !one.is_draining);
+        let draining = self.draining.values();
+        let staying = draining.filter(|draining| !draining.load(Ordering::Relaxed));
         staying.count() < self.replicas
     }
 }
@@ -47,7 +40,7 @@ impl State {
 pub(super) struct Connected {
     servers: Servers,
     server: String,
-    number: u64,
+    is_draining: Arc<AtomicBool>,
 }
 
 impl Servers {
@@ -55,8 +48,7 @@ impl Servers {
         Self {
             // The first introduction reports the number.
             state: Arc::new(Mutex::new(State {
-                connections: BTreeMap::new(),
-                next: 0,
+                draining: BTreeMap::new(),
                 replicas: 1,
             })),
             changed: Arc::new(Notify::new()),
@@ -69,23 +61,20 @@ impl Servers {
     pub(super) fn add(&self, hello: &Hello) -> Option<Connected> {
         let mut state = self.state.lock();
         state.replicas = usize::try_from(hello.replicas).unwrap_or(usize::MAX);
-        let known = state.connections.get(&hello.server);
-        if known.is_some_and(|one| !one.is_draining) {
+        let known = state.draining.get(&hello.server);
+        if known.is_some_and(|draining| !draining.load(Ordering::Relaxed)) {
             return None;
         }
-        let number = state.next;
-        state.next += 1;
-        let entry = Entry {
-            number,
-            is_draining: false,
-        };
-        state.connections.insert(hello.server.clone(), entry);
-        self.metrics.tunnels(state.connections.len());
+        let is_draining = Arc::<AtomicBool>::default();
+        state
+            .draining
+            .insert(hello.server.clone(), is_draining.clone());
+        self.metrics.tunnels(state.draining.len());
         self.connected.send_replace(true);
         Some(Connected {
             servers: self.clone(),
             server: hello.server.clone(),
-            number,
+            is_draining,
         })
     }
 
@@ -111,27 +100,20 @@ impl Servers {
 impl Connected {
     /// Records that the connection is about to end, so that another takes its place.
     pub(super) fn drains(&self) {
-        let mut state = self.servers.state.lock();
-        if let Some(own) = self.own(&mut state) {
-            own.is_draining = true;
-        }
+        self.is_draining.store(true, Ordering::Relaxed);
         self.servers.changed.notify_one();
-    }
-
-    /// Returns the entry of this connection, unless another took its place.
-    fn own<'a>(&self, state: &'a mut State) -> Option<&'a mut Entry> {
-        let entry = state.connections.get_mut(&self.server)?;
-        (entry.number == self.number).then_some(entry)
     }
 }
 
 impl Drop for Connected {
     fn drop(&mut self) {
         let mut state = self.servers.state.lock();
-        if self.own(&mut state).is_some() {
-            state.connections.remove(&self.server);
+        // Another connection may have taken its place.
+        let latest = state.draining.get(&self.server);
+        if latest.is_some_and(|latest| Arc::ptr_eq(latest, &self.is_draining)) {
+            state.draining.remove(&self.server);
         }
-        self.servers.metrics.tunnels(state.connections.len());
+        self.servers.metrics.tunnels(state.draining.len());
         self.servers.changed.notify_one();
     }
 }
