@@ -99,10 +99,13 @@ async fn connect(agent: &Arc<Inner>) {
     let mut last = String::new();
     loop {
         agent.servers.needed().await;
+        // A change during the handshake counts, too.
+        let certificate = agent.credentials.certificate();
         let is_new = match dial::dial(agent).await {
             Ok(tls) => {
                 let (introduced, is_new) = oneshot::channel();
-                agent.spawn(connection::serve(agent.clone(), tls, introduced));
+                let connection = connection::serve(agent.clone(), tls, certificate, introduced);
+                agent.spawn(connection);
                 is_new.await.unwrap_or(false)
             }
             Err(error) => {

@@ -9,7 +9,7 @@ use h2::{Reason, RecvStream};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::client::TlsStream;
@@ -54,15 +54,15 @@ struct Link {
 }
 
 /// Serves a connection until it ends. Sends whether it is kept once causeway-tunnel has introduced
-/// itself.
+/// itself. Another takes its place once `certificate` changes.
 pub(super) async fn serve(
     agent: Arc<Inner>,
     tls: TlsStream<TcpStream>,
+    mut certificate: watch::Receiver<()>,
     introduced: oneshot::Sender<bool>,
 ) -> Result<(), ConnectionError> {
     let limits = agent.shared.limits.clone();
     let ending = agent.ending.clone();
-    let mut certificate = agent.credentials.certificate();
     let mut handshake = h2::server::Builder::new();
     let handshake = handshake
         .initial_window_size(limits.window)
@@ -110,8 +110,8 @@ pub(super) async fn serve(
                 deadline = Instant::now() + limits.drain;
                 connection.graceful_shutdown();
             }
-            // The tunnel knows a connection by the certificate that it began with. Another takes its
-            // place, and its streams end by themselves.
+            // The tunnel knows a connection by the certificate that it began with. Its streams end
+            // by themselves.
             Ok(()) = certificate.changed(), if !is_timed => {
                 if let Some(server) = &*link.server.lock() {
                     server.drains();

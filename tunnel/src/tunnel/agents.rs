@@ -13,7 +13,7 @@ use h2::client::SendRequest;
 use http::{Method, Request, StatusCode, Uri};
 use k8s_openapi::jiff::Timestamp;
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -73,6 +73,8 @@ struct Proved {
     tls: TlsStream<TcpStream>,
     /// End of its certificate.
     expires: Timestamp,
+    /// Changes of the authorities since its handshake began.
+    authorities: watch::Receiver<()>,
 }
 
 /// Serves a connection until it ends.
@@ -107,6 +109,7 @@ pub(super) async fn serve(
 
 async fn prove(tunnel: &Inner, socket: TcpStream) -> Result<Proved, AgentError> {
     prepare(&socket)?;
+    let authorities = tunnel.credentials.authorities();
     let credentials = tunnel.credentials.current();
     let acceptor = TlsAcceptor::from(credentials.config.clone());
     let tls = acceptor.accept(socket).await?;
@@ -116,9 +119,12 @@ async fn prove(tunnel: &Inner, socket: TcpStream) -> Result<Proved, AgentError> 
     let (identity, ends) = Identity::with_end(certificate)?;
     let expires = Timestamp::from_second(ends).unwrap_or(Timestamp::MAX);
     match identity.role {
-        Role::Member(name) if identity.hub == credentials.own.hub => {
-            Ok(Proved { name, tls, expires })
-        }
+        Role::Member(name) if identity.hub == credentials.own.hub => Ok(Proved {
+            name,
+            tls,
+            expires,
+            authorities,
+        }),
         _ => Err(AgentError::Foreign(identity)),
     }
 }
@@ -130,7 +136,12 @@ async fn connected(
     from: SocketAddr,
 ) -> Result<(), AgentError> {
     let limits = &tunnel.shared.limits;
-    let Proved { name, tls, expires } = proved;
+    let Proved {
+        name,
+        tls,
+        expires,
+        mut authorities,
+    } = proved;
     let valid = expires.duration_since(Timestamp::now());
     let valid = Duration::try_from(valid).unwrap_or_default();
     let handshake = h2::client::Builder::new()
@@ -172,7 +183,6 @@ async fn connected(
         };
         let registered = tunnel.registry.add(&name, agent, limits);
         tracing::info!(cluster = %name, peer = %from, version, "agent connected");
-        let mut authorities = tunnel.credentials.authorities();
         let reason = tokio::select! {
             () = tunnel.draining.cancelled() => "this replica ends",
             () = replaced.cancelled() => "newer connections take its place",
