@@ -5,8 +5,9 @@ use std::future::Future;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-/// Deadline for what takes well under a second on an idle machine. Two test programs, each with some
-/// twenty API servers, slow each other down by as much as this. A test that passes ends at once.
+/// Deadline for what takes well under a second on an idle machine. Two test programs, each with
+/// some twenty API servers, slow each other down by as much as this. A test that passes ends at
+/// once.
 pub const SOON: Duration = Duration::from_secs(60);
 
 /// Deadline for what waits for a probe, a lease or a back-off, on a busy machine.

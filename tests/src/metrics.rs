@@ -28,7 +28,8 @@ impl Metrics {
         (!values.is_empty()).then(|| values.iter().sum())
     }
 
-    pub(crate) fn parse(text: &str) -> Self {
+    /// Reads an answer in the text format of Prometheus. Lines that are no samples are left out.
+    pub fn parse(text: &str) -> Self {
         let samples = text.lines().filter(|line| !line.starts_with('#'));
         Self(samples.filter_map(Sample::parse).collect())
     }

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::written;
 use crate::causeway::NAMESPACE;
 use crate::eventually::{START, eventually};
+use crate::metrics::Metrics;
 use crate::reaper::{Process, Program};
 use crate::{Cluster, Fleet, binaries, http, ports};
 
@@ -60,9 +61,9 @@ impl IssuedTunnel {
     }
 
     /// Its metrics.
-    pub async fn metrics(&self) -> String {
+    pub async fn metrics(&self) -> Metrics {
         let (_, metrics) = http::get(&self.admin(), "/metrics").await.expect("metrics");
-        metrics
+        Metrics::parse(&metrics)
     }
 
     /// The address of the authenticated front.
@@ -76,7 +77,8 @@ impl IssuedTunnel {
         format!("https://{member}:{password}@127.0.0.1:{port}")
     }
 
-    /// Writes a kubeconfig of a member by which kubectl uses this proxy. Its API server is at `url`.
+    /// Writes a kubeconfig of a member by which kubectl uses this proxy. Its API server is at
+    /// `url`.
     pub async fn kubeconfig(
         &self,
         fleet: &Fleet,

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use causeway::process::certificate::authorities;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::kubectl::Output;
+use causeway_tests::metrics::Metrics;
 use causeway_tests::reaper::{Exit, Process};
 use causeway_tests::tunnel::{IssuedTunnel, PASSWORD};
 use causeway_tests::{Cluster, Fleet, Installation, LONG, SOON, Space, eventually};
@@ -78,6 +79,13 @@ impl Stage<'_> {
         let kubeconfig = self.edge().kubeconfig().display().to_string();
         let unjoin = ["unjoin", "edge", "--member-kubeconfig", &kubeconfig];
         self.mcs(&[&unjoin, more].concat()).await
+    }
+
+    /// Returns the URL of the API server of edge, as only its own pods reach it.
+    async fn api_endpoint(&self) -> String {
+        let path = "jsonpath={.spec.apiEndpoint}";
+        let get = ["get", "cluster", "edge", "-o", path];
+        self.fleet.hub().kubectl(get).await.ok()
     }
 
     /// Waits until a command, with the front of the tunnel, ends so and prints all of this.
@@ -323,32 +331,20 @@ async fn agents_are_shown(stage: &Stage<'_>) {
     ends(&unknown, 3, "edge | unknown | is not read");
 }
 
-/// Number of watches of single ConfigMaps.
-async fn watches_of_configmaps(member: &Cluster) -> usize {
+/// Returns the number of watches of single ConfigMaps.
+async fn watches_of_configmaps(member: &Cluster) -> f64 {
     let metrics = member.kubectl(["get", "--raw", "/metrics"]).await.ok();
-    let counts = metrics.lines().filter(|line| {
-        line.starts_with("apiserver_longrunning_requests{")
-            && line.contains("resource=\"configmaps\"")
-            && line.contains("scope=\"resource\"")
-    });
-    let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
-    counts.sum()
+    let labels = [("resource", "configmaps"), ("scope", "resource")];
+    let watches = Metrics::parse(&metrics).get("apiserver_longrunning_requests", &labels);
+    watches.unwrap_or_default()
 }
 
-/// kubectl does as Karmada's aggregated API server: Basic credentials in the URL of the proxy, TLS to
-/// it, and CONNECT to an address that only pods of the member reach.
+/// kubectl does as Karmada's aggregated API server: Basic credentials in the URL of the proxy, TLS
+/// to it, and CONNECT to an address that only pods of the member reach.
 async fn kubectl_uses_the_authenticated_front(stage: &Stage<'_>, replica: &Process) {
-    let hub = stage.fleet.hub();
-    let endpoint = [
-        "get",
-        "cluster",
-        "edge",
-        "-o",
-        "jsonpath={.spec.apiEndpoint}",
-    ];
-    let url = hub.kubectl(endpoint).await.ok();
+    let url = stage.api_endpoint().await;
     let kubectl = async |proxy: &str, args: &[&str]| {
-        let addresses = [url.trim(), proxy];
+        let addresses = [url.as_str(), proxy];
         let kubeconfig = stage
             .tunnel
             .kubeconfig(stage.fleet, stage.edge(), addresses);
@@ -402,12 +398,10 @@ async fn kubectl_uses_the_authenticated_front(stage: &Stage<'_>, replica: &Proce
         ends(&refused, 1, "Proxy Authentication Required");
     }
     let metrics = stage.tunnel.metrics().await;
-    let refused = "causeway_tunnel_clients_refused_total{reason=\"password\"} ";
-    let refused = metrics.lines().find_map(|line| line.strip_prefix(refused));
-    let refused: usize = refused
-        .and_then(|count| count.parse().ok())
-        .expect("a count");
-    assert!(refused >= wrong.len(), "{refused}");
+    let refused = "causeway_tunnel_clients_refused_total";
+    let refused = metrics.get(refused, &[("reason", "password")]);
+    let refused = refused.expect("a count");
+    assert!(refused >= wrong.len() as f64, "{refused}");
     let log = replica.log_tail(10_000);
     assert!(!log.contains("horse"), "{log}");
 }
@@ -426,8 +420,8 @@ async fn within_tls<S: AsyncRead + AsyncWrite + Unpin>(
     connector.connect(name, stream).await.expect("a handshake")
 }
 
-/// Forwards a port of a pod of the member: CONNECT with a password, TLS of the API server within TLS of
-/// the front, and an upgrade to WebSockets, as `exec` and `port-forward` make it.
+/// Forwards a port of a pod of the member: CONNECT with a password, TLS of the API server within TLS
+/// of the front, and an upgrade to WebSockets, as `exec` and `port-forward` make it.
 async fn upgraded_stream_passes_the_authenticated_front(stage: &Stage<'_>) {
     let edge = stage.edge();
     let pods = match Pods::start_on(edge, stage.fleet, &stage.installation).await {
@@ -444,31 +438,25 @@ async fn upgraded_stream_passes_the_authenticated_front(stage: &Stage<'_>) {
         tokio::io::copy(&mut input, &mut output).await
     });
 
-    let hub = stage.fleet.hub();
-    let endpoint = [
-        "get",
-        "cluster",
-        "edge",
-        "-o",
-        "jsonpath={.spec.apiEndpoint}",
-    ];
-    let url = hub.kubectl(endpoint).await.ok();
+    let url = stage.api_endpoint().await;
     let kubeconfig = stage
         .tunnel
-        .kubeconfig(stage.fleet, edge, [url.trim(), "https://a"]);
+        .kubeconfig(stage.fleet, edge, [url.as_str(), "https://a"]);
     let kubeconfig = std::fs::read_to_string(kubeconfig.await).expect("a kubeconfig");
     let kubeconfig: Value = serde_json::from_str(&kubeconfig).expect("JSON");
     let token = kubeconfig["users"][0]["user"]["token"]
         .as_str()
         .expect("a token");
-    let tunnel = secret(hub, "causeway-tunnel").await.expect("a certificate");
+    let tunnel = secret(stage.fleet.hub(), "causeway-tunnel")
+        .await
+        .expect("a certificate");
     let authority = tunnel.data.expect("data")["ca.crt"].0.clone();
 
     let socket = TcpStream::connect(stage.tunnel.authenticated())
         .await
         .expect("the front");
     let mut front = within_tls(socket, &authority, "127.0.0.1").await;
-    let target = url.trim().trim_start_matches("https://");
+    let target = url.trim_start_matches("https://");
     let basic = STANDARD.encode(format!("edge:{PASSWORD}"));
     let connect = format!(
         "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: Basic {basic}\r\n\r\n"
