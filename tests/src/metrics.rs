@@ -28,8 +28,7 @@ impl Metrics {
         (!values.is_empty()).then(|| values.iter().sum())
     }
 
-    /// Reads an answer in the text format of Prometheus. Lines that are no samples are left out.
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let samples = text.lines().filter(|line| !line.starts_with('#'));
         Self(samples.filter_map(Sample::parse).collect())
     }

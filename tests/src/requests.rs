@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Cluster;
+use crate::metrics::Metrics;
 
 const METRIC: &str = "apiserver_request_total{";
 const WRITES: [&str; 6] = [
@@ -111,11 +112,23 @@ impl RequestCounts {
 impl Cluster {
     /// All requests that the API server answered so far: `apiserver_request_total`.
     pub async fn request_counts(&self) -> RequestCounts {
+        RequestCounts::parse(&self.metrics().await)
+    }
+
+    /// Returns the number of open requests that last, such as watches, with these labels of
+    /// `apiserver_longrunning_requests`.
+    pub async fn lasting_requests(&self, labels: &[(&str, &str)]) -> f64 {
+        let metrics = Metrics::parse(&self.metrics().await);
+        let requests = metrics.get("apiserver_longrunning_requests", labels);
+        requests.unwrap_or_default()
+    }
+
+    async fn metrics(&self) -> String {
         let request = http::Request::get("/metrics")
             .body(Vec::new())
             .expect("a request");
         let metrics = self.client().request_text(request).await;
-        RequestCounts::parse(&metrics.expect("the metrics of an API server"))
+        metrics.expect("the metrics of an API server")
     }
 }
 

@@ -9,7 +9,6 @@ use base64::engine::general_purpose::STANDARD;
 use causeway::process::certificate::authorities;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::kubectl::Output;
-use causeway_tests::metrics::Metrics;
 use causeway_tests::reaper::{Exit, Process};
 use causeway_tests::tunnel::{IssuedTunnel, PASSWORD};
 use causeway_tests::{Cluster, Fleet, Installation, LONG, SOON, Space, eventually};
@@ -331,14 +330,6 @@ async fn agents_are_shown(stage: &Stage<'_>) {
     ends(&unknown, 3, "edge | unknown | is not read");
 }
 
-/// Returns the number of watches of single ConfigMaps.
-async fn watches_of_configmaps(member: &Cluster) -> f64 {
-    let metrics = member.kubectl(["get", "--raw", "/metrics"]).await.ok();
-    let labels = [("resource", "configmaps"), ("scope", "resource")];
-    let watches = Metrics::parse(&metrics).get("apiserver_longrunning_requests", &labels);
-    watches.unwrap_or_default()
-}
-
 /// kubectl does as Karmada's aggregated API server: Basic credentials in the URL of the proxy, TLS
 /// to it, and CONNECT to an address that only pods of the member reach.
 async fn kubectl_uses_the_authenticated_front(stage: &Stage<'_>, replica: &Process) {
@@ -371,10 +362,11 @@ async fn kubectl_uses_the_authenticated_front(stage: &Stage<'_>, replica: &Proce
         "default",
     ];
     let wait = [&wait[..], &["--timeout=60s"]].concat();
-    let before = watches_of_configmaps(stage.edge()).await;
+    let of_one = [("resource", "configmaps"), ("scope", "resource")];
+    let before = stage.edge().lasting_requests(&of_one).await;
     let changed = async {
         eventually("a watch of the ConfigMap", SOON, async || {
-            let now = watches_of_configmaps(stage.edge()).await;
+            let now = stage.edge().lasting_requests(&of_one).await;
             (now > before).then_some(()).ok_or(now)
         })
         .await;

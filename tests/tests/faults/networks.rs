@@ -7,14 +7,8 @@ use serde_json::json;
 
 /// Returns the number of watches of Nodes at an API server.
 async fn node_watches(cluster: &Cluster) -> f64 {
-    let metrics = cluster.kubectl(["get", "--raw", "/metrics"]).await.ok();
-    let gauges = metrics.lines().filter(|line| {
-        line.starts_with("apiserver_longrunning_requests{")
-            && line.contains("resource=\"nodes\"")
-            && line.contains("verb=\"WATCH\"")
-    });
-    let values = gauges.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
-    values.sum()
+    let of_nodes = [("resource", "nodes"), ("verb", "WATCH")];
+    cluster.lasting_requests(&of_nodes).await
 }
 
 async fn annotate(env: &Environment, network: Option<&str>, reach: Option<&str>) {
