@@ -137,8 +137,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let known = hub::known(&hub).await?;
     check_identity(&known, &name, &identity.uid)?;
     check_tunnelled(&known, &name, args)?;
-    let agent = Agent::prepare(&hub, &member, &name, args).await?;
-    let paths = Paths::prepare(&hub, &member, recorded(&known, &name), args).await?;
+    let hub_uid = hub.uid().await?;
+    let agent = Agent::prepare(&hub, &member, &hub_uid, &name, args).await?;
+    let record = recorded(&known, &name);
+    let paths = Paths::prepare(&hub, &member, &hub_uid, record, args).await?;
     output::result(format_args!(
         "member: Kubernetes {} at {}",
         identity.version,
@@ -152,7 +154,6 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         ))?;
     }
 
-    let hub_uid = hub.uid().await?;
     let rights = optional_rights(args);
     let stored = hub::stored(&hub, &name).await?;
     let token = NewToken {

@@ -31,6 +31,7 @@ impl Agent {
     pub(super) async fn prepare(
         hub: &ApiServer,
         member: &ApiServer,
+        hub_uid: &str,
         name: &ClusterName,
         args: &JoinArgs,
     ) -> Result<Option<Self>, JoinError> {
@@ -39,10 +40,9 @@ impl Agent {
         };
         let authority = tunnel::authority(hub).await?;
         let authority = authority.ok_or_else(|| JoinError::NoAuthority(address.clone()))?;
-        let hub_uid = hub.uid().await?;
-        agent::check(member, &hub_uid).await?;
+        agent::check(member, hub_uid).await?;
         let stored = tunnel::secret(member, agent::AGENT_SECRET).await?;
-        let leaf = authority::agent(&hub_uid, name);
+        let leaf = authority::agent(hub_uid, name);
         let now = SystemTime::now();
         let certificate = match authority.certificate(leaf.clone(), stored.as_ref(), now) {
             // The hub has another authority by now.
@@ -51,8 +51,8 @@ impl Agent {
         };
         let image = image(hub, args).await?;
         Ok(Some(Self {
-            secret: agent::secret(&hub_uid, certificate)?,
-            deployment: agent::deployment(&hub_uid, address, &image)?,
+            secret: agent::secret(hub_uid, certificate)?,
+            deployment: agent::deployment(hub_uid, address, &image)?,
             endpoint: match &args.api_endpoint {
                 Some(given) => given.trim_end_matches('/').to_owned(),
                 None => agent::api_endpoint(member).await?,

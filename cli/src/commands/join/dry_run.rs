@@ -43,8 +43,8 @@ pub(super) async fn print(
     check_identity(&known, name, &identity.uid)?;
     check_tunnelled(&known, name, args)?;
     let hub_uid = hub.uid().await?;
-    let agent = Agent::prepare(hub, member, name, args).await?;
-    let paths = Paths::prepare(hub, member, recorded(&known, name), args).await?;
+    let agent = Agent::prepare(hub, member, &hub_uid, name, args).await?;
+    let paths = Paths::prepare(hub, member, &hub_uid, recorded(&known, name), args).await?;
     let mut sets = Vec::new();
     if args.only != Some(Side::Hub) {
         let mut objects = of_member(member, &hub_uid, args).await?;

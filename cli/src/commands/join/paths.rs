@@ -9,7 +9,7 @@ use crate::cluster::objects::{self, Run, preview};
 use crate::commands::membership::hub::Known;
 use crate::commands::membership::member::paths;
 
-/// What `join` does about reports on paths.
+/// Changes of `join` for reports on paths.
 pub(super) struct Paths {
     /// Objects to apply to the member, in order.
     pub objects: Vec<DynamicObject>,
@@ -27,6 +27,7 @@ impl Paths {
     pub(super) async fn prepare(
         hub: &ApiServer,
         member: &ApiServer,
+        hub_uid: &str,
         recorded: Option<&Known>,
         args: &JoinArgs,
     ) -> Result<Self, JoinError> {
@@ -40,12 +41,11 @@ impl Paths {
         let Some(reports) = args.report_paths else {
             return Ok(paths);
         };
-        let hub_uid = hub.uid().await?;
         if reports {
-            paths::check(member, &hub_uid).await?;
-            paths.objects = paths::objects(&hub_uid, &agent::image(hub, args).await?)?;
+            paths::check(member, hub_uid).await?;
+            paths.objects = paths::objects(hub_uid, &agent::image(hub, args).await?)?;
         } else {
-            paths.unwanted = paths::owned(member, &hub_uid).await?;
+            paths.unwanted = paths::owned(member, hub_uid).await?;
         }
         Ok(paths)
     }
