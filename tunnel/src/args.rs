@@ -85,8 +85,8 @@ struct TunnelServingArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Authenticated front")]
 struct AuthFrontArgs {
-    /// Address for clients that give a password, such as Karmada's aggregated API server; by default
-    /// there is none
+    /// Address for clients that give a password, such as Karmada's aggregated API server; by
+    /// default there is none
     #[arg(
         long,
         env = "CAUSEWAY_AUTH_FRONT_BIND",
@@ -103,8 +103,8 @@ struct AuthFrontArgs {
         requires = "auth_front_bind"
     )]
     auth_front_passwords: Option<PathBuf>,
-    /// Directory of the certificate for these clients: tls.crt and tls.key, PEM; by default --tls-dir.
-    /// Changed files are loaded within seconds
+    /// Directory of the certificate for these clients: tls.crt and tls.key, PEM; by default
+    /// --tls-dir. Changed files are loaded within seconds
     #[arg(
         long,
         env = "CAUSEWAY_AUTH_FRONT_TLS_DIR",
@@ -420,6 +420,7 @@ mod tests {
             assert!(text.contains(flag), "{flag} is not in {text}");
         }
     }
+
     #[test]
     fn authenticated_front_needs_passwords() {
         for flags in [

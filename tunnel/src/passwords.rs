@@ -8,8 +8,8 @@
 //! *           sha256:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752
 //! ```
 //!
-//! A fast hash suffices for passwords that are random. Short ones are refused, because whoever reads
-//! the file could guess them.
+//! A fast hash suffices for passwords that are random. Short ones are refused, because whoever
+//! reads the file could guess them.
 
 use std::fs::File;
 use std::future::pending;

@@ -1,5 +1,5 @@
-//! A stream of HTTP/2 joined to a socket, with or without TLS: all bytes, both ways, until both have
-//! ended.
+//! A stream of HTTP/2 joined to a socket, with or without TLS: all bytes, both ways, until both
+//! have ended.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -102,8 +102,8 @@ impl Shared {
     }
 }
 
-/// Passes all bytes on, both ways, between a stream and the halves of a socket. `early` was read from
-/// the socket before. A stream that fails is reset, and counted.
+/// Passes all bytes on, both ways, between a stream and the halves of a socket. `early` was read
+/// from the socket before. A stream that fails is reset, and counted.
 ///
 /// # Errors
 /// [`SpliceError`] unless both sides have closed the stream.

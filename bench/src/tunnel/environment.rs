@@ -94,8 +94,8 @@ impl Tunnel {
         Ok(tls)
     }
 
-    /// Starts causeway-agent of a member and waits until it is connected. `tunnel` is the address of
-    /// this replica or of a relay.
+    /// Starts causeway-agent of a member and waits until it is connected. `tunnel` is the address
+    /// of this replica or of a relay.
     pub(super) async fn agent(
         &self,
         name: &str,

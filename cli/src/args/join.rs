@@ -75,7 +75,8 @@ pub(crate) struct JoinArgs {
     /// of this hub away [default: as it is]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub allow_namespace_creation: Option<bool>,
-    /// Run an agent in the member that reports which clusters answer there; false removes it [default: as it is]
+    /// Run an agent in the member that reports which clusters answer there; false removes it
+    /// [default: as it is]
     #[arg(
         long,
         value_name = "BOOL",

@@ -57,8 +57,8 @@ impl Events {
                 EventType::Warning,
                 "MadeStandby",
                 format!(
-                    "made {slices} of its EndpointSlices standby: no endpoint of {source} answers, and \
-                     no controller notes it"
+                    "made {slices} of its EndpointSlices standby: no endpoint of {source} answers, \
+                     and no controller notes it"
                 ),
             ),
             false => event(
@@ -84,10 +84,12 @@ impl Events {
         match timeout(REQUEST, self.recorder.publish(&event, &about)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(cluster = %source, reason = event.reason, %error, "event write failed");
+                let reason = event.reason;
+                tracing::warn!(cluster = %source, reason, %error, "event write failed");
             }
             Err(_) => {
-                tracing::warn!(cluster = %source, reason = event.reason, "event not written in time");
+                let reason = event.reason;
+                tracing::warn!(cluster = %source, reason, "event not written in time");
             }
         }
     }

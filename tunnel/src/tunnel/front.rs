@@ -47,7 +47,7 @@ pub(super) struct Client {
     pub(super) passwords: Option<Arc<PasswordFile>>,
 }
 
-/// What a client that gave a password was admitted to.
+/// Admission of a client that gave a password.
 struct Admitted {
     passwords: Arc<PasswordFile>,
     admission: Admission,
@@ -84,7 +84,8 @@ pub(super) async fn serve_authenticated(
     drop(handshake);
     match accepted {
         Ok(Ok(mut tls)) => {
-            // Encrypted bytes that a slow client does not take are held beside those that are counted.
+            // Encrypted bytes that a slow client does not take are held beside those that are
+            // counted.
             tls.get_mut().1.set_buffer_limit(Some(READ));
             serve(tunnel, tls, client).await;
         }

@@ -76,8 +76,8 @@ pub(crate) enum MemberError {
     )]
     NoAuthority,
     #[error(
-        "{object} of the member is not of kubectl mcs join of this hub, and the member has one such agent; delete it there, or go on \
-         by hand as {page} says. Nothing was changed"
+        "{object} of the member is not of kubectl mcs join of this hub, and the member has one \
+         such agent; delete it there, or go on by hand as {page} says. Nothing was changed"
     )]
     ForeignAgent { object: String, page: &'static str },
     #[error("Service default/kubernetes of the member has no address; give --api-endpoint")]
