@@ -188,6 +188,12 @@ pub enum TargetError {
         /// The name.
         name: String,
     },
+    /// The agent of the member gave an address or authorities that cannot be used.
+    #[error("its agent gave an address of its API server that cannot be used: {why}")]
+    Agent {
+        /// Cause.
+        why: String,
+    },
     /// The certificates of a ClusterProfile cannot be read.
     #[error(
         "the ClusterProfile's certificate-authority-data is no bundle of PEM certificates in base64: {why}"
@@ -280,6 +286,41 @@ impl Target {
             target.certificates = bundle(&pem).map_err(bad)?;
         }
         Ok(target)
+    }
+
+    /// Reads what the agent of a member gives: the URL of the API server, and the authorities that
+    /// verify it, PEM in base64. The member is reached by causeway-tunnel alone.
+    ///
+    /// # Errors
+    /// [`TargetError::Agent`].
+    pub fn of_agent(
+        name: ClusterName,
+        front: &TunnelFront,
+        server: &str,
+        authorities: &str,
+    ) -> Result<Self, TargetError> {
+        let bad = |why: String| TargetError::Agent { why };
+        let url = endpoint(server).map_err(|error| match error {
+            TargetError::Endpoint { endpoint, why } => bad(format!("{endpoint:?}: {why}")),
+            other => bad(other.to_string()),
+        })?;
+        if url.scheme() != Some(&Scheme::HTTPS) {
+            return Err(bad("it is not https://".to_owned()));
+        }
+        let pem = STANDARD.decode(authorities);
+        let pem = pem.map_err(|why| bad(why.to_string()))?;
+        let certificates = bundle(&pem).map_err(bad)?;
+        if certificates.is_empty() {
+            return Err(bad("it has no certificate authority".to_owned()));
+        }
+        Ok(Self {
+            proxy: Some(Proxy::tunnel(front, &name)),
+            name,
+            url,
+            certificates,
+            insecure: false,
+            server_name: None,
+        })
     }
 
     /// Reads an address, without certificates and proxy.

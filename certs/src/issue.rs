@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, SanType,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
 };
 
 /// Time by which certificates are dated back, for peers whose clock is behind. A short-lived one is
@@ -34,6 +34,9 @@ pub enum IssueError {
     /// A time before 1970 or beyond the range of a certificate.
     #[error("time of issue is out of the range of a certificate")]
     Time,
+    /// A request of a certificate that cannot be read, or whose signature is another key's.
+    #[error("invalid request of a certificate")]
+    Request(#[source] rcgen::Error),
     /// Failed generation of a key or signature.
     #[error("cannot sign a certificate")]
     Sign(#[source] rcgen::Error),
@@ -147,6 +150,20 @@ impl Authority {
     /// # Errors
     /// [`IssueError::Name`], [`IssueError::Time`] and [`IssueError::Sign`].
     pub fn issue(&self, leaf: &Leaf, now: SystemTime) -> Result<Credentials, IssueError> {
+        let key = KeyPair::generate().map_err(IssueError::Sign)?;
+        Ok(Credentials {
+            certificate: self.sign(&key, leaf, now)?,
+            key: key.serialize_pem(),
+        })
+    }
+
+    /// Signs a leaf with that key. Returns the certificate, PEM.
+    pub(crate) fn sign(
+        &self,
+        key: &impl PublicKeyData,
+        leaf: &Leaf,
+        now: SystemTime,
+    ) -> Result<String, IssueError> {
         let mut params = dated(leaf.validity, now)?;
         let subject = &mut params.distinguished_name;
         subject.push(DnType::CommonName, leaf.common_name.as_str());
@@ -160,14 +177,8 @@ impl Authority {
             Purpose::Server => ExtendedKeyUsagePurpose::ServerAuth,
             Purpose::Client => ExtendedKeyUsagePurpose::ClientAuth,
         }];
-        let key = KeyPair::generate().map_err(IssueError::Sign)?;
-        let certificate = params
-            .signed_by(&key, &self.issuer)
-            .map_err(IssueError::Sign)?;
-        Ok(Credentials {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        })
+        let certificate = params.signed_by(key, &self.issuer);
+        Ok(certificate.map_err(IssueError::Sign)?.pem())
     }
 }
 

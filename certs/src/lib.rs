@@ -4,6 +4,7 @@
 mod change;
 mod fault;
 mod issue;
+mod request;
 mod rotation;
 mod stored;
 mod trust;
@@ -11,6 +12,7 @@ mod trust;
 pub use change::ChangeError;
 pub use fault::Fault;
 pub use issue::{Authority, Credentials, IssueError, Leaf, Purpose, Validity};
+pub use request::{Request, RequestKey};
 pub use rotation::{
     Change, Decision, Lifetimes, LifetimesError, RotationRequest, Situation, decide,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -123,15 +123,35 @@ impl Cluster {
         let labels = self.metadata.labels.as_ref()?;
         labels.get(labels::PROFILE_NAMESPACE).map(String::as_str)
     }
-}
 
-impl ClusterSpec {
     /// Whether causeway serves the member. It leaves out a member in Pull mode without credentials:
     /// its karmada-agent reports none. By default karmada-agent reports a Secret with a token.
     pub fn takes_part(&self) -> bool {
-        self.sync_mode != Some(SyncMode::Pull) || self.secret_ref.is_some()
+        self.spec.sync_mode != Some(SyncMode::Pull)
+            || self.spec.secret_ref.is_some()
+            || self.has_agent_credentials()
     }
 
+    /// Whether the agent of the member gives its credentials to the controller
+    /// ([`labels::CREDENTIALS`]).
+    pub fn has_agent_credentials(&self) -> bool {
+        has_agent_credentials(&self.metadata)
+    }
+}
+
+/// Whether the agent of the member with this Cluster gives its credentials to the controller
+/// ([`labels::CREDENTIALS`]).
+pub fn has_agent_credentials(meta: &ObjectMeta) -> bool {
+    let is = |name: &str, value: &str| {
+        let annotations = meta.annotations.as_ref();
+        annotations
+            .and_then(|all| all.get(name))
+            .is_some_and(|found| found == value)
+    };
+    is(labels::TUNNEL, "true") && is(labels::CREDENTIALS, labels::FROM_AGENT)
+}
+
+impl ClusterSpec {
     /// The zones of the member: `zones`, else the deprecated `zone`; empty where nobody said any.
     pub fn effective_zones(&self) -> &[String] {
         if self.zones.is_empty() {

@@ -40,6 +40,16 @@ pub const CONFIRM_DELETIONS: &str = "mcs.causeway.dev/confirm-deletions";
 /// Annotation on a Cluster: the namespaces from which the member may export, joined by commas; without it, all.
 pub const EXPORT_NAMESPACES: &str = "mcs.causeway.dev/export-namespaces";
 
+/// Annotation on a Cluster: `"true"` if causeway creates a missing namespace of an exported service
+/// in it. The account there needs the right to.
+pub const CREATE_EXPORTED_NAMESPACES: &str = "mcs.causeway.dev/create-exported-namespaces";
+
+/// Annotation on a Namespace of a member: [`EXPORT_ALL`] if its Services are exported.
+pub const EXPORT: &str = "mcs.causeway.dev/export";
+
+/// The one value of [`EXPORT`].
+pub const EXPORT_ALL: &str = "all";
+
 /// Annotation on a Cluster: the ranges of its endpoints' addresses, joined by commas; without it, all.
 pub const ENDPOINT_CIDRS: &str = "mcs.causeway.dev/endpoint-cidrs";
 
@@ -57,6 +67,13 @@ pub const COMPANION_OF: &str = "mcs.causeway.dev/companion-of";
 
 /// Annotation on a Cluster: `"true"` if its API server is reached by causeway-tunnel, to which an agent in the member connects.
 pub const TUNNEL: &str = "mcs.causeway.dev/tunnel";
+
+/// Annotation on a Cluster with [`TUNNEL`]: [`FROM_AGENT`] if the controller takes the credentials of the member from that agent. The hub
+/// stores none then.
+pub const CREDENTIALS: &str = "mcs.causeway.dev/credentials";
+
+/// Value of [`CREDENTIALS`].
+pub const FROM_AGENT: &str = "agent";
 
 /// Annotation on a Cluster: `"true"` where causeway-agent in the member reports on the paths to other clusters ([`crate::domain::path`]).
 pub const PATH_REPORTS: &str = "mcs.causeway.dev/path-reports";
@@ -82,11 +99,25 @@ pub const MIN_READY: &str = "mcs.causeway.dev/min-ready";
 /// Annotation on a MultiClusterService or ServiceExport: what becomes of the endpoints of a provider that cannot be reached.
 pub const UNREACHABLE: &str = "mcs.causeway.dev/unreachable";
 
+/// Annotation on a MultiClusterService or ServiceExport: the shares of its providers' traffic. On a
+/// copy: the address family, and the limit below which the hashes of ready endpoints are.
+pub const SHARE: &str = "mcs.causeway.dev/share";
+
+/// Annotation on a MultiClusterService of type LoadBalancer: the names, joined by commas, that
+/// ExternalDNS publishes for it.
+pub const HOSTNAME: &str = "mcs.causeway.dev/hostname";
+
+/// Annotation on a DNSEndpoint: the targets of each cluster, JSON.
+pub const TARGETS: &str = "mcs.causeway.dev/targets";
+
 /// Annotations of a MultiClusterService that the webhook validates.
-pub const VALIDATED: [&str; 4] = [PREFER, MIN_READY, UNREACHABLE, REACH];
+pub const VALIDATED: [&str; 6] = [PREFER, MIN_READY, UNREACHABLE, SHARE, REACH, HOSTNAME];
 
 /// Annotation on a ServiceExport: the clusters that import the service, joined by commas; without it all.
 pub const CONSUMERS: &str = "mcs.causeway.dev/consumers";
+
+/// Annotations of a ServiceExport for which an annotation of its Namespace is the default.
+pub const OF_EXPORTS: [&str; 6] = [PREFER, MIN_READY, UNREACHABLE, SHARE, CONSUMERS, REACH];
 
 /// Annotation on a Cluster: `"false"` where its data plane does not use standby endpoints. On a copy: `"true"` where its endpoints
 /// are standby endpoints.
@@ -176,6 +207,36 @@ pub const SLICE_CONTROLLER: &str = "endpointslice-controller.k8s.io";
 /// [`SLICE_MANAGED_BY`] of the slices that Kubernetes makes from Endpoints objects.
 pub const SLICE_MIRRORING_CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
 
+/// Prefix of annotations by which Karmada's cloud provider makes load balancers. Causeway makes none.
+pub const KARMADA_ELB: &str = "karmada.io/elb.";
+
+/// Prefixes of the annotations by which a Service of type LoadBalancer tells known load balancers
+/// what it wants. None of them is of a tool that owns the Service.
+pub const OF_LOAD_BALANCERS: [&str; 16] = [
+    "cloud.google.com/l4-",
+    "io.cilium/lb-ipam-",
+    "kube-vip.io/",
+    "kubernetes.io/elb.",
+    "lb.kubesphere.io/",
+    "lbipam.cilium.io/",
+    "load-balancer.hetzner.cloud/",
+    "loadbalancer.openstack.org/",
+    "metallb.io/",
+    "metallb.universe.tf/",
+    "networking.gke.io/",
+    "oci.oraclecloud.com/",
+    "purelb.io/",
+    "service.beta.kubernetes.io/",
+    "service.kubernetes.io/ibm-load-balancer-",
+    "service.kubernetes.io/qcloud-",
+];
+
+/// Whether an annotation of a Service is addressed to a known load balancer.
+pub fn is_of_load_balancer(annotation: &str) -> bool {
+    let mut prefixes = OF_LOAD_BALANCERS.iter();
+    prefixes.any(|prefix| annotation.starts_with(prefix))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,12 +254,15 @@ mod tests {
             CONFIRM_DELETIONS,
             PROBE,
             EXPORT_NAMESPACES,
+            CREATE_EXPORTED_NAMESPACES,
+            EXPORT,
             ENDPOINT_CIDRS,
             NETWORK,
             REACH,
             WATCH,
             COMPANION_OF,
             TUNNEL,
+            CREDENTIALS,
             PATH_REPORTS,
             PATH,
             PATH_SEEN,
@@ -206,6 +270,7 @@ mod tests {
             PREFER,
             MIN_READY,
             UNREACHABLE,
+            SHARE,
             CONSUMERS,
             STANDBY,
             CLUSTER,

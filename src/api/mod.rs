@@ -13,6 +13,7 @@ pub mod cluster_profile;
 pub mod condition;
 pub mod crds;
 pub mod discovery;
+mod dns_endpoint;
 pub mod karmada;
 pub mod labels;
 pub mod multicluster;
@@ -21,6 +22,7 @@ pub mod ownership;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus, SecretReference, SyncMode};
 pub use cluster_profile::ClusterProfile;
+pub use dns_endpoint::{DNSEndpoint, DNSEndpointSpec, DnsRecord};
 pub use multicluster_service::{
     ClusterSelector, ExposurePort, ExposureRange, MultiClusterService, MultiClusterServiceSpec,
 };

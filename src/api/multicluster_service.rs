@@ -53,7 +53,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MultiClusterServiceSpec {
-    /// How the Service is exposed. One of CrossCluster (clients in the consumer clusters reach the pods in the provider clusters by the Service's own name) and LoadBalancer (status.loadBalancer lists the load balancer addresses of the Service in the provider clusters). Cannot be changed.
+    /// How the Service is exposed. One of CrossCluster (clients in the consumer clusters reach the pods in the provider clusters by the Service's own name) and LoadBalancer (status.loadBalancer lists addresses of load balancers: those of the clusters in consumerClusters, which lead to the pods in all provider clusters; if consumerClusters is empty, those of the Service in the provider clusters). Cannot be changed.
     #[serde(default, deserialize_with = "null_is_absent")]
     pub types: Vec<String>,
     /// The ports of the Service to expose. If empty, all of them.

@@ -8,6 +8,9 @@ use super::labels;
 /// Prefix of the annotation [`labels::OWNER`] on objects of a MultiClusterService.
 pub const NATIVE_OWNER: &str = "MultiClusterService/";
 
+/// Prefix of the annotation [`labels::OWNER`] on ServiceExports of a Namespace whose Services are exported.
+pub const NAMESPACE_OWNER: &str = "Namespace/";
+
 /// Whether a definition is causeway's. Helm writes itself into [`labels::MANAGED_BY`] of what it installs, so [`labels::NAME`] is one of its
 /// marks, too.
 pub fn is_own_definition(meta: &ObjectMeta) -> bool {

@@ -11,6 +11,7 @@ use super::duration::{MalformedDuration, parse_duration};
 use super::field::{FieldError, FieldErrors};
 use super::name::ClusterName;
 use super::selector::ClusterSelector;
+use super::share::Share;
 use crate::api::{labels, multicluster};
 
 /// Some of the providers of a service, as one consumer sees them.
@@ -77,6 +78,8 @@ pub struct Failover {
     pub preference: Option<Preference>,
     /// [`labels::UNREACHABLE`]: without it the controller's flags decide.
     pub unreachable: Option<Unreachable>,
+    /// [`labels::SHARE`]: without it all ready endpoints get equal traffic.
+    pub share: Option<Share>,
 }
 
 /// Maximum number of tiers of a preference.
@@ -175,6 +178,8 @@ impl Failover {
         Self {
             preference: tiers.map(|tiers| Preference { tiers, min_ready }),
             unreachable,
+            share: annotation(labels::SHARE)
+                .and_then(|text| Share::read(text, &Self::path(labels::SHARE), report)),
         }
     }
 
@@ -189,13 +194,19 @@ impl Failover {
                 labels::UNREACHABLE,
                 self.unreachable.map(|answer| answer.to_string()),
             ),
+            (labels::SHARE, self.share.as_ref().map(ToString::to_string)),
         ];
         all.into_iter()
             .filter_map(|(name, value)| Some((name, value?)))
     }
 
     /// The names of all annotations that it is read from.
-    pub const ANNOTATIONS: [&str; 3] = [labels::PREFER, labels::MIN_READY, labels::UNREACHABLE];
+    pub const ANNOTATIONS: [&str; 4] = [
+        labels::PREFER,
+        labels::MIN_READY,
+        labels::UNREACHABLE,
+        labels::SHARE,
+    ];
 
     /// Returns the path of an annotation, as Kubernetes writes it.
     pub fn path(annotation: &str) -> String {

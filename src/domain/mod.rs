@@ -7,8 +7,10 @@ mod consumers;
 mod conversion;
 mod deprecated;
 mod duration;
+pub mod enrolment;
 mod failover;
 mod field;
+mod hostname;
 mod imported_slice;
 mod kubernetes_version;
 mod misplaced;
@@ -20,6 +22,7 @@ mod port;
 pub mod protected;
 mod ranges;
 mod selector;
+mod share;
 
 pub use consumers::{ConsumerSelector, Consumers};
 pub use conversion::{Conversion, convert_deprecated};
@@ -27,11 +30,12 @@ pub use deprecated::{ClusterField, same_clusters};
 pub use duration::{MalformedDuration, parse_duration};
 pub use failover::{Failover, MalformedAnswer, Percentage, Preference, Tier, Unreachable};
 pub use field::{FieldError, FieldErrors, Problem, quoted};
+pub use hostname::{Hostnames, RequestedHostnames};
 pub use imported_slice::{KARMADA, imported_by};
 pub use kubernetes_version::KubernetesVersion;
 pub use misplaced::{ClustersetKind, misplaced};
 pub use multi_cluster_service::{
-    ClusterSelection, ExposureType, MultiClusterService, only_cluster,
+    ClusterSelection, ExposureType, MultiClusterService, has_entry_clusters, only_cluster,
 };
 pub use name::{
     ClusterName, NameError, ServiceKey, dns1123_label, is_label_value, is_qualified, is_subdomain,
@@ -43,3 +47,4 @@ pub use port::{
 };
 pub use ranges::{AddressRefusal, Declared, Ranges};
 pub use selector::{ClusterSelector, SAME_AS_IMPORTER, SELECTORS_MAX};
+pub use share::Share;

@@ -14,7 +14,7 @@ const TYPES: &[&str] = &["CrossCluster", "LoadBalancer"];
 pub enum ExposureType {
     /// Other clusters reach it under its own name.
     CrossCluster,
-    /// The addresses of its load balancers are gathered.
+    /// Load balancers lead to it from outside the clusters.
     LoadBalancer,
 }
 
@@ -119,6 +119,23 @@ impl MultiClusterService {
             consumers,
         })
     }
+
+    /// Whether its consumers are entry clusters: their load balancers lead to all its providers.
+    pub fn has_entry_clusters(&self) -> bool {
+        self.exposure == ExposureType::LoadBalancer && self.consumers != ClusterSelection::All
+    }
+
+    /// Whether its consumers get the endpoints of its providers.
+    pub fn dispatches_endpoints(&self) -> bool {
+        self.exposure == ExposureType::CrossCluster || self.has_entry_clusters()
+    }
+}
+
+/// Whether the consumers of a spec are entry clusters
+/// ([`MultiClusterService::has_entry_clusters`]).
+pub fn has_entry_clusters(spec: &MultiClusterServiceSpec) -> bool {
+    let consumers = ClusterField::Consumers.effective(spec);
+    ExposureType::of(spec) == Some(ExposureType::LoadBalancer) && !consumers.names(spec).is_empty()
 }
 
 /// Returns the cluster that is the only provider and the only consumer of a CrossCluster service:

@@ -62,6 +62,11 @@ pub struct Files {
 }
 
 impl Files {
+    /// Returns files with these contents, PEM.
+    pub fn new(certificate: Vec<u8>, key: Vec<u8>) -> Self {
+        Self { certificate, key }
+    }
+
     /// Reads `tls.crt` and `tls.key` of a directory.
     ///
     /// # Errors

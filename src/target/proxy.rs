@@ -75,6 +75,30 @@ impl FromStr for TunnelFront {
     }
 }
 
+impl TunnelFront {
+    /// Returns the front as the proxy of a member, as `proxy-url` of a kubeconfig has it.
+    pub fn proxy_url(&self, member: &ClusterName) -> Uri {
+        let authority = self
+            .0
+            .authority()
+            .map_or("", |authority| authority.as_str());
+        let url = format!("http://{member}:@{authority}");
+        // A name of a cluster and an authority give a URL.
+        url.parse().unwrap_or_else(|_| self.0.clone())
+    }
+
+    /// Opens a stream to a member.
+    ///
+    /// # Errors
+    /// [`ProxyError`].
+    pub async fn connect(&self, member: &ClusterName, to: Uri) -> Result<Upgraded, ProxyError> {
+        let proxy = Proxy::tunnel(self, member);
+        let connection = direct().oneshot(self.0.clone()).await;
+        let connection = connection.map_err(|why| proxy.unusable(why.into()))?;
+        proxy.over(ToProxy::Http(connection), &to).await
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Http,
@@ -110,6 +134,8 @@ pub enum ProxyError {
     /// It is causeway-tunnel, and refused.
     #[error("{reason}")]
     Tunnel {
+        /// Its answer.
+        status: StatusCode,
         /// Its reason.
         reason: String,
     },
@@ -282,13 +308,19 @@ impl Proxy {
         member: Uri,
     ) -> Result<Upgraded, ProxyError> {
         let connection = self.dial(tls).await?;
-        let member = authority(&with_port(&member));
+        self.over(connection, &member).await
+    }
+
+    /// Connects to the member by CONNECT over this connection.
+    async fn over(&self, connection: ToProxy, member: &Uri) -> Result<Upgraded, ProxyError> {
+        let member = authority(&with_port(member));
         let answer = self.ask(connection, &member).await;
         let answer = answer.map_err(|why| self.unusable(why))?;
         let reason = answer.headers().get(TUNNEL_REASON);
         if let (true, Some(reason)) = (self.is_tunnel, reason) {
             let reason = String::from_utf8_lossy(reason.as_bytes()).into_owned();
-            return Err(ProxyError::Tunnel { reason });
+            let status = answer.status();
+            return Err(ProxyError::Tunnel { status, reason });
         }
         if !answer.status().is_success() {
             return Err(ProxyError::Refused {

@@ -306,3 +306,30 @@ fn a_secret_serves_the_cluster_that_it_is_labelled_or_named_for() {
         }
     }
 }
+
+#[test]
+fn address_of_an_agent_is_verified_and_goes_through_the_tunnel() {
+    let front: TunnelFront = "http://127.0.0.1:7080".parse().expect("a front");
+    let name = || ClusterName::try_from("member1").expect("a name");
+    let read = |server: &str, authorities: &str| {
+        let read = Target::of_agent(name(), &front, server, authorities);
+        read.map_err(|error| error.to_string())
+    };
+    let ca = STANDARD.encode(CA);
+    let target = read("https://10.96.0.1:443", &ca).expect("an address");
+    assert_eq!(target.url, "https://10.96.0.1:443");
+    assert!(!target.insecure && target.certificates.len() == 1);
+    assert!(target.proxy == Some(Proxy::tunnel(&front, &name())));
+    for (server, authorities, why) in [
+        ("http://10.96.0.1", ca.as_str(), "it is not https://"),
+        ("", ca.as_str(), "cannot be used"),
+        ("https://a@b", ca.as_str(), "it holds a user"),
+        ("https://10.96.0.1", "", "no certificate authority"),
+        ("https://10.96.0.1", "!", "cannot be used"),
+        ("https://10.96.0.1", "bm9uZQ==", "it holds no certificate"),
+    ] {
+        let error = read(server, authorities).expect_err(why);
+        assert!(error.contains(why), "{error}");
+        assert!(error.starts_with("its agent gave an address"), "{error}");
+    }
+}

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use causeway::api::MultiClusterServiceSpec;
 use causeway::api::labels::{self, PERMANENT_ID, REACH};
 use causeway::domain::protected::Protection;
-use causeway::domain::{ClusterField, Failover, MultiClusterService, Reach, ServicePort};
+use causeway::domain::{
+    ClusterField, Failover, Hostnames, MultiClusterService, Reach, ServicePort,
+};
 use causeway_webhook::decide::{
     self, Change, Clusters, Decision, Denial, HubView, Locality, Neighbors, Observed, Policy,
     PreparedChange, ServiceFacts, ServiceKind, Stored, Strictness,
@@ -357,6 +359,11 @@ fn what_is_accepted_is_readable(change: &Change, decision: &Decision) {
             Failover::read(is_asked, &mut |error| {
                 panic!("accepted and unreadable: {error}")
             });
+            if let Some(names) = is_asked(labels::HOSTNAME) {
+                Hostnames::read(names, &mut |error| {
+                    panic!("accepted and unreadable: {error}")
+                });
+            }
             let reach = is_asked(REACH).map(Reach::of_annotation);
             assert!(
                 !matches!(reach, Some(Err(_))),

@@ -160,7 +160,9 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("mcs.causeway.dev/prefer", r#""region, local, any""#),
     ("mcs.causeway.dev/min-ready", r#""1%""#),
     ("mcs.causeway.dev/unreachable", r#""standby""#),
+    ("mcs.causeway.dev/share", r#""cluster/b=10%, rest""#),
     ("mcs.causeway.dev/reach", r#""node-ports""#),
+    ("mcs.causeway.dev/hostname", r#""foo.example.com""#),
     (
         "endpointslice.kubernetes.io/managed-by",
         r#""endpointslice-mesh-controller.cilium.io""#,
