@@ -9,6 +9,7 @@ mod companions;
 mod comparison;
 mod copies;
 mod ending;
+mod name;
 mod ownership;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,12 +18,14 @@ use std::time::Duration;
 
 use causeway::api::labels;
 use causeway::api::multicluster::Version;
+use causeway::api::ownership::NAMESPACE_OWNER;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use self::comparison::hub_write;
 pub use self::comparison::{Diff, Moment, NewerCopy};
+pub(crate) use self::name::name_write;
 use crate::messages::events;
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, ObservedVersion, Operation, TargetCluster, Write};
@@ -184,9 +187,8 @@ impl<'a> Target<'a> {
             let desired = desired.map(|desired| &desired.import);
             self.import_write(served.version, desired, native)
         });
-        let export = exports
-            .filter(|_| native)
-            .and_then(|version| self.export_write(version, clusterset.published.get(self.name)));
+        let published = clusterset.published.get(self.name);
+        let export = exports.and_then(|version| self.export_write(version, published, native));
         let objects = import.into_iter().chain(export).chain(service);
         objects.chain(copies).collect()
     }
@@ -200,19 +202,26 @@ impl<'a> Target<'a> {
         Some(delete_service(&key, derived))
     }
 
-    /// Returns the write of an export on behalf of a MultiClusterService.
-    fn export_write(&self, version: Version, owner: Option<&String>) -> Option<Write> {
+    /// Returns the write of an export on behalf of a MultiClusterService, or of a namespace whose
+    /// Services are exported.
+    fn export_write(
+        &self,
+        version: Version,
+        owner: Option<&String>,
+        native: bool,
+    ) -> Option<Write> {
         let key = self.key.clone();
         let known = self.member.written_export(self.key);
         match (owner, known) {
-            (Some(owner), None) => {
+            (Some(owner), None) if native || owner.starts_with(NAMESPACE_OWNER) => {
                 let export = publish::export(self.key, version, self.hub, owner);
                 let create = Operation::CreateExport(version, key, export.into());
                 Some(Write::new(create))
             }
             (None, Some(known)) if !known.is_deleted() && !known.view.deleting => {
                 let view = &known.view;
-                let ours = view.exposure(self.hub) == Some(Exposure::Native);
+                let ours = native && view.exposure(self.hub) == Some(Exposure::Native)
+                    || view.is_of_namespace(self.hub);
                 let observed = observed(&view.uid, &view.resource_version);
                 ours.then(|| Write::new(Operation::DeleteExport(version, key, observed)))
             }
@@ -221,13 +230,13 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the writes that the state of the namespace permits. If it is missing, it is created
-    /// first, provided that a MultiClusterService requires an object in it. A terminating namespace
-    /// may last: nothing is written to it unless the service `leaves` the member.
+    /// first, if an object is to be created in it. A terminating namespace may last: nothing is
+    /// written to it unless the service `leaves` the member.
     fn in_namespace(&self, native: Vec<Write>, imported: Vec<Write>, leaves: bool) -> Vec<Write> {
         let makes = |write: &Write| write.operation().verb() == "create";
         match self.member.namespace(&self.key.namespace) {
             NamespaceState::Active => native.into_iter().chain(imported).collect(),
-            NamespaceState::Missing if native.iter().any(makes) => {
+            NamespaceState::Missing if native.iter().chain(&imported).any(makes) => {
                 vec![create_namespace(&self.key.namespace)]
             }
             NamespaceState::Terminating if leaves => native,

@@ -19,7 +19,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 pub use self::report::{
     ConsumerReport, ConsumerState, EndpointReport, EndpointState, Explanation, ExposureReport,
-    ProviderReport, TierReport,
+    ProviderReport, ShareReport, TierReport,
 };
 use crate::lists::{HubLists, Members};
 pub use crate::messages::Diagnosis;

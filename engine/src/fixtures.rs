@@ -22,6 +22,7 @@ use causeway::domain::path::PathLease;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 
 pub(crate) use self::events::{hub_event, member_event, signal};
 use self::objects::{Kind, NAMESPACE, Object};
@@ -211,6 +212,18 @@ impl Environment {
     pub(crate) fn on(&mut self, cluster: &str, object: Object) -> &mut Self {
         self.server(cluster).put(object);
         self
+    }
+
+    /// Plays the load balancer of Service `foo` in a cluster: gives it these addresses.
+    pub(crate) fn balance(&mut self, cluster: &str, ips: &[&str]) -> &mut Self {
+        let value = self.service(cluster, "foo").expect("a Service").clone();
+        let kind = Kind::Service;
+        let ingress = ips.iter().map(|ip| json!({"ip": ip, "ipMode": "VIP"}));
+        let status = json!({"loadBalancer": {"ingress": ingress.collect::<Vec<_>>()}});
+        self.on(
+            cluster,
+            Object { kind, value }.with(json!({ "status": status })),
+        )
     }
 
     pub(crate) fn off_hub(&mut self, kind: Kind, name: &str) -> &mut Self {

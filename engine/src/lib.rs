@@ -23,6 +23,8 @@ pub mod reasons;
 pub mod reconcile;
 pub mod removal;
 pub mod seal;
+#[cfg(test)]
+mod simulation;
 mod status;
 pub mod write_conflict;
 pub mod write_queue;

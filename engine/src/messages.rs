@@ -8,17 +8,20 @@ pub(crate) mod copies;
 mod diagnosis;
 pub(crate) mod endpoint;
 mod entry;
+pub(crate) mod entry_clusters;
 pub mod events;
 pub(crate) mod exports;
 pub(crate) mod karmada;
 pub(crate) mod leftovers;
 pub(crate) mod member;
+pub(crate) mod name;
 pub(crate) mod native;
 pub(crate) mod problem;
 pub(crate) mod profiles;
 mod progress;
 pub(crate) mod remarks;
 pub(crate) mod service;
+mod shares;
 mod tiers;
 pub(crate) mod write;
 
@@ -28,6 +31,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 pub use self::cluster::{JOIN_AGAIN, REPORT_SECRETS};
 pub use self::diagnosis::Diagnosis;
+pub use self::member::unusable;
 use crate::model::slice::Exposure;
 
 /// Reason and message of a condition that holds.
@@ -45,6 +49,14 @@ fn first<T: AsRef<str>>(all: &[T], most: usize) -> String {
     match all.len().saturating_sub(most) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Writes a number of clusters: `1 cluster`.
+fn counted(clusters: usize) -> String {
+    match clusters {
+        1 => "1 cluster".to_owned(),
+        clusters => format!("{clusters} clusters"),
     }
 }
 

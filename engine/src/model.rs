@@ -22,6 +22,7 @@ mod write;
 pub use self::cluster_id::ReportedId;
 pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Needs, Signal};
 pub use self::failure::{Failure, FailureKind, absent_object};
+pub(crate) use self::hub_objects::{HubDnsEndpoint, RecordedTargets};
 pub use self::hub_objects::{HubExport, HubImport};
 pub use self::item::Item;
 pub(crate) use self::member_state::RequiredKind;

@@ -6,7 +6,9 @@ pub(crate) mod companions;
 pub(crate) mod copies;
 mod desired;
 pub(crate) mod disagreement;
+pub(crate) mod dns;
 pub(crate) mod entry;
+pub(crate) mod entry_clusters;
 pub(crate) mod exposure;
 pub(crate) mod hostnames;
 pub(crate) mod ignored;
@@ -21,6 +23,7 @@ pub(crate) mod publish;
 pub(crate) mod remark;
 pub(crate) mod service;
 mod settings;
+pub(crate) mod shares;
 pub(crate) mod tiers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +37,7 @@ use self::copies::{DesiredCopies, Observation, Outcomes, Request, Withdraw};
 pub use self::desired::Desired;
 pub(crate) use self::desired::{Companions, DesiredMember, Members};
 use self::entry::new_nodes;
+use self::entry_clusters::{EntryClusters, EntryObjects};
 use self::exposure::Exposed;
 use self::inputs::Inputs;
 use self::placement::{Placement, Roles};
@@ -81,12 +85,21 @@ pub fn plan(
         ..native
     };
     desired.companions = Companions::of(index, key, &desired);
+    let is_untouched = desired.on_hold || matches!(desired.members, Members::Untouched);
+    desired.name = match is_untouched {
+        true => dns::NamePlan::Untouched,
+        false => dns::plan(inputs, &desired.placement, desired.entry_clusters.as_ref()),
+    };
     let of_tiers = desired.each_tiers();
     let of_tiers = of_tiers.filter_map(|(_, _, tiers)| tiers.again_at);
     let of_writers = disagreement::again_at(index, key, &desired, now);
     let of_nodes = new_nodes::again_at(index, key, &desired.companions.entry_nodes, now);
-    let ends = ends.into_iter().chain([of_writers, of_nodes]).flatten();
-    desired.again_at = ends.chain(of_tiers).min();
+    let of_shares = desired.each_copies();
+    let of_shares = of_shares.filter_map(|(.., copies)| copies.shares.as_ref()?.again_at);
+    let of_name = desired.name.wanted().and_then(|name| name.again_at);
+    let ends = ends.into_iter();
+    let ends = ends.chain([of_writers, of_nodes, of_name]).flatten();
+    desired.again_at = ends.chain(of_tiers).chain(of_shares).min();
     desired
 }
 
@@ -117,7 +130,7 @@ fn native(inputs: Inputs<'_>, publishes: bool, outcomes: &mut Outcomes) -> Desir
         }
     };
     match (&mcs.spec, work) {
-        (Ok(spec), _) if spec.exposure == ExposureType::CrossCluster => {
+        (Ok(spec), _) if spec.exposure == ExposureType::CrossCluster || has_entries(spec, work) => {
             let exposed = exposure::expose(inputs, spec);
             let plan = Native {
                 inputs,
@@ -125,8 +138,9 @@ fn native(inputs: Inputs<'_>, publishes: bool, outcomes: &mut Outcomes) -> Desir
                 exposed: &exposed,
                 publishes,
                 karmada_managed: work.is_some(),
+                has_entries: spec.has_entry_clusters(),
             };
-            plan.cross_cluster(spec, work, outcomes)
+            plan.dispatch(spec, work, outcomes)
         }
         (_, Some(work)) => {
             let untouched = Desired::default();
@@ -139,6 +153,11 @@ fn native(inputs: Inputs<'_>, publishes: bool, outcomes: &mut Outcomes) -> Desir
             ..Desired::default()
         },
     }
+}
+
+/// Whether the consumers are entry clusters of causeway's: what Karmada manages is Karmada's.
+fn has_entries(spec: &MultiClusterService, work: Option<&str>) -> bool {
+    spec.has_entry_clusters() && work.is_none()
 }
 
 /// Returns a plan that reports a problem and leaves the members untouched, whoever wrote their
@@ -156,6 +175,7 @@ struct Shared<'a> {
     owner: &'a str,
     uses: &'a ProviderUses,
     request: &'a tiers::Request<'a>,
+    share: shares::Requested<'a>,
 }
 
 /// Member, with its roles.
@@ -166,26 +186,29 @@ struct Target<'a> {
     roles: Roles,
 }
 
-/// Inputs of the plan of a MultiClusterService of type CrossCluster.
+/// Inputs of the plan of a MultiClusterService whose consumers get the endpoints of its providers.
 struct Native<'a> {
     inputs: Inputs<'a>,
     mcs: &'a McsView,
     exposed: &'a Exposed,
     publishes: bool,
     karmada_managed: bool,
+    /// Whether the consumers are entry clusters.
+    has_entries: bool,
 }
 
 impl Native<'_> {
     /// Plans the service. `work` is the Work by which Karmada manages it, if Karmada does.
-    fn cross_cluster(
+    fn dispatch(
         &self,
         spec: &MultiClusterService,
         work: Option<&str>,
         outcomes: &mut Outcomes,
     ) -> Desired {
         let placement = placement::place(self.inputs.index, spec);
-        let uses = self.uses(&placement);
+        let uses = self.uses(placement.providers());
         let mut gaps = BTreeSet::new();
+        let mut entries = self.has_entries.then(EntryClusters::default);
         let members = match &self.exposed.state {
             exposure::State::Held => Members::Untouched,
             exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
@@ -208,8 +231,12 @@ impl Native<'_> {
                     owner: &format!("{NATIVE_OWNER}{}", self.mcs.uid),
                     uses: &uses,
                     request: &request,
+                    share: shares::Requested::of(self.mcs.failover.share.as_ref(), chooses),
                 };
                 let members = self.desired_members(&placement, &shared, &mut gaps, outcomes);
+                if let Some(entries) = &mut entries {
+                    *entries = self.entry_clusters(&request, &placement, &members);
+                }
                 Members::Wanted(members)
             }
         };
@@ -219,11 +246,13 @@ impl Native<'_> {
             exposed: exposed.map(|shape| shape.port.clone()).collect(),
             problem: self.exposed.problem.clone(),
             placement,
-            again_at: [self.exposed.again_at, uses.again_at]
-                .into_iter()
-                .flatten()
-                .min(),
+            again_at: {
+                let of_entries = entries.as_ref().and_then(|entries| entries.uses.again_at);
+                let ends = [self.exposed.again_at, uses.again_at, of_entries];
+                ends.into_iter().flatten().min()
+            },
             uses,
+            entry_clusters: entries,
             ..Desired::default()
         };
         match work {
@@ -232,9 +261,24 @@ impl Native<'_> {
         }
     }
 
-    /// Decides how the service uses its providers. Unreachable providers of a service that Karmada
+    /// Decides the use of the entry clusters, given the objects that they should hold.
+    fn entry_clusters(
+        &self,
+        request: &tiers::Request<'_>,
+        placement: &Placement,
+        members: &BTreeMap<ClusterName, DesiredMember>,
+    ) -> EntryClusters {
+        let uses = self.uses(placement.consumers());
+        let objects = members.iter().map(|(name, member)| {
+            let (offered, copies) = (&*member.offered, &member.copies);
+            (name, EntryObjects { offered, copies })
+        });
+        EntryClusters::of(request, placement, &objects.collect(), uses)
+    }
+
+    /// Decides how the service uses these clusters. Unreachable providers of a service that Karmada
     /// manages retain their endpoints, unless `--provider-ttl` has expired.
-    fn uses(&self, placement: &Placement) -> ProviderUses {
+    fn uses<'n>(&self, names: impl Iterator<Item = &'n ClusterName>) -> ProviderUses {
         let policy = UnreachablePolicy {
             requested: self
                 .mcs
@@ -251,13 +295,15 @@ impl Native<'_> {
             self.inputs.index,
             self.inputs.settings,
             policy,
-            placement.providers(),
+            names,
             self.inputs.now,
         )
     }
 
+    /// Whether no proxy chooses the endpoints. In an entry cluster one does.
     fn is_headless(&self) -> bool {
-        matches!(&self.exposed.state, exposure::State::Service(one) if one.shape.kind == ServiceKind::Headless)
+        !self.has_entries
+            && matches!(&self.exposed.state, exposure::State::Service(one) if one.shape.kind == ServiceKind::Headless)
     }
 
     fn desired_members(
@@ -307,7 +353,12 @@ impl Native<'_> {
             member,
             roles,
         } = target;
-        let Shared { owner, request, .. } = *shared;
+        let Shared {
+            owner,
+            request,
+            share,
+            ..
+        } = *shared;
         let (index, key, exposed) = (self.inputs.index, self.inputs.key, self.exposed);
         let origin = copies::Origin {
             index,
@@ -325,14 +376,21 @@ impl Native<'_> {
         let frontend = Frontend::new(&ports, observed);
         let tiers = roles
             .consumer
-            .then(|| request.of_consumer(name, member, &frontend));
+            .then(|| request.of_consumer(name, member, &frontend))
+            .flatten();
+        let shares = shares::Request { of: request, share };
+        let shares = roles
+            .consumer
+            .then(|| shares.of_consumer(name, member, &frontend, tiers.as_ref()))
+            .flatten();
         let consumer = copies::Consumer {
             name,
             network: &index.network(name),
             ports: &ports,
             traffic_distribution: service.traffic_distribution(observed),
             capabilities: Capabilities::of(member),
-            tiers: tiers.as_ref().and_then(Option::as_ref),
+            tiers: tiers.as_ref(),
+            shares: shares.as_ref(),
         };
         let others = request.providers.iter();
         let others = others.filter(|provider| provider.name != name);
@@ -366,6 +424,9 @@ impl Native<'_> {
         };
         let (ports, provides) = (&self.exposed.ports, target.roles.provider);
         let service = service::desired(&site, shared.service, ports, provides, shared.owner);
+        if self.has_entries && target.roles.consumer {
+            return service.of_entry_cluster(shared.service);
+        }
         match self.karmada_managed {
             true => karmada_managed::leave(service),
             false => service,

@@ -97,6 +97,19 @@ reasons! {
     /// The MultiClusterService is of type LoadBalancer, which brings no endpoint to another
     /// cluster.
     LoadBalancer: healthy,
+    /// The addresses of the entry cluster are in the status.
+    EntryCluster: healthy,
+    /// It is unknown whether the entry cluster serves: the status retains the addresses that it has.
+    EntryHeld: healthy,
+    /// The entry cluster has no usable endpoint, so its addresses are not in the status.
+    EntryNotServing: problem,
+    /// The entry cluster is drained, removed or out of reach, so its addresses are not in the
+    /// status.
+    EntryUnused: problem,
+    /// No load balancer has given the Service of the entry cluster an address.
+    NoEntryAddress: problem,
+    /// The Service of the entry cluster was made by somebody else, and is of another type.
+    EntryNotLoadBalancer: problem,
     /// The hub's Service lacks a port of `spec.ports`.
     PortNotFound: problem,
     /// `spec.ports` leaves the port out.
@@ -187,6 +200,12 @@ reasons! {
     SliceInvalid: problem,
     /// A hostname of a headless service leads to pods of several clusters.
     AmbiguousHostname: healthy,
+    /// DNS publishes the service's name, with the addresses of the clusters that can serve.
+    NamePublished: healthy,
+    /// DNS publishes the last addresses of the service's name, because no cluster can serve.
+    NameHeld: problem,
+    /// The service's name is not handed to ExternalDNS.
+    NameNotPublished: problem,
     /// Two EndpointSlices of a provider differ on the readiness of an endpoint.
     WritersDisagree: problem,
     /// The slice has more endpoints than an EndpointSlice may have.
@@ -278,6 +297,8 @@ reasons! {
     PreferConflict: healthy,
     /// The exports have different policies for unreachable providers.
     UnreachableConflict: healthy,
+    /// The exports have different shares.
+    ShareConflict: healthy,
     /// The exports name different consumers.
     ConsumersConflict: healthy,
     /// An Event: the endpoints of a tier, or of an unreachable provider, are standby endpoints.

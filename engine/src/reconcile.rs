@@ -15,7 +15,7 @@ use serde_json::json;
 pub use self::cluster::{ClusterOutcome, follow_removal};
 pub use self::profile::{RefusedProfile, refused_profiles};
 use self::progress::Progresses;
-use crate::diff::{Diff, Moment, NewerCopy, diff};
+use crate::diff::{Diff, Moment, NewerCopy, diff, name_write};
 use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
 use crate::model::{Item, ObjectId, Operation, TargetCluster, TimePoint, Write, status_patch};
@@ -113,6 +113,10 @@ impl<'a> Reconciler<'a> {
             diff.writes
                 .insert(TargetCluster::Hub, write.into_iter().collect());
         }
+        if let Some(write) = name_write(&desired, index, key) {
+            let of_hub = diff.writes.entry(TargetCluster::Hub).or_default();
+            of_hub.push(write);
+        }
         let view = exports::View {
             index,
             key,
@@ -153,6 +157,10 @@ impl<'a> Reconciler<'a> {
             let manager = index.other_writer(&TargetCluster::Hub, conflict.object);
             conflict.fact(manager)
         });
+        let mut failed = self.write_queue.failed(&TargetCluster::Hub, &item);
+        let of_name = |object: &ObjectId| matches!(object, ObjectId::DnsEndpoint(_));
+        let name_failure = failed.find(|(object, _)| of_name(object));
+        let name_failure = name_failure.map(|(_, failed)| failed.failure.clone());
         let view = status::View {
             index,
             key,
@@ -160,6 +168,7 @@ impl<'a> Reconciler<'a> {
             desired,
             progress,
             conflict,
+            name_failure,
             now,
         };
         Some((mcs, view.status()))
@@ -208,7 +217,7 @@ impl Outcome {
             gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
             disagreements: slices.collect(),
             tiers: desired.tiers(),
-            hostnames: desired.companions.hostnames.clone(),
+            hostnames: desired.hostnames(),
             entry_nodes: desired.companions.entry_nodes.clone(),
             unreached: desired.unreached(),
             settled: false,
@@ -239,16 +248,15 @@ fn earlier(one: &mut Option<Instant>, other: Option<Instant>) {
     };
 }
 
-/// Returns the exposure that an object serves; the status of an object serves none.
-pub fn exposure_of(object: &ObjectId, key: &ServiceKey) -> Option<Exposure> {
+/// Whether an object serves an exposure; a namespace serves both, and the status of an object none.
+pub fn serves(object: &ObjectId, key: &ServiceKey, exposure: Exposure) -> bool {
     match object {
-        ObjectId::Service(service) if service != key => Some(Exposure::Clusterset),
-        ObjectId::Slice(id) => Some(id.exposure),
-        ObjectId::ServiceImport(..) => Some(Exposure::Clusterset),
-        ObjectId::Service(_) | ObjectId::Namespace(_) | ObjectId::ServiceExport(..) => {
-            Some(Exposure::Native)
-        }
-        _ => None,
+        ObjectId::Service(service) if service != key => exposure == Exposure::Clusterset,
+        ObjectId::Slice(id) => id.exposure == exposure,
+        ObjectId::ServiceImport(..) => exposure == Exposure::Clusterset,
+        ObjectId::Service(_) | ObjectId::ServiceExport(..) => exposure == Exposure::Native,
+        ObjectId::Namespace(_) => true,
+        _ => false,
     }
 }
 

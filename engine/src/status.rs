@@ -5,13 +5,14 @@
 
 pub(crate) mod cluster;
 mod condition_state;
+mod entry_clusters;
 pub(crate) mod exports;
 mod ready;
 
 use std::time::Duration;
 
 use causeway::api::condition as names;
-use causeway::domain::{ClusterName, ExposureType, ServiceKey};
+use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey};
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -19,7 +20,7 @@ use k8s_openapi::jiff::Timestamp;
 use self::condition_state::{ConditionState, DesiredCondition, set, settled, summarize};
 use crate::messages::{self, Text, native};
 use crate::model::map::HashMap;
-use crate::model::{MemberState, ObjectEvent, TimePoint};
+use crate::model::{Failure, MemberState, ObjectEvent, TimePoint};
 use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::member::Member;
@@ -95,6 +96,8 @@ pub(crate) struct View<'a> {
     pub(crate) progress: &'a HashMap<ClusterName, Progress>,
     /// Write conflict over the MultiClusterService itself.
     pub(crate) conflict: Option<ObjectConflict>,
+    /// Failure of the write of the DNSEndpoint.
+    pub(crate) name_failure: Option<Failure>,
     pub(crate) now: TimePoint,
 }
 
@@ -118,8 +121,10 @@ impl View<'_> {
             state: &ready,
         };
         let said = set(&mut conditions, desired, generation, self.now);
-        let by_itself =
-            |said: &ObjectEvent| states.is_empty() || said.reason == Reason::NoProviders;
+        let by_itself = |said: &ObjectEvent| {
+            let own = [Reason::NoProviders, Reason::NoEntryAddress];
+            states.is_empty() || own.iter().any(|reason| said.reason == *reason)
+        };
         events.extend(said.filter(by_itself));
         // Whoever notices a write_conflict tells of it, once.
         events.retain(|said| said.reason != Reason::WriteConflict);
@@ -131,11 +136,10 @@ impl View<'_> {
         }
     }
 
-    fn exposure(&self) -> ExposureType {
-        self.mcs
-            .spec
-            .as_ref()
-            .map_or(ExposureType::CrossCluster, |spec| spec.exposure)
+    /// Whether the consumers get the endpoints of the providers.
+    fn dispatches(&self) -> bool {
+        let spec = self.mcs.spec.as_ref();
+        spec.map_or(true, MultiClusterService::dispatches_endpoints)
     }
 
     /// Lists the conditions on which Ready depends, each with its type, the text if it holds, and
@@ -149,7 +153,7 @@ impl View<'_> {
             native::SERVICE_APPLIED,
             self.service_applied(),
         )];
-        if self.exposure() == ExposureType::CrossCluster {
+        if self.dispatches() {
             all.push((
                 names::ENDPOINT_SLICE_DISPATCHED,
                 native::DISPATCHED,
@@ -185,12 +189,12 @@ impl View<'_> {
                 message: native::NO_TARGETS.to_owned(),
             };
         }
-        let load_balancer = self.exposure() == ExposureType::LoadBalancer;
+        let gathers = !self.dispatches();
         let targets = self.desired.placement.targets.iter();
         let states = targets
-            .filter(|(_, roles)| roles.provider || !load_balancer)
+            .filter(|(_, roles)| roles.provider || !gathers)
             .map(|(name, _)| {
-                let state = if load_balancer {
+                let state = if gathers {
                     self.balanced_in(name)
                 } else {
                     self.service_in(name)
@@ -411,13 +415,20 @@ impl View<'_> {
         let targets = placement.targets.keys();
         let damped = targets.filter_map(|name| self.index.reported_state(name, self.now).1);
         let all = unseen.chain(awaited).chain(damped);
+        let all = all.chain(self.address_awaited_until());
         all.filter(|end| *end > self.now).min()
     }
 
+    /// Returns the addresses of the load balancers that lead to the service.
     fn ingress(&self) -> Vec<LoadBalancerIngress> {
         let untouched = matches!(self.desired.members, Members::Untouched);
-        if untouched || self.exposure() != ExposureType::LoadBalancer {
+        let spec = self.mcs.spec.as_ref();
+        let exposure = spec.map_or(ExposureType::CrossCluster, |spec| spec.exposure);
+        if untouched || exposure != ExposureType::LoadBalancer {
             return self.mcs.ingress.clone();
+        }
+        if let Some(entries) = &self.desired.entry_clusters {
+            return entries.ingress(self.index, self.key, &self.mcs.ingress);
         }
         let providers = self.desired.placement.providers();
         let used = providers.filter(|name| !Unused::excludes(self.index, name));

@@ -16,7 +16,6 @@ mod managed_by_karmada;
 mod occupied;
 mod policies;
 mod restores;
-mod simulation;
 mod write_conflicts;
 
 fn foo() -> Object {

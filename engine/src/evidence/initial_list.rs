@@ -130,6 +130,8 @@ impl CompleteList {
             | HubEvent::Exports(_)
             | HubEvent::ImportsServed(_)
             | HubEvent::Imports(_)
+            | HubEvent::DnsEndpointsServed(_)
+            | HubEvent::DnsEndpoints(_)
             | HubEvent::ProfilesServed(..)
             | HubEvent::Profiles(..) => None,
         }

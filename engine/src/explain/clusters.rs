@@ -6,7 +6,7 @@ use causeway::domain::ClusterName;
 use super::exposure::ExposedService;
 use super::{Diagnosis, Facts};
 use crate::messages::copies::Slice;
-use crate::messages::{cluster, exports, karmada, quote, quoted, service};
+use crate::messages::{cluster, entry_clusters, exports, karmada, quote, quoted, service};
 use crate::model::slice::Exposure;
 use crate::model::{LeftOut, MemberState, Refusal};
 use crate::observed::hub::ClusterView;
@@ -17,6 +17,7 @@ use crate::plan::copies::{CopyDecision, Hold, Observation, Request, Skipped, Wit
 use crate::plan::ignored::ignored;
 use crate::plan::provider_use::Unused;
 use crate::plan::providers::Unfit;
+use crate::plan::shares::Shares;
 use crate::plan::tiers::Tiers;
 use crate::reasons::Reason;
 
@@ -263,9 +264,29 @@ impl<'a> ExposedService<'a> {
             })
     }
 
+    /// Reports the addresses of an entry cluster.
+    pub(super) fn entry_cluster(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let facts = self.facts;
+        let entries = facts
+            .desired
+            .entry_clusters
+            .as_ref()
+            .filter(|_| self.is_native())?;
+        Some(entry_clusters::diagnosis(
+            facts.key,
+            name,
+            entries.get(name)?,
+        ))
+    }
+
     /// Returns the tiers of a consumer, if it does not use all providers alike.
     pub(super) fn tiers(&self, consumer: &ClusterName) -> Option<&'a Tiers> {
         self.desired(consumer)?.tiers.as_ref()
+    }
+
+    /// Returns the shares of a consumer's providers, if any are requested.
+    pub(super) fn shares(&self, consumer: &ClusterName) -> Option<&'a Shares> {
+        self.desired(consumer)?.shares.as_ref()
     }
 
     /// Reports that Karmada, which manages the service, has not brought an endpoint to a consumer.

@@ -198,9 +198,12 @@ impl<'a> Place<'a> {
         let mut held = held.into_iter().flatten();
         let is_held = held
             .any(|held| *held.name == **name && held.endpoints.contains_key(&vec![door.address]));
-        Some(match is_held {
-            true => self.present(name, words.by_entry(&door, ports, self.is_ready())),
-            false => self.missing(self.progressing()),
+        let shares = copies.shares.as_ref();
+        let shares = shares.filter(|_| self.is_beyond_share(copy, &door) && self.is_ready());
+        Some(match (is_held, shares) {
+            (true, Some(shares)) => self.present(name, words.beyond_share(shares)),
+            (true, None) => self.present(name, words.by_entry(&door, ports, self.is_ready())),
+            (false, _) => self.missing(self.progressing()),
         })
     }
 
@@ -288,7 +291,8 @@ impl<'a> Place<'a> {
         }
         let known = copy.endpoints.get(&self.addresses()).copied();
         let is_older = copy.source.as_ref() != Some(&self.source.version);
-        if !copy.standby && known != Some(self.is_ready()) && is_older {
+        let is_beyond = self.is_beyond_share(wanted, self.endpoint);
+        if !copy.standby && known != Some(self.is_ready() && !is_beyond) && is_older {
             return words.older();
         }
         let problem = exposure
@@ -307,7 +311,9 @@ impl<'a> Place<'a> {
             return words.missing_port(port, missing.provider_ports());
         }
         match self.is_ready() {
-            true => self.in_its_tier(copy, wanted),
+            true => self
+                .in_its_share(copy, wanted)
+                .unwrap_or_else(|| self.in_its_tier(copy, wanted)),
             false => words.unready(),
         }
     }
@@ -331,6 +337,28 @@ impl<'a> Place<'a> {
             return words.changes_role(is_standby);
         }
         words.in_tier(tiers, is_standby)
+    }
+
+    /// Explains a ready endpoint in a consumer whose providers have shares; `None` if none have, or
+    /// if its tier alone decides.
+    fn in_its_share(&self, copy: &HeldSlice, wanted: &WantedCopy) -> Option<Diagnosis> {
+        let shares = self.copies()?.shares.as_ref()?;
+        if copy.standby || wanted.role() != EndpointRole::Ready {
+            return None;
+        }
+        let is_beyond = self.is_beyond_share(wanted, self.endpoint);
+        let is_ready = copy.endpoints.get(&self.addresses()) == Some(&true);
+        match (is_ready, is_beyond) {
+            (true, true) | (false, false) => Some(self.words.changes_role(is_beyond)),
+            (false, true) => Some(self.words.beyond_share(shares)),
+            (true, false) => None,
+        }
+    }
+
+    /// Whether an endpoint of the copy is a standby endpoint because others suffice for the share
+    /// of its provider.
+    fn is_beyond_share(&self, wanted: &WantedCopy, endpoint: &SourceEndpoint<'_>) -> bool {
+        wanted.role() == EndpointRole::Ready && wanted.role_of(endpoint) != EndpointRole::Ready
     }
 
     /// Explains an endpoint that Karmada's slice holds, alone or while Karmada manages the service.

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition;
 use causeway::domain::{
-    ClusterName, ClusterSelection, ExposureType, MultiClusterService, ServiceKey,
+    ClusterName, ClusterSelection, MultiClusterService, RequestedHostnames, ServiceKey,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::held::HeldSlice;
-use super::report::{ConsumerReport, ExposureReport, TiersReport};
+use super::report::{ConsumerReport, ExposureReport, ShareReport, TiersReport};
 use super::{Diagnosis, Facts};
 use crate::messages::conflict;
-use crate::messages::{address, exports, karmada, native, service};
+use crate::messages::{address, exports, karmada, name, native, service};
 use crate::model::slice::Exposure;
 use crate::observed::hub::McsView;
 use crate::plan::clusterset::NotImporting;
@@ -36,27 +36,34 @@ pub(super) struct ExposedService<'a> {
     pub(super) karmadas: BTreeMap<ClusterName, Vec<HeldSlice>>,
 }
 
+/// Returns what the controller reports of the names that DNS is to publish.
+fn published(mcs: &McsView) -> Option<Diagnosis> {
+    let RequestedHostnames::Names(names) = &mcs.hostnames else {
+        return None;
+    };
+    let ready = condition::find(&mcs.conditions, condition::READY)?;
+    name::reported(names, ready)
+}
+
 impl<'a> Facts<'a> {
     /// Reports the exposure by the service's own name, if the hub has a MultiClusterService of it.
     pub(super) fn native(&self) -> Option<ExposureReport> {
         let mcs = self.index.multi_cluster_service(self.key)?;
         let why = match &mcs.spec {
             Err(errors) => native::invalid(self.key, errors),
-            Ok(spec) if spec.exposure == ExposureType::LoadBalancer => {
-                native::load_balancer(self.key)
-            }
-            Ok(spec) => return Some(self.cross_cluster(mcs, spec).report()),
+            Ok(spec) if !spec.dispatches_endpoints() => native::load_balancer(self.key),
+            Ok(spec) => return Some(self.dispatched(mcs, spec).report()),
         };
         Some(ExposureReport {
             exposure: Exposure::Native,
             address: address(Exposure::Native, self.key),
-            diagnoses: vec![why],
+            diagnoses: [why].into_iter().chain(published(mcs)).collect(),
             consumers: Vec::new(),
             providers: Vec::new(),
         })
     }
 
-    fn cross_cluster(&self, mcs: &McsView, spec: &MultiClusterService) -> ExposedService<'_> {
+    fn dispatched(&self, mcs: &McsView, spec: &MultiClusterService) -> ExposedService<'_> {
         let placement = place(self.index, spec);
         let left_out = |selection: &ClusterSelection| {
             let names = placement.left_out.keys();
@@ -199,7 +206,12 @@ impl<'a> ExposedService<'a> {
         let consumers = self.consumers.iter().map(|name| ConsumerReport {
             cluster: name.to_string(),
             tiers: self.tiers(name).map(TiersReport::of),
-            diagnoses: self.consumer(name).into_iter().collect(),
+            shares: self.shares(name).map(ShareReport::all).unwrap_or_default(),
+            diagnoses: self
+                .consumer(name)
+                .into_iter()
+                .chain(self.entry_cluster(name))
+                .collect(),
         });
         ExposureReport {
             exposure: self.exposure,

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::messages::Diagnosis;
 use crate::model::slice::Exposure;
+use crate::plan::shares::Shares;
 use crate::plan::tiers::{TierState, Tiers};
 use crate::reasons::Reason;
 
@@ -50,6 +51,9 @@ pub struct ConsumerReport {
     /// Failover tiers of its providers; absent if it uses all of them alike.
     #[serde(flatten)]
     pub tiers: Option<TiersReport>,
+    /// Shares of its providers; absent if none are requested or applied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<ShareReport>,
     /// Diagnoses of the cluster.
     pub diagnoses: Vec<Diagnosis>,
 }
@@ -76,6 +80,21 @@ pub struct TierReport {
     pub ready: usize,
     /// Number of endpoints, except those that terminate.
     pub endpoints: usize,
+}
+
+/// Share of a provider in a consumer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShareReport {
+    /// Name of the provider.
+    pub cluster: String,
+    /// Wanted share of the endpoints, in percent.
+    pub wanted: u64,
+    /// Real share, in percent.
+    pub real: u64,
+    /// Number of endpoints that are ready in the consumer.
+    pub ready: u64,
+    /// Number of ready endpoints of the provider that are standby endpoints in the consumer.
+    pub standby: u64,
 }
 
 /// Cluster whose pods back a service.
@@ -200,6 +219,20 @@ impl TiersReport {
             serving_from: report(tiers.active()),
             standby,
         }
+    }
+}
+
+impl ShareReport {
+    pub(super) fn all(shares: &Shares) -> Vec<Self> {
+        let percent = |hundredths: u64| (hundredths + 50) / 100;
+        let all = shares.all.iter().map(|share| Self {
+            cluster: share.name.to_string(),
+            wanted: percent(share.wanted),
+            real: percent(share.real()),
+            ready: share.chosen,
+            standby: share.ready.saturating_sub(share.chosen),
+        });
+        all.collect()
     }
 }
 

@@ -2,7 +2,9 @@
 
 pub(crate) mod agreement;
 mod clusterset;
+mod entry_clusters;
 mod native;
+mod shares;
 mod tiers;
 
 use causeway::api::labels;

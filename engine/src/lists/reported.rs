@@ -63,7 +63,10 @@ fn serves_nevertheless(hub: &HubLists, lists: &[&MemberLists], protected: &str) 
 
 /// Whether a member holds an export or an import that represents a MultiClusterService.
 fn has_published(lists: &MemberLists, hub: &str) -> bool {
-    let exports = lists.exports.iter().filter_map(ExportView::read);
+    let exports = lists
+        .exports
+        .iter()
+        .filter_map(|export| ExportView::read(export, None));
     let imports = lists.imports.iter().filter_map(ImportView::read);
     let exports = exports.map(|export| export.exposure(hub));
     let mut paths = exports.chain(imports.map(|import| import.exposure(hub)));

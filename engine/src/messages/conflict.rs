@@ -77,6 +77,7 @@ impl Value {
             Self::ClusterSelectors(_) => "clusterSelectors",
             Self::Prefer(_) => labels::PREFER,
             Self::Unreachable(_) => labels::UNREACHABLE,
+            Self::Share(_) => labels::SHARE,
             Self::Consumers(_) => labels::CONSUMERS,
         }
     }
@@ -103,6 +104,10 @@ impl Value {
             }
             Self::Unreachable(answer) => {
                 answer.map_or_else(|| "nothing".to_owned(), |answer| answer.to_string())
+            }
+            Self::Share(share) => {
+                let none = || "no share".to_owned();
+                share.as_ref().map_or_else(none, ToString::to_string)
             }
             Self::Consumers(consumers) => consumers.to_string(),
         };

@@ -7,10 +7,11 @@ use causeway::domain::{AddressRefusal, ClusterName, ServiceKey, ServicePort, des
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::copies::Slice;
-use super::{Diagnosis, adopt, edit_service, extend_preference, wait};
+use super::{Diagnosis, adopt, edit_service, extend_preference, shares, wait};
 use crate::model::slice::{Exposure, SlicePort, SourceEndpoint};
 use crate::plan::entry::{Missed, NoEntry};
 use crate::plan::providers::MissingPort;
+use crate::plan::shares::Shares;
 use crate::plan::tiers::{TierState, Tiers};
 use crate::reasons::Reason;
 
@@ -187,6 +188,12 @@ impl<'a> Endpoint<'a> {
         let tier = self.tier(tiers);
         let message = format!("prefer: {tier} is used, for {}", tiers.why_promoted());
         Diagnosis::new(Reason::Promoted, message)
+    }
+
+    /// Reports that the endpoint is a standby endpoint, because others suffice for the share of its
+    /// provider.
+    pub(crate) fn beyond_share(&self, shares: &Shares) -> Diagnosis {
+        shares::beyond(self.consumer, shares.of(self.provider))
     }
 
     fn tier(&self, tiers: &Tiers) -> String {

@@ -7,7 +7,7 @@ use crate::model::{ConfigurationError, LeftOut, MemberState, Refusal, RequiredKi
 
 /// Returns the problem of a member that cannot be written to, to follow its name; `None` if it can
 /// be written to, or soon can.
-pub(crate) fn unusable(state: &MemberState) -> Option<String> {
+pub fn unusable(state: &MemberState) -> Option<String> {
     let text = match state {
         MemberState::Synced | MemberState::Syncing => return None,
         MemberState::NotJoined => "is not joined".to_owned(),
@@ -116,7 +116,7 @@ impl fmt::Display for ConfigurationError {
             Self::NoCredentials { provider, failure } => {
                 write!(out, "provider {provider} gives no credentials: {failure}")
             }
-            Self::Invalid(failure) => failure.fmt(out),
+            Self::AgentCredentials(failure) | Self::Invalid(failure) => failure.fmt(out),
             Self::NoClient(failure) => write!(out, "no client can be made for it: {failure}"),
         }
     }

@@ -6,7 +6,7 @@ use causeway::api::karmada;
 use causeway::domain::{ClusterName, ServiceKey, ServicePort, describe_ports};
 
 use super::remarks::not_used;
-use super::{Diagnosis, Text, adopt, names, status};
+use super::{Diagnosis, Text, adopt, counted, names, status};
 use crate::plan::hostnames::Ambiguous;
 use crate::plan::remark::NotUsed;
 use crate::problem::Problem;
@@ -54,13 +54,6 @@ pub(crate) fn no_providers(key: &ServiceKey, left_out: &[(&ClusterName, NotUsed<
     format!("no cluster backs {key}: {why}")
 }
 
-fn counted(clusters: usize) -> String {
-    match clusters {
-        1 => "1 cluster".to_owned(),
-        clusters => format!("{clusters} clusters"),
-    }
-}
-
 /// Reports a MultiClusterService that cannot be read.
 pub(crate) fn invalid(key: &ServiceKey, errors: &dyn fmt::Display) -> Diagnosis {
     let message = format!("MultiClusterService {key} cannot be read: {errors}");
@@ -75,8 +68,8 @@ pub(crate) fn load_balancer(key: &ServiceKey) -> Diagnosis {
          balancers, and no endpoint goes to another cluster"
     );
     Diagnosis::new(Reason::LoadBalancer, message).fix(format!(
-        "kubectl -n {namespace} get mcs {name} -o jsonpath='{{.status.loadBalancer}}'; for endpoints delete it and create it again \
-         with types: [CrossCluster]"
+        "kubectl -n {namespace} get mcs {name} -o jsonpath='{{.status.loadBalancer}}'; for endpoints name entry clusters in \
+         spec.consumerClusters, or delete it and create it again with types: [CrossCluster]"
     ))
 }
 

@@ -6,7 +6,7 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, Tier, Unreachable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{endpoint, events, first, names};
+use super::{endpoint, entry_clusters, events, first, name, names, shares};
 use crate::plan::copies::SliceOfProvider;
 use crate::plan::not_followed::NotFollowed;
 use crate::plan::provider_use::Unused;
@@ -49,7 +49,11 @@ impl Remark<'_> {
                 format!("standby, because out of reach: {}", names(*providers))
             }
             Self::NoPath(providers) => no_path(key, providers),
+            Self::Coarse(all) => shares::coarse(all),
+            Self::ShareNotApplied(consumers) => shares::not_applied(consumers),
+            Self::EntryClusters(all) => entry_clusters::sentences(key, all.iter().copied()),
             Self::NotFollowed(what) => format!("not followed: {what}"),
+            Self::Name(hostnames, state) => name::sentence(key, hostnames, state),
             Self::AmbiguousHostname(found) => {
                 format!("{}: {}", found.sentence(key), found.remedy(key))
             }

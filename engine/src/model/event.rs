@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use causeway::api;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::api::{self, DNSEndpoint};
 use causeway::domain::KubernetesVersion;
 use causeway::domain::path::PathLease;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
@@ -84,6 +84,10 @@ pub enum HubEvent {
     ImportsServed(bool),
     /// ServiceImports on the hub itself.
     Imports(Signal<HubImport>),
+    /// Whether the hub serves DNSEndpoints; reported once this is known, and when it changes.
+    DnsEndpointsServed(bool),
+    /// DNSEndpoints that causeway wrote.
+    DnsEndpoints(Signal<DNSEndpoint>),
     /// Whether the hub serves ClusterProfiles, of which those of a namespace are watched; reported
     /// once this is known, and when it changes.
     ProfilesServed(String, bool),

@@ -1,7 +1,12 @@
-//! ServiceExports and ServiceImports on the hub itself, of which only the metadata is read.
+//! ServiceExports and ServiceImports on the hub itself, of which only the metadata is read, and
+//! DNSEndpoints.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::domain::ServiceKey;
+use causeway::api::{DNSEndpoint, DnsRecord, labels};
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
 
 use super::object::key_of;
@@ -33,4 +38,58 @@ impl HubImport {
     pub fn read(import: PartialObjectMeta<ServiceImport>) -> Self {
         Self(key_of(&import.metadata))
     }
+}
+
+/// DNSEndpoint on the hub that has causeway's label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HubDnsEndpoint {
+    pub(crate) uid: Box<str>,
+    pub(crate) resource_version: Box<str>,
+    /// Whether it is terminating.
+    pub(crate) deleting: bool,
+    /// UID of the MultiClusterService of its name that owns it. Without one it is foreign.
+    pub(crate) owner: Option<Box<str>>,
+    pub(crate) records: Box<[DnsRecord]>,
+    /// Annotation [`labels::TARGETS`].
+    pub(crate) recorded: Box<str>,
+}
+
+/// Targets of each cluster, as texts.
+pub(crate) type RecordedTargets = BTreeMap<ClusterName, BTreeSet<Box<str>>>;
+
+impl HubDnsEndpoint {
+    /// Reads a DNSEndpoint.
+    pub(crate) fn read(object: &DNSEndpoint) -> Self {
+        let meta = &object.metadata;
+        let recorded = meta.annotations.as_ref();
+        let recorded = recorded.and_then(|all| all.get(labels::TARGETS));
+        Self {
+            owner: owner(meta).map(Into::into),
+            recorded: recorded.map(String::as_str).unwrap_or_default().into(),
+            deleting: meta.deletion_timestamp.is_some(),
+            uid: meta.uid.as_deref().unwrap_or_default().into(),
+            resource_version: meta.resource_version.as_deref().unwrap_or_default().into(),
+            records: object.spec.endpoints.as_slice().into(),
+        }
+    }
+
+    /// Returns the targets that causeway recorded for each cluster; none if somebody made them
+    /// unreadable.
+    pub(crate) fn targets(&self) -> RecordedTargets {
+        let read: BTreeMap<String, BTreeSet<Box<str>>> =
+            serde_json::from_str(&self.recorded).unwrap_or_default();
+        let named = read.into_iter().filter_map(|(name, targets)| {
+            let name = ClusterName::try_from(&*name).ok()?;
+            Some((name, targets))
+        });
+        named.collect()
+    }
+}
+
+fn owner(meta: &ObjectMeta) -> Option<&str> {
+    let mut owners = meta.owner_references.iter().flatten();
+    let own = owners.find(|owner| {
+        owner.kind == "MultiClusterService" && Some(&owner.name) == meta.name.as_ref()
+    });
+    own.map(|owner| &*owner.uid)
 }

@@ -136,6 +136,8 @@ pub enum ConfigurationError {
         /// Failure of the plugin.
         failure: Failure,
     },
+    /// The agent of the member gives no credentials, and that lasts until a person acts.
+    AgentCredentials(Failure),
     /// The Cluster or the Secret has an invalid value.
     Invalid(Failure),
     /// No client can be made of the Cluster and the Secret.

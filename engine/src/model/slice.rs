@@ -1,6 +1,7 @@
 //! EndpointSlices by the role that they have for causeway, and the content of copies.
 
 mod content;
+mod cut;
 mod decoder;
 mod observed;
 mod scope;
@@ -12,6 +13,7 @@ pub use causeway_wire::{
 
 pub use self::content::content_hash;
 pub(crate) use self::content::{CONTENT_ANNOTATIONS, CONTENT_LABELS, values};
+pub(crate) use self::cut::Cut;
 pub use self::decoder::{SliceDecoder, WireSlice};
 pub(crate) use self::observed::{CopiedSlice, KarmadasSlice, UnmanagedSlice};
 pub use self::observed::{Exposure, ObservedSlice, SliceRole};

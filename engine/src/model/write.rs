@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
-use causeway::api::{self, ownership};
+use causeway::api::{self, DNSEndpoint, ownership};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -129,6 +129,8 @@ pub enum ObjectId {
     MultiClusterService(ServiceKey),
     /// Status of a MultiClusterService on the hub.
     MultiClusterServiceStatus(ServiceKey),
+    /// DNSEndpoint on the hub, of the name of its MultiClusterService.
+    DnsEndpoint(ServiceKey),
     /// Metadata of a Cluster on the hub.
     Cluster(ClusterName),
     /// Status of a Cluster on the hub.
@@ -194,6 +196,12 @@ pub enum Operation {
     PatchMultiClusterService(ServiceKey, Value),
     /// Patch the status of a MultiClusterService on the hub.
     PatchMultiClusterServiceStatus(ServiceKey, Value),
+    /// Create a DNSEndpoint on the hub.
+    CreateDnsEndpoint(ServiceKey, Box<DNSEndpoint>),
+    /// Patch a DNSEndpoint on the hub.
+    PatchDnsEndpoint(ServiceKey, Value),
+    /// Delete a DNSEndpoint on the hub.
+    DeleteDnsEndpoint(ServiceKey, ObservedVersion),
     /// Create a Cluster on the hub.
     CreateCluster(ClusterName, Box<api::Cluster>),
     /// Delete a Cluster on the hub.
@@ -219,6 +227,8 @@ pub enum Ack {
     ServiceImport(Box<ServiceImport>),
     /// The MultiClusterService as stored.
     MultiClusterService(Box<api::MultiClusterService>),
+    /// The DNSEndpoint as stored.
+    DnsEndpoint(Box<DNSEndpoint>),
     /// The Cluster as stored.
     Cluster(Box<api::Cluster>),
     /// The object is deleted.
@@ -249,6 +259,13 @@ pub enum DeletedObject {
         /// Its UID.
         uid: Box<str>,
     },
+    /// DNSEndpoint on the hub.
+    DnsEndpoint {
+        /// Its namespace and name.
+        key: ServiceKey,
+        /// Its UID.
+        uid: Box<str>,
+    },
     /// Cluster, whose finalizers may last.
     Cluster,
     /// Copy.
@@ -274,6 +291,7 @@ impl ObjectId {
             Self::MultiClusterService(_) | Self::MultiClusterServiceStatus(_) => {
                 "MultiClusterService"
             }
+            Self::DnsEndpoint(_) => "DNSEndpoint",
             Self::Cluster(_) | Self::ClusterStatus(_) => "Cluster",
         }
     }
@@ -303,7 +321,8 @@ impl ObjectId {
             | Self::ServiceImport(_, key)
             | Self::ServiceImportStatus(_, key)
             | Self::MultiClusterService(key)
-            | Self::MultiClusterServiceStatus(key) => Some(key),
+            | Self::MultiClusterServiceStatus(key)
+            | Self::DnsEndpoint(key) => Some(key),
         }
     }
 }
@@ -319,7 +338,8 @@ impl fmt::Display for ObjectId {
             Self::Service(key)
             | Self::ServiceExport(_, key)
             | Self::ServiceImport(_, key)
-            | Self::MultiClusterService(key) => write!(out, "{kind} {}", key.name),
+            | Self::MultiClusterService(key)
+            | Self::DnsEndpoint(key) => write!(out, "{kind} {}", key.name),
             Self::ServiceExportStatus(_, key)
             | Self::ServiceImportStatus(_, key)
             | Self::MultiClusterServiceStatus(key) => {
@@ -351,6 +371,7 @@ impl Ack {
             Self::ServiceExport(object) => &object.metadata,
             Self::ServiceImport(object) => &object.metadata,
             Self::MultiClusterService(object) => &object.metadata,
+            Self::DnsEndpoint(object) => &object.metadata,
             Self::Cluster(object) => &object.metadata,
             Self::Deleted(_) => return false,
         };
@@ -391,6 +412,9 @@ impl Operation {
             Self::PatchMultiClusterServiceStatus(key, _) => {
                 ObjectId::MultiClusterServiceStatus(key.clone())
             }
+            Self::CreateDnsEndpoint(key, _)
+            | Self::PatchDnsEndpoint(key, _)
+            | Self::DeleteDnsEndpoint(key, _) => ObjectId::DnsEndpoint(key.clone()),
             Self::CreateCluster(name, _)
             | Self::DeleteCluster(name, _)
             | Self::PatchCluster(name, _) => ObjectId::Cluster(name.clone()),
@@ -407,6 +431,7 @@ impl Operation {
             | Self::PatchImportStatus(_, _, patch)
             | Self::PatchMultiClusterService(_, patch)
             | Self::PatchMultiClusterServiceStatus(_, patch)
+            | Self::PatchDnsEndpoint(_, patch)
             | Self::PatchCluster(_, patch)
             | Self::PatchClusterStatus(_, patch) => Some(patch),
             _ => None,
@@ -421,6 +446,7 @@ impl Operation {
             | Self::DeleteResidue(_, observed, _)
             | Self::DeleteExport(_, _, observed)
             | Self::DeleteImport(_, _, observed)
+            | Self::DeleteDnsEndpoint(_, observed)
             | Self::DeleteCluster(_, observed) => Some(observed),
             _ => None,
         }
@@ -442,6 +468,7 @@ impl Operation {
             | Self::CreateSlice(..)
             | Self::CreateExport(..)
             | Self::CreateImport(..)
+            | Self::CreateDnsEndpoint(..)
             | Self::CreateCluster(..) => "create",
             Self::ReplaceSlice(..) => "update",
             Self::DeleteService(..)
@@ -449,6 +476,7 @@ impl Operation {
             | Self::DeleteResidue(..)
             | Self::DeleteExport(..)
             | Self::DeleteImport(..)
+            | Self::DeleteDnsEndpoint(..)
             | Self::DeleteCluster(..) => "delete",
             Self::PatchService(..)
             | Self::PatchExportStatus(..)
@@ -456,6 +484,7 @@ impl Operation {
             | Self::PatchImportStatus(..)
             | Self::PatchMultiClusterService(..)
             | Self::PatchMultiClusterServiceStatus(..)
+            | Self::PatchDnsEndpoint(..)
             | Self::PatchCluster(..)
             | Self::PatchClusterStatus(..) => "patch",
         }

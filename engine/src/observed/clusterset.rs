@@ -6,7 +6,7 @@ use causeway::api::multicluster::{
     ClusterOfSet, ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec,
     ServiceImportStatus,
 };
-use causeway::api::ownership::{self, Marks, NATIVE_OWNER};
+use causeway::api::ownership::{self, Marks, NAMESPACE_OWNER, NATIVE_OWNER};
 use causeway::api::{bounds, labels};
 use causeway::domain::{Consumers, Failover, FieldErrors, Reach};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -14,6 +14,18 @@ use k8s_openapi::jiff::Timestamp;
 use string_cache::DefaultAtom;
 
 use crate::model::slice::Exposure;
+
+/// Annotations of an export, or the defaults of its namespace for them, by name.
+pub(super) type ExportAnnotations = BTreeMap<String, String>;
+
+/// Returns the annotations that an export and its namespace may have.
+pub(super) fn of_exports(annotations: &BTreeMap<String, String>) -> ExportAnnotations {
+    let all = labels::OF_EXPORTS.into_iter();
+    let found = all.filter_map(|name| annotations.get_key_value(name));
+    found
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
 
 /// A ServiceExport of a member.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +57,8 @@ pub struct ExportView {
     pub consumers: Consumers,
     /// Errors in its annotations; the values are ignored.
     pub(crate) misread: FieldErrors,
+    /// Its annotations for which its namespace may have defaults.
+    annotations: Option<Box<ExportAnnotations>>,
     /// Conditions of its status.
     pub conditions: Vec<Condition>,
     /// Clusters of its status.
@@ -85,23 +99,22 @@ pub struct ImportView {
 }
 
 impl ExportView {
-    /// Reads an export from the wire. Returns `None` for one without an identity, which no API
-    /// server sends.
-    pub fn read(export: &ServiceExport) -> Option<Self> {
+    /// Reads an export from the wire, with the defaults of its namespace. Returns `None` for one
+    /// without an identity, which no API server sends.
+    pub(crate) fn read(
+        export: &ServiceExport,
+        defaults: Option<&ExportAnnotations>,
+    ) -> Option<Self> {
         let meta = &export.metadata;
-        let selectors = &export.spec.cluster_selectors;
-        let (failover, mut misread) = Failover::of_export(meta, selectors);
-        let consumers = meta.annotations.as_ref();
-        let consumers = consumers.and_then(|all| all.get(labels::CONSUMERS));
-        let consumers = consumers.map(String::as_str);
-        let consumers = Consumers::read(consumers, &mut |error| misread.push(error));
-        let reach = Reach::of_service(meta, |error| misread.push(error));
         let status = export.status.clone().unwrap_or_default();
-        Some(Self {
-            failover,
-            reach,
-            consumers,
-            misread,
+        let annotations = meta.annotations.as_ref().map(of_exports);
+        let annotations = annotations.filter(|all| !all.is_empty());
+        let mut view = Self {
+            failover: Failover::default(),
+            reach: None,
+            consumers: Consumers::default(),
+            misread: FieldErrors::default(),
+            annotations: annotations.map(Box::new),
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
@@ -114,7 +127,33 @@ impl ExportView {
             conditions: status.conditions,
             clusters: status.clusters,
             status_writer: status_writer(meta),
-        })
+        };
+        view.read_annotations(defaults);
+        Some(view)
+    }
+
+    /// Reads the annotations of the export again, with other defaults of its namespace.
+    pub(super) fn read_annotations(&mut self, defaults: Option<&ExportAnnotations>) {
+        let mut annotations = defaults.cloned().unwrap_or_default();
+        let own = self.annotations.iter().flat_map(|all| all.iter());
+        annotations.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+        let meta = ObjectMeta {
+            annotations: (!annotations.is_empty()).then_some(annotations),
+            ..ObjectMeta::default()
+        };
+        let (failover, mut misread) = Failover::of_export(&meta, &self.spec.cluster_selectors);
+        let annotations = meta.annotations.as_ref();
+        let consumers = annotations.and_then(|all| all.get(labels::CONSUMERS));
+        let consumers = consumers.map(String::as_str);
+        self.consumers = Consumers::read(consumers, &mut |error| misread.push(error));
+        self.reach = Reach::of_service(&meta, |error| misread.push(error));
+        (self.failover, self.misread) = (failover, misread);
+    }
+
+    /// Whether this hub's causeway created it because the Services of its namespace are exported.
+    pub(crate) fn is_of_namespace(&self, hub: &str) -> bool {
+        let is_owner = |owner: &str| owner.starts_with(NAMESPACE_OWNER);
+        self.hub.as_deref() == Some(hub) && self.owner.as_deref().is_some_and(is_owner)
     }
 }
 

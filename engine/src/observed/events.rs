@@ -163,7 +163,9 @@ impl Index {
         if !namespaces.is_empty() {
             let exported = self.members.values().flat_map(Member::clusterset_keys);
             let wanted = self.services_of(name).into_iter();
-            let wanted = wanted.chain(exported.cloned());
+            let member = self.members.get(name).into_iter();
+            let own = member.flat_map(|member| member.services_in(&namespaces));
+            let wanted = wanted.chain(exported.cloned()).chain(own);
             keys.extend(wanted.filter(|key| namespaces.contains(&*key.namespace)));
         }
         self.mark_services(keys, priority);
@@ -178,6 +180,7 @@ impl Index {
             || self.members.get(name).is_some_and(|member| {
                 member.import(key).is_some()
                     || member.written_export(key).is_some()
+                    || member.exported_namespace(&key.namespace).is_some()
                     || member.owns_any(key, &self.hub.uid)
             })
     }

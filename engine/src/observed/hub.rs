@@ -3,6 +3,7 @@
 mod change;
 mod cluster;
 mod cluster_ids;
+mod dns;
 mod exports;
 mod imports;
 pub(crate) mod manager;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use causeway::api::{self, bounds, ownership};
 use causeway::domain::{
     ClusterName, ClusterSelection, Failover, FieldErrors, MultiClusterService, Ranges, Reach,
-    ServiceKey,
+    RequestedHostnames, ServiceKey,
 };
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -25,6 +26,8 @@ pub(crate) use self::change::Change;
 pub use self::cluster::DeclaredReach;
 pub(crate) use self::cluster::{ClusterView, DeclaredWatch};
 use self::cluster_ids::ClusterIds;
+use self::dns::DnsEndpoints;
+pub(crate) use self::dns::DnsKnowledge;
 use self::exports::HubExports;
 use self::imports::HubImports;
 pub(crate) use self::profiles::Profiles;
@@ -35,7 +38,7 @@ use super::service::{PortShape, ServiceView};
 use crate::evidence::HubEvidence;
 use crate::model::map::{HashMap, HashSet};
 use crate::model::object::{is, is_older, key_of};
-use crate::model::{Ack, HubEvent, Signal, TimePoint};
+use crate::model::{Ack, DeletedObject, HubEvent, Signal, TimePoint};
 
 /// Observed state of the hub.
 #[derive(Debug)]
@@ -61,6 +64,8 @@ pub(crate) struct Hub {
     pub(super) exports: HubExports,
     /// ServiceImports on the hub itself.
     pub(super) imports: HubImports,
+    /// DNSEndpoints that causeway wrote.
+    pub(super) dns: DnsEndpoints,
     /// ClusterProfiles, of which Clusters are made.
     pub(super) profiles: Profiles,
     /// Evidence of what is absent from it.
@@ -87,6 +92,8 @@ pub struct McsView {
     /// Way by which clusters of other networks reach its providers; `None` where their Clusters
     /// decide.
     pub reach: Option<Reach>,
+    /// Names that DNS is to publish.
+    pub(crate) hostnames: RequestedHostnames,
     /// Errors in its annotations; the values are ignored.
     pub(crate) misread: FieldErrors,
     /// Conditions of its status.
@@ -121,6 +128,7 @@ impl Hub {
             refused: HashMap::default(),
             exports: HubExports::default(),
             imports: HubImports::default(),
+            dns: DnsEndpoints::default(),
             profiles: Profiles::default(),
             evidence: HubEvidence::default(),
         }
@@ -221,6 +229,14 @@ impl Hub {
                 self.imports.apply_served(served, now, &mut change);
             }
             HubEvent::Imports(signal) => self.imports.apply(signal, now, &mut change),
+            HubEvent::DnsEndpointsServed(served) => {
+                let named = named(&self.multi_cluster_services);
+                self.dns.apply_served(served, named, &mut change);
+            }
+            HubEvent::DnsEndpoints(signal) => {
+                let named = named(&self.multi_cluster_services);
+                self.dns.apply(signal, named, now, &mut change);
+            }
             HubEvent::ProfilesServed(namespace, served) => {
                 if !served {
                     self.profiles.apply_unserved(&namespace);
@@ -531,6 +547,10 @@ impl Hub {
                     self.note_ids(&mut change);
                 }
             }
+            Ack::DnsEndpoint(object) => self.dns.apply_ack(&object, now),
+            Ack::Deleted(DeletedObject::DnsEndpoint { key, uid }) => {
+                self.dns.apply_deleted_ack(&key, &uid);
+            }
             Ack::Namespace(_)
             | Ack::Service(_)
             | Ack::Slice(_)
@@ -540,6 +560,14 @@ impl Hub {
         }
         change
     }
+}
+
+/// Lists the services with a hostname.
+fn named(all: &HashMap<ServiceKey, McsView>) -> impl Iterator<Item = ServiceKey> {
+    let named = all
+        .iter()
+        .filter(|(_, mcs)| mcs.hostnames != RequestedHostnames::Nothing);
+    named.map(|(key, _)| key.clone())
 }
 
 impl McsView {
@@ -576,12 +604,14 @@ impl McsView {
         let status = object.status.clone().unwrap_or_default();
         let (failover, mut misread) = Failover::of(meta);
         let reach = Reach::of_service(meta, |error| misread.push(error));
+        let hostnames = RequestedHostnames::of(meta, &mut |error| misread.push(error));
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
             failover,
             reach,
+            hostnames,
             misread,
             deleting_since: meta.deletion_timestamp.is_some().then_some(now),
             finalizers: Finalizers::read(meta),

@@ -44,8 +44,8 @@ impl Index {
             .add(keys.into_iter().map(Item::Service), priority);
     }
 
-    /// Marks every service that has a MultiClusterService, an export or an import, or leftovers of
-    /// one.
+    /// Marks every service that has a MultiClusterService, an export or an import, is in a namespace
+    /// whose Services are exported, or has leftovers.
     pub fn mark_all_services(&mut self) {
         self.dirty.every_service = true;
     }
@@ -54,8 +54,10 @@ impl Index {
         let hub = &self.hub.uid;
         let members = self.members.values();
         let owned = members.clone().flat_map(|member| member.own_keys(hub));
+        let exported = members.clone().flat_map(Member::exported_by_namespace);
         let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
         let exposed = self.hub.multi_cluster_services.keys().cloned();
+        let exposed = exposed.chain(exported);
         exposed.chain(owned).chain(clusterset).collect()
     }
 
@@ -63,8 +65,9 @@ impl Index {
     pub(super) fn services_of(&self, name: &ClusterName) -> HashSet<ServiceKey> {
         let exposed = self.hub.selecting(name).cloned();
         let held = self.members.get(name).into_iter();
+        let exported = held.clone().flat_map(Member::exported_by_namespace);
         let held = held.flat_map(|member| member.own_keys(&self.hub.uid));
-        exposed.chain(held).collect()
+        exposed.chain(held).chain(exported).collect()
     }
 
     /// Returns the services that depend on the state of any member: all of the clusterset, as every

@@ -43,7 +43,7 @@ use super::service::ServiceView;
 use crate::evidence::list::SuspendedDeletions;
 use crate::evidence::rollback::Suspicion;
 use crate::evidence::{MemberEvidence, Proof};
-use crate::model::map::HashMap;
+use crate::model::map::{HashMap, HashSet};
 use crate::model::served::{Served, ServedImports};
 use crate::model::slice::{
     AddressType, CopiedSlice, KarmadasSlice, SourceSlice, SourceVersion, Uid,
@@ -459,6 +459,30 @@ impl Member {
     /// Returns the state of a namespace.
     pub fn namespace(&self, name: &str) -> NamespaceState {
         self.namespaces.get(name)
+    }
+
+    /// Returns the UID of a namespace whose Services are exported.
+    pub(crate) fn exported_namespace(&self, name: &str) -> Option<&str> {
+        self.namespaces.exports(name)?.of_all.as_deref()
+    }
+
+    /// Returns the services in namespaces whose Services are exported.
+    pub(super) fn exported_by_namespace(&self) -> impl Iterator<Item = ServiceKey> {
+        let services = self.services.iter();
+        let services = services.filter(|_| self.namespaces.export_any());
+        services
+            .filter(|(key, _)| self.exported_namespace(&key.namespace).is_some())
+            .map(|(key, _)| key.clone())
+    }
+
+    /// Returns the services in these namespaces that an export or a Service of the member has.
+    pub(super) fn services_in<'a>(
+        &'a self,
+        namespaces: &'a HashSet<Box<str>>,
+    ) -> impl Iterator<Item = ServiceKey> + 'a {
+        let exports = self.clusterset.exports.iter().map(|(key, _)| key);
+        let all = exports.cloned().chain(self.exported_by_namespace());
+        all.filter(|key| namespaces.contains(&*key.namespace))
     }
 
     /// Whether an export names ports of nodes as the way to its endpoints.

@@ -11,7 +11,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Index;
 use super::hub::manager::{Importer, Manager};
-use super::hub::{ClusterView, Lost, McsView, Profiles};
+use super::hub::{ClusterView, DnsKnowledge, Lost, McsView, Profiles};
 use super::member::Member;
 use super::service::ServiceView;
 use crate::model::slice::Exposure;
@@ -188,6 +188,11 @@ impl Index {
         self.hub.multi_cluster_services.get(key)
     }
 
+    /// Returns the knowledge about the DNSEndpoint of a service.
+    pub(crate) fn dns_endpoint(&self, key: &ServiceKey) -> DnsKnowledge<'_> {
+        self.hub.dns.get(key)
+    }
+
     /// Lists the MultiClusterServices.
     pub(crate) fn multi_cluster_services(&self) -> impl ExactSizeIterator<Item = &McsView> {
         self.hub.multi_cluster_services.values()
@@ -291,5 +296,15 @@ impl Index {
         consumer: &ClusterName,
     ) -> Option<TimePoint> {
         self.tiers.enough_since(key, exposure, consumer)
+    }
+
+    /// Returns the time since which the shares in a consumer let more endpoints be ready.
+    pub(crate) fn spare_since(
+        &self,
+        key: &ServiceKey,
+        exposure: Exposure,
+        consumer: &ClusterName,
+    ) -> Option<TimePoint> {
+        self.tiers.spare_since(key, exposure, consumer)
     }
 }

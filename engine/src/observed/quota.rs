@@ -121,7 +121,7 @@ mod tests {
             "spec": {"exportedAnnotations": {"": "x".repeat(bytes)}},
         });
         let object = serde_json::from_value(object).expect("an export");
-        ExportView::read(&object).expect("its identity")
+        ExportView::read(&object, None).expect("its identity")
     }
 
     /// The rule, as the sum over all older exports.

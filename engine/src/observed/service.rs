@@ -53,6 +53,38 @@ pub struct ServiceView {
     pub ingress: Vec<LoadBalancerIngress>,
     /// Entry by ports of the nodes, if it has one.
     pub(crate) node_ports: Option<Box<NodePorts>>,
+    /// Request to its load balancer, if it is of type LoadBalancer.
+    pub(crate) balancer: Option<Box<BalancerRequest>>,
+}
+
+/// Part of a Service of type LoadBalancer that its load balancer reads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct BalancerRequest {
+    /// Class of the load balancer; the cluster's default one if absent.
+    pub(crate) class: Option<Box<str>>,
+    /// Ranges of the client addresses that it lets through; all if empty.
+    pub(crate) source_ranges: Vec<Box<str>>,
+    /// Annotations of the known load balancers ([`labels::is_of_load_balancer`]).
+    pub(crate) annotations: Vec<(Box<str>, Box<str>)>,
+}
+
+impl BalancerRequest {
+    fn read(service: &Service) -> Option<Box<Self>> {
+        let spec = service.spec.as_ref()?;
+        if spec.type_.as_deref() != Some("LoadBalancer") {
+            return None;
+        }
+        let ranges = spec.load_balancer_source_ranges.iter().flatten();
+        let annotations = service.metadata.annotations.iter().flatten();
+        let annotations = annotations.filter(|(name, _)| labels::is_of_load_balancer(name));
+        let annotations =
+            annotations.map(|(name, value)| (name.as_str().into(), value.as_str().into()));
+        Some(Box::new(Self {
+            class: spec.load_balancer_class.as_deref().map(Into::into),
+            source_ranges: fitted(ranges.map(|range| range.as_str().into()).collect()),
+            annotations: fitted(annotations.collect()),
+        }))
+    }
 }
 
 /// Entry to a Service from outside its cluster.
@@ -189,6 +221,7 @@ impl ServiceView {
                 .and_then(|status| status.ingress.clone())
                 .unwrap_or_default(),
             node_ports: NodePorts::read(spec),
+            balancer: BalancerRequest::read(service),
         })
     }
 

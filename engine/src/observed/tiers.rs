@@ -17,6 +17,8 @@ pub struct NotedTiers {
     pub farthest: Option<Tier>,
     /// Time since which nearer tiers have had enough ready endpoints.
     pub(crate) enough_since: Option<TimePoint>,
+    /// Time since which its shares let more endpoints be ready.
+    pub(crate) spare_since: Option<TimePoint>,
 }
 
 /// Consumers of a service, by exposure.
@@ -42,6 +44,17 @@ impl TierNotes {
     ) -> Option<TimePoint> {
         let of_service = self.services.get(key)?;
         of_service.get(&(exposure, consumer.clone()))?.enough_since
+    }
+
+    /// Returns the time since which the shares in a consumer let more endpoints be ready.
+    pub(crate) fn spare_since(
+        &self,
+        key: &ServiceKey,
+        exposure: Exposure,
+        consumer: &ClusterName,
+    ) -> Option<TimePoint> {
+        let of_service = self.services.get(key)?;
+        of_service.get(&(exposure, consumer.clone()))?.spare_since
     }
 
     /// Notes the active tiers of a service in all its consumers. Returns the counts that changed.
@@ -80,6 +93,7 @@ mod tests {
             let noted = NotedTiers {
                 farthest: Some(tier.clone()),
                 enough_since: None,
+                spare_since: None,
             };
             ((Exposure::Native, name(consumer)), noted)
         });

@@ -5,6 +5,7 @@
 //! imported one, then the ServiceImport with its addresses, then copies of the exporters' slices,
 //! including the member's own.
 
+mod by_namespace;
 mod desired;
 pub(crate) mod exports;
 pub(crate) mod import;
@@ -32,8 +33,12 @@ use crate::observed::Index;
 /// Plans the clusterset's part of one service.
 pub(super) fn plan(inputs: Inputs<'_>, outcomes: &mut Outcomes) -> Clusterset {
     let (index, key) = (inputs.index, inputs.key);
+    let published = by_namespace::exports(inputs);
     if !concerns(index, key) {
-        return Clusterset::default();
+        return Clusterset {
+            published,
+            ..Clusterset::default()
+        };
     }
     let exports = exports::gather(index, key, inputs.settings, inputs.now);
     let planned = match inputs.settings.protection.check(&key.namespace, &key.name) {
@@ -46,6 +51,7 @@ pub(super) fn plan(inputs: Inputs<'_>, outcomes: &mut Outcomes) -> Clusterset {
     };
     Clusterset {
         exports: exports.validities(),
+        published,
         again_at: exports.again_at.into_iter().chain(planned.again_at).min(),
         ..planned
     }

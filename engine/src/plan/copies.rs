@@ -29,6 +29,7 @@ use self::template::{CopyInputs, CopyTemplate};
 use super::entry::{Entry, NoEntry};
 use super::provider_use::{ProviderUses, Unused};
 use super::providers::{Disagreement, MOST_SLICES, Provider, Unfit, candidates};
+use super::shares::Shares;
 use super::tiers::{EndpointRole, Tiers};
 use crate::digest::Digest;
 use crate::evidence::Proof;
@@ -105,6 +106,11 @@ impl WantedCopy {
         self.template.role()
     }
 
+    /// Returns the role of one endpoint of the source in the consumer.
+    pub(crate) fn role_of(&self, endpoint: &SourceEndpoint<'_>) -> EndpointRole {
+        self.template.role_of(endpoint)
+    }
+
     /// Returns the address family of its endpoints: IPv4 or IPv6.
     pub(crate) fn family(&self) -> &'static str {
         self.source.address_type.as_str()
@@ -171,6 +177,8 @@ pub(crate) struct DesiredCopies {
     pub wanted: BTreeMap<Arc<str>, WantedCopy>,
     /// Tiers of the consumer's providers; `None` where it uses all of them alike.
     pub tiers: Option<Tiers>,
+    /// Shares of the consumer's providers; `None` where none are requested.
+    pub shares: Option<Shares>,
     /// Endpoints and slices of its providers that are not copied.
     pub refused: BTreeMap<ClusterName, Refused>,
     /// Copies that are not wanted although their sources exist, by name.
@@ -190,6 +198,7 @@ impl DesiredCopies {
         Self {
             wanted: BTreeMap::new(),
             tiers: None,
+            shares: None,
             refused: BTreeMap::new(),
             unwanted: BTreeMap::new(),
             providers: Vec::new(),
@@ -553,6 +562,7 @@ pub(super) fn copies<'a>(
     });
     let desired = DesiredCopies {
         tiers: consumer.tiers.cloned(),
+        shares: consumer.shares.cloned(),
         providers: unused.collect(),
         others,
         ..DesiredCopies::hold_all(Hold::Undecided)

@@ -6,7 +6,9 @@ use causeway::domain::{ClusterName, ServicePort};
 
 use super::clusterset::{Clusterset, Imports};
 use super::copies::DesiredCopies;
+use super::dns::NamePlan;
 use super::entry::new_nodes::EntryNode;
+use super::entry_clusters::EntryClusters;
 use super::placement::Placement;
 use super::provider_use::ProviderUses;
 use super::service::{DesiredService, OwnService};
@@ -34,6 +36,11 @@ pub struct Desired {
     pub(crate) placement: Placement,
     /// Providers of the MultiClusterService that it does not use as they are.
     pub(crate) uses: ProviderUses,
+    /// Entry clusters of a MultiClusterService of type LoadBalancer; `None` if it has none, or one of
+    /// another type.
+    pub(crate) entry_clusters: Option<EntryClusters>,
+    /// Names that DNS publishes.
+    pub(crate) name: NamePlan,
     /// State beside Karmada, if Karmada manages the service.
     pub(crate) karmada: Option<KarmadaManaged>,
     /// Whether the manager of the MultiClusterService is still unknown. Until it is known, nothing
@@ -157,15 +164,21 @@ impl Desired {
         all.filter_map(|(exposure, name, copies)| Some((exposure, name, copies.tiers.as_ref()?)))
     }
 
-    /// Returns the farthest active tier of each consumer, and since when nearer ones have had
-    /// enough, on both paths.
+    /// Returns the farthest active tier of each consumer, since when nearer ones have had enough,
+    /// and since when shares let more endpoints be ready, on both paths.
     pub fn tiers(&self) -> TiersOfService {
-        let noted = self.each_tiers().map(|(exposure, name, tiers)| {
+        let noted = self.each_copies().filter_map(|(exposure, name, copies)| {
+            let (tiers, shares) = (copies.tiers.as_ref(), copies.shares.as_ref());
+            if tiers.is_none() && shares.is_none() {
+                return None;
+            }
+            let farthest = tiers.and_then(|tiers| tiers.active().last());
             let noted = NotedTiers {
-                farthest: tiers.active().last().and_then(|state| state.tier.clone()),
-                enough_since: tiers.enough_since,
+                farthest: farthest.and_then(|state| state.tier.clone()),
+                enough_since: tiers.and_then(|tiers| tiers.enough_since),
+                spare_since: shares.and_then(|shares| shares.spare_since),
             };
-            ((exposure, name.clone()), noted)
+            Some(((exposure, name.clone()), noted))
         });
         noted.collect()
     }
@@ -178,6 +191,14 @@ impl Desired {
             .flat_map(|(.., copies)| copies.unreached());
         let unreached = unreached.map(|(provider, why)| (provider.clone(), why.reason().as_str()));
         unreached.collect()
+    }
+
+    /// Returns the hostnames of load balancers whose addresses are needed.
+    pub(crate) fn hostnames(&self) -> BTreeSet<Box<str>> {
+        let of_name = self.name.wanted().map(|name| &name.lookups);
+        let of_name = of_name.into_iter().flatten().cloned();
+        let of_entries = self.companions.hostnames.iter().cloned();
+        of_entries.chain(of_name).collect()
     }
 
     /// Returns the problem that reports Karmada's management of the service. Karmada then reports

@@ -17,9 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::domain::{
-    ClusterName, ExposureType, NodeAddress, PortId, Reach, ServiceKey, dns1123_label,
-};
+use causeway::domain::{ClusterName, NodeAddress, PortId, Reach, ServiceKey, dns1123_label};
 
 use self::condition::Best;
 pub(crate) use self::refusal::{EntryUnknown, NoEntry, Why};
@@ -235,7 +233,7 @@ impl<'a> Site<'a> {
             Exposure::Clusterset => member.export(key).and_then(|export| export.reach),
         };
         let spec = mcs.and_then(|mcs| mcs.spec.as_ref().ok());
-        let spec = spec.filter(|spec| spec.exposure == ExposureType::CrossCluster);
+        let spec = spec.filter(|spec| spec.dispatches_endpoints());
         Self {
             index,
             member,

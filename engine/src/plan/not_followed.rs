@@ -28,6 +28,7 @@ pub(crate) fn not_followed<'a>(
     let needs = [
         (labels::PREFER, failover.preference.is_some()),
         (labels::UNREACHABLE, standby),
+        (labels::SHARE, failover.share.is_some()),
     ];
     let of_headless = needs.into_iter().filter(|(_, needs)| *needs && is_headless);
     let of_headless: Vec<_> = of_headless.map(|(annotation, _)| annotation).collect();

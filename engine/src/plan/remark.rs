@@ -3,16 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::domain::{ClusterName, ServiceKey, Tier};
+use causeway::domain::{ClusterName, Hostnames, ServiceKey, Tier};
 
 use super::clusterset::Unresolved;
 use super::copies::{DesiredCopies, Refused, SliceOfProvider};
+use super::dns::NameState;
 use super::entry::NoEntry;
+use super::entry_clusters::EntryCluster;
 use super::hostnames::Ambiguous;
 use super::ignored::Ignored;
 use super::not_followed::NotFollowed;
 use super::provider_use::Unused;
 use super::providers::Disagreement;
+use super::shares::ProviderShare;
 use super::tiers::Tiers;
 use crate::model::LeftOut;
 use crate::model::slice::Exposure;
@@ -36,8 +39,16 @@ pub(crate) enum Remark<'a> {
     Standby(&'a BTreeSet<ClusterName>),
     /// No endpoint of these providers answers in consumers that use them while no other is ready.
     NoPath(NoPath<'a>),
+    /// Shares of these consumers deviate from the wanted ones.
+    Coarse(CoarseShares<'a>),
+    /// The data planes of these consumers use no standby endpoints, so shares are not applied.
+    ShareNotApplied(Vec<&'a ClusterName>),
+    /// The addresses of these entry clusters are not in the status.
+    EntryClusters(Vec<(&'a ClusterName, &'a EntryCluster)>),
     /// Annotations are not followed.
     NotFollowed(NotFollowed<'a>),
+    /// Names that DNS is to publish are in this state.
+    Name(&'a Hostnames, NameState<'a>),
     /// Hostnames lead to pods of several clusters.
     AmbiguousHostname(Ambiguous),
     /// The Clusters of these consumers lack the region or zone that the preference names.
@@ -100,6 +111,28 @@ pub(crate) fn no_path<'a>(
         }
     }
     (!all.is_empty()).then_some(all)
+}
+
+/// Consumers in which a share deviates from the wanted one.
+pub(crate) type CoarseShares<'a> = Vec<(&'a ClusterName, &'a ProviderShare)>;
+
+/// Returns the remarks about shares, from the copies of each consumer: about all providers, or
+/// about the one that is named.
+pub(crate) fn of_shares<'a>(
+    copies: impl Iterator<Item = (&'a ClusterName, &'a DesiredCopies)>,
+    provider: Option<&ClusterName>,
+) -> Vec<Remark<'a>> {
+    let (mut coarse, mut not_applied) = (Vec::new(), Vec::new());
+    for (consumer, copies) in copies {
+        let Some(shares) = &copies.shares else {
+            continue;
+        };
+        coarse.extend(shares.coarsest(provider).map(|share| (consumer, share)));
+        not_applied.extend((!shares.is_applied).then_some(consumer));
+    }
+    let coarse = some(coarse).map(Remark::Coarse);
+    let not_applied = some(not_applied).map(Remark::ShareNotApplied);
+    coarse.into_iter().chain(not_applied).collect()
 }
 
 /// Reason why nothing of a cluster is used.

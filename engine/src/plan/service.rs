@@ -1,5 +1,7 @@
 //! Service that a member should hold.
 
+mod balancer;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::balancer::Balancer;
 use super::capabilities::Capabilities;
 use super::entry::CompanionType;
 use crate::observed::selector::Selector;
@@ -40,8 +43,10 @@ pub(crate) struct OwnService {
     pub owner: String,
     /// Additional content, if it stands for an imported service.
     pub derived: Option<Derived>,
-    /// Additional content, if it is a companion. Any other is of type ClusterIP.
+    /// Additional content, if it is a companion.
     pub companion: Option<Companion>,
+    /// Additional content in an entry cluster. All but companions and these are of type ClusterIP.
+    pub balancer: Option<Box<Balancer>>,
 }
 
 /// Additional content of a companion.
@@ -122,6 +127,7 @@ pub(crate) fn desired(
         owner: owner.to_owned(),
         derived: None,
         companion: None,
+        balancer: None,
     };
     DesiredService::Own(own.into())
 }
@@ -146,6 +152,7 @@ pub(crate) fn companion(
             type_,
             families: service.ip_families.clone(),
         }),
+        balancer: None,
     }
 }
 
@@ -156,6 +163,17 @@ fn no_backends() -> Selector {
 }
 
 impl DesiredService {
+    /// Returns the Service of an entry cluster: causeway's own gets a load balancer, and for that
+    /// a virtual address. A Service of another writer stays as it is.
+    pub(crate) fn of_entry_cluster(mut self, hub_service: &ServiceView) -> Self {
+        if let Self::Own(own) = &mut self {
+            own.shape.kind = ServiceKind::ClusterIp;
+            own.shape.load_balancer = true;
+            own.balancer = Some(Box::new(Balancer::of(hub_service)));
+        }
+        self
+    }
+
     /// Returns the exposed ports that the member's Service offers, under its own names for them,
     /// and its problem, if it has one.
     pub(crate) fn ports_offered(
@@ -229,7 +247,9 @@ impl OwnService {
         let companion = self.companion.as_ref();
         let is_local = observed.node_ports.as_ref().map(|ports| ports.is_local);
         let is_entry = companion.is_none() || is_local == Some(true);
+        let balancer = self.balancer.as_ref();
         is_entry
+            && balancer.is_none_or(|balancer| balancer.is_met_by(observed))
             && self.has_primary_family_of(observed)
             && companion.map(|companion| &*companion.of) == observed.companion_of.as_deref()
             && self.shape.is_like(&observed.shape)
@@ -268,7 +288,7 @@ impl OwnService {
                 .collect(),
             None => Vec::from_iter(derived.and_then(|derived| derived.family.clone())),
         };
-        Service {
+        let mut service = Service {
             metadata: ObjectMeta {
                 name: Some(key.name.to_string()),
                 namespace: Some(key.namespace.to_string()),
@@ -298,7 +318,11 @@ impl OwnService {
                 ..ServiceSpec::default()
             }),
             status: None,
+        };
+        if let Some(balancer) = &self.balancer {
+            balancer.fill(&mut service);
         }
+        service
     }
 
     fn labels(&self, hub: &str) -> BTreeMap<String, String> {
@@ -352,6 +376,11 @@ impl OwnService {
         if let Some(companion) = &self.companion {
             patch["spec"]["type"] = json!(companion.type_.as_str());
             patch["spec"]["externalTrafficPolicy"] = json!(LOCAL);
+        }
+        match &self.balancer {
+            Some(balancer) => balancer.patch(observed, &mut patch),
+            None if self.companion.is_none() => balancer::remove(observed, &mut patch),
+            None => {}
         }
         patch
     }

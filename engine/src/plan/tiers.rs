@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use causeway::domain::path::Path;
 use causeway::domain::{
-    ClusterName, ClusterSelector, Percentage, Preference, Ranges, ServiceKey, Tier,
+    ClusterName, ClusterSelector, Percentage, Preference, Ranges, ServiceKey, ServicePort, Tier,
 };
 
 use k8s_openapi::jiff::Timestamp;
@@ -203,8 +203,7 @@ impl Request<'_> {
         if self.exposure != Exposure::Native {
             return Some(Readiness::default());
         }
-        let ports = member.service(self.key).map(ServiceView::ports);
-        let ports = ports.unwrap_or_else(|| frontend.ports.to_vec());
+        let ports = own_ports(self.key, member, frontend);
         Readiness::of(member, self.key, &ports, &Ranges::default(), frontend)
     }
 
@@ -457,8 +456,18 @@ pub(crate) fn is_selected(
     selector.selects(of(consumer), of(provider))
 }
 
+/// Returns the ports of a consumer's own Service.
+pub(super) fn own_ports(
+    key: &ServiceKey,
+    member: &Member,
+    frontend: &Frontend<'_>,
+) -> Vec<ServicePort> {
+    let ports = member.service(key).map(ServiceView::ports);
+    ports.unwrap_or_else(|| frontend.ports.to_vec())
+}
+
 /// Whether a consumer's data plane uses standby endpoints where no other is ready.
-fn uses_standby(index: &Index, consumer: &ClusterName, member: &Member) -> bool {
+pub(super) fn uses_standby(index: &Index, consumer: &ClusterName, member: &Member) -> bool {
     let cluster = index.cluster(consumer);
     Capabilities::of(member).uses_standby() && cluster.is_none_or(|cluster| cluster.uses_standby)
 }

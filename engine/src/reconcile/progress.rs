@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::exposure_of;
+use super::serves;
 use crate::diff::Diff;
 use crate::model::map::{HashMap, HashSet};
 use crate::model::slice::Exposure;
@@ -40,7 +40,7 @@ impl<'a> Progresses<'a> {
         let imported = (self.exposure == Exposure::Clusterset).then(|| imports.names());
         let wanted = native.into_iter().flatten();
         let wanted = wanted.chain(imported.into_iter().flatten());
-        let serves = |write: &Write| exposure_of(write.object(), self.key) == Some(self.exposure);
+        let serves = |write: &Write| serves(write.object(), self.key, self.exposure);
         let written = self.diff.writes.iter();
         let written = written.filter_map(|(cluster, writes)| match cluster {
             TargetCluster::Member(name) => writes.iter().any(serves).then_some(name),
@@ -127,7 +127,7 @@ impl Progresses<'_> {
         let writes = self.diff.writes.get(cluster).into_iter().flatten();
         writes
             .map(Write::object)
-            .filter(|object| exposure_of(object, self.key) == Some(self.exposure))
+            .filter(|object| serves(object, self.key, self.exposure))
     }
 
     fn note_write_conflicts(&self, cluster: &TargetCluster, progress: &mut Progress) {
@@ -138,9 +138,9 @@ impl Progresses<'_> {
         let mut write_conflicts: Vec<_> = write_conflicts.collect();
         write_conflicts.sort_unstable_by_key(|write_conflict| write_conflict.object);
         let write_conflicts = write_conflicts.into_iter();
-        for write_conflict in write_conflicts.filter(|write_conflict| {
-            exposure_of(write_conflict.object, self.key) == Some(self.exposure)
-        }) {
+        for write_conflict in write_conflicts
+            .filter(|write_conflict| serves(write_conflict.object, self.key, self.exposure))
+        {
             let manager = self.index.other_writer(cluster, write_conflict.object);
             let problem = match write_conflict.object {
                 ObjectId::Slice(..) => &mut progress.copies_problem,

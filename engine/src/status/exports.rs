@@ -32,7 +32,7 @@ use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{Remark, no_path, some};
+use crate::plan::remark::{Remark, no_path, of_shares, some};
 use crate::plan::tiers::{Tiers, is_selected};
 use crate::problem::{MemberProblem, State, tally};
 use crate::reasons::Reason;
@@ -203,6 +203,9 @@ impl View<'_> {
         let imports = imports.map(|(name, desired)| (name, &desired.copies));
         let no_path = no_path(imports).and_then(|mut all| all.remove_entry(name));
         remarks.extend(no_path.map(|of| Remark::NoPath([of].into())));
+        let imports = self.clusterset.imports.wanted();
+        let imports = imports.map(|(name, desired)| (name, &desired.copies));
+        remarks.extend(of_shares(imports, Some(name)));
         remarks.extend(some(self.disagreements(name, export)).map(Remark::WritersDisagree));
         let lacks_endpoints = self.lacks_endpoints(export);
         remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Clusterset)));

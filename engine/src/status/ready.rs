@@ -4,25 +4,26 @@ use std::collections::BTreeMap;
 
 use causeway::api::condition::{self as names, TRUE};
 use causeway::api::ownership::NATIVE_OWNER;
-use causeway::domain::{ClusterName, ExposureType, Preference, Tier};
+use causeway::domain::{ClusterName, Hostnames, Preference, Tier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
 use super::condition_state::ConditionState;
 use crate::messages::Text;
 use crate::messages::endpoint::reports_none_ready;
-use crate::messages::native;
 use crate::messages::remarks::with_remarks;
+use crate::messages::{entry_clusters, native};
 use crate::model::slice::Exposure;
 use crate::plan::Members;
 use crate::plan::copies::{DesiredCopies, Refused, SliceOfProvider};
 use crate::plan::disagreement;
+use crate::plan::dns::NameState;
 use crate::plan::hostnames::{self, Ambiguous};
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{NotUsed, Remark, no_path, some, unreached};
+use crate::plan::remark::{NotUsed, Remark, no_path, of_shares, some, unreached};
 use crate::plan::tiers::Tiers;
 use crate::problem::Problem;
 use crate::reasons::Reason;
@@ -67,10 +68,12 @@ impl View<'_> {
         let is_current = |one: &&Condition| one.observed_generation == Some(self.mcs.generation);
         let current = stored.len() == states.len() && stored.iter().all(is_current);
         let was_ready = names::is_true(&self.mcs.conditions, names::READY);
-        if settled || (current && !was_ready) {
+        if self.name_state().is_some_and(|(_, state)| state.is_none()) {
+            ConditionState::Unchanged
+        } else if settled || (current && !was_ready) {
             match self.without_providers() {
                 Some(message) => not_ready(Reason::NoProviders, message),
-                None => ConditionState::True,
+                None => self.without_address().unwrap_or(ConditionState::True),
             }
         } else {
             ConditionState::Unchanged
@@ -96,6 +99,15 @@ impl View<'_> {
         let is_planned = matches!(self.desired.members, Members::Wanted(_));
         let used = self.used().next().is_some();
         (is_planned && !used).then(|| native::no_providers(self.key, &self.left_out()))
+    }
+
+    /// Returns the names that DNS is to publish and their state, which is `None` while it is not
+    /// settled.
+    fn name_state(&self) -> Option<(&Hostnames, Option<NameState<'_>>)> {
+        let name = self.desired.name.wanted()?;
+        let of = (self.key, &*self.mcs.uid);
+        let state = name.state(self.index, of, self.name_failure.as_ref());
+        Some((&name.hostnames, state))
     }
 
     fn has_ttl_expired(&self) -> bool {
@@ -125,14 +137,16 @@ impl View<'_> {
         let used = self.used().count();
         let unserved = self.unserved();
         let lacks_endpoints = self.lacks_endpoints();
-        let message = match self.exposure() {
-            ExposureType::CrossCluster => {
+        let message = match self.entry_clusters() {
+            Some((all, serving)) => entry_clusters::entered(self.key, serving, all, used),
+            None if self.dispatches() => {
                 let consumers = self.desired.placement.consumers().count() - unserved.len();
                 native::exposed(self.key, consumers, used, !lacks_endpoints)
             }
-            ExposureType::LoadBalancer => native::load_balancers(used),
+            None => native::load_balancers(used),
         };
         let mut remarks = Vec::new();
+        remarks.extend(self.entry_clusters_remark());
         remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Native)));
         remarks.extend(some(unserved).map(Remark::Unserved));
         self.push_remarks(&mut remarks);
@@ -141,6 +155,8 @@ impl View<'_> {
 
     /// Adds the facts that need a person's attention although the service is exposed.
     fn push_remarks<'a>(&'a self, remarks: &mut Vec<Remark<'a>>) {
+        let name = self.name_state();
+        remarks.extend(name.and_then(|(names, state)| Some(Remark::Name(names, state?))));
         remarks.extend(some(self.left_out()).map(Remark::LeftOut));
         let refused = self.refused();
         remarks.extend((!refused.is_empty()).then_some(Remark::NotCopied(refused)));
@@ -149,6 +165,7 @@ impl View<'_> {
         remarks.extend(no_path(self.copies()).map(Remark::NoPath));
         let standby = &self.desired.uses.standby;
         remarks.extend((!standby.is_empty()).then_some(Remark::Standby(standby)));
+        remarks.extend(of_shares(self.copies(), None));
         let service = self.index.hub_service(self.key);
         let unfollowed = not_followed(&self.mcs.failover, &self.mcs.misread, service);
         remarks.extend(unfollowed.map(Remark::NotFollowed));
@@ -185,7 +202,7 @@ impl View<'_> {
 
     fn lacks_endpoints(&self) -> bool {
         let stored = names::find(&self.mcs.conditions, names::READY);
-        self.exposure() == ExposureType::CrossCluster
+        self.dispatches()
             && no_endpoints::are_unready(
                 self.index,
                 self.key,

@@ -21,6 +21,7 @@ pub fn content(operation: &Operation) -> u64 {
         Operation::CreateService(_, object) => text(&object).hash(&mut hasher),
         Operation::CreateExport(_, _, object) => text(&object).hash(&mut hasher),
         Operation::CreateImport(_, _, object) => text(&object).hash(&mut hasher),
+        Operation::CreateDnsEndpoint(_, object) => text(&object).hash(&mut hasher),
         Operation::CreateCluster(_, object) => text(&object).hash(&mut hasher),
         Operation::CreateSlice(_, slice) | Operation::ReplaceSlice(_, slice) => {
             content_hash(slice).hash(&mut hasher);
@@ -30,6 +31,7 @@ pub fn content(operation: &Operation) -> u64 {
         | Operation::DeleteResidue(..)
         | Operation::DeleteExport(..)
         | Operation::DeleteImport(..)
+        | Operation::DeleteDnsEndpoint(..)
         | Operation::DeleteCluster(..) => "deleted".hash(&mut hasher),
         Operation::PatchService(_, patch)
         | Operation::PatchExportStatus(_, _, patch)
@@ -37,6 +39,7 @@ pub fn content(operation: &Operation) -> u64 {
         | Operation::PatchImportStatus(_, _, patch)
         | Operation::PatchMultiClusterService(_, patch)
         | Operation::PatchMultiClusterServiceStatus(_, patch)
+        | Operation::PatchDnsEndpoint(_, patch)
         | Operation::PatchCluster(_, patch)
         | Operation::PatchClusterStatus(_, patch) => {
             let mut desired = patch.clone();

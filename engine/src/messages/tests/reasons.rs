@@ -3,12 +3,14 @@
 use causeway::domain::{
     Consumers, FieldError, PortId, Preference, Protocol, ServicePort, Unreachable,
 };
+use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::*;
 use crate::messages::copies::Slice;
 use crate::messages::endpoint::Endpoint;
 use crate::messages::profiles;
+use crate::messages::remarks::with_remarks;
 use crate::model::ObjectEvent;
 use crate::model::slice::SourceEndpoint;
 use crate::observed::member::NamespaceState;
@@ -18,7 +20,9 @@ use crate::plan::clusterset::import::Unready;
 use crate::plan::clusterset::merge::{Conflict, ConflictingValue as Value, Words as Texts};
 use crate::plan::clusterset::precedence::SealedTime;
 use crate::plan::copies::Skipped;
+use crate::plan::dns::{Basis, NameState};
 use crate::plan::entry::{EntryUnknown, NoEntry};
+use crate::plan::entry_clusters::{EntryCluster, EntryState, NoAddress};
 use crate::plan::providers::{MissingPort, Unfit};
 use crate::problem::{State, tally};
 
@@ -121,6 +125,28 @@ fn failed(reason: Reason, problem: MemberProblem) -> Words {
     (reason, tally.message()).into()
 }
 
+/// Returns what `explain` reports of a name that Ready describes.
+fn name_words(reason: Reason) -> Words {
+    let names = hostnames("foo.example.com");
+    let targets = BTreeMap::from([(name("member1"), BTreeSet::from(["192.0.2.1".into()]))]);
+    let published = |basis| NameState::Published {
+        targets: &targets,
+        basis,
+    };
+    let state = match reason {
+        Reason::NamePublished => published(Basis::Serving),
+        Reason::NameHeld => published(Basis::Last),
+        _ => NameState::NotServed,
+    };
+    let remark = Remark::Name(&names, state);
+    let message = with_remarks("gathered".to_owned(), &key("foo"), &[remark]);
+    let ready = Condition {
+        message,
+        ..not_ready(Reason::Ready)
+    };
+    crate::messages::name::reported(&names, &ready).into()
+}
+
 /// Returns the words of a reason. A reason without an arm does not compile.
 fn words(reason: Reason) -> Words {
     use Reason as R;
@@ -175,6 +201,13 @@ fn words(reason: Reason) -> Words {
             cluster::clusterset_api(&membership).expect("a message"),
         )
     };
+    let entry = |state| {
+        let addresses = Some(vec![LoadBalancerIngress {
+            ip: Some("192.0.2.1".to_owned()),
+            ..LoadBalancerIngress::default()
+        }]);
+        entry_clusters::diagnosis(key, one, &EntryCluster { addresses, state }).into()
+    };
     let since = midnight();
     match reason {
         R::Copied => endpoint.copied().into(),
@@ -221,6 +254,13 @@ fn words(reason: Reason) -> Words {
         R::NoHubService => native_problem(&Problem::ServiceNotFound { held_until: None }).into(),
         R::ExternalName => service::external_name(key, two).into(),
         R::LoadBalancer => native::load_balancer(key).into(),
+        R::EntryCluster => entry(EntryState::Serves),
+        R::EntryHeld => entry(EntryState::Unknown),
+        R::EntryNotServing => entry(EntryState::NoEndpoint { is_local: true }),
+        R::EntryUnused => entry(EntryState::GivenUp),
+        R::NoEntryAddress => entry(EntryState::NoAddress(NoAddress::NoService)),
+        R::EntryNotLoadBalancer => entry(EntryState::NoAddress(NoAddress::OtherType)),
+        R::NamePublished | R::NameHeld | R::NameNotPublished => name_words(reason),
         R::PortNotFound => native_problem(&Problem::PortNotFound {
             missing: Vec::new(),
             has: vec![port],
@@ -369,6 +409,7 @@ fn words(reason: Reason) -> Words {
         R::ClusterSelectorsConflict => Value::ClusterSelectors(None::<Preference>).into(),
         R::PreferConflict => Value::Prefer(None::<Preference>).into(),
         R::UnreachableConflict => Value::Unreachable(Some(Unreachable::Keep)).into(),
+        R::ShareConflict => Value::Share(None).into(),
         R::ConsumersConflict => Value::Consumers(Consumers::All).into(),
         R::Demoted => {
             let event = super::tiers(4).change(one, two, false);

@@ -16,8 +16,12 @@ pub(crate) const CONTENT_LABELS: [&str; 6] = [
 
 /// Annotations of a copy that causeway decides; [`labels::SOURCE`] alone changes with every version
 /// of the source.
-pub(crate) const CONTENT_ANNOTATIONS: [&str; 3] =
-    [labels::PROVISION_CLUSTER, labels::OWNER, labels::STANDBY];
+pub(crate) const CONTENT_ANNOTATIONS: [&str; 4] = [
+    labels::PROVISION_CLUSTER,
+    labels::OWNER,
+    labels::STANDBY,
+    labels::SHARE,
+];
 
 /// Returns a hash of all content of a copy that causeway decides: equal for the desired and the
 /// stored copy if nothing has to be written. `None` means endpoints that cannot be read, which no

@@ -14,6 +14,7 @@ use serde::Serialize;
 use string_cache::DefaultAtom;
 
 use super::content::observed_hash;
+use super::cut::Cut;
 
 /// EndpointSlice of a member.
 #[derive(Clone, Debug)]
@@ -88,6 +89,8 @@ pub struct CopiedSlice {
     pub source: Option<SourceVersion>,
     /// Whether its endpoints are standby endpoints.
     pub standby: bool,
+    /// Limit by which some of its endpoints are ready, if it records one.
+    pub(crate) cut: Option<Cut>,
     /// Hash of its content.
     pub content: ContentHash,
 }
@@ -185,6 +188,7 @@ impl SliceRole {
                             source_cluster,
                             source: source.and_then(SourceVersion::parse),
                             standby: slice.annotation(labels::STANDBY).is_some(),
+                            cut: slice.annotation(labels::SHARE).and_then(Cut::parse),
                             content,
                         },
                     ),

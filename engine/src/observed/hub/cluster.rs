@@ -36,6 +36,9 @@ pub struct ClusterView {
     pub(crate) deletions_confirmed: Option<Timestamp>,
     /// Namespaces from which it may export ([`labels::EXPORT_NAMESPACES`]); `None` for all.
     pub(crate) export_namespaces: Option<BTreeSet<Box<str>>>,
+    /// Whether causeway creates missing namespaces of exported services in it
+    /// ([`labels::CREATE_EXPORTED_NAMESPACES`]).
+    pub(crate) creates_namespaces: bool,
     /// Ranges of its endpoints' addresses ([`labels::ENDPOINT_CIDRS`]).
     pub declared: Declared,
     /// Network of its pods ([`labels::NETWORK`]).
@@ -157,7 +160,7 @@ impl ClusterView {
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
-            takes_part: object.spec.takes_part(),
+            takes_part: object.takes_part(),
             is_tunnelled: annotation(labels::TUNNEL).is_some_and(|value| value == "true"),
             withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
             deletions_confirmed: annotation(labels::CONFIRM_DELETIONS)
@@ -169,6 +172,8 @@ impl ClusterView {
                     .map(Into::into)
                     .collect()
             }),
+            creates_namespaces: annotation(labels::CREATE_EXPORTED_NAMESPACES)
+                .is_some_and(|value| value == "true"),
             declared: annotation(labels::ENDPOINT_CIDRS)
                 .map(|text| Declared::read(text))
                 .unwrap_or_default(),
@@ -245,6 +250,7 @@ impl ClusterView {
             && self.takes_part == other.takes_part
             && self.withdrawn == other.withdrawn
             && self.export_namespaces == other.export_namespaces
+            && self.creates_namespaces == other.creates_namespaces
             && self.declared == other.declared
             && self.network == other.network
             && self.reach == other.reach

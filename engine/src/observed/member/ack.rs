@@ -6,7 +6,7 @@ use super::{Member, View};
 use crate::model::object::key_of;
 use crate::model::slice::SliceRole;
 use crate::model::{Ack, DeletedObject, TimePoint};
-use crate::observed::clusterset::{ExportView, ImportView};
+use crate::observed::clusterset::ImportView;
 use crate::observed::service::ServiceView;
 
 impl Member {
@@ -27,8 +27,8 @@ impl Member {
                 }
             }
             Ack::ServiceExport(object) => {
-                if let (Some(key), Some(view)) =
-                    (key_of(&object.metadata), ExportView::read(&object))
+                if let Some(key) = key_of(&object.metadata)
+                    && let Some(view) = self.namespaces.read_export(&object)
                 {
                     held.push(key.clone());
                     let exports = &mut self.clusterset.exports;
@@ -53,7 +53,7 @@ impl Member {
                 }
             }
             Ack::Deleted(deleted) => self.apply_deleted_ack(&deleted),
-            Ack::MultiClusterService(_) | Ack::Cluster(_) => {}
+            Ack::MultiClusterService(_) | Ack::DnsEndpoint(_) | Ack::Cluster(_) => {}
         }
         held
     }
@@ -70,7 +70,7 @@ impl Member {
             DeletedObject::Slice { key, name, uid } => {
                 self.slices.note_deleted(key, name, uid);
             }
-            DeletedObject::Cluster => {}
+            DeletedObject::DnsEndpoint { .. } | DeletedObject::Cluster => {}
         }
     }
 }

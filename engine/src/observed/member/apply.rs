@@ -65,6 +65,7 @@ impl Member {
             MemberEvent::Namespaces(signal) => {
                 self.evidence.namespaces.observe(&signal, now);
                 self.namespaces.apply(signal, &mut changed.namespaces);
+                self.read_exports_again(&changed.namespaces);
             }
             MemberEvent::Nodes(signal) => self.apply_nodes(signal, &mut changed, now),
             MemberEvent::Paths(signal) => changed.paths = self.paths.apply(signal, now),
@@ -100,9 +101,25 @@ impl Member {
         self.evidence.exports.observe(&signal, now);
         let tombstones = &mut self.evidence.tombstones;
         let exports = &mut self.clusterset.exports;
-        exports.apply(signal, ExportView::read, tombstones, &mut changed.keys);
+        let namespaces = &self.namespaces;
+        let read = |export: &ServiceExport| namespaces.read_export(export);
+        exports.apply(signal, read, tombstones, &mut changed.keys);
         self.clusterset.note_exports(&changed.keys);
         self.clusterset.note_status_writers(&changed.keys);
+    }
+
+    /// Reads the exports of namespaces again whose defaults may have changed.
+    fn read_exports_again(&mut self, changed: &HashSet<Box<str>>) {
+        let namespaces = &self.namespaces;
+        let exports = &mut self.clusterset.exports;
+        let keys = exports.update(
+            |key| changed.contains(&*key.namespace),
+            |key, export: &mut ExportView| {
+                let exports = namespaces.exports(&key.namespace);
+                export.read_annotations(exports.map(|exports| &exports.defaults));
+            },
+        );
+        self.clusterset.note_exports(&keys);
     }
 
     fn apply_imports(

@@ -1,10 +1,13 @@
 //! Namespaces of a member.
 
+use causeway::api::labels;
+use causeway::api::multicluster::ServiceExport;
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::written::differing;
 use crate::model::Signal;
 use crate::model::map::{HashMap, HashSet};
+use crate::observed::clusterset::{ExportAnnotations, ExportView, of_exports};
 
 /// State of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,30 +22,79 @@ pub enum NamespaceState {
 
 /// Namespaces of a member.
 #[derive(Debug, Default)]
-pub(super) struct Namespaces(HashMap<Box<str>, NamespaceState>);
+pub(super) struct Namespaces {
+    states: HashMap<Box<str>, NamespaceState>,
+    /// Those with annotations about exports.
+    exports: HashMap<Box<str>, NamespaceExports>,
+}
+
+/// Annotations of a namespace about exports.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct NamespaceExports {
+    /// UID of the namespace, if its Services are exported ([`labels::EXPORT`]).
+    pub(crate) of_all: Option<Box<str>>,
+    /// Annotations of each export in it that does not have them itself ([`labels::OF_EXPORTS`]).
+    pub(crate) defaults: ExportAnnotations,
+}
+
+impl NamespaceExports {
+    fn read(object: &Namespace) -> Option<Self> {
+        let annotations = object.metadata.annotations.as_ref()?;
+        let is_exported = annotations
+            .get(labels::EXPORT)
+            .is_some_and(|value| value == labels::EXPORT_ALL);
+        let uid = object.metadata.uid.as_deref().filter(|_| is_exported);
+        let read = Self {
+            of_all: uid.map(Into::into),
+            defaults: of_exports(annotations),
+        };
+        (read != Self::default()).then_some(read)
+    }
+}
 
 impl Namespaces {
     pub(super) fn get(&self, name: &str) -> NamespaceState {
-        let known = self.0.get(name).copied();
+        let known = self.states.get(name).copied();
         known.unwrap_or(NamespaceState::Missing)
+    }
+
+    /// Returns the annotations of a namespace about exports, if it has any.
+    pub(super) fn exports(&self, name: &str) -> Option<&NamespaceExports> {
+        self.exports.get(name)
+    }
+
+    /// Reads an export with the defaults of its namespace.
+    pub(super) fn read_export(&self, export: &ServiceExport) -> Option<ExportView> {
+        let namespace = export.metadata.namespace.as_deref()?;
+        let defaults = self.exports(namespace).map(|exports| &exports.defaults);
+        ExportView::read(export, defaults)
+    }
+
+    /// Whether the Services of any namespace are exported.
+    pub(super) fn export_any(&self) -> bool {
+        self.exports
+            .values()
+            .any(|exports| exports.of_all.is_some())
     }
 
     pub(super) fn apply(&mut self, signal: Signal<Namespace>, changed: &mut HashSet<Box<str>>) {
         match signal {
             Signal::Listed(objects) => {
-                let old = std::mem::take(&mut self.0);
+                let old = std::mem::take(self);
                 for object in &objects {
                     self.put(object);
                 }
-                changed.extend(differing(&old, &self.0, |old, new| old == new).cloned());
+                let states = differing(&old.states, &self.states, |old, new| old == new);
+                let exports = differing(&old.exports, &self.exports, |old, new| old == new);
+                changed.extend(states.chain(exports).cloned());
             }
             Signal::Applied(object) => {
                 let Some(name) = object.metadata.name.as_deref() else {
                     return;
                 };
-                let before = self.get(name);
+                let before = (self.get(name), self.exports(name).cloned());
                 self.put(&object);
-                if self.get(name) != before {
+                if (self.get(name), self.exports(name)) != (before.0, before.1.as_ref()) {
                     changed.insert(name.into());
                 }
             }
@@ -50,7 +102,8 @@ impl Namespaces {
                 let Some(name) = object.metadata.name.as_deref() else {
                     return;
                 };
-                self.0.remove(name);
+                self.states.remove(name);
+                self.exports.remove(name);
                 changed.insert(name.into());
             }
             Signal::Confirmed
@@ -68,6 +121,10 @@ impl Namespaces {
             Some(_) => NamespaceState::Terminating,
             None => NamespaceState::Active,
         };
-        self.0.insert(name.into(), state);
+        self.states.insert(name.into(), state);
+        match NamespaceExports::read(object) {
+            Some(exports) => self.exports.insert(name.into(), exports),
+            None => self.exports.remove(name),
+        };
     }
 }

@@ -1,4 +1,4 @@
-//! Objects of a member of which a service key has at most one.
+//! Objects of which a service key has at most one.
 
 use causeway::domain::ServiceKey;
 use kube::Resource;
@@ -100,7 +100,7 @@ impl<V: View> Objects<V> {
 
     /// Applies an event of a watch. Adds to `changed` the keys of the objects that changed and
     /// those of their services.
-    pub(super) fn apply<K: Resource>(
+    pub(in crate::observed) fn apply<K: Resource>(
         &mut self,
         signal: Signal<K>,
         read: impl Fn(&K) -> Option<V>,
@@ -179,7 +179,7 @@ impl<V: View> Objects<V> {
     }
 
     /// Applies the answer to a write before the watch shows it.
-    pub(super) fn apply_ack(
+    pub(in crate::observed) fn apply_ack(
         &mut self,
         key: ServiceKey,
         mut view: V,
@@ -199,7 +199,7 @@ impl<V: View> Objects<V> {
     }
 
     /// Notes that the deletion of an object was acknowledged.
-    pub(super) fn note_deleted(&mut self, key: &ServiceKey, uid: &str) {
+    pub(in crate::observed) fn note_deleted(&mut self, key: &ServiceKey, uid: &str) {
         if let Some(object) = self
             .0
             .get_mut(key)
@@ -207,6 +207,20 @@ impl<V: View> Objects<V> {
         {
             object.note_deleted();
         }
+    }
+
+    /// Updates the objects of some keys. Returns the keys.
+    pub(super) fn update(
+        &mut self,
+        is_one: impl Fn(&ServiceKey) -> bool,
+        update: impl Fn(&ServiceKey, &mut V),
+    ) -> HashSet<ServiceKey> {
+        let found = self.0.iter_mut().filter(|(key, _)| is_one(key));
+        let updated = found.map(|(key, object)| {
+            update(key, &mut object.view);
+            key.clone()
+        });
+        updated.collect()
     }
 
     /// Removes all objects, as their definition is gone.

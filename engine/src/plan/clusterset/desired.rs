@@ -24,8 +24,8 @@ pub(crate) struct Clusterset {
     pub exports: BTreeMap<ClusterName, Validity>,
     /// Precedences to write on exports, by cluster.
     pub(crate) precedences: BTreeMap<ClusterName, SealedTime>,
-    /// Members that are to hold an export on behalf of a MultiClusterService, with the owner of
-    /// each.
+    /// Members that are to hold an export on behalf of a MultiClusterService, or of a namespace
+    /// whose Services are exported, with the owner of each.
     pub published: BTreeMap<ClusterName, String>,
     /// Clusters that export the service.
     pub exporters: BTreeSet<ClusterName>,
@@ -56,6 +56,7 @@ impl Clusterset {
         let mut exports = self.exports.values();
         exports.all(|validity| *validity == Validity::Withdrawn)
             && self.exporters.is_empty()
+            && self.published.is_empty()
             && self.problem.is_none()
     }
 }

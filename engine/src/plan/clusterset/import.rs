@@ -373,6 +373,7 @@ pub(crate) fn derived_service(
         },
         owner: owner.to_owned(),
         companion: None,
+        balancer: None,
         derived: Some(Derived {
             of: key.name.to_string(),
             internal_traffic_policy: capabilities.internal_traffic_policy(Some(

@@ -20,6 +20,7 @@ use crate::plan::copies::{
 };
 use crate::plan::providers::Frontend;
 use crate::plan::service::DesiredService;
+use crate::plan::shares::{self, Requested, Shares};
 use crate::plan::tiers::{self, Tiers};
 
 /// Import that a member should hold.
@@ -137,9 +138,10 @@ impl Importer<'_> {
             Some(_) => None,
         };
         let preference = own.and_then(|service| service.traffic_distribution(observed));
-        let tiers = self.tiers(shape, &Frontend::new(&ports, observed));
+        let (tiers, shares) = self.roles(shape, &Frontend::new(&ports, observed));
         let consumer = Consumer {
             tiers: tiers.as_ref(),
+            shares: shares.as_ref(),
             name: self.name,
             network: &self.index.network(self.name),
             ports: &ports,
@@ -168,14 +170,16 @@ impl Importer<'_> {
         }
     }
 
-    /// Sorts the providers into failover tiers of the member. Where Karmada imports the service, no
-    /// preference applies: clients use Karmada's slices.
-    fn tiers(&self, shape: &ImportShape, frontend: &Frontend<'_>) -> Option<Tiers> {
+    /// Sorts the providers into failover tiers of the member, and chooses the endpoints by which
+    /// they get their shares. Where Karmada imports the service, neither applies: clients use
+    /// Karmada's slices.
+    fn roles(
+        &self,
+        shape: &ImportShape,
+        frontend: &Frontend<'_>,
+    ) -> (Option<Tiers>, Option<Shares>) {
         let chooses = !shape.headless && self.source.importer != By::Karmada;
-        if chooses && self.source.lacks_record(self.member) {
-            let held = Tiers::of_copies(self.index, self.key, self.name, self.member);
-            return Some(held);
-        }
+        let is_unknown = chooses && self.source.lacks_record(self.member);
         let request = tiers::Request {
             index: self.index,
             key: self.key,
@@ -186,7 +190,21 @@ impl Importer<'_> {
             providers: &self.set.providers,
             now: self.now,
         };
-        request.of_consumer(self.name, self.member, frontend)
+        let tiers = match is_unknown {
+            true => {
+                let (index, key) = (self.index, self.key);
+                Some(Tiers::of_copies(index, key, self.name, self.member))
+            }
+            false => request.of_consumer(self.name, self.member, frontend),
+        };
+        let share = match is_unknown {
+            true => Requested::Unknown,
+            false => Requested::of(shape.failover.share.as_ref(), chooses),
+        };
+        let of = &request;
+        let shares = shares::Request { of, share };
+        let shares = shares.of_consumer(self.name, self.member, frontend, tiers.as_ref());
+        (tiers, shares)
     }
 
     /// Returns the reason why names of the clusterset lead elsewhere. They lead to the addresses in

@@ -95,6 +95,7 @@ impl Importer<'_> {
             traffic_distribution: theirs.traffic_distribution(observed),
             capabilities: Capabilities::of(self.member),
             tiers: None,
+            shares: None,
         };
         self.copies(wanted, &derived.name, &consumer, outcomes)
     }

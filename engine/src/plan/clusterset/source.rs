@@ -63,9 +63,16 @@ impl Source<'_> {
         }
         match member.namespace(&self.key.namespace) {
             NamespaceState::Active => Ok(served),
+            NamespaceState::Missing if self.creates_namespace(name) => Ok(served),
             NamespaceState::Missing => Err(NotImporting::NamespaceMissing),
             NamespaceState::Terminating => Err(NotImporting::NamespaceTerminating),
         }
+    }
+
+    /// Whether causeway creates missing namespaces of exported services in a member.
+    fn creates_namespace(&self, name: &ClusterName) -> bool {
+        let cluster = self.index.cluster(name);
+        cluster.is_some_and(|cluster| cluster.creates_namespaces)
     }
 
     /// Whether the exports permit a member to import the service. While an exporter is unknown, no

@@ -1,3 +1,4 @@
+mod by_namespace;
 mod consumers;
 mod ids;
 mod karmada;
@@ -7,7 +8,6 @@ mod names;
 mod others;
 mod quota;
 mod records;
-mod simulation;
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use crate::fixtures::objects::{
-    Kind, NAMESPACE, Object, cluster, export, import, mcs, namespace, service, slice,
+    Kind, NAMESPACE, Object, cluster, export, forged, import, mcs, namespace, service, slice,
 };
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, GRACE, env, member_event};

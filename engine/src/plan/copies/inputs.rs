@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::plan::capabilities::Capabilities;
+use crate::plan::shares::{Shares, Subset};
 use crate::plan::tiers::{EndpointRole, Tiers};
 
 /// Owner on whose behalf copies are made.
@@ -45,6 +46,8 @@ pub(crate) struct Consumer<'a> {
     pub capabilities: Capabilities,
     /// Tiers of its providers; `None` where it uses all of them alike.
     pub tiers: Option<&'a Tiers>,
+    /// Shares of its providers; `None` where none are requested.
+    pub shares: Option<&'a Shares>,
 }
 
 impl Consumer<'_> {
@@ -53,5 +56,12 @@ impl Consumer<'_> {
     pub(super) fn role(&self, provider: &ClusterName) -> Option<EndpointRole> {
         self.tiers
             .map_or(Some(EndpointRole::Ready), |tiers| tiers.role(provider))
+    }
+
+    /// Returns the choice among that provider's endpoints of this role; `None` if all of them have
+    /// the role.
+    pub(super) fn subset(&self, provider: &ClusterName, role: EndpointRole) -> Option<Subset> {
+        let shares = self.shares.filter(|_| role == EndpointRole::Ready)?;
+        shares.subset(provider)
     }
 }

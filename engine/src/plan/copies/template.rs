@@ -17,6 +17,7 @@ use crate::model::slice::{
 use crate::plan::capabilities::Field;
 use crate::plan::entry::Entry;
 use crate::plan::providers::{PortFit, Provider, Unfit};
+use crate::plan::shares::Subset;
 use crate::plan::tiers::EndpointRole;
 
 /// Result of copying a slice.
@@ -61,6 +62,10 @@ pub(super) struct CopyTemplate {
     /// Whether the consumer is the provider itself.
     at_home: bool,
     role: EndpointRole,
+    /// Choice of the ready endpoints; `None` if all are chosen.
+    subset: Option<Subset>,
+    /// What copies of IPv4 and of IPv6 record of the choice.
+    cuts: [Option<Box<str>>; 2],
     ranges: Arc<Ranges>,
     /// Entry from which the copies are made, where the consumer is of another network.
     entry: Option<Arc<Entry>>,
@@ -84,6 +89,10 @@ impl<'a> CopyInputs<'a> {
         index
             .other_id(self.provider.name)
             .filter(|_| self.origin.multicluster)
+    }
+
+    fn subset(&self) -> Option<Subset> {
+        self.consumer.subset(self.provider.name, self.role)
     }
 }
 
@@ -132,6 +141,10 @@ impl CopyTemplate {
             stores: Stores::of(consumer),
             at_home: provider.name == consumer.name,
             role,
+            subset: inputs.subset(),
+            cuts: inputs.subset().map_or([None, None], |subset| {
+                subset.cuts().map(|cut| Some(cut?.to_string().into()))
+            }),
             ranges: match entry {
                 Some(_) => origin.index.entry_ranges(provider.name),
                 None => provider.ranges.clone(),
@@ -157,6 +170,9 @@ impl CopyTemplate {
             stores,
             at_home,
             role,
+            subset,
+            // Follows from the subset.
+            cuts: _,
             ranges,
             entry,
         } = self;
@@ -169,6 +185,7 @@ impl CopyTemplate {
         *name == *provider.name
             && provider_id.as_deref() == inputs.provider_id()
             && *role == inputs.role
+            && *subset == inputs.subset()
             && *at_home == (provider.name == consumer.name)
             && *stores == Stores::of(consumer)
             && **consumer_ports == *consumer.ports
@@ -192,6 +209,18 @@ impl CopyTemplate {
         self.role
     }
 
+    /// Returns the role of one endpoint.
+    pub(super) fn role_of(&self, endpoint: &SourceEndpoint<'_>) -> EndpointRole {
+        let is_chosen = self
+            .subset
+            .is_none_or(|subset| subset.has(endpoint.address));
+        if is_chosen {
+            self.role
+        } else {
+            EndpointRole::Standby
+        }
+    }
+
     /// Whether the copies are made from an entry, not from slices of pods.
     pub(super) fn is_of_entry(&self) -> bool {
         self.entry.is_some()
@@ -213,7 +242,7 @@ impl CopyTemplate {
     pub(super) fn outcome(&self, source: &SourceSlice) -> Outcome {
         let (label, annotation) = (
             |name: &_| self.label(name),
-            |name: &_| self.annotation(name),
+            |name: &_| self.annotation(name, source),
         );
         let values = values(label, annotation);
         let mut copied = 0;
@@ -272,7 +301,7 @@ impl CopyTemplate {
         let given = |name: &str, value: Option<&str>| Some((name.to_owned(), value?.to_owned()));
         let labels = CONTENT_LABELS.iter();
         let annotations = CONTENT_ANNOTATIONS.iter();
-        let annotations = annotations.filter_map(|name| given(name, self.annotation(name)));
+        let annotations = annotations.filter_map(|name| given(name, self.annotation(name, source)));
         let version = (labels::SOURCE.to_owned(), source.version.to_string());
         ObjectMeta {
             name: Some(name.to_owned()),
@@ -304,11 +333,16 @@ impl CopyTemplate {
         }
     }
 
-    fn annotation(&self, name: &str) -> Option<&str> {
+    fn annotation(&self, name: &str, source: &SourceSlice) -> Option<&str> {
         match name {
             labels::PROVISION_CLUSTER => Some(self.provider.as_str()),
             labels::OWNER => Some(&self.owner),
             labels::STANDBY => (self.role != EndpointRole::Ready).then_some("true"),
+            labels::SHARE => {
+                let [ipv4, ipv6] = &self.cuts;
+                let of_ipv6 = source.address_type == AddressType::Ipv6;
+                if of_ipv6 { ipv6 } else { ipv4 }.as_deref()
+            }
             _ => None,
         }
     }
@@ -324,7 +358,7 @@ impl CopyTemplate {
     /// Returns the copy of an endpoint. It names the node only in a consumer that is the provider
     /// itself: in any other cluster the name would mean another node.
     fn endpoint<'a>(&'a self, source: SourceEndpoint<'a>) -> CopyEndpoint<'a> {
-        let [ready, serving, terminating] = self.role.conditions(source.conditions);
+        let [ready, serving, terminating] = self.role_of(&source).conditions(source.conditions);
         let carried = SourceEndpoint {
             node: source.node.filter(|_| self.at_home),
             conditions: [

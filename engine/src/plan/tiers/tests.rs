@@ -2,7 +2,6 @@ mod events;
 mod paths;
 mod preferences;
 mod selectors;
-mod simulation;
 mod unreachable;
 
 use causeway::domain::Failover;

@@ -6,6 +6,7 @@
 //! become unready and return, and which become unreachable; restarts, crashes, and people who
 //! change things. For one small story all writes are recorded, for the others a digest after each.
 
+mod entry_clusters;
 mod rules;
 mod story;
 mod written;
@@ -144,6 +145,14 @@ fn rules_that_withdraw_copies_write_byte_for_byte_as_recorded() {
         if let Some(difference) = difference_in_text(&recorded(name, &now), &now) {
             panic!("{name}: {difference}\n{AGAIN}");
         }
+    }
+}
+
+#[test]
+fn entry_clusters_are_written_byte_for_byte_as_recorded() {
+    let now = entry_clusters::play().join("\n") + "\n";
+    if let Some(difference) = difference_in_text(&recorded("entry_clusters.txt", &now), &now) {
+        panic!("entry_clusters.txt: {difference}\n{AGAIN}");
     }
 }
 

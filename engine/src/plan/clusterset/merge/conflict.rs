@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway::domain::{ClusterName, Consumers, Preference, Unreachable};
+use causeway::domain::{ClusterName, Consumers, Preference, Share, Unreachable};
 
 use super::export::Export;
 use super::shape::ImportPort;
@@ -51,6 +51,8 @@ pub(crate) enum Value {
     Prefer(Option<Preference>),
     /// Treatment of unreachable providers.
     Unreachable(Option<Unreachable>),
+    /// Shares of the providers' traffic.
+    Share(Option<Share>),
     /// Clusters that import the service.
     Consumers(Consumers),
 }
@@ -88,6 +90,7 @@ impl Conflict {
             Value::ClusterSelectors(_) => Reason::ClusterSelectorsConflict,
             Value::Prefer(_) => Reason::PreferConflict,
             Value::Unreachable(_) => Reason::UnreachableConflict,
+            Value::Share(_) => Reason::ShareConflict,
             Value::Consumers(_) => Reason::ConsumersConflict,
         }
     }
@@ -127,6 +130,7 @@ pub(super) fn find(exports: &[Export<'_>], ports: &[ImportPort]) -> Vec<Conflict
             |export| export.export.failover.unreachable,
             Value::Unreachable,
         ),
+        exports.differing(|export| export.failover().share, Value::Share),
         exports.differing(
             |export| export.export.consumers,
             |consumers| Value::Consumers(consumers.clone()),

@@ -56,6 +56,7 @@ impl<'a> Export<'a> {
     pub(super) fn failover(&self) -> Failover {
         let mut failover = self.export.failover.clone();
         failover.preference = failover.preference.filter(|_| !self.is_headless());
+        failover.share = failover.share.filter(|_| !self.is_headless());
         failover
     }
 

@@ -23,7 +23,7 @@ fn made(before: i64) -> ExportView {
         "metadata": {"name": "foo", "namespace": "shop", "uid": "u", "resourceVersion": "1", "creationTimestamp": at(before).to_string()},
     });
     let object = serde_json::from_value(object).expect("an export");
-    ExportView::read(&object).expect("an export as API servers send it")
+    ExportView::read(&object, None).expect("an export as API servers send it")
 }
 
 /// Returns the same export with the precedence condition that causeway wrote at `when`.

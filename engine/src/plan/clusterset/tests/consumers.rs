@@ -134,8 +134,7 @@ fn a_forged_import_takes_the_import_from_no_other_member() {
     let mut env = super::exported();
     env.pass(Duration::from_secs(60)).forget_writes();
     env.lose("member1").restart().settle();
-    env.on("member2", super::records::forged())
-        .pass(Duration::from_secs(120));
+    env.on("member2", forged()).pass(Duration::from_secs(120));
     let deleted = env.log().into_iter().filter(|line| line.contains("delete"));
     assert_eq!(
         deleted.collect::<Vec<_>>(),

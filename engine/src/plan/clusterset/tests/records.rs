@@ -2,7 +2,6 @@
 //! of its desired import, and no record for any other member.
 
 use super::*;
-use crate::fixtures::HUB_UID;
 
 /// Returns the specs of a member's import and derived Service, which must not change.
 fn held(env: &Environment, member: &str) -> [Value; 2] {
@@ -63,27 +62,6 @@ fn definitions_without_the_newer_fields_lose_no_preference_and_no_hints() {
     assert_eq!(*preference, "PreferSameZone");
     unconfirmed(&mut env).pass(GRACE + GRACE);
     assert_eq!(env.log(), Vec::<String>::new(), "{:#?}", env.written);
-}
-
-/// Returns an import that a member wrote as if causeway had.
-pub(super) fn forged() -> Object {
-    let clusters = ["member1", "member2", "member3"].map(|name| json!({"cluster": name}));
-    import("foo").port("forged", 9).with(json!({
-        "metadata": {
-            "labels": {labels::HUB: HUB_UID, labels::MANAGED_BY: labels::MANAGER},
-            "annotations": {
-                labels::OWNER: "ServiceExport/foo",
-                labels::CONSUMERS: "nobody",
-                labels::PREFER: "cluster/nobody",
-                labels::UNREACHABLE: "withdraw-after=60s",
-            },
-        },
-        "spec": {
-            "type": "Headless", "sessionAffinity": "ClientIP", "ipFamilies": ["IPv4"],
-            "internalTrafficPolicy": "Cluster", "trafficDistribution": "PreferSameNode",
-        },
-        "status": {"clusters": clusters},
-    }))
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn service_without_copies_needs_no_companion() {
     let mut env = provided("node-ports", json!({}));
     assert!(env.service("member1", &companion()).is_some());
     let types = json!({"spec": {"types": ["LoadBalancer"]}});
-    let asked = mcs("foo").providers(&["member1"]).consumers(&["member2"]);
+    let asked = mcs("foo").providers(&["member1"]);
     env.on_hub(asked.with(types)).settle();
     assert_eq!(env.service("member1", &companion()), None);
 }

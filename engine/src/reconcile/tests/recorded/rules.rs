@@ -239,7 +239,7 @@ const RULES: &[Rule] = &[
         name: "it is of another type",
         begin: native,
         change: |env| {
-            env.on_hub(exposed().load_balancer());
+            env.on_hub(exposed().consumers(&[]).load_balancer());
         },
         left: "",
     },

@@ -477,7 +477,7 @@ fn exposure(story: &mut Story) -> String {
         made = made.port("http", 80);
     }
     if story.random.once_in(8) {
-        made = made.load_balancer();
+        made = made.consumers(&[]).load_balancer();
     }
     story.env.on_hub(made);
     format!("from {providers:?} to {consumers:?}")

@@ -1,6 +1,8 @@
 //! Reports of exports that disagree.
 
 use causeway::api::{bounds, labels};
+use causeway::domain::Failover;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::{Export, ImportShape, export, merged, with_ports};
@@ -97,6 +99,27 @@ fn what_exports_disagree_on_is_reported_with_who_wins() {
             "{reported}"
         );
     }
+}
+
+#[test]
+fn share_of_the_oldest_export_applies_and_a_difference_is_reported() {
+    let share = |text: &str| {
+        let annotations = [(labels::SHARE.to_owned(), text.to_owned())];
+        let meta = ObjectMeta {
+            annotations: Some(annotations.into()),
+            ..ObjectMeta::default()
+        };
+        Failover::of(&meta).0
+    };
+    let mut exports = [export(1, json!({})), export(2, json!({}))];
+    exports[0].failover = share("cluster/member1=10%, rest");
+    let expected = "ShareConflict: Conflicting mcs.causeway.dev/share: using that of the oldest \
+                    export, in member1 (cluster/member1=10%, rest); 1 of 2 clusters disagrees: \
+                    member2 (no share)";
+    assert_eq!(messages(&exports), [expected]);
+    assert_eq!(merged(&exports).shape.failover, exports[0].failover);
+    exports[1].failover = exports[0].failover.clone();
+    assert_eq!(messages(&exports), Vec::<String>::new());
 }
 
 #[test]

@@ -76,6 +76,16 @@ fn unreachable_standby() -> Object {
     annotated(exposed(), json!({labels::UNREACHABLE: "standby"}))
 }
 
+/// Gives member1 half of the traffic, member2 five pods, and then an endpoint less.
+fn give_a_share(env: &mut Environment) {
+    let all = json!({"endpoints": endpoints(5)});
+    amend(env, "member2", (Kind::Slice, "foo-2"), all);
+    let share = json!({labels::SHARE: "cluster/member1=50%, rest"});
+    env.on_hub(annotated(exposed(), share)).settle();
+    let fewer = json!({"endpoints": endpoints(4)});
+    amend(env, "member2", (Kind::Slice, "foo-2"), fewer);
+}
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "a provider is a second name of another cluster",
@@ -361,6 +371,12 @@ pub(super) const RULES: &[Rule] = &[
             relabel_copy(env, "foo", json!({labels::HUB: "another-hub"}));
             env.off("member2", Kind::Slice, "foo-2");
         },
+        left: "member1 member2",
+    },
+    Rule {
+        name: "the providers have shares, and an endpoint goes",
+        begin: native,
+        change: give_a_share,
         left: "member1 member2",
     },
 ];

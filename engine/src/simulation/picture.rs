@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use causeway::api::labels;
 use serde_json::{Value, json};
 
-use super::is_ours;
+use super::fleet::is_ours;
 use crate::fixtures::Environment;
 use crate::fixtures::networks::without_numbers;
 use crate::fixtures::objects::{Kind, NAMESPACE};
@@ -44,26 +44,27 @@ pub(super) fn picture(env: &Environment) -> BTreeSet<String> {
     all
 }
 
-/// Returns the identities of the objects that causeway wrote, and the endpoints that clients use by
-/// them.
+/// Returns the identities and ports of the objects that causeway wrote, and the endpoints that
+/// clients use by them.
 pub(super) fn held(env: &Environment) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
+    let each = |list: &Value| list.as_array().cloned().unwrap_or_default();
     for (member, server) in &env.members {
         for kind in [Kind::Service, Kind::Slice, Kind::Import] {
             for object in server.all(kind).filter(|object| is_ours(object)) {
                 let (meta, spec) = (&object["metadata"], &object["spec"]);
                 if kind != Kind::Slice {
                     let (name, uid) = (&meta["name"], &meta["uid"]);
+                    let ports = each(&spec["ports"]).into_iter();
                     all.insert(format!("{member} {name} {uid} {}", spec["clusterIPs"]));
+                    all.extend(ports.map(|port| format!("{member} {name} {uid} {port}")));
                 }
-                let endpoints = object["endpoints"].as_array().into_iter().flatten();
+                let endpoints = each(&object["endpoints"]).into_iter();
                 let ready = endpoints.filter(|one| one["conditions"]["ready"] != false);
+                let service = &meta["labels"][labels::SERVICE_NAME];
                 all.extend(ready.map(|one| {
-                    let service = &meta["labels"][labels::SERVICE_NAME];
-                    format!(
-                        "{member} {service} {} {}",
-                        one["addresses"], object["ports"]
-                    )
+                    let (addresses, ports) = (&one["addresses"], &object["ports"]);
+                    format!("{member} {service} {addresses} {ports}")
                 }));
             }
         }

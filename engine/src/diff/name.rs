@@ -1,0 +1,36 @@
+//! Write of the DNSEndpoint of a service.
+
+use causeway::domain::ServiceKey;
+
+use super::observed;
+use crate::model::{Operation, Write};
+use crate::observed::Index;
+use crate::observed::hub::DnsKnowledge;
+use crate::plan::Desired;
+use crate::plan::dns::NamePlan;
+
+/// Returns the write of the DNSEndpoint of a service. A foreign one stays as it is.
+pub(crate) fn name_write(desired: &Desired, index: &Index, key: &ServiceKey) -> Option<Write> {
+    let mcs = index.multi_cluster_service(key)?;
+    let DnsKnowledge::Known(known) = index.dns_endpoint(key) else {
+        return None;
+    };
+    let is_fixed = known.is_some_and(|known| known.deleting || known.owner.is_none());
+    let operation = match (&desired.name, known) {
+        _ if is_fixed => return None,
+        (NamePlan::Removed, Some(known)) => {
+            let observed = observed(&known.uid, &known.resource_version);
+            Operation::DeleteDnsEndpoint(key.clone(), observed)
+        }
+        (NamePlan::Wanted(name), _) if name.records.is_empty() => return None,
+        (NamePlan::Wanted(name), None) => {
+            let object = name.object(key, &mcs.uid, index.hub_uid());
+            Operation::CreateDnsEndpoint(key.clone(), object.into())
+        }
+        (NamePlan::Wanted(name), Some(known)) if !name.is_met_by(known, &mcs.uid) => {
+            Operation::PatchDnsEndpoint(key.clone(), name.patch(known, key, &mcs.uid))
+        }
+        _ => return None,
+    };
+    Some(Write::new(operation))
+}

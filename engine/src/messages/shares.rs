@@ -1,0 +1,59 @@
+//! Sentences about shares of traffic.
+
+use causeway::api::labels;
+use causeway::domain::ClusterName;
+
+use super::{Diagnosis, first};
+use crate::plan::remark::CoarseShares;
+use crate::plan::shares::ProviderShare;
+use crate::reasons::Reason;
+
+/// Maximum number of clusters that a message names.
+const NAMED_AT_MOST: usize = 5;
+
+/// Describes shares that deviate from the wanted ones: `member3: new gets 12% of 8 endpoints where
+/// 10% is wanted: 1 of 1 ready`.
+pub(super) fn coarse(all: &CoarseShares<'_>) -> String {
+    let most = all.iter().max_by_key(|(_, share)| share.deviation());
+    let sentence = most.map(|(consumer, share)| {
+        format!(
+            "in {consumer} {} gets {} of {} endpoints where {} is wanted: {} of {} ready",
+            share.name,
+            percent(share.real()),
+            share.of,
+            percent(share.wanted),
+            share.chosen,
+            share.ready
+        )
+    });
+    let more = match all.len().saturating_sub(1) {
+        0 => String::new(),
+        count => format!(" (and in {count} more)"),
+    };
+    format!("{}{more}", sentence.unwrap_or_default())
+}
+
+/// Describes consumers in which shares are not applied.
+pub(super) fn not_applied(consumers: &[&ClusterName]) -> String {
+    let consumers: Vec<_> = consumers.iter().map(|name| name.as_str()).collect();
+    format!(
+        "{} is not applied in {}: the data plane there uses no standby endpoints",
+        labels::SHARE,
+        first(&consumers, NAMED_AT_MOST)
+    )
+}
+
+/// Reports a standby endpoint beyond the share of its provider in a consumer.
+pub(super) fn beyond(consumer: &ClusterName, share: Option<&ProviderShare>) -> Diagnosis {
+    let of = share.map_or_else(String::new, |share| {
+        format!(" of {}", percent(share.wanted))
+    });
+    let message =
+        format!("{consumer} has it as standby: beyond the share{of}, used where no other is ready");
+    Diagnosis::new(Reason::Standby, message)
+}
+
+/// Writes hundredths of a percent as a whole percentage.
+fn percent(hundredths: u64) -> String {
+    format!("{}%", (hundredths + 50) / 100)
+}

@@ -1,0 +1,427 @@
+//! Names that DNS publishes for a service of type LoadBalancer: the DNSEndpoint on the hub.
+//!
+//! A target goes by the same evidence as an endpoint does, and never the last one: resolvers
+//! remember that a name has no address.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use causeway::api::labels;
+use causeway::api::{DNSEndpoint, DNSEndpointSpec, DnsRecord};
+use causeway::domain::{
+    ClusterName, ExposureType, Hostnames, Ranges, RequestedHostnames, ServiceKey, is_subdomain,
+};
+use k8s_openapi::api::core::v1::LoadBalancerIngress;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::{Value, json};
+
+use super::entry_clusters::{EntryCluster, EntryClusters, EntryState};
+use super::inputs::Inputs;
+use super::placement::Placement;
+use super::provider_use::{ProviderUses, UnreachablePolicy};
+use crate::model::{Failure, FailureKind, HubDnsEndpoint, RecordedTargets, TimePoint};
+use crate::observed::Index;
+use crate::observed::hub::{DnsKnowledge, McsView};
+
+/// Time to live of a record, in seconds: resolvers use a dead target for as long.
+const TTL: i64 = 30;
+/// Maximum number of targets of a cluster.
+const TARGETS_MAX: usize = 64;
+
+/// Plan of the DNSEndpoint of a service.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum NamePlan {
+    /// It stays as it is.
+    #[default]
+    Untouched,
+    /// No name is requested: causeway's DNSEndpoint is deleted.
+    Removed,
+    /// Names are requested.
+    Wanted(DesiredName),
+}
+
+/// Names of a service, and the records that they should have.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DesiredName {
+    /// Names.
+    pub hostnames: Hostnames,
+    /// Targets of each cluster to which they lead.
+    pub targets: RecordedTargets,
+    /// Origin of these targets.
+    pub basis: Basis,
+    /// Records; none if no target is known, and then the DNSEndpoint stays as it is.
+    pub records: Vec<DnsRecord>,
+    /// Hostnames of load balancers whose addresses are needed.
+    pub lookups: BTreeSet<Box<str>>,
+    /// Time at which the targets change without an event.
+    pub again_at: Option<TimePoint>,
+}
+
+/// Origin of the targets of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// Clusters that can serve, or of which nothing proves that they cannot.
+    Serving,
+    /// Clusters that are out of reach: no other cluster can serve.
+    Standby,
+    /// No cluster can serve: the last targets stay.
+    Last,
+}
+
+impl NamePlan {
+    /// Returns the names that are requested.
+    pub(crate) fn wanted(&self) -> Option<&DesiredName> {
+        match self {
+            Self::Wanted(name) => Some(name),
+            Self::Untouched | Self::Removed => None,
+        }
+    }
+}
+
+/// Plans the DNSEndpoint of a service, given its entry clusters if it has any.
+pub(super) fn plan(
+    inputs: Inputs<'_>,
+    placement: &Placement,
+    entry_clusters: Option<&EntryClusters>,
+) -> NamePlan {
+    let Some(mcs) = inputs.index.multi_cluster_service(inputs.key) else {
+        // The API server's garbage collector deletes it with its owner.
+        return NamePlan::Untouched;
+    };
+    if mcs.is_deleting() {
+        return NamePlan::Removed;
+    }
+    let exposure = mcs.spec.as_ref().map(|spec| spec.exposure);
+    match (&mcs.hostnames, exposure) {
+        (RequestedHostnames::Nothing, _) => NamePlan::Removed,
+        (RequestedHostnames::Unreadable, _) | (_, Err(_)) => NamePlan::Untouched,
+        (_, Ok(ExposureType::CrossCluster)) => NamePlan::Removed,
+        (RequestedHostnames::Names(names), Ok(_)) => {
+            let entries = Entries {
+                index: inputs.index,
+                key: inputs.key,
+                placement,
+                entry_clusters,
+            };
+            NamePlan::Wanted(desired_name(inputs, mcs, names, &entries))
+        }
+    }
+}
+
+/// Clusters whose load balancers clients outside all clusters use: the entry clusters of the service
+/// if it has any, otherwise its providers.
+struct Entries<'a> {
+    index: &'a Index,
+    key: &'a ServiceKey,
+    placement: &'a Placement,
+    entry_clusters: Option<&'a EntryClusters>,
+}
+
+impl<'a> Entries<'a> {
+    fn names(&self) -> Box<dyn Iterator<Item = &'a ClusterName> + 'a> {
+        match self.entry_clusters {
+            Some(entries) => Box::new(entries.iter().map(|(name, _)| name)),
+            None => Box::new(self.placement.providers()),
+        }
+    }
+
+    /// Returns those that the service does not use as they are.
+    fn uses(&self, inputs: Inputs<'_>, mcs: &McsView) -> Cow<'a, ProviderUses> {
+        if let Some(entries) = self.entry_clusters {
+            return Cow::Borrowed(&entries.uses);
+        }
+        let policy = UnreachablePolicy {
+            requested: mcs.failover.unreachable,
+            default: inputs.settings.unreachable,
+            headless: false,
+        };
+        let (names, now) = (self.names(), inputs.now);
+        let uses = ProviderUses::of(self.index, inputs.settings, policy, names, now);
+        Cow::Owned(uses)
+    }
+
+    /// Returns the addresses of the load balancer of a cluster, and whether it can serve: `None` if
+    /// that is unknown.
+    fn entry(&self, name: &ClusterName) -> (&'a [LoadBalancerIngress], Option<bool>) {
+        if let Some(entries) = self.entry_clusters {
+            return entries.get(name).map_or((&[], None), of_entry_cluster);
+        }
+        let Some(member) = self.index.member(name) else {
+            return (&[], None);
+        };
+        let service = member.service(self.key);
+        let ingress = service.map(|service| &*service.ingress);
+        (ingress.unwrap_or_default(), member.has_ready(self.key))
+    }
+}
+
+/// Returns the addresses of an entry cluster, and whether it can serve.
+fn of_entry_cluster(entry: &EntryCluster) -> (&[LoadBalancerIngress], Option<bool>) {
+    let can_serve = match entry.state {
+        EntryState::Serves => Some(true),
+        EntryState::Unknown | EntryState::GivenUp => None,
+        EntryState::NoEndpoint { .. } | EntryState::Unused(_) | EntryState::NoAddress(_) => {
+            Some(false)
+        }
+    };
+    (entry.addresses.as_deref().unwrap_or_default(), can_serve)
+}
+
+fn desired_name(
+    inputs: Inputs<'_>,
+    mcs: &McsView,
+    hostnames: &Hostnames,
+    entries: &Entries<'_>,
+) -> DesiredName {
+    let (index, key) = (inputs.index, inputs.key);
+    let uses = entries.uses(inputs, mcs);
+    let recorded = match index.dns_endpoint(key) {
+        DnsKnowledge::Known(Some(object)) => object.targets(),
+        _ => RecordedTargets::new(),
+    };
+    let is_alone = entries.names().count() == 1;
+    let mut lookups = BTreeSet::new();
+    let (mut serving, mut standby) = (RecordedTargets::new(), RecordedTargets::new());
+    for name in entries.names().filter(|name| uses.unused(name).is_none()) {
+        let (ingress, can_serve) = entries.entry(name);
+        let found = Found::read(index, ingress, is_alone);
+        lookups.extend(found.lookups);
+        let known = (can_serve.is_some() && !found.is_pending).then_some(found.targets);
+        let targets = known.or_else(|| recorded.get(name).cloned());
+        let targets = targets.unwrap_or_default();
+        if uses.standby.contains(name) {
+            standby.insert(name.clone(), targets);
+        } else if can_serve != Some(false) {
+            serving.insert(name.clone(), targets);
+        }
+    }
+    // A cluster that may be lost, or that lost its credentials, is no proof.
+    let suspected = index.suspected_clusters();
+    let left_out = &entries.placement.left_out;
+    let held = recorded
+        .iter()
+        .filter(|(name, _)| suspected.contains(*name) || left_out.contains_key(*name));
+    serving.extend(held.map(|(name, targets)| (name.clone(), targets.clone())));
+    let all = [
+        (Basis::Serving, serving),
+        (Basis::Standby, standby),
+        (Basis::Last, recorded),
+    ];
+    let (basis, records, targets) = first_with_records(hostnames, all);
+    DesiredName {
+        hostnames: hostnames.clone(),
+        targets,
+        basis,
+        records,
+        lookups,
+        again_at: uses.again_at,
+    }
+}
+
+/// Returns the first of these targets that make any record, and the records.
+fn first_with_records(
+    hostnames: &Hostnames,
+    all: [(Basis, RecordedTargets); 3],
+) -> (Basis, Vec<DnsRecord>, RecordedTargets) {
+    let all = all.into_iter().map(|(basis, mut targets)| {
+        targets.retain(|_, targets| !targets.is_empty());
+        (basis, records(hostnames, &targets), targets)
+    });
+    let mut found = all.filter(|(_, records, _)| !records.is_empty());
+    let nothing = || (Basis::Last, Vec::new(), RecordedTargets::new());
+    found.next().unwrap_or_else(nothing)
+}
+
+/// Targets of one cluster.
+struct Found {
+    targets: BTreeSet<Box<str>>,
+    /// Hostnames whose addresses are needed.
+    lookups: BTreeSet<Box<str>>,
+    /// Whether none of these hostnames has an address yet.
+    is_pending: bool,
+}
+
+impl Found {
+    /// Reads the addresses of a load balancer. The hostname of the only entry becomes the target of
+    /// a CNAME. A CNAME has one target and no other record beside it, so any other hostname counts
+    /// by its addresses.
+    fn read(index: &Index, ingress: &[LoadBalancerIngress], is_alone: bool) -> Self {
+        let addresses = ingress.iter().filter_map(|one| one.ip.as_deref());
+        let addresses = addresses.filter_map(|ip| ip.parse().ok());
+        let mut addresses: BTreeSet<IpAddr> = addresses.filter(is_public).collect();
+        let hosts = ingress.iter().filter_map(|one| one.hostname.as_deref());
+        let hosts = hosts.map(|host| host.trim_end_matches('.').to_ascii_lowercase());
+        let hosts: BTreeSet<Box<str>> = hosts
+            .filter(|host| is_subdomain(host))
+            .map(Into::into)
+            .take(TARGETS_MAX)
+            .collect();
+        if is_alone && addresses.is_empty() && hosts.len() == 1 {
+            return Self {
+                targets: hosts,
+                lookups: BTreeSet::new(),
+                is_pending: false,
+            };
+        }
+        let resolved = hosts.iter().flat_map(|host| index.resolved(host));
+        addresses.extend(resolved.copied().filter(is_public));
+        let is_pending = addresses.is_empty() && !hosts.is_empty();
+        let targets = addresses.into_iter().take(TARGETS_MAX);
+        Self {
+            targets: targets.map(|ip| ip.to_string().into()).collect(),
+            lookups: hosts,
+            is_pending,
+        }
+    }
+}
+
+/// Whether traffic to that address may leave a node: a member must not point clients at themselves.
+fn is_public(address: &IpAddr) -> bool {
+    Ranges::default().refusal(*address).is_none()
+}
+
+/// Returns the records of each name, sorted by type.
+fn records(hostnames: &Hostnames, targets: &RecordedTargets) -> Vec<DnsRecord> {
+    let mut by_type = [("A", BTreeSet::new()), ("AAAA", BTreeSet::new())];
+    let mut hosts = BTreeSet::new();
+    for target in targets.values().flatten() {
+        match target.parse() {
+            Ok(address @ IpAddr::V4(_)) => drop(by_type[0].1.insert(address)),
+            Ok(address @ IpAddr::V6(_)) => drop(by_type[1].1.insert(address)),
+            Err(_) => drop(hosts.insert(target)),
+        }
+    }
+    let mut values: Vec<(&str, Vec<String>)> = by_type
+        .into_iter()
+        .filter(|(_, addresses)| !addresses.is_empty())
+        .map(|(type_, all)| (type_, all.iter().map(ToString::to_string).collect()))
+        .collect();
+    let mut hosts = hosts.into_iter();
+    if let (true, Some(host), None) = (values.is_empty(), hosts.next(), hosts.next()) {
+        values.push(("CNAME", vec![host.to_string()]));
+    }
+    let record = |name: &str, type_: &str, targets: &[String]| DnsRecord {
+        dns_name: name.to_owned(),
+        record_type: type_.to_owned(),
+        record_ttl: TTL,
+        targets: targets.to_vec(),
+        ..DnsRecord::default()
+    };
+    let of_name = |name| {
+        let values = values.iter();
+        values.map(move |(type_, targets)| record(name, type_, targets))
+    };
+    hostnames.iter().flat_map(of_name).collect()
+}
+
+/// State of the names of a service, which Ready and `explain` report.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum NameState<'a> {
+    /// The hub serves no DNSEndpoints.
+    NotServed,
+    /// DNSEndpoints cannot be read.
+    Unreadable(&'a Failure),
+    /// An object that is not causeway's has the name of the DNSEndpoint.
+    Foreign,
+    /// The DNSEndpoint cannot be written.
+    NotWritten(&'a Failure),
+    /// No cluster has given a target yet.
+    NoTarget,
+    /// The DNSEndpoint has these targets.
+    Published {
+        /// Targets of each cluster.
+        targets: &'a RecordedTargets,
+        /// Origin of the targets.
+        basis: Basis,
+    },
+}
+
+impl DesiredName {
+    /// Returns the state of the names; `None` while it is not settled. `failure` is that of the
+    /// write of the DNSEndpoint.
+    pub(crate) fn state<'a>(
+        &'a self,
+        index: &'a Index,
+        (key, owner): (&ServiceKey, &str),
+        failure: Option<&'a Failure>,
+    ) -> Option<NameState<'a>> {
+        let known = match index.dns_endpoint(key) {
+            DnsKnowledge::Pending => return None,
+            DnsKnowledge::NotServed => return Some(NameState::NotServed),
+            DnsKnowledge::Unreadable(failure) => return Some(NameState::Unreadable(failure)),
+            DnsKnowledge::Known(known) => known,
+        };
+        let published = NameState::Published {
+            targets: &self.targets,
+            basis: self.basis,
+        };
+        match (known, failure) {
+            (Some(known), _) if known.owner.is_none() => Some(NameState::Foreign),
+            (None, Some(failure)) if failure.kind == FailureKind::AlreadyExists => {
+                Some(NameState::Foreign)
+            }
+            (_, Some(failure)) => Some(NameState::NotWritten(failure)),
+            _ if self.records.is_empty() => Some(NameState::NoTarget),
+            (Some(known), None) => self.is_met_by(known, owner).then_some(published),
+            (None, None) => None,
+        }
+    }
+
+    /// Whether a DNSEndpoint is as it should be.
+    pub(crate) fn is_met_by(&self, object: &HubDnsEndpoint, owner: &str) -> bool {
+        object.owner.as_deref() == Some(owner)
+            && *object.records == *self.records
+            && *object.recorded == *self.recorded()
+    }
+
+    /// Returns the object to create.
+    pub(crate) fn object(&self, key: &ServiceKey, owner: &str, hub: &str) -> DNSEndpoint {
+        let own = [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)];
+        DNSEndpoint {
+            metadata: ObjectMeta {
+                name: Some(key.name.to_string()),
+                namespace: Some(key.namespace.to_string()),
+                labels: Some(own.map(|(name, value)| (name.into(), value.into())).into()),
+                annotations: Some([(labels::TARGETS.to_owned(), self.recorded())].into()),
+                owner_references: Some(vec![reference(key, owner)]),
+                ..ObjectMeta::default()
+            },
+            spec: DNSEndpointSpec {
+                endpoints: self.records.clone(),
+            },
+        }
+    }
+
+    /// Returns a merge patch that turns that version of an object into the desired one.
+    pub(crate) fn patch(&self, object: &HubDnsEndpoint, key: &ServiceKey, owner: &str) -> Value {
+        json!({
+            "metadata": {
+                "resourceVersion": object.resource_version,
+                "annotations": { labels::TARGETS: self.recorded() },
+                "ownerReferences": [reference(key, owner)],
+            },
+            "spec": { "endpoints": self.records },
+        })
+    }
+
+    fn recorded(&self) -> String {
+        let all = self.targets.iter();
+        let all = all.map(|(name, targets)| (name.as_str().to_owned(), json!(targets)));
+        Value::Object(all.collect()).to_string()
+    }
+}
+
+fn reference(key: &ServiceKey, uid: &str) -> OwnerReference {
+    OwnerReference {
+        api_version: "networking.karmada.io/v1alpha1".to_owned(),
+        kind: "MultiClusterService".to_owned(),
+        name: key.name.to_string(),
+        uid: uid.to_owned(),
+        controller: Some(true),
+        ..OwnerReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Report on the entry clusters of a MultiClusterService of type LoadBalancer.
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::condition_state::ConditionState;
+use super::{SEEN_WITHIN, View};
+use crate::messages::entry_clusters;
+use crate::model::TimePoint;
+use crate::plan::entry_clusters::{EntryCluster, EntryState, NoAddress};
+use crate::plan::remark::Remark;
+use crate::reasons::Reason;
+
+impl View<'_> {
+    /// Returns the state of Ready where no entry cluster has an address; `None` if one has, or may
+    /// have. A new Service may lack one for a while.
+    pub(super) fn without_address(&self) -> Option<ConditionState> {
+        let entries = self.desired.entry_clusters.as_ref()?;
+        let lacks = |entry: &EntryCluster| {
+            matches!(
+                entry.state,
+                EntryState::NoAddress(_) | EntryState::Unused(_)
+            )
+        };
+        let mut all = entries.iter().peekable();
+        all.peek()?;
+        if !all.all(|(_, entry)| lacks(entry)) {
+            return None;
+        }
+        if self
+            .address_awaited_until()
+            .is_some_and(|until| self.now < until)
+        {
+            return Some(ConditionState::Unchanged);
+        }
+        Some(ConditionState::False {
+            reason: Reason::NoEntryAddress.into(),
+            message: entry_clusters::without_address(self.key, entries),
+        })
+    }
+
+    /// Returns the time until which the first new Service of an entry cluster may lack an address
+    /// without a problem.
+    pub(super) fn address_awaited_until(&self) -> Option<TimePoint> {
+        let entries = self.desired.entry_clusters.as_ref()?;
+        let awaited = entries.iter().filter_map(|(_, entry)| match entry.state {
+            EntryState::NoAddress(NoAddress::Pending(created)) => {
+                let created = created.filter(|created| *created <= self.now.wall)?;
+                let until = created
+                    .saturating_add(SEEN_WITHIN)
+                    .unwrap_or(Timestamp::MAX);
+                Some(self.now.at_wall(until))
+            }
+            _ => None,
+        });
+        awaited.filter(|until| self.now < *until).min()
+    }
+
+    /// Returns the number of entry clusters, and of those whose addresses are in the status; `None`
+    /// without any.
+    pub(super) fn entry_clusters(&self) -> Option<(usize, usize)> {
+        let entries = self.desired.entry_clusters.as_ref()?;
+        let used = entries.addresses(&self.mcs.ingress);
+        let used = used.filter(|(_, addresses)| !addresses.is_empty());
+        Some((entries.iter().count(), used.count()))
+    }
+
+    /// Returns the remark on entry clusters whose addresses are not in the status.
+    pub(super) fn entry_clusters_remark(&self) -> Option<Remark<'_>> {
+        let entries = self.desired.entry_clusters.as_ref()?;
+        let is_problem = |(_, entry): &(_, &EntryCluster)| {
+            !matches!(entry.state, EntryState::Serves | EntryState::Unknown)
+        };
+        let mut problems = entries.iter().filter(is_problem).peekable();
+        problems.peek()?;
+        Some(Remark::EntryClusters(problems.collect()))
+    }
+}
