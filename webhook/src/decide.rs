@@ -10,6 +10,7 @@ mod clusters;
 mod counts;
 mod deprecated;
 mod failover;
+mod hostname;
 mod hub_view;
 mod identity;
 mod name;
@@ -21,12 +22,13 @@ mod types;
 mod violations;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use causeway::api::{MultiClusterServiceSpec, labels};
 use causeway::domain::protected::Protection;
 use causeway::domain::{Conversion, FieldErrors, convert_deprecated};
 use json_patch::PatchOperation;
-use serde::de::IgnoredAny;
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use self::prepared_change::Before;
@@ -133,7 +135,7 @@ pub struct Metadata {
     pub labels: Option<Labels>,
     /// Validated annotations; `None` without any annotation.
     #[serde(default, deserialize_with = "optional_fields")]
-    pub annotations: Option<Annotations>,
+    pub annotations: Option<Box<Annotations>>,
     /// Time of the deletion, while the object is being deleted.
     #[serde(default)]
     pub deletion_timestamp: Option<IgnoredAny>,
@@ -147,34 +149,67 @@ pub struct Labels {
     pub permanent_id: Option<String>,
 }
 
-/// Validated annotations: [`causeway::api::labels::VALIDATED`].
-#[derive(Clone, Debug, Default, Deserialize)]
+/// Annotations that the webhook looks at.
+#[derive(Clone, Debug, Default)]
 pub struct Annotations {
-    /// [`causeway::api::labels::PREFER`].
-    #[serde(rename = "mcs.causeway.dev/prefer", default)]
-    pub prefer: Option<String>,
-    /// [`causeway::api::labels::MIN_READY`].
-    #[serde(rename = "mcs.causeway.dev/min-ready", default)]
-    pub min_ready: Option<String>,
-    /// [`causeway::api::labels::UNREACHABLE`].
-    #[serde(rename = "mcs.causeway.dev/unreachable", default)]
-    pub unreachable: Option<String>,
-    /// [`causeway::api::labels::REACH`].
-    #[serde(rename = "mcs.causeway.dev/reach", default)]
-    pub reach: Option<String>,
+    /// Values of [`causeway::api::labels::VALIDATED`].
+    validated: [Option<String>; labels::VALIDATED.len()],
+    /// Name of an annotation with the prefix [`causeway::api::labels::KARMADA_ELB`].
+    karmada_elb: Option<String>,
+}
+
+/// Returns the place of a validated annotation.
+fn place(name: &str) -> Option<usize> {
+    labels::VALIDATED.iter().position(|one| *one == name)
+}
+
+impl<'de> Deserialize<'de> for Annotations {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Names;
+
+        impl<'de> Visitor<'de> for Names {
+            type Value = Annotations;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("annotations")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Annotations, A::Error> {
+                let mut read = Annotations::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    let value = place(&name).and_then(|place| read.validated.get_mut(place));
+                    match value {
+                        Some(Some(_)) => {
+                            let error = format_args!("duplicate field `{name}`");
+                            return Err(A::Error::custom(error));
+                        }
+                        Some(value) => *value = map.next_value()?,
+                        None => {
+                            map.next_value::<IgnoredAny>()?;
+                            if name.starts_with(labels::KARMADA_ELB) {
+                                read.karmada_elb = Some(name);
+                            }
+                        }
+                    }
+                }
+                Ok(read)
+            }
+        }
+
+        input.deserialize_map(Names)
+    }
 }
 
 impl Metadata {
     /// Returns the value of a validated annotation.
     pub fn annotation(&self, name: &str) -> Option<&str> {
-        let annotations = self.annotations.as_ref()?;
-        match name {
-            labels::PREFER => annotations.prefer.as_deref(),
-            labels::MIN_READY => annotations.min_ready.as_deref(),
-            labels::UNREACHABLE => annotations.unreachable.as_deref(),
-            labels::REACH => annotations.reach.as_deref(),
-            _ => None,
-        }
+        let validated = &self.annotations.as_ref()?.validated;
+        validated.get(place(name)?)?.as_deref()
+    }
+
+    /// Returns the name of an annotation that only Karmada's cloud provider reads.
+    pub(crate) fn karmada_elb(&self) -> Option<&str> {
+        self.annotations.as_ref()?.karmada_elb.as_deref()
     }
 
     /// Returns the permanent-id, unless it is empty.
@@ -214,7 +249,7 @@ impl PreparedChange {
         clusters::new_names(self).map(|entry| entry.name).collect()
     }
 
-    /// Validates the change against observations of the hub (V1-V12).
+    /// Validates the change against observations of the hub (V1-V13).
     pub fn validate(&self, view: &HubView, policy: &Policy) -> Validation {
         let mut violations = Violations::default();
         if !self.too_long.is_empty() {
@@ -222,22 +257,18 @@ impl PreparedChange {
             return violations.into_validation(&self.metadata.name);
         }
         match &self.before {
-            Before::Deleting => {}
-            Before::Nothing => {
-                name::validate(self, view, policy, &mut violations);
-                self.validate_spec(view, policy, &mut violations);
-                failover::validate(self, view, policy, &mut violations);
-                reach::validate(self, view, &mut violations);
-            }
+            Before::Deleting => return violations.into_validation(&self.metadata.name),
+            Before::Nothing => name::validate(self, view, policy, &mut violations),
             Before::Object(stored, _) => {
-                violations
-                    .errors
-                    .extend(identity::changed_id(&self.metadata, stored));
-                self.validate_spec(view, policy, &mut violations);
-                failover::validate(self, view, policy, &mut violations);
-                reach::validate(self, view, &mut violations);
+                let changed = identity::changed_id(&self.metadata, stored);
+                violations.errors.extend(changed);
             }
         }
+        self.validate_spec(view, policy, &mut violations);
+        failover::validate(self, view, policy, &mut violations);
+        reach::validate(self, view, &mut violations);
+        types::warn_of_karmada_elb(self, &mut violations);
+        hostname::validate(self, &mut violations);
         violations.into_validation(&self.metadata.name)
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use causeway::api::labels::PREFER;
+use causeway::api::labels::{PREFER, SHARE};
 use causeway::domain::{ClusterField, ClusterName, Failover, FieldError, only_cluster, quoted};
 
 use super::counts::{has_repetition, repeated};
@@ -23,8 +23,8 @@ pub(super) struct Entry<'a> {
 enum Place {
     /// An entry of a list.
     Listed(ClusterField, usize),
-    /// The annotation [`PREFER`].
-    Preferred,
+    /// The annotation [`PREFER`] or [`SHARE`].
+    Annotation(&'static str),
 }
 
 impl Entry<'_> {
@@ -33,9 +33,9 @@ impl Entry<'_> {
             Place::Listed(field, index) => {
                 FieldError::invalid(field.entry_path(index), self.name, detail)
             }
-            Place::Preferred => {
-                let tier = format!("cluster/{}", self.name);
-                FieldError::invalid(Failover::path(PREFER), tier, detail)
+            Place::Annotation(annotation) => {
+                let entry = format!("cluster/{}", self.name);
+                FieldError::invalid(Failover::path(annotation), entry, detail)
             }
         }
     }
@@ -56,15 +56,17 @@ pub(super) fn validate(
     }
 }
 
-/// Returns the valid cluster names that are new in the lists or in the preference.
+/// Returns the valid cluster names that are new in the lists, in the preference or in the share.
 pub(super) fn new_names(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
     listed(change).chain(preferred(change))
 }
 
-/// Returns the newly preferred clusters.
+/// Returns the newly preferred clusters, and those that newly have a share.
 pub(super) fn preferred(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
-    change.failover.new_clusters().map(|name| Entry {
-        place: Place::Preferred,
+    let preferred = change.failover.new_clusters().map(|name| (PREFER, name));
+    let shared = change.failover.new_shares().map(|name| (SHARE, name));
+    preferred.chain(shared).map(|(annotation, name)| Entry {
+        place: Place::Annotation(annotation),
         name: name.as_str(),
     })
 }

@@ -1,14 +1,15 @@
-//! V11: the annotations about the order of providers and about unreachable ones.
+//! V11: the annotations about the order and the shares of providers, and about unreachable ones.
 
 use std::collections::{HashMap, HashSet};
 
-use causeway::api::labels::{self, MIN_READY, PREFER, UNREACHABLE};
+use causeway::api::labels::{self, HOSTNAME, MIN_READY, PREFER, SHARE, UNREACHABLE};
 use causeway::domain::{
     ClusterField, ClusterName, ExposureType, Failover, FieldError, Preference, Tier, Unreachable,
+    has_entry_clusters,
 };
 
 use super::hub_view::{Clusters, Locality, ServiceKind};
-use super::read_failover::named;
+use super::read_failover::{named, shared};
 use super::violations::{Severity, Violations};
 use super::{HubView, Impact, Policy, PreparedChange, clusters};
 
@@ -19,26 +20,40 @@ pub(super) fn validate(
     violations: &mut Violations,
 ) {
     violations.errors.append(&change.failover.wrong);
-    if ExposureType::of(&change.spec) == Some(ExposureType::LoadBalancer) {
+    let has_entries = has_entry_clusters(&change.spec);
+    if ExposureType::of(&change.spec) == Some(ExposureType::LoadBalancer) && !has_entries {
         return warn_of_load_balancer(change, violations);
     }
-    validate_service(change, view, violations);
+    // The Service of an entry cluster has a virtual address, whatever that of the hub has.
+    if !has_entries {
+        validate_service(change, view, violations);
+    }
     clusters::validate_known(clusters::preferred(change), view, policy, violations);
     warn_of_threshold(change, violations);
-    if let Some(preference) = &change.failover.failover.preference {
+    let preference = change.failover.failover.preference.as_ref();
+    if let Some(preference) = preference {
         warn_of_local(change, preference, violations);
-        warn_of_no_providers(change, preference, violations);
+    }
+    warn_of_no_providers(change, violations);
+    if let Some(preference) = preference {
         warn_of_places(change, preference, view, violations);
     }
 }
 
-/// Warns of annotations without effect: type LoadBalancer routes no traffic.
+/// Warns of annotations without effect: without entry clusters type LoadBalancer routes no traffic.
+/// Unreachable clusters matter where DNS publishes a name.
 fn warn_of_load_balancer(change: &PreparedChange, violations: &mut Violations) {
-    for name in labels::VALIDATED {
+    let has_name = change.metadata.annotation(HOSTNAME).is_some();
+    let has_effect = |name: &str| name == HOSTNAME || has_name && name == UNREACHABLE;
+    for name in labels::VALIDATED
+        .into_iter()
+        .filter(|name| !has_effect(name))
+    {
         let changed = change.annotation_changed(name) || change.types_changed();
         if changed && change.metadata.annotation(name).is_some() {
             violations.warnings.push(format!(
-                "{}: has no effect on a MultiClusterService of type LoadBalancer",
+                "{}: has no effect on a MultiClusterService of type LoadBalancer without \
+                 spec.consumerClusters",
                 Failover::path(name)
             ));
         }
@@ -50,6 +65,7 @@ fn validate_service(change: &PreparedChange, view: &HubView, violations: &mut Vi
     let read = &change.failover;
     let has_preference = read.failover.preference.is_some() || read.is_preference_wrong;
     let has_standby = read.failover.unreachable == Some(Unreachable::Standby);
+    let has_share = read.failover.share.is_some() || read.is_share_wrong;
     let needs = [
         (
             PREFER,
@@ -61,6 +77,11 @@ fn validate_service(change: &PreparedChange, view: &HubView, violations: &mut Vi
             has_standby,
             "has no proxy that chooses, and DNS leaves standby endpoints out; write keep, or \
              withdraw-after=DURATION",
+        ),
+        (
+            SHARE,
+            has_share,
+            "has no proxy that chooses; remove the annotation",
         ),
     ];
     let needs = needs.iter();
@@ -131,29 +152,35 @@ fn warn_of_local(change: &PreparedChange, preference: &Preference, violations: &
     }
 }
 
-/// Warns of a preferred cluster that is no provider.
-fn warn_of_no_providers(
-    change: &PreparedChange,
-    preference: &Preference,
-    violations: &mut Violations,
-) {
+/// Warns of a cluster that is preferred, or has a share, and is no provider.
+fn warn_of_no_providers(change: &PreparedChange, violations: &mut Violations) {
     let Some(providers) = members(change, ClusterField::Providers) else {
         return;
     };
     let before = change.named_before(ClusterField::Providers);
     let read = &change.failover;
-    // The stored object prefers it, and it is no provider there either.
-    let is_old = |name: &ClusterName| {
-        read.preferred_before.contains(name)
-            && !before.is_empty()
-            && !before.contains(name.as_str())
+    // The stored object names it, and it is no provider there either.
+    let is_old = |name: &ClusterName, named_before: &HashSet<ClusterName>| {
+        named_before.contains(name) && !before.is_empty() && !before.contains(name.as_str())
     };
-    let no_providers = named(Some(preference)).filter(|name| !providers.contains(name.as_str()));
-    for name in no_providers.filter(|name| !is_old(name)) {
+    let is_provider = |name: &ClusterName| providers.contains(name.as_str());
+    let preferred = named(read.failover.preference.as_ref());
+    let preferred = preferred.filter(|name| !is_old(name, &read.preferred_before));
+    for name in preferred.filter(|name| !is_provider(name)) {
         violations.warnings.push(format!(
             "{}: cluster {:?} is no provider, so nobody is in tier cluster/{name}; add it to \
              spec.providerClusters, or remove the tier",
             Failover::path(PREFER),
+            name.as_str(),
+        ));
+    }
+    let sharing = shared(read.failover.share.as_ref());
+    let sharing = sharing.filter(|name| !is_old(name, &read.shared_before));
+    for name in sharing.filter(|name| !is_provider(name)) {
+        violations.warnings.push(format!(
+            "{}: cluster {:?} is no provider, so its share goes to the others; add it to \
+             spec.providerClusters, or remove the entry",
+            Failover::path(SHARE),
             name.as_str(),
         ));
     }

@@ -1,10 +1,11 @@
 //! V2: the type does not change. V9: type LoadBalancer without such a Service.
 
-use causeway::api::MultiClusterServiceSpec;
-use causeway::domain::{ExposureType, FieldError, quoted};
+use causeway::api::{MultiClusterServiceSpec, labels};
+use causeway::domain::{ExposureType, Failover, FieldError, has_entry_clusters, quoted};
 
 use super::counts::repeated;
 use super::hub_view::ServiceKind;
+use super::prepared_change::Before;
 use super::violations::Violations;
 use super::{HubView, Impact, PreparedChange};
 
@@ -35,14 +36,31 @@ fn changed_type(change: &PreparedChange) -> Option<FieldError> {
     })
 }
 
-/// Warns of type LoadBalancer if the Service has another type (V9).
+/// Warns of annotations that request a load balancer of Karmada's cloud provider (V9).
+pub(super) fn warn_of_karmada_elb(change: &PreparedChange, violations: &mut Violations) {
+    let stored = match &change.before {
+        Before::Object(stored, _) => stored.karmada_elb(),
+        Before::Nothing | Before::Deleting => None,
+    };
+    if let Some(name) = change.metadata.karmada_elb().filter(|_| stored.is_none()) {
+        violations.warnings.push(format!(
+            "{}: annotations {}* have no effect here: the load balancers of the clusters in \
+             spec.consumerClusters, which need type LoadBalancer, give the addresses",
+            Failover::path(name),
+            labels::KARMADA_ELB
+        ));
+    }
+}
+
+/// Warns of type LoadBalancer if its status gathers load balancers and the Service has none (V9).
 pub(super) fn validate_service(
     change: &PreparedChange,
     view: &HubView,
     violations: &mut Violations,
 ) {
-    if !change.types_changed() || ExposureType::of(&change.spec) != Some(ExposureType::LoadBalancer)
-    {
+    let gathers = ExposureType::of(&change.spec) == Some(ExposureType::LoadBalancer)
+        && !has_entry_clusters(&change.spec);
+    if !change.types_changed() || !gathers {
         return;
     }
     let Some(observed) = &view.service else {
@@ -55,7 +73,8 @@ pub(super) fn validate_service(
         let (namespace, name) = change.service();
         violations.warnings.push(format!(
             "spec.types: LoadBalancer gathers load balancer addresses, but Service \
-             {namespace}/{name} is not of type LoadBalancer"
+             {namespace}/{name} is not of type LoadBalancer; name the clusters whose load \
+             balancers are to lead to all pods in spec.consumerClusters, or change the Service"
         ));
         if !observed.live {
             violations.unconfirmed_service(Impact::Warning);

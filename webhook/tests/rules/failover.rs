@@ -1,6 +1,6 @@
 //! V11: the annotations of failover.
 
-use causeway::api::labels::{MIN_READY, PREFER, REACH, UNREACHABLE};
+use causeway::api::labels::{MIN_READY, PREFER, REACH, SHARE, UNREACHABLE};
 use causeway_webhook::decide::{Impact, ServiceKind, Strictness, Unconfirmed};
 use serde_json::{Value, json};
 
@@ -32,6 +32,7 @@ fn valid_annotations_are_accepted_without_a_warning() {
         json!({UNREACHABLE: "keep"}),
         json!({UNREACHABLE: "standby"}),
         json!({UNREACHABLE: "withdraw-after=10m"}),
+        json!({SHARE: "cluster/a=10%, cluster/b=0%, rest"}),
         json!({"mcs.causeway.dev/probe": "now", "example.com/prefer": "near"}),
     ] {
         annotated(&annotations, json!({})).passes();
@@ -99,6 +100,30 @@ fn invalid_annotation_is_refused_with_value_and_remedy() {
             vec![at(
                 UNREACHABLE,
                 r#"Invalid value: "withdraw-after=0s": must be at least 60s: an API server that restarts is unreachable for a while, and its pods serve on"#,
+            )],
+        ),
+        (
+            json!({SHARE: "cluster/a=10, a=1%, cluster/b=1%"}),
+            vec![
+                at(
+                    SHARE,
+                    r#"Invalid value: "cluster/a=10": write a whole percentage from 0% to 100%, such as 10%"#,
+                ),
+                at(
+                    SHARE,
+                    r#"Unsupported value: "a=1%": supported values: "cluster/NAME=N%", "rest""#,
+                ),
+                at(
+                    SHARE,
+                    r#"Invalid value: "cluster/a=10, a=1%, cluster/b=1%": add rest, which all other clusters share"#,
+                ),
+            ],
+        ),
+        (
+            json!({SHARE: "cluster/a=60%, cluster/b=41%, rest"}),
+            vec![at(
+                SHARE,
+                r#"Invalid value: "cluster/a=60%, cluster/b=41%, rest": the shares add up to 101%; lower them to 100% or less"#,
             )],
         ),
         (
@@ -211,8 +236,10 @@ fn value_that_needs_a_proxy_is_refused_for_headless_services() {
         "standby",
         ", and DNS leaves standby endpoints out; write keep, or withdraw-after=DURATION",
     );
+    let share = refused(SHARE, "cluster/a=1%, rest", "; remove the annotation");
     for (annotations, errors) in [
         (prefer("local, any"), vec![&preference]),
+        (json!({SHARE: "cluster/a=1%, rest"}), vec![&share]),
         (json!({UNREACHABLE: "standby"}), vec![&standby]),
         (
             json!({PREFER: "local, any", MIN_READY: "50%", UNREACHABLE: "standby"}),
@@ -295,11 +322,14 @@ fn annotations_without_an_effect_are_warned_of() {
         MIN_READY,
         "has no effect without a preference; set mcs.causeway.dev/prefer too",
     )]);
-    let all = json!({PREFER: "cluster/zz, local", MIN_READY: "50%", UNREACHABLE: "standby", REACH: "cluster-ip"});
-    let warnings = [PREFER, MIN_READY, UNREACHABLE, REACH].map(|name| {
+    let all = json!({
+        PREFER: "cluster/zz, local", MIN_READY: "50%", UNREACHABLE: "standby",
+        SHARE: "cluster/zz=1%, rest", REACH: "cluster-ip",
+    });
+    let warnings = [PREFER, MIN_READY, UNREACHABLE, SHARE, REACH].map(|name| {
         at(
             name,
-            "has no effect on a MultiClusterService of type LoadBalancer",
+            "has no effect on a MultiClusterService of type LoadBalancer without spec.consumerClusters",
         )
     });
     let balanced = || json!({"types": ["LoadBalancer"], "providerClusters": [{"name": "a"}]});
@@ -390,6 +420,29 @@ fn the_deprecated_lists_count_as_their_successors() {
         PREFER,
         "no consumer is a provider, so nobody is in tier local; remove it",
     )]);
+}
+
+#[test]
+fn share_of_a_cluster_that_provides_nothing_is_warned_of() {
+    let no_provider = at(
+        SHARE,
+        r#"cluster "b" is no provider, so its share goes to the others; add it to spec.providerClusters, or remove the entry"#,
+    );
+    let share = |text: &str| json!({ SHARE: text });
+    let fields = || placed(&["a"], &["c"]);
+    annotated(&share("cluster/a=1%, rest"), fields()).passes();
+    annotated(&share("cluster/b=1%, cluster/a=1%, rest"), fields()).warns(&[&no_provider]);
+    let stored = share("cluster/b=1%, rest");
+    reannotated(&stored, &share("cluster/b=2%, rest"), fields()).passes();
+    let unknown = at(
+        SHARE,
+        r#"Invalid value: "cluster/zz": no Cluster is named "zz"; join it, or correct the name"#,
+    );
+    let fields = || placed(&[], &[]);
+    let request = || annotated(&share("cluster/zz=1%, rest"), fields());
+    request()
+        .unknown_cluster(Strictness::Deny)
+        .is_refused(&[&unknown]);
 }
 
 #[test]

@@ -10,7 +10,9 @@
 mod codes;
 mod combinations;
 mod creation;
+mod entry_clusters;
 mod failover;
+mod hostname;
 mod large;
 mod mutation;
 mod reach;
