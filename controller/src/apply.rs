@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::ownership::copied_label_removal;
-use causeway::api::{self, labels};
+use causeway::api::{self, DNSEndpoint, labels};
 use causeway::domain::ServiceKey;
 use causeway_engine::model::{
     Ack, DeletedObject, Failure, FailureKind, ObservedVersion, Operation, SliceId,
@@ -74,6 +74,19 @@ async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, Failure
         }
         PatchMultiClusterServiceStatus(key, patch) => {
             merge_status(Ack::MultiClusterService, to.of(key), &key.name, patch).await
+        }
+        CreateDnsEndpoint(key, it) => create(Ack::DnsEndpoint, to.of(key), it).await,
+        PatchDnsEndpoint(key, patch) => merge(Ack::DnsEndpoint, to.of(key), &key.name, patch).await,
+        DeleteDnsEndpoint(key, observed) => {
+            let uid = delete(
+                to.of::<DNSEndpoint>(key),
+                "DNSEndpoint",
+                &key.name,
+                observed,
+            )
+            .await?;
+            let key = key.clone();
+            Ok(Ack::Deleted(DeletedObject::DnsEndpoint { key, uid }))
         }
         CreateCluster(_, it) => create(Ack::Cluster, to.all(), it).await,
         DeleteCluster(name, observed) => {

@@ -7,8 +7,9 @@
 use std::net::IpAddr;
 
 use causeway::domain::{ClusterName, ServiceKey};
-use causeway::target::Token;
 use causeway_engine::model::{Failure, Generation, HubEvent, MemberEvent, Propagation, SliceId};
+
+use crate::given::Given;
 
 /// Number of times that the credentials of members were requested in another way.
 pub type Round = u64;
@@ -63,7 +64,7 @@ pub enum Event {
         /// Round in which they were requested.
         round: Round,
         /// Its token.
-        outcome: Result<Token, Failure>,
+        outcome: Result<Given, Failure>,
     },
     /// The state of Karmada's propagation of a Service.
     Propagated {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use causeway::target::{PROXY_CA_BUNDLE, ProxyError};
 use causeway_engine::model::{Failure, FailureKind, absent_object};
+use http::StatusCode;
 
 /// A result whose error is one of a client.
 pub trait Classify<T> {
@@ -125,10 +126,15 @@ fn of_io(error: &io::Error) -> Option<(FailureKind, &'static str)> {
 fn of_proxy(error: &ProxyError) -> Failure {
     let (proxy, why) = match error {
         ProxyError::Unusable { proxy, why } => (proxy, why),
-        ProxyError::Tunnel { reason } => {
+        ProxyError::Tunnel { status, reason } => {
+            // Waiting helps against all reasons but this one.
+            let kind = match *status {
+                StatusCode::NOT_IMPLEMENTED => FailureKind::Invalid,
+                _ => FailureKind::Network,
+            };
             // The detail differs between replicas of causeway-tunnel, and a status is written once.
             let (message, detail) = reason.split_once(": ").unwrap_or((reason, ""));
-            return Failure::quoting(FailureKind::Network, message, detail);
+            return Failure::quoting(kind, message, detail);
         }
         _ => return Failure::new(FailureKind::Network, error.to_string()),
     };

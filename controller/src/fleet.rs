@@ -2,6 +2,7 @@
 //! changes. A renewed token ends neither.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,17 +19,18 @@ use kube::Client;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
-use crate::cluster_profiles::credentials;
-use crate::cluster_profiles::plugin::PluginCall;
 use crate::cluster_profiles::providers::{CredentialSource, Providers};
+use crate::credentials::{AGENTS_AT_ONCE, PLUGINS_AT_ONCE};
 use crate::event::{Event, Round};
 use crate::event_recorder::EventClient;
 use crate::member::{self, Connector, Member};
 use crate::watch::{RelistRequests, is_before};
 
 use self::profiles::profile_id;
+use self::renewals::RenewedCredentials;
 
 mod profiles;
+mod renewals;
 
 /// Outcome of a change of a member's Cluster or Secret.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,6 +43,9 @@ pub enum Outcome {
     Renewed,
     /// It is engaged, in this generation.
     Engaged(Generation),
+    /// Its agent, which gives its address, was not reached since the start. The generation stays
+    /// the same until it is.
+    Unreached(Generation, Failure),
     /// It stays engaged as it was, because its Cluster or its Secret is invalid now.
     Kept(ConfigurationError),
     /// It cannot be engaged until a person acts.
@@ -56,6 +61,8 @@ pub struct Credentials {
     pub allow_insecure: bool,
     /// Front of causeway-tunnel.
     pub tunnel_front: Option<TunnelFront>,
+    /// Directory of the controller's certificate for agents.
+    pub tunnel_tls_dir: Option<PathBuf>,
     /// Namespaces of Secrets, the first of which is that of the members' Secrets.
     pub secret_namespaces: Vec<String>,
     /// Namespaces of ClusterProfiles.
@@ -68,6 +75,7 @@ pub struct Credentials {
 pub struct Fleet {
     allow_insecure: bool,
     tunnel_front: Option<TunnelFront>,
+    tunnel_tls_dir: Option<PathBuf>,
     settings: member::Settings,
     events: mpsc::Sender<Event>,
     tasks: Tasks,
@@ -85,26 +93,11 @@ pub struct Fleet {
     gone_profiles: BTreeSet<ProfileId>,
     /// Namespaces of ClusterProfiles, each with the state of its list.
     profile_namespaces: BTreeMap<String, Listing>,
-    /// Credentials that plugins give.
-    plugins: BTreeMap<ClusterName, PluginCredentials>,
+    /// Credentials that plugins and agents give.
+    renewals: BTreeMap<ClusterName, RenewedCredentials>,
     round: Round,
-    places: Arc<Semaphore>,
-}
-
-/// Credentials of a member that a plugin gives.
-struct PluginCredentials {
-    call: PluginCall,
-    round: Round,
-    /// Last credentials; none until the plugin has run.
-    last: Option<Result<Token, Failure>>,
-    rejected: watch::Sender<bool>,
-    task: AbortHandle,
-}
-
-impl Drop for PluginCredentials {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    plugin_places: Arc<Semaphore>,
+    agent_places: Arc<Semaphore>,
 }
 
 /// State of the list of the Secrets or ClusterProfiles of one namespace.
@@ -186,6 +179,7 @@ impl Fleet {
         let Credentials {
             allow_insecure,
             tunnel_front,
+            tunnel_tls_dir,
             secret_namespaces,
             profile_namespaces,
             providers,
@@ -193,6 +187,7 @@ impl Fleet {
         Self {
             allow_insecure,
             tunnel_front,
+            tunnel_tls_dir,
             settings,
             events,
             tasks,
@@ -212,9 +207,10 @@ impl Fleet {
                 .into_iter()
                 .map(|namespace| (namespace, Listing::Awaited))
                 .collect(),
-            plugins: BTreeMap::new(),
+            renewals: BTreeMap::new(),
             round: 0,
-            places: Arc::new(Semaphore::new(credentials::AT_ONCE)),
+            plugin_places: Arc::new(Semaphore::new(PLUGINS_AT_ONCE)),
+            agent_places: Arc::new(Semaphore::new(AGENTS_AT_ONCE)),
         }
     }
 
@@ -242,6 +238,7 @@ impl Fleet {
                 if before.is_some_and(|before| before.metadata.uid != object.metadata.uid) {
                     // Joined again, perhaps as another cluster.
                     self.engagements.remove(&name);
+                    self.end_agent_renewal(&name);
                 }
                 names.insert(name);
             }
@@ -312,10 +309,21 @@ impl Fleet {
         let Some(cluster) = self.clusters.get(name).cloned() else {
             return Outcome::Pending;
         };
-        if !cluster.spec.takes_part() && !self.engagements.contains_key(name) {
+        if !cluster.takes_part() && !self.engagements.contains_key(name) {
             return Outcome::LeftOut;
         }
-        let data = self.target(&cluster);
+        let data = match is_by_agent(&cluster) {
+            true => self.agent_target(name),
+            false => {
+                self.end_agent_renewal(name);
+                self.target(&cluster)
+            }
+        };
+        if let Err(error) = &data
+            && let Some(outcome) = self.unreached(name, error)
+        {
+            return outcome;
+        }
         let engaged = self.engagements.get(name);
         let recorded_uid = self.recorded_uid(name);
         let is_as = |engaged: &&Engagement, target: &Target| {
@@ -484,7 +492,8 @@ impl Fleet {
     /// Returns the Secret with the credentials for a Cluster, if a Secret has them.
     fn reference_of(&self, cluster: &api::Cluster) -> Option<SecretReference> {
         let Some(profile) = self.profile_of(cluster) else {
-            return cluster.spec.secret_ref.clone();
+            let secret = cluster.spec.secret_ref.clone();
+            return secret.filter(|_| !is_by_agent(cluster));
         };
         let (profile, access) = profile.ok()?;
         match self.source(profile, access).ok()? {
@@ -496,7 +505,7 @@ impl Fleet {
     /// Ends the engagement of a member and forgets its Cluster.
     pub fn stop_watching(&mut self, name: &ClusterName) {
         self.engagements.remove(name);
-        self.plugins.remove(name);
+        self.renewals.remove(name);
         if let Some(cluster) = self.clusters.remove(name)
             && let Some(id) = profile_id(&cluster)
             && self.gone_profiles.remove(&id)
@@ -512,6 +521,11 @@ impl Fleet {
             generation: engagement.generation,
         })
     }
+}
+
+/// Whether the agent of a member gives its credentials.
+fn is_by_agent(cluster: &api::Cluster) -> bool {
+    cluster.has_agent_credentials() && profile_id(cluster).is_none()
 }
 
 /// Returns the error for an address or credentials that are there and cannot be used.

@@ -86,6 +86,9 @@ impl HubWatches<'_> {
         let imports = self.follower("serviceimports");
         let imports = imports.run(kinds::service_imports(), self.events.clone());
         self.tasks.spawn("watch-serviceimports", imports);
+        let names = self.follower("dnsendpoints");
+        let names = names.run(kinds::dns_endpoints(), self.events.clone());
+        self.tasks.spawn("watch-dnsendpoints", names);
         for namespace in self.profile_namespaces {
             let kind = kinds::cluster_profiles(namespace, self.providers.clone());
             let profiles = self.follower(&format!("clusterprofiles/{namespace}"));

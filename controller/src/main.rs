@@ -21,7 +21,7 @@ use causeway_controller::fleet::Fleet;
 use causeway_controller::hub_identity::{self, Hub};
 use causeway_controller::hub_watches::{HubWatches, Reports};
 use causeway_controller::lease::{self, Leadership, Lease};
-use causeway_controller::metrics::Metrics;
+use causeway_controller::metrics::{self, Metrics};
 use causeway_controller::watch::{self, Connect, RelistRequests};
 use causeway_controller::{failure, hostnames, member, seal};
 use causeway_engine::observed::Index;
@@ -56,6 +56,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
     process
         .metrics
         .register(|registry| metrics.register(registry));
+    if let Some(directory) = config.credentials.tunnel_tls_dir.clone() {
+        let register = |registry: &mut _| metrics::register_certificate(directory, registry);
+        process.metrics.register(register);
+    }
     let hub_known = process.readiness.awaits("the hub's API server");
     let reports = Reports::new(
         &process.readiness,

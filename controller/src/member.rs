@@ -37,15 +37,17 @@ mod bounded;
 mod cluster_id;
 mod connection;
 mod discovery;
+mod pace;
 
 use self::cluster_id::LastId;
 pub use self::connection::Connector;
 use self::discovery::Discovery;
+use self::pace::Pace;
 
 /// Settings of the watches of a member.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The time between two probes.
+    /// The time between two probes. After a failure the next ones come sooner.
     pub probe_every: Duration,
     /// Maximum time of a probe.
     pub probe_deadline: Duration,
@@ -191,10 +193,12 @@ impl Member {
         mut identity: Identity,
         reconnect: watch::Sender<u64>,
     ) -> Option<Identity> {
-        let mut ticks = self.ticks(self.settings.probe_every);
+        let pace = Pace::new(self.settings.probe_every);
+        let mut pause = self.settings.probe_every;
         let mut probes = 0_u32;
         loop {
-            ticks.tick().await;
+            sleep(pause).await;
+            let begun = Instant::now();
             probes = probes.wrapping_add(1);
             let may_differ = health.misses > 0 || probes.is_multiple_of(VERSION_EVERY);
             let change = match self.ask_uid().await {
@@ -219,6 +223,7 @@ impl Member {
                 reconnect.send_modify(|count| *count += 1);
             }
             self.tell_health(change).await?;
+            pause = pace.pause(health.misses, begun.elapsed());
         }
     }
 

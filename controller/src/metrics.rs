@@ -1,11 +1,13 @@
 //! Metrics of the controller. Labels hold names of clusters and of resources, never of objects.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use causeway::domain::{ClusterName, Network, Reach};
+use causeway::process::certificate;
 use causeway::process::metrics::ComputedGauge;
 use causeway::process::traces::Exemplar;
 use causeway::register_metrics;
@@ -20,6 +22,17 @@ use prometheus_client::registry::Registry;
 
 use causeway_engine::model::Failure;
 use causeway_engine::observed::DeclaredReach;
+
+/// Registers the expiry of the certificate that agents verify. Its files are read with each scrape.
+pub fn register_certificate(directory: PathBuf, registry: &mut Registry) {
+    let registry = registry.sub_registry_with_prefix("causeway_controller");
+    let ends = move || Some(certificate::read(&directory).ok()?.ends as f64);
+    register_metrics! { registry;
+        "tunnel_certificate_expiry_timestamp_seconds":
+            "Expiry of the certificate that agents verify, in Unix time",
+            ComputedGauge::new(ends);
+    }
+}
 
 /// The controller's metrics. Clones share their values.
 #[derive(Clone, Debug)]
@@ -71,7 +84,8 @@ impl Connectivity {
         Self::LeftOut,
     ];
 
-    fn as_str(self) -> &'static str {
+    /// Returns its value of the label `state`, and of the log key `state`.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Synced => "synced",
             Self::Syncing => "syncing",

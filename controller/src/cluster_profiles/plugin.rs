@@ -19,6 +19,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::given::Given;
+
 /// Maximum time of a call.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Maximum size of what a plugin prints, in bytes.
@@ -39,15 +41,6 @@ pub struct PluginCall {
     pub api_version: String,
     /// ExecCredential that it receives in `KUBERNETES_EXEC_INFO`, as JSON.
     pub request: String,
-}
-
-/// Token that a plugin gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PluginToken {
-    /// Token.
-    pub token: Token,
-    /// Time at which it ends, if the plugin says one.
-    pub expiry: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -76,7 +69,7 @@ impl PluginCall {
     /// # Errors
     /// [`Failure`] with the end of its standard error if it cannot be started, fails, takes too long,
     /// or prints no credentials that can be used.
-    pub async fn run(&self) -> Result<PluginToken, Failure> {
+    pub async fn run(&self) -> Result<Given, Failure> {
         let ended = timeout(DEADLINE, self.output()).await;
         let output = ended.map_err(|_| {
             let text = format!("plugin {} took more than {DEADLINE:?}", self.command);
@@ -111,7 +104,7 @@ impl PluginCall {
         }
     }
 
-    fn read(&self, output: &[u8]) -> Result<PluginToken, Failure> {
+    fn read(&self, output: &[u8]) -> Result<Given, Failure> {
         let no_credentials = |why: &str| self.failed(why, "");
         // The error of the decoder may quote what it read.
         let read = serde_json::from_slice::<ExecCredential>(output);
@@ -132,9 +125,10 @@ impl PluginCall {
             ));
         }
         let token = Token::parse(status.token.as_bytes());
-        Ok(PluginToken {
+        Ok(Given {
             token: token.ok_or_else(|| no_credentials("printed a token that cannot be sent"))?,
             expiry: status.expiration_timestamp,
+            target: None,
         })
     }
 

@@ -2,8 +2,7 @@
 
 use causeway::api;
 use causeway::domain::{ClusterName, Failover, ServiceKey};
-use causeway::target::Token;
-use causeway_engine::messages::events;
+use causeway_engine::messages::{events, unusable};
 use causeway_engine::model::slice::SliceRole;
 use causeway_engine::model::{
     Configuration, Failure, FailureKind, Generation, HubEvent, Item, MemberEvent, MemberState,
@@ -17,9 +16,11 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource as _;
 
 use super::{Controller, Parts, SourceChange};
+use crate::clock;
 use crate::event::Round;
 use crate::event_recorder::EventClient;
 use crate::fleet::Outcome;
+use crate::given::Given;
 use crate::lookup;
 use crate::metrics::Connectivity;
 use crate::traces::{Kind, Source};
@@ -84,17 +85,19 @@ impl Controller {
         }
     }
 
-    /// Uses what a plugin gave for a member.
+    /// Uses what a plugin or an agent gave for a member.
     pub(super) fn apply_credentials(
         &mut self,
         name: &ClusterName,
         round: Round,
-        outcome: Result<Token, Failure>,
+        outcome: Result<Given, Failure>,
     ) {
-        if let Err(error) = &outcome {
+        let error = outcome.as_ref().err().cloned();
+        if self.parts.fleet.note_credentials(name, round, outcome)
+            && let Some(error) = error
+        {
             tracing::warn!(cluster = %name, %error, "credentials not renewed, retrying");
         }
-        self.parts.fleet.note_credentials(name, round, outcome);
         self.engage(name);
     }
 
@@ -166,6 +169,9 @@ impl Controller {
                 self.parts.index.engage(name, generation, recorded_uid);
                 Configuration::Valid
             }
+            Outcome::Unreached(generation, failure) => {
+                return self.note_unreached(name, generation, failure);
+            }
             Outcome::Kept(error) => Configuration::Outdated(error),
             Outcome::Refused(error) => Configuration::Refused(error),
             Outcome::LeftOut => {
@@ -177,6 +183,24 @@ impl Controller {
         if self.parts.index.note_configuration(name, configuration) {
             self.note_state(name, &stood);
         }
+        self.show_state(name);
+    }
+
+    /// Notes that a member is unreachable whose address is not known, because its agent, which gives
+    /// it, is not reached.
+    fn note_unreached(&mut self, name: &ClusterName, generation: Generation, failure: Failure) {
+        let stood = self.parts.index.member_state(name);
+        let known = self.parts.index.member(name);
+        if known.is_none_or(|member| member.generation() != generation) {
+            let recorded_uid = self.parts.fleet.recorded_uid(name);
+            self.parts.index.engage(name, generation, recorded_uid);
+        }
+        self.parts
+            .index
+            .note_configuration(name, Configuration::Valid);
+        let event = MemberEvent::Probed(Err(failure));
+        self.parts.index.apply_member(name, event, clock::now());
+        self.note_state(name, &stood);
         self.show_state(name);
     }
 
@@ -242,14 +266,21 @@ impl Controller {
         if stands == *stood {
             return;
         }
-        tracing::info!(cluster = %name, state = ?stands, "member state changed");
-        self.show_state(name);
-        let rejected = matches!(
-            &stands,
-            MemberState::Unreachable { failure, .. } if failure.kind == FailureKind::Unauthorized
+        tracing::info!(
+            cluster = %name,
+            state = connectivity(&stands).as_str(),
+            error = unusable(&stands),
+            "member state changed"
         );
-        self.parts.fleet.note_rejected(name, rejected);
-        if rejected && let Some(secret) = self.parts.fleet.secret_of(name) {
+        self.show_state(name);
+        let failure = match &stands {
+            MemberState::Unreachable { failure, .. } => Some(failure.kind),
+            _ => None,
+        };
+        self.parts.fleet.note_unreachable(name, failure);
+        if failure == Some(FailureKind::Unauthorized)
+            && let Some(secret) = self.parts.fleet.secret_of(name)
+        {
             let (hub, events) = (self.parts.hub.clone(), self.events.clone());
             let job = lookup::credentials(hub, secret, events);
             self.parts.tasks.spawn_job("lookup", job);

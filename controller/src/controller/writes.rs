@@ -11,7 +11,7 @@ use causeway_engine::model::{
 use causeway_engine::observed::{Index, RejectedWrite};
 use causeway_engine::problem::ObjectConflict;
 use causeway_engine::reasons::Reason;
-use causeway_engine::reconcile::exposure_of;
+use causeway_engine::reconcile::serves;
 use causeway_engine::write_conflict::WriteConflict;
 use causeway_engine::write_queue::Finished;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -211,7 +211,7 @@ impl Controller {
         text: String,
     ) {
         let Item::Service(key) = item else { return };
-        if exposure_of(object, key) != Some(Exposure::Clusterset) {
+        if !serves(object, key, Exposure::Clusterset) {
             let cluster = target.name();
             let event = ObjectEvent {
                 warning: true,

@@ -80,9 +80,13 @@ async fn request_on_a_connection_that_was_just_closed_is_a_lost_connection() {
 
 #[test]
 fn refusals_of_the_tunnel_that_differ_in_details_are_one_failure() {
+    let status = http::StatusCode::SERVICE_UNAVAILABLE;
     let refused = |detail: &str| {
         let reason = format!("its agent is not connected to causeway-tunnel: {detail}");
-        classify(&service(io::Error::other(ProxyError::Tunnel { reason })))
+        classify(&service(io::Error::other(ProxyError::Tunnel {
+            status,
+            reason,
+        })))
     };
     let one = refused("since 2026-11-27T02:00:00Z, last from 203.0.113.7");
     assert!(one.is_connection() && one.to_string().ends_with("last from 203.0.113.7"));

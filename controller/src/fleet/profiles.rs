@@ -2,22 +2,16 @@
 //! Cluster's, and a provider gives their token.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use causeway::api;
 use causeway::domain::ClusterName;
 use causeway::target::{self, Target, Token};
-use causeway_engine::model::{
-    ConfigurationError, Failure, Profile, ProfileAccess, ProfileId, Signal,
-};
+use causeway_engine::model::{ConfigurationError, Profile, ProfileAccess, ProfileId, Signal};
 use k8s_openapi::api::core::v1::Secret;
-use tokio::sync::watch;
 
-use super::{Fleet, Listing, PluginCredentials, invalid};
-use crate::cluster_profiles::credentials::Renewal;
-use crate::cluster_profiles::plugin::PluginCall;
+use super::{Fleet, Listing, invalid};
 use crate::cluster_profiles::providers::CredentialSource;
-use crate::event::Round;
+use crate::credentials::Call;
 
 impl Fleet {
     /// Notes what the hub says of the ClusterProfiles of a namespace; returns the members to
@@ -87,28 +81,6 @@ impl Fleet {
             .iter()
             .filter(|(_, cluster)| cluster.profile_namespace() == Some(namespace));
         made.map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Notes what a plugin gave for a member, unless it was asked in another way since.
-    pub fn note_credentials(
-        &mut self,
-        name: &ClusterName,
-        round: Round,
-        outcome: Result<Token, Failure>,
-    ) {
-        if let Some(plugin) = self.plugins.get_mut(name)
-            && plugin.round == round
-        {
-            plugin.last = Some(outcome);
-        }
-    }
-
-    /// Notes whether a member rejects its token. A plugin that gave the token is asked for another.
-    pub fn note_rejected(&self, name: &ClusterName, rejected: bool) {
-        if let Some(plugin) = self.plugins.get(name) {
-            let changed = |was: &mut bool| std::mem::replace(was, rejected) != rejected;
-            plugin.rejected.send_if_modified(changed);
-        }
     }
 
     /// Returns the profile that a Cluster was made of, and its way to the member.
@@ -185,56 +157,17 @@ impl Fleet {
                 };
                 Some(token(secret, is_owned, &profile, &access)?)
             }
-            CredentialSource::Plugin(call) => self.plugin_token(&access, call)?,
+            CredentialSource::Plugin(call) => {
+                let given = self.renewed(&access.cluster, Call::Plugin(call));
+                let given = given.transpose();
+                let given = given.map_err(|failure| ConfigurationError::NoCredentials {
+                    provider: access.provider.to_string(),
+                    failure,
+                })?;
+                given.map(|given| given.token)
+            }
         };
         Ok(token.map(|token| (target, token)))
-    }
-
-    /// Returns the token that a plugin gave; `None` while it runs for the first time.
-    fn plugin_token(
-        &mut self,
-        access: &ProfileAccess,
-        call: PluginCall,
-    ) -> Result<Option<Token>, ConfigurationError> {
-        let name = &access.cluster;
-        let known = self.plugins.get(name).filter(|one| one.call == call);
-        let Some(known) = known else {
-            self.start_plugin(name, call);
-            return Ok(None);
-        };
-        let last = known.last.clone().transpose();
-        last.map_err(|failure| ConfigurationError::NoCredentials {
-            provider: access.provider.to_string(),
-            failure,
-        })
-    }
-
-    fn start_plugin(&mut self, name: &ClusterName, call: PluginCall) {
-        self.round += 1;
-        let (rejected, receiver) = watch::channel(false);
-        let renewal = Renewal {
-            member: name.clone(),
-            call: call.clone(),
-            round: self.round,
-            events: self.events.clone(),
-            rejected: receiver,
-            places: Arc::clone(&self.places),
-        };
-        // Programs are started beside the thread of changes.
-        let _threads = self
-            .settings
-            .watch
-            .long_lists
-            .as_ref()
-            .map(|threads| threads.enter());
-        let credentials = PluginCredentials {
-            call,
-            round: self.round,
-            last: None,
-            rejected,
-            task: self.tasks.spawn_job("credentials", renewal.run()),
-        };
-        self.plugins.insert(name.clone(), credentials);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The kinds that not every hub serves.
 
 use causeway::api::multicluster::{GROUP, ServiceExport, ServiceImport, Version};
-use causeway::api::{ClusterProfile, labels};
+use causeway::api::{ClusterProfile, DNSEndpoint, labels};
 use causeway_engine::model::{HubEvent, HubExport, HubImport, Profile, ServiceWork, Work};
 use kube::Api;
 use kube::core::PartialObjectMeta;
@@ -70,6 +70,21 @@ pub(super) fn service_imports() -> Kind<PartialObjectMeta<ServiceImport>, HubImp
         read: Box::new(HubImport::read),
         served: Box::new(HubEvent::ImportsServed),
         reported: Box::new(HubEvent::Imports),
+    }
+}
+
+/// DNSEndpoints that causeway wrote, as a kind that the hub may serve.
+pub(super) fn dns_endpoints() -> Kind<DNSEndpoint, DNSEndpoint> {
+    Kind {
+        group: "externaldns.k8s.io",
+        versions: &["v1alpha1"],
+        plural: "dnsendpoints",
+        selector: Some(format!("{}={}", labels::MANAGED_BY, labels::MANAGER)),
+        metadata_only: false,
+        api: Box::new(|client, _| Api::all(client)),
+        read: Box::new(|object| object),
+        served: Box::new(HubEvent::DnsEndpointsServed),
+        reported: Box::new(HubEvent::DnsEndpoints),
     }
 }
 

@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 
 use causeway::api::ClusterProfile;
 use causeway::process::Process;
-use causeway_engine::model::FailureKind;
+use causeway_engine::model::{Failure, FailureKind};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -178,7 +178,10 @@ async fn a_plugin_gives_the_token_and_a_failure_of_it_ends_nothing() {
     assert_eq!(edge.hear_plugin().await, Outcome::Engaged(1));
     assert_eq!(edge.reconsider(), Outcome::Unchanged);
     drop(flag);
-    edge.fleet.note_rejected(&edge.name, true);
+    // Its authorities are the profile's: a plugin gives no others.
+    for failure in [FailureKind::Tls, FailureKind::Unauthorized] {
+        edge.fleet.note_unreachable(&edge.name, Some(failure));
+    }
     let Outcome::Kept(ConfigurationError::NoCredentials { provider, failure }) =
         edge.hear_plugin().await
     else {

@@ -1,4 +1,6 @@
-//! Credentials of one member, which a plugin renews before they end.
+//! Credentials of one member, which a plugin or its agent renews before they end.
+
+pub mod agent;
 
 use std::future::pending;
 use std::sync::Arc;
@@ -10,46 +12,91 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use super::plugin::{PluginCall, PluginToken};
+use self::agent::AgentCall;
+use crate::cluster_profiles::plugin::PluginCall;
 use crate::event::{Event, Round};
 use crate::failure::{Backoff, spread};
+use crate::given::Given;
 
 /// Plugins that run at one time, of all members.
-pub const AT_ONCE: usize = 8;
+pub const PLUGINS_AT_ONCE: usize = 8;
+/// Agents that are asked at one time.
+pub const AGENTS_AT_ONCE: usize = 32;
 
-/// First and longest pause after a plugin failed, or gave a token that the member does not accept.
+/// First pause after a call failed, or gave a token that the member does not accept.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-const LAST_RETRY: Duration = Duration::from_secs(300);
+/// Longest such pause for a plugin, which is a process.
+const LAST_PLUGIN_RETRY: Duration = Duration::from_secs(300);
+/// Longest such pause for an agent, which may connect at any time.
+const LAST_AGENT_RETRY: Duration = Duration::from_secs(15);
 /// A token is used for no less than this.
 const LEAST_USE: Duration = Duration::from_secs(1);
+
+/// Source of credentials that have to be renewed. Equal calls give credentials for the same cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// A plugin.
+    Plugin(PluginCall),
+    /// The agent of the member.
+    Agent(AgentCall),
+}
+
+impl Call {
+    async fn run(&self, is_rejected: bool) -> Result<Given, Failure> {
+        let (given, late) = match self {
+            Self::Plugin(plugin) => (
+                plugin.run().await?,
+                "the plugin printed a token that has ended already",
+            ),
+            Self::Agent(agent) => (
+                agent.run(is_rejected).await?,
+                "its agent gave a token that has ended already; compare the clocks of both sides",
+            ),
+        };
+        match given.expiry {
+            Some(expiry) if expiry <= Timestamp::now() => {
+                Err(Failure::new(FailureKind::Other, late))
+            }
+            _ => Ok(given),
+        }
+    }
+
+    fn last_retry(&self) -> Duration {
+        match self {
+            Self::Plugin(_) => LAST_PLUGIN_RETRY,
+            Self::Agent(_) => LAST_AGENT_RETRY,
+        }
+    }
+}
 
 /// Renewal of the credentials of one member.
 pub struct Renewal {
     /// Member.
     pub member: ClusterName,
-    /// Call of its plugin.
-    pub call: PluginCall,
+    /// Source of its credentials.
+    pub call: Call,
     /// Round that every event carries.
     pub round: Round,
     /// Receiver of the credentials.
     pub events: mpsc::Sender<Event>,
     /// Whether the member rejects the last token.
     pub rejected: watch::Receiver<bool>,
-    /// Places for plugins that run.
+    /// Places for calls that run.
     pub places: Arc<Semaphore>,
 }
 
 impl Renewal {
     /// Reports credentials, and each renewal of them, until nobody listens or the future is dropped.
     ///
-    /// A plugin runs once for each token: at four fifths of the token's life, or, where the plugin
-    /// says no end, when the member rejects the token.
+    /// There is one call for each token: at four fifths of the token's life, or when the member
+    /// rejects it.
     pub async fn run(mut self) {
-        let mut backoff = Backoff::new(FIRST_RETRY, LAST_RETRY);
+        let mut backoff = Backoff::new(FIRST_RETRY, self.call.last_retry());
         loop {
             let outcome = {
                 let _place = self.places.acquire().await;
-                current(self.call.run().await)
+                let is_rejected = *self.rejected.borrow();
+                self.call.run(is_rejected).await
             };
             let renewal = outcome
                 .as_ref()
@@ -58,7 +105,7 @@ impl Renewal {
             let event = Event::Credentials {
                 name: self.member.clone(),
                 round: self.round,
-                outcome: outcome.map(|given| given.token),
+                outcome,
             };
             if self.events.send(event).await.is_err() {
                 return;
@@ -101,20 +148,8 @@ impl Renewal {
     }
 }
 
-/// Returns a failure instead of credentials that have ended already.
-fn current(outcome: Result<PluginToken, Failure>) -> Result<PluginToken, Failure> {
-    let given = outcome?;
-    match given.expiry {
-        Some(expiry) if expiry <= Timestamp::now() => Err(Failure::new(
-            FailureKind::Other,
-            "the plugin printed a token that has ended already",
-        )),
-        _ => Ok(given),
-    }
-}
-
 /// Returns after which time credentials are to be renewed: at about four fifths of their life.
-fn due(given: &PluginToken, now: Timestamp) -> Option<Duration> {
+fn due(given: &Given, now: Timestamp) -> Option<Duration> {
     let life = given.expiry?.duration_since(now);
     let life = Duration::try_from(life).unwrap_or_default();
     Some(spread(life.mul_f64(0.75), life.mul_f64(0.85)).max(LEAST_USE))
@@ -136,9 +171,10 @@ mod tests {
         let after = |seconds: i64| {
             let expiry = Timestamp::from_second(seconds).expect("a time");
             let token = Token::parse(b"abc").expect("a token");
-            let given = PluginToken {
+            let given = Given {
                 token,
                 expiry: Some(expiry),
+                target: None,
             };
             due(&given, now).expect("an end")
         };
@@ -178,7 +214,7 @@ mod tests {
         let (rejected, receiver) = watch::channel(false);
         let renewal = Renewal {
             member: ClusterName::try_from("edge").expect("a name"),
-            call,
+            call: Call::Plugin(call),
             round: 1,
             events: sender,
             rejected: receiver,
@@ -196,7 +232,7 @@ mod tests {
     impl Run {
         async fn next(&mut self) -> Result<Token, Failure> {
             match self.events.recv().await.expect("an event") {
-                Event::Credentials { outcome, .. } => outcome,
+                Event::Credentials { outcome, .. } => outcome.map(|given| given.token),
                 other => panic!("{other:?}"),
             }
         }

@@ -1,0 +1,172 @@
+//! Credentials that a plugin or an agent gives, and that are renewed before they end.
+
+use std::sync::Arc;
+
+use causeway::domain::ClusterName;
+use causeway::target::{Target, TargetError, Token};
+use causeway_engine::model::{ConfigurationError, Failure, FailureKind, Generation};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::{Fleet, Outcome, invalid};
+use crate::credentials::agent::{AgentCall, is_unreached};
+use crate::credentials::{Call, Renewal};
+use crate::event::Round;
+use crate::given::Given;
+
+/// Credentials of a member that are renewed before they end.
+pub(super) struct RenewedCredentials {
+    call: Call,
+    round: Round,
+    /// Last credentials; none until the first call has ended.
+    last: Option<Result<Given, Failure>>,
+    rejected: watch::Sender<bool>,
+    /// Generation of the member while it has never been reached.
+    unreached: Option<Generation>,
+    task: AbortHandle,
+}
+
+impl Drop for RenewedCredentials {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Fleet {
+    /// Notes what a plugin or an agent gave for a member, unless it was called in another way since.
+    /// Returns whether that is news.
+    pub fn note_credentials(
+        &mut self,
+        name: &ClusterName,
+        round: Round,
+        outcome: Result<Given, Failure>,
+    ) -> bool {
+        let known = self.renewals.get_mut(name);
+        let Some(known) = known.filter(|known| known.round == round) else {
+            return false;
+        };
+        let is_news = match (&known.last, &outcome) {
+            (Some(Err(last)), Err(failure)) => last != failure,
+            _ => true,
+        };
+        known.last = Some(outcome);
+        is_news
+    }
+
+    /// Notes the failure of a member that is unreachable, if it is. If the member rejects its token,
+    /// the plugin or agent that gave it is called again, an agent also if the authorities differ.
+    pub fn note_unreachable(&self, name: &ClusterName, failure: Option<FailureKind>) {
+        if let Some(known) = self.renewals.get(name) {
+            let rejected = match failure {
+                Some(FailureKind::Unauthorized) => true,
+                Some(FailureKind::Tls) => matches!(known.call, Call::Agent(_)),
+                _ => false,
+            };
+            let changed = |was: &mut bool| std::mem::replace(was, rejected) != rejected;
+            known.rejected.send_if_modified(changed);
+        }
+    }
+
+    /// Returns what that call gave last; `None` while it runs for the first time.
+    pub(super) fn renewed(
+        &mut self,
+        name: &ClusterName,
+        call: Call,
+    ) -> Option<Result<Given, Failure>> {
+        let known = self.renewals.get(name).filter(|one| one.call == call);
+        match known {
+            Some(known) => known.last.clone(),
+            None => {
+                self.start_renewal(name, call);
+                None
+            }
+        }
+    }
+
+    /// Returns the connection data of a member that its agent gives; `None` while it is asked for
+    /// the first time.
+    pub(super) fn agent_target(
+        &mut self,
+        name: &ClusterName,
+    ) -> Result<Option<(Target, Token)>, ConfigurationError> {
+        let front = self.tunnel_front.clone();
+        let front = front.ok_or_else(|| invalid(TargetError::Tunnel))?;
+        let call = Call::Agent(AgentCall {
+            member: name.clone(),
+            front,
+            tls_dir: self.tunnel_tls_dir.clone(),
+        });
+        let Some(given) = self.renewed(name, call) else {
+            return Ok(None);
+        };
+        let Given { token, target, .. } = given.map_err(ConfigurationError::AgentCredentials)?;
+        Ok(target.map(|target| (target, token)))
+    }
+
+    /// Returns the outcome for a member whose agent is not reached; `None` if the error is another.
+    /// A member that is engaged stays so: its token may be valid, and its probe decides.
+    pub(super) fn unreached(
+        &mut self,
+        name: &ClusterName,
+        error: &ConfigurationError,
+    ) -> Option<Outcome> {
+        let ConfigurationError::AgentCredentials(failure) = error else {
+            return None;
+        };
+        if !is_unreached(failure) {
+            return None;
+        }
+        if self.engagements.contains_key(name) {
+            return Some(Outcome::Unchanged);
+        }
+        let next = self.generation + 1;
+        let known = self.renewals.get_mut(name)?;
+        let generation = *known.unreached.get_or_insert(next);
+        self.generation = self.generation.max(generation);
+        Some(Outcome::Unreached(generation, failure.clone()))
+    }
+
+    /// Ends the renewal by an agent of a member whose Cluster does not request it any more.
+    pub(super) fn end_agent_renewal(&mut self, name: &ClusterName) {
+        let known = self.renewals.get(name);
+        if known.is_some_and(|known| matches!(known.call, Call::Agent(_))) {
+            self.renewals.remove(name);
+        }
+    }
+
+    fn start_renewal(&mut self, name: &ClusterName, call: Call) {
+        self.round += 1;
+        let (rejected, receiver) = watch::channel(false);
+        let places = match &call {
+            Call::Plugin(_) => &self.plugin_places,
+            Call::Agent(_) => &self.agent_places,
+        };
+        let renewal = Renewal {
+            member: name.clone(),
+            call: call.clone(),
+            round: self.round,
+            events: self.events.clone(),
+            rejected: receiver,
+            places: Arc::clone(places),
+        };
+        // Programs are started, and handshakes made, beside the thread of changes.
+        let _threads = self
+            .settings
+            .watch
+            .long_lists
+            .as_ref()
+            .map(|threads| threads.enter());
+        let credentials = RenewedCredentials {
+            call,
+            round: self.round,
+            last: None,
+            rejected,
+            unreached: None,
+            task: self.tasks.spawn_job("credentials", renewal.run()),
+        };
+        self.renewals.insert(name.clone(), credentials);
+    }
+}
+
+#[cfg(test)]
+mod tests;

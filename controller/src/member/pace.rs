@@ -1,0 +1,90 @@
+//! Pauses between the probes of a member. Pure, but for the jitter.
+
+use std::time::Duration;
+
+use crate::failure::spread;
+
+/// Pauses after the first failures in a row. Many members fail at once where what they have in
+/// common restarts, such as causeway-tunnel: each is noticed soon after it answers again.
+const SOONER: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
+
+/// Pace of the probes of a member.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    every: Duration,
+}
+
+impl Pace {
+    /// Creates the pace of probes that begin at this interval while all is well, and during a long
+    /// outage.
+    pub(super) fn new(every: Duration) -> Self {
+        Self { every }
+    }
+
+    /// Returns the pause after a probe that took this long, the last of so many failures in a row.
+    pub(super) fn pause(self, failures: u32, took: Duration) -> Duration {
+        let usual = self.every.saturating_sub(took);
+        let failures = usize::try_from(failures).unwrap_or(usize::MAX);
+        let sooner = failures
+            .checked_sub(1)
+            .and_then(|failed| SOONER.get(failed));
+        match sooner {
+            Some(&sooner) => spread(sooner / 2, sooner).min(usual),
+            None => usual,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn first_failures_bring_the_next_probes_forward() {
+        let pace = Pace::new(EVERY);
+        let at_once = Duration::ZERO;
+        for (failures, least, most) in [
+            (0, 10.0, 10.0),
+            (1, 0.5, 1.0),
+            (2, 1.0, 2.0),
+            (3, 2.0, 4.0),
+            (4, 10.0, 10.0),
+            (u32::MAX, 10.0, 10.0),
+        ] {
+            let pause = pace.pause(failures, at_once).as_secs_f64();
+            assert!((least..=most).contains(&pause), "{failures}: {pause}");
+        }
+    }
+
+    #[test]
+    fn probes_begin_at_their_interval_however_long_they_take() {
+        let pace = Pace::new(EVERY);
+        for (failures, took, most) in [(0, 3, 7), (0, 12, 0), (3, 9, 1), (9, 5, 5)] {
+            let pause = pace.pause(failures, Duration::from_secs(took));
+            assert!(pause <= Duration::from_secs(most), "{failures} {took}");
+        }
+        let short = Pace::new(Duration::from_millis(20));
+        assert!(short.pause(1, Duration::ZERO) <= Duration::from_millis(20));
+    }
+
+    #[test]
+    fn short_outage_is_over_within_four_seconds_of_its_end() {
+        let pace = Pace::new(EVERY);
+        for outage in [1, 2, 3].map(Duration::from_secs) {
+            for _ in 0..100 {
+                let (mut at, mut failures) = (Duration::ZERO, 1);
+                while at < outage {
+                    at += pace.pause(failures, Duration::ZERO);
+                    failures += 1;
+                }
+                assert!(at < outage + Duration::from_secs(4), "{outage:?}: {at:?}");
+            }
+        }
+    }
+}
