@@ -1,8 +1,10 @@
 //! The side of the member: connections to the replicas of causeway-tunnel, and the streams that they
 //! open to the API server.
 
+mod api_server;
 mod connection;
 mod dial;
+mod enrolment;
 mod servers;
 
 use std::sync::Arc;
@@ -21,18 +23,32 @@ use self::servers::Servers;
 use crate::backoff::Backoff;
 use crate::credentials::Credentials;
 use crate::splice::Shared;
+use crate::tokens::Issuer;
 
+pub use self::api_server::{AccessError, ApiServer};
 pub use self::dial::{Address, AddressError};
+pub use self::enrolment::Enrolment;
 
 /// Both ends that an agent joins.
 #[derive(Debug)]
 pub struct Peers {
-    /// Address of causeway-tunnel.
-    pub tunnel: Address,
-    /// Proxies by which causeway-tunnel is reached.
+    /// Route to causeway-tunnel.
+    pub route: Route,
+    /// Proxies by which causeway-tunnel or the hub's API server is reached.
     pub proxies: Matcher,
     /// `HOST:PORT` of the API server.
     pub api: String,
+    /// Issuer of tokens for the controller, if it receives any.
+    pub tokens: Option<Issuer>,
+}
+
+/// Route from an agent to causeway-tunnel.
+#[derive(Clone, Debug)]
+pub enum Route {
+    /// The agent dials causeway-tunnel.
+    Dialled(Address),
+    /// The agent dials the hub's API server, whose Service proxy passes all bytes on.
+    ApiServer(ApiServer),
 }
 
 /// An agent. Clones are the same.
@@ -40,7 +56,7 @@ pub struct Peers {
 pub struct Agent(Arc<Inner>);
 
 struct Inner {
-    peers: Peers,
+    peers: Arc<Peers>,
     credentials: Arc<Credentials<ClientConfig>>,
     shared: Shared,
     servers: Servers,
@@ -53,13 +69,13 @@ struct Inner {
 impl Agent {
     /// Creates an agent.
     pub fn new(
-        peers: Peers,
+        peers: impl Into<Arc<Peers>>,
         credentials: Arc<Credentials<ClientConfig>>,
         shared: Shared,
         tasks: Tasks,
     ) -> Self {
         Self(Arc::new(Inner {
-            peers,
+            peers: peers.into(),
             credentials,
             servers: Servers::new(&shared.metrics),
             shared,

@@ -11,18 +11,21 @@ use causeway::process::certificate::{
     AuthoritiesError, Certificate, Files, TlsError, authorities, read_file,
 };
 use causeway::process::reload::reload;
+use parking_lot::Mutex;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
-use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError};
 use rustls::sign::SingleCertAndKey;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::enrolment;
 use crate::hello::ALPN;
 use crate::identity::{Identity, IdentityError, Role};
 use crate::metrics::Metrics;
+use crate::verifier::{self, Enrolled, Trust};
 
 const AUTHORITIES: &str = "ca.crt";
 
@@ -58,10 +61,7 @@ pub trait Side: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`CredentialsError`].
-    fn configure(
-        certificate: &Certificate,
-        authorities: Arc<RootCertStore>,
-    ) -> Result<Self, CredentialsError>;
+    fn configure(certificate: &Certificate, trust: Trust) -> Result<Self, CredentialsError>;
 }
 
 impl Side for ServerConfig {
@@ -69,18 +69,18 @@ impl Side for ServerConfig {
         *role == Role::Tunnel
     }
 
-    fn configure(
-        certificate: &Certificate,
-        authorities: Arc<RootCertStore>,
-    ) -> Result<Self, CredentialsError> {
+    fn configure(certificate: &Certificate, trust: Trust) -> Result<Self, CredentialsError> {
         let provider = Arc::new(ring::default_provider());
-        let agents = WebPkiClientVerifier::builder_with_provider(authorities, provider.clone());
+        let renews = trust.enrolled.is_some();
         let own = SingleCertAndKey::from(certificate.chain.clone());
-        let mut config = Self::builder_with_provider(provider)
+        let mut config = Self::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&TLS13])?
-            .with_client_cert_verifier(agents.build()?)
+            .with_client_cert_verifier(verifier::of(trust, &provider)?)
             .with_cert_resolver(Arc::new(own));
         config.alpn_protocols = vec![ALPN.to_vec()];
+        config
+            .alpn_protocols
+            .extend(renews.then(|| enrolment::RENEW_ALPN.to_vec()));
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(config)
@@ -92,14 +92,11 @@ impl Side for ClientConfig {
         matches!(role, Role::Member(_))
     }
 
-    fn configure(
-        certificate: &Certificate,
-        authorities: Arc<RootCertStore>,
-    ) -> Result<Self, CredentialsError> {
+    fn configure(certificate: &Certificate, trust: Trust) -> Result<Self, CredentialsError> {
         let own = SingleCertAndKey::from(certificate.chain.clone());
         let mut config = Self::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13])?
-            .with_root_certificates(authorities)
+            .with_root_certificates(trust.authorities)
             .with_client_cert_resolver(Arc::new(own));
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption = Resumption::disabled();
@@ -115,13 +112,40 @@ pub struct Loaded<S> {
     pub own: Identity,
     /// End of the certificate's validity, in seconds of Unix time.
     pub ends: i64,
+    /// The certificate with its key.
+    pub certificate: Certificate,
+    /// Authorities of the other side.
+    pub authorities: Arc<RootCertStore>,
+    /// The same, PEM.
+    pub authorities_pem: Vec<u8>,
 }
 
-/// The credentials of one side, with the files that they were made from.
+impl<S: Side> Loaded<S> {
+    /// Reads a directory once.
+    ///
+    /// # Errors
+    /// [`CredentialsError`] if its files cannot be used.
+    pub fn read(directory: &Path) -> Result<Self, CredentialsError> {
+        load(&read(directory)?, None).map(|(loaded, _)| loaded)
+    }
+}
+
+/// Certificate, key and authorities of the other side, PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Certificate and key.
+    pub files: Files,
+    /// The authorities.
+    pub authorities: Vec<u8>,
+}
+
+/// The credentials of one side, with the source that they were made from.
 pub struct Credentials<S> {
-    directory: PathBuf,
+    /// Directory of the source; `None` if it is [replaced](Self::replace) instead.
+    directory: Option<PathBuf>,
+    enrolled: Option<Enrolled>,
     current: ArcSwap<Loaded<S>>,
-    first: (Files, Vec<u8>),
+    source: Mutex<Source>,
     authorities: watch::Sender<()>,
     certificate: watch::Sender<()>,
     metrics: Metrics,
@@ -133,17 +157,47 @@ impl<S: Side> Credentials<S> {
     /// # Errors
     /// [`CredentialsError`] if its files cannot be used.
     pub fn read(directory: &Path, metrics: &Metrics) -> Result<Arc<Self>, CredentialsError> {
-        let first = read(directory)?;
-        let (loaded, _) = load::<S>(&first)?;
+        Self::read_trusting(directory, None, metrics)
+    }
+
+    /// Reads a directory. The authority of enrolled agents is trusted too.
+    ///
+    /// # Errors
+    /// As [`Credentials::read`].
+    pub fn read_trusting(
+        directory: &Path,
+        enrolled: Option<Enrolled>,
+        metrics: &Metrics,
+    ) -> Result<Arc<Self>, CredentialsError> {
+        let made = Self::made(read(directory)?, enrolled, metrics)?;
+        let directory = Some(directory.to_owned());
+        Ok(Arc::new(Self { directory, ..made }))
+    }
+
+    /// Makes credentials that no file holds.
+    ///
+    /// # Errors
+    /// [`CredentialsError`] if they cannot be used.
+    pub fn new(source: Source, metrics: &Metrics) -> Result<Arc<Self>, CredentialsError> {
+        Self::made(source, None, metrics).map(Arc::new)
+    }
+
+    fn made(
+        source: Source,
+        enrolled: Option<Enrolled>,
+        metrics: &Metrics,
+    ) -> Result<Self, CredentialsError> {
+        let (loaded, _) = load::<S>(&source, enrolled.clone())?;
         metrics.certificate_ends(loaded.ends);
-        Ok(Arc::new(Self {
-            directory: directory.to_owned(),
+        Ok(Self {
+            directory: None,
+            enrolled,
             current: ArcSwap::from_pointee(loaded),
-            first,
+            source: Mutex::new(source),
             authorities: watch::Sender::new(()),
             certificate: watch::Sender::new(()),
             metrics: metrics.clone(),
-        }))
+        })
     }
 
     /// Returns the current credentials.
@@ -161,44 +215,69 @@ impl<S: Side> Credentials<S> {
         self.certificate.subscribe()
     }
 
+    /// Uses other credentials from now on.
+    ///
+    /// # Errors
+    /// [`CredentialsError`] if they cannot be used; the former ones stay.
+    pub fn replace(&self, source: Source) -> Result<(), CredentialsError> {
+        let mut seen = self.source.lock();
+        if *seen == source {
+            return Ok(());
+        }
+        let (loaded, not_after) = load::<S>(&source, self.enrolled.clone())?;
+        self.metrics.certificate_ends(loaded.ends);
+        self.current.store(Arc::new(loaded));
+        if source.authorities != seen.authorities {
+            self.authorities.send_replace(());
+        }
+        if source.files != seen.files {
+            self.certificate.send_replace(());
+        }
+        *seen = source;
+        tracing::info!(not_after, "certificate reloaded");
+        Ok(())
+    }
+
     /// Loads changed files until the shutdown.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
-        let mut seen = self.first.clone();
-        let load = || -> Result<(), CredentialsError> {
-            let files = read(&self.directory)?;
-            if files != seen {
-                let (loaded, not_after) = load::<S>(&files)?;
-                self.metrics.certificate_ends(loaded.ends);
-                self.current.store(Arc::new(loaded));
-                if files.1 != seen.1 {
-                    self.authorities.send_replace(());
-                }
-                if files.0 != seen.0 {
-                    self.certificate.send_replace(());
-                }
-                seen = files;
-                tracing::info!(not_after, "certificate reloaded");
-            }
-            Ok(())
+        let load = || match &self.directory {
+            Some(directory) => self.replace(read(directory)?),
+            None => Ok(()),
         };
         reload("certificate", load, shutdown).await;
     }
 }
 
-fn read(directory: &Path) -> Result<(Files, Vec<u8>), CredentialsError> {
+fn read(directory: &Path) -> Result<Source, CredentialsError> {
     let files = Files::read(directory)?;
-    Ok((files, read_file(&directory.join(AUTHORITIES))?))
+    let authorities = read_file(&directory.join(AUTHORITIES))?;
+    Ok(Source { files, authorities })
 }
 
-/// Parses files, and returns the end of the certificate's validity too.
-fn load<S: Side>(files: &(Files, Vec<u8>)) -> Result<(Loaded<S>, String), CredentialsError> {
-    let certificate = files.0.parse()?;
+/// Parses a source, and returns the end of the certificate's validity too.
+fn load<S: Side>(
+    source: &Source,
+    enrolled: Option<Enrolled>,
+) -> Result<(Loaded<S>, String), CredentialsError> {
+    let certificate = source.files.parse()?;
     let leaf = certificate.chain.end_entity_cert()?;
     let own = Identity::of(leaf)?;
     if !S::is_own(&own.role) {
         return Err(CredentialsError::Role(own));
     }
-    let config = Arc::new(S::configure(&certificate, authorities(&files.1)?)?);
-    let ends = certificate.ends;
-    Ok((Loaded { config, own, ends }, certificate.not_after()))
+    let authorities = authorities(&source.authorities)?;
+    let trust = Trust {
+        authorities: authorities.clone(),
+        enrolled,
+    };
+    let loaded = Loaded {
+        config: Arc::new(S::configure(&certificate, trust)?),
+        authorities_pem: source.authorities.clone(),
+        own,
+        ends: certificate.ends,
+        certificate,
+        authorities,
+    };
+    let not_after = loaded.certificate.not_after();
+    Ok((loaded, not_after))
 }

@@ -10,8 +10,14 @@ pub const PROTOCOL: u32 = 1;
 pub const HELLO: &str = "/hello";
 /// Path of the notice that causeway-tunnel is about to close the connection.
 pub const DRAIN: &str = "/drain";
+/// Path of the request that becomes the connection of an agent through the hub's API server.
+pub const UPGRADE_PATH: &str = "/connect";
+/// Protocol that this request asks for in the header `Upgrade`.
+pub const UPGRADE: &str = "causeway-tunnel";
 /// Authority of CONNECT to the API server of the member.
 pub const API: &str = "api";
+/// Authority of CONNECT to the agent itself ([`crate::tokens`]).
+pub const AGENT: &str = "agent";
 /// Header with the reason of a refusal.
 pub const REASON: &str = "x-causeway-reason";
 

@@ -2,6 +2,7 @@
 //! the alternative names.
 //!
 //! `causeway://<UID of the hub>/tunnel` is causeway-tunnel,
+//! `causeway://<UID of the hub>/controller` is causeway-controller,
 //! `causeway://<UID of the hub>/member/<name>` is the agent of a member.
 
 use std::fmt;
@@ -29,6 +30,8 @@ pub struct Identity {
 pub enum Role {
     /// causeway-tunnel.
     Tunnel,
+    /// causeway-controller.
+    Controller,
     /// The agent of a member.
     Member(ClusterName),
 }
@@ -46,7 +49,7 @@ pub enum IdentityError {
     #[error("the certificate has more than one URI {SCHEME}...")]
     Ambiguous,
     /// The URI has another form.
-    #[error("{0:?} is neither {SCHEME}<UID>/tunnel nor {SCHEME}<UID>/member/<name>")]
+    #[error("{0:?} is not {SCHEME}<UID>/ with tunnel, controller or member/<name>")]
     Malformed(String),
     /// The name is no cluster's.
     #[error("{uri:?}: {why}")]
@@ -89,6 +92,15 @@ impl Identity {
         }
     }
 
+    /// Reads the id of the enrolment by which a certificate was issued: its organisation, if it has
+    /// one.
+    pub fn enrolment(certificate: &CertificateDer<'_>) -> Option<String> {
+        let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+        let mut all = parsed.subject().iter_organization();
+        let id = all.next()?.as_str().ok()?.to_owned();
+        all.next().is_none().then_some(id)
+    }
+
     /// Reads the identity that a URI names.
     ///
     /// # Errors
@@ -103,6 +115,7 @@ impl Identity {
         }
         let role = match role.split_once('/') {
             None if role == "tunnel" => Role::Tunnel,
+            None if role == "controller" => Role::Controller,
             Some(("member", name)) => {
                 let named = ClusterName::try_from(name);
                 Role::Member(named.map_err(|why| IdentityError::Name {
@@ -123,6 +136,7 @@ impl fmt::Display for Identity {
         let hub = &self.hub;
         match &self.role {
             Role::Tunnel => write!(out, "{SCHEME}{hub}/tunnel"),
+            Role::Controller => write!(out, "{SCHEME}{hub}/controller"),
             Role::Member(name) => write!(out, "{SCHEME}{hub}/member/{name}"),
         }
     }
@@ -139,9 +153,13 @@ mod tests {
     #[test]
     fn uri_names_the_hub_and_the_role() {
         let tunnel = format!("causeway://{UID}/tunnel");
+        let controller = format!("causeway://{UID}/controller");
         let member = format!("causeway://{UID}/member/edge1");
         let read = Identity::parse(&tunnel).unwrap();
         assert_eq!((&*read.hub, &read.role), (UID, &Role::Tunnel));
+        let read = Identity::parse(&controller).unwrap();
+        assert_eq!((&*read.hub, &read.role), (UID, &Role::Controller));
+        assert_eq!(read.to_string(), controller);
         let read = Identity::parse(&member).unwrap();
         let edge1 = ClusterName::try_from("edge1").unwrap();
         assert_eq!(read.role, Role::Member(edge1));
@@ -158,6 +176,8 @@ mod tests {
             "causeway://u/",
             "causeway://u/tunnel/",
             "causeway://u/tunnel/x",
+            "causeway://u/controller/",
+            "causeway://u/controller/x",
             "causeway://u/member",
             "causeway://u/member/",
             "causeway://u/member/a/b",

@@ -6,14 +6,20 @@
 //! each CONNECT that a client on the hub sends to its front, and the agent joins it to one address,
 //! the API server of its member. TLS between the client and that API server runs inside.
 //!
+//! A member may [enrol](enrolment): its agent makes a key, and causeway-tunnel signs for it, once
+//! for each token.
+//!
 //! [`identity`], [`hello`], [`member`], [`backoff`] and [`budget`] are pure. [`tunnel`] is the side
 //! of the hub, [`agent`] the side of the member, [`splice`] joins a stream to a socket on both.
+//! [`tokens`] is what the controller and an agent say to each other.
 
 pub mod agent;
 pub mod args;
 pub mod backoff;
 pub mod budget;
 pub mod credentials;
+pub mod digest;
+pub mod enrolment;
 pub mod hello;
 pub mod identity;
 pub mod keep_alive;
@@ -25,4 +31,6 @@ pub mod paths;
 pub mod registry;
 pub mod serving;
 pub mod splice;
+pub mod tokens;
 pub mod tunnel;
+pub mod verifier;

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use crate::enrolment::LIFE;
+
 /// Bytes that are read from a socket at one time.
 pub const READ: usize = 16 * 1024;
 /// Bytes that a stream may have sent and that are not yet written, in HTTP/2.
 pub const SEND_BUFFER: usize = 64 * 1024;
 /// Maximum size of the headers of a request or an answer, in bytes.
 pub const HEADERS_MAX: u32 = 4 * 1024;
+
+/// Maximum size of the head of a request of HTTP/1.1, in bytes.
+pub const REQUEST_HEAD_MAX: usize = 16 * 1024;
 
 /// Limits of one side of a tunnel. Tests shorten the times.
 #[derive(Clone, Debug)]
@@ -36,6 +41,12 @@ pub struct Limits {
     pub refusals: usize,
     /// Time that the refusal of a password takes.
     pub refusal: Duration,
+    /// Connections of agents that enrol. They take no places of agents with a certificate.
+    pub enrolments: usize,
+    /// Time for the request of an agent that enrols or renews, and its answer.
+    pub enrolment: Duration,
+    /// Validity of the certificates that agents are given.
+    pub certificate: Duration,
     /// Pause between two PINGs.
     pub ping_every: Duration,
     /// Time for the answer to a PING.
@@ -46,6 +57,8 @@ pub struct Limits {
     pub handshake: Duration,
     /// Time for the answer to the introduction or to CONNECT.
     pub answer: Duration,
+    /// Time in which an agent gives credentials, from the handshake of the controller on.
+    pub credentials: Duration,
     /// Time for the other direction of a stream once one has ended.
     pub half_closed: Duration,
     /// Time for streams once a connection is to be closed.
@@ -66,11 +79,15 @@ impl Default for Limits {
             authenticated_streams: 48,
             refusals: 64,
             refusal: Duration::from_secs(1),
+            enrolments: 64,
+            enrolment: Duration::from_secs(5),
+            certificate: LIFE,
             ping_every: Duration::from_secs(5),
             ping_answer: Duration::from_secs(10),
             dial: Duration::from_secs(5),
             handshake: Duration::from_secs(5),
             answer: Duration::from_secs(10),
+            credentials: Duration::from_secs(20),
             half_closed: Duration::from_secs(30),
             drain: Duration::from_secs(30),
         }

@@ -46,6 +46,7 @@ pub struct Metrics {
     received_bytes: Counter,
     certificate_expiry: Gauge,
     clients_refused: Family<ReasonLabels, Counter>,
+    enrolments: Family<OutcomeLabels, Counter>,
     front_certificate_expiry: Gauge,
     paths: Family<PathLabels, Gauge>,
     probes: Family<OutcomeLabels, Counter>,
@@ -53,8 +54,9 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the metrics of causeway-tunnel.
-    pub fn register_tunnel(&self, registry: &mut Registry, held: ComputedGauge) {
+    /// Registers the metrics of causeway-tunnel. The bytes held, and the end of the first
+    /// certificate of a connected agent to end, are computed when they are read.
+    pub fn register_tunnel(&self, registry: &mut Registry, [held, first_end]: [ComputedGauge; 2]) {
         let metrics = self;
         register_metrics! { registry;
             "causeway_tunnel_agents": "Connections of agents, by cluster", metrics.agents.clone();
@@ -73,9 +75,14 @@ impl Metrics {
             "causeway_tunnel_certificate_expiry_timestamp_seconds":
                 "Expiry of the certificate for agents, in Unix time",
                 metrics.certificate_expiry.clone();
+            "causeway_tunnel_agent_certificate_expiry_timestamp_seconds":
+                "Expiry of the certificate of a connected agent, the first to expire, in Unix time",
+                first_end;
             "causeway_tunnel_clients_refused":
                 "Clients of the authenticated front refused, by reason",
                 metrics.clients_refused.clone();
+            "causeway_tunnel_enrolments":
+                "Requests of agents for a certificate, by outcome", metrics.enrolments.clone();
             "causeway_tunnel_front_certificate_expiry_timestamp_seconds":
                 "Expiry of the certificate of the authenticated front, in Unix time",
                 metrics.front_certificate_expiry.clone();
@@ -100,12 +107,15 @@ impl Metrics {
             "causeway_agent_certificate_expiry_timestamp_seconds":
                 "Expiry of the agent's certificate, in Unix time",
                 metrics.certificate_expiry.clone();
+            "causeway_agent_enrolments":
+                "Requests for a certificate of causeway-tunnel, by outcome",
+                metrics.enrolments.clone();
             "causeway_agent_paths": "Clusters whose endpoints are probed, by path",
                 metrics.paths.clone();
             "causeway_agent_probes": "Connections to endpoints of other clusters, by outcome",
                 metrics.probes.clone();
             "causeway_agent_copies_changed":
-                "Copies whose endpoints were made standby or ready because no hub answered, by role",
+                "Copies whose endpoints were made standby or ready, or deleted, because no hub answered, by role",
                 metrics.copies_changed.clone();
         }
     }
@@ -145,6 +155,11 @@ impl Metrics {
         self.clients_refused.get_or_create(&labels).inc();
     }
 
+    pub(crate) fn enrolment(&self, outcome: &'static str) {
+        let labels = OutcomeLabels { outcome };
+        self.enrolments.get_or_create(&labels).inc();
+    }
+
     /// Records the end of the front's certificate, in seconds of Unix time.
     pub(crate) fn front_certificate_ends(&self, at: i64) {
         self.front_certificate_expiry.set(at);
@@ -179,8 +194,7 @@ impl Metrics {
         self.probes.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
-    pub(crate) fn changed_copy(&self, is_lowered: bool) {
-        let role = if is_lowered { "standby" } else { "ready" };
+    pub(crate) fn changed_copy(&self, role: &'static str) {
         self.copies_changed
             .get_or_create(&RoleLabels { role })
             .inc();

@@ -3,7 +3,8 @@
 //! The agent connects to a few endpoints of each cluster whose copies the member holds, and reports
 //! by Leases whether they answer ([`causeway::domain::path`]). The controller reads the Leases, uses
 //! providers by them, and notes that it did. While it does not, no hub is there: the agent itself
-//! then makes standby endpoints of those that do not answer.
+//! then makes standby endpoints of those that do not answer. With a time to live of providers, it
+//! deletes these after that time.
 
 mod copies;
 mod events;
@@ -11,6 +12,7 @@ mod lower;
 mod path_state;
 mod probe;
 mod report;
+mod silence;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -30,6 +32,7 @@ use self::copies::Copies;
 use self::events::Events;
 use self::path_state::PathState;
 use self::report::Reports;
+use self::silence::Silence;
 use crate::metrics::Metrics;
 
 /// Interval of probes.
@@ -45,9 +48,29 @@ pub struct Paths {
     copies: Copies,
     states: BTreeMap<ClusterName, PathState>,
     reports: Reports,
+    silence: Silence,
     events: Events,
     metrics: Metrics,
     rounds: usize,
+}
+
+/// Change of a copy without a hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Lower,
+    Raise,
+    Delete,
+}
+
+impl Change {
+    /// Returns the role of the endpoints after the change, in metrics and logs.
+    fn role(self) -> &'static str {
+        match self {
+            Self::Lower => "standby",
+            Self::Raise => "ready",
+            Self::Delete => "deleted",
+        }
+    }
 }
 
 /// Time by both clocks.
@@ -66,10 +89,18 @@ impl Paths {
             events: Events::new(client.clone(), holder),
             client,
             copies: Copies::default(),
+            silence: Silence::default(),
             states: BTreeMap::new(),
             metrics,
             rounds: 0,
         }
+    }
+
+    /// Has copies deleted that were made standby, after that time without an answer and a hub.
+    #[must_use]
+    pub fn with_provider_ttl(mut self, ttl: Option<Duration>) -> Self {
+        self.silence = Silence::new(ttl);
+        self
     }
 
     /// Probes and reports. Never ends. Calls `listed` once the copies are known.
@@ -120,6 +151,7 @@ impl Paths {
         if none_answers && !answers.is_empty() && !probe::own_pods_answer(&self.client).await {
             // The network of this pod may be gone. Reports that are not renewed say nothing.
             tracing::warn!("no endpoint answers, not even in this cluster: paths are unknown");
+            self.silence.clear();
             self.metrics.paths(0, 0, answers.len());
             return;
         }
@@ -160,11 +192,12 @@ impl Paths {
     /// Forgets the clusters of which the member holds nothing to probe any more.
     async fn forget(&mut self, present: &BTreeSet<ClusterName>) {
         self.states.retain(|source, _| present.contains(source));
+        self.silence.retain(present);
         self.reports.forget(present).await;
     }
 
-    /// Changes copies where no hub is there: lowers those whose source does not answer, and raises
-    /// them when it answers again.
+    /// Changes copies where no hub is there: lowers those whose source does not answer, raises them
+    /// when it answers again, and deletes them after the time to live of a provider.
     async fn lower_and_raise(&mut self, now: Now) {
         let good = |source: &ClusterName| {
             let path = self.states.get(source).and_then(PathState::path);
@@ -172,37 +205,42 @@ impl Paths {
         };
         let mut changes = Vec::new();
         let mut counts = BTreeMap::<_, usize>::new();
-        let alone = self.states.keys();
-        for source in alone.filter(|source| self.reports.is_alone(source, now)) {
-            match good(source) {
-                true => changes.extend(
-                    self.copies
-                        .lowered(source)
-                        .map(|copy| (source, copy, false)),
-                ),
-                false => changes.extend(self.copies.ready(source).map(|copy| (source, copy, true))),
+        for source in self.states.keys() {
+            let (is_alone, is_good) = (self.reports.is_alone(source, now), good(source));
+            let is_over = self.silence.note(source, is_alone && !is_good, now.instant);
+            let lowered = self.copies.lowered(source).filter(|_| is_alone);
+            match (is_good, is_over) {
+                (true, _) => changes.extend(lowered.map(|copy| (source, copy, Change::Raise))),
+                (false, true) => changes.extend(lowered.map(|copy| (source, copy, Change::Delete))),
+                (false, false) => {}
+            }
+            if is_alone && !is_good {
+                let ready = self.copies.ready(source);
+                changes.extend(ready.map(|copy| (source, copy, Change::Lower)));
             }
         }
-        for (source, copy, is_lowered) in changes {
-            let others = self.copies.others(&copy);
-            let has_other = others.into_iter().any(good);
-            let done = match is_lowered {
-                true => lower::lower(&self.client, &copy, has_other).await,
-                false => lower::raise(&self.client, &copy).await,
+        for (source, copy, change) in changes {
+            let has_other = self.copies.others(&copy).into_iter().any(good);
+            let done = match change {
+                Change::Lower => lower::lower(&self.client, &copy, has_other).await,
+                Change::Raise => lower::raise(&self.client, &copy).await,
+                Change::Delete => lower::delete(&self.client, &copy, has_other).await,
             };
             match done {
                 Ok(true) => {
-                    self.metrics.changed_copy(is_lowered);
-                    *counts.entry((source, is_lowered)).or_default() += 1;
-                    tracing::info!(%copy, is_lowered, "standby changed, no hub did");
+                    self.metrics.changed_copy(change.role());
+                    *counts.entry((source, change)).or_default() += 1;
+                    tracing::info!(%copy, change = change.role(), "copy changed, no hub did");
                 }
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%copy, is_lowered, error, "standby not changed"),
+                Err(error) => {
+                    tracing::warn!(%copy, change = change.role(), error, "copy not changed");
+                }
             }
         }
-        for ((source, are_lowered), slices) in counts {
+        for ((source, change), slices) in counts {
             let uid = self.reports.uid(source);
-            self.events.changed(source, uid, slices, are_lowered).await;
+            self.events.changed(source, uid, slices, change).await;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The connected agents, by the name in their certificates.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +13,12 @@ use h2::client::SendRequest;
 use http::{Method, Request, StatusCode, Uri};
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::hello::{API, Answer, REASON, printable};
+use crate::hello::{AGENT, API, Answer, REASON, printable};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::splice::Stream;
@@ -25,17 +26,53 @@ use crate::splice::Stream;
 /// Number of names that are remembered after their agents have gone.
 const REMEMBERED: usize = 4096;
 
+/// Origin of a connection of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Address of the agent, or of the last proxy before this process.
+    Address(SocketAddr),
+    /// The hub's API server. Headers that name an address are not trusted.
+    ApiServer,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(out),
+            Self::ApiServer => out.write_str("through the API server"),
+        }
+    }
+}
+
+impl Origin {
+    /// Returns the words that follow `last`.
+    fn words(&self) -> String {
+        match self {
+            Self::Address(address) => format!("from {}", address.ip()),
+            Self::ApiServer => self.to_string(),
+        }
+    }
+}
+
+impl Serialize for Origin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// A connection of an agent.
 #[derive(Debug)]
 pub struct Agent {
-    /// Address that it came from.
-    pub from: SocketAddr,
+    /// Its origin.
+    pub from: Origin,
     /// Its answer to the introduction.
     pub answer: Answer,
     /// Time at which it was accepted.
     pub since: Timestamp,
     /// End of its certificate.
     pub expires: Timestamp,
+    /// Whether it enrolled, and renews its certificate.
+    pub renews: bool,
     /// Sends requests to it.
     pub requests: SendRequest<Bytes>,
     /// Permits of its streams.
@@ -46,7 +83,16 @@ pub struct Agent {
     pub replaced: CancellationToken,
 }
 
-/// A stream to the API server of a member. It occupies its place until it is dropped.
+/// End of a stream in a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// The API server.
+    ApiServer,
+    /// The agent itself.
+    Agent,
+}
+
+/// A stream to a member. It occupies its place until it is dropped.
 #[derive(Debug)]
 pub struct Opened {
     /// Both halves.
@@ -62,12 +108,12 @@ pub enum Refusal {
     #[error("its agent is not connected to causeway-tunnel: not since its start")]
     Unknown,
     /// The agent was connected and is not.
-    #[error("its agent is not connected to causeway-tunnel: since {since}, last from {}", from.ip())]
+    #[error("its agent is not connected to causeway-tunnel: since {since}, last {}", from.words())]
     Disconnected {
         /// Time of the disconnect, in seconds.
         since: Timestamp,
-        /// Last address.
-        from: SocketAddr,
+        /// Last origin.
+        from: Origin,
     },
     /// All streams are in use.
     #[error("its agent has {0} streams open, which is the maximum")]
@@ -86,6 +132,12 @@ pub enum Refusal {
         /// Its reason, printable.
         reason: String,
     },
+    /// The agent knows no streams to itself.
+    #[error("its agent, of version {version}, is too old to give credentials: update it")]
+    TooOld {
+        /// Its version.
+        version: String,
+    },
 }
 
 impl Refusal {
@@ -93,6 +145,8 @@ impl Refusal {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Unanswered(_) => StatusCode::GATEWAY_TIMEOUT,
+            Self::TooOld { .. } => StatusCode::NOT_IMPLEMENTED,
+            Self::Refused { status, .. } if *status == StatusCode::NOT_IMPLEMENTED => *status,
             Self::Refused { .. } => StatusCode::BAD_GATEWAY,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -105,7 +159,7 @@ impl Refusal {
             Self::Busy(_) => "busy",
             Self::Unanswered(_) => "unanswered",
             Self::Lost => "lost",
-            Self::Refused { .. } => "refused",
+            Self::Refused { .. } | Self::TooOld { .. } => "refused",
         }
     }
 }
@@ -121,7 +175,7 @@ pub struct Registry {
 struct Member {
     /// Oldest first.
     agents: Vec<Arc<Agent>>,
-    last: Option<(Timestamp, SocketAddr)>,
+    last: Option<(Timestamp, Origin)>,
 }
 
 /// A connection in the registry, until it is dropped.
@@ -181,11 +235,16 @@ impl Registry {
         }
     }
 
-    /// Opens a stream to the API server of a member, by its newest connection that gives one.
+    /// Opens a stream to a member, by its newest connection that gives one.
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn open(&self, name: &ClusterName, limits: &Limits) -> Result<Opened, Refusal> {
+    pub async fn open(
+        &self,
+        name: &ClusterName,
+        destination: Destination,
+        limits: &Limits,
+    ) -> Result<Opened, Refusal> {
         let agents = {
             let members = self.members.lock();
             let member = members.get(name).ok_or(Refusal::Unknown)?;
@@ -200,7 +259,7 @@ impl Registry {
                 refusal = Refusal::Busy(limits.streams);
                 continue;
             };
-            let opened = timeout(limits.answer, connect(agent.requests.clone())).await;
+            let opened = timeout(limits.answer, connect(agent, destination)).await;
             match opened.unwrap_or(Err(Refusal::Unanswered(limits.answer))) {
                 Ok(stream) => return Ok(Opened { stream, place }),
                 Err(Refusal::Lost) => refusal = Refusal::Lost,
@@ -208,6 +267,14 @@ impl Registry {
             }
         }
         Err(refusal)
+    }
+
+    /// Returns the end of the certificate of a connected agent, the first to end, in seconds of
+    /// Unix time.
+    pub fn first_end(&self) -> Option<i64> {
+        let members = self.members.lock();
+        let agents = members.values().flat_map(|member| &member.agents);
+        agents.map(|agent| agent.expires.as_second()).min()
     }
 
     /// Returns the members as `/tunnels` shows them.
@@ -242,21 +309,33 @@ impl Agent {
             streams: self.streams_in_use(limits),
             round_trip_micros: self.round_trip.load(Ordering::Relaxed),
             certificate_expires: self.expires.to_string(),
+            certificate_renews: self.renews,
         }
     }
 }
 
-async fn connect(requests: SendRequest<Bytes>) -> Result<Stream, Refusal> {
+async fn connect(agent: &Agent, destination: Destination) -> Result<Stream, Refusal> {
     let mut request = Request::new(());
     *request.method_mut() = Method::CONNECT;
-    *request.uri_mut() = Uri::from_static(API);
+    *request.uri_mut() = Uri::from_static(match destination {
+        Destination::ApiServer => API,
+        Destination::Agent => AGENT,
+    });
     let lost = |_| Refusal::Lost;
-    let mut requests = requests.ready().await.map_err(lost)?;
+    let mut requests = agent.requests.clone().ready().await.map_err(lost)?;
     let (answer, send) = requests.send_request(request, false).map_err(lost)?;
     let answer = answer.await.map_err(lost)?;
     if answer.status().is_success() {
         let receive = answer.into_body();
         return Ok(Stream { send, receive });
+    }
+    let is_unknown = matches!(
+        answer.status(),
+        StatusCode::FORBIDDEN | StatusCode::NOT_FOUND
+    );
+    if destination == Destination::Agent && is_unknown {
+        let version = agent.answer.agent.clone();
+        return Err(Refusal::TooOld { version });
     }
     let reason = answer.headers().get(REASON);
     let reason = reason.and_then(|reason| reason.to_str().ok());
@@ -280,18 +359,19 @@ pub struct Shown {
     #[serde(skip_serializing_if = "Option::is_none")]
     disconnected_since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_from: Option<SocketAddr>,
+    last_from: Option<Origin>,
     connections: Vec<ShownAgent>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ShownAgent {
-    from: SocketAddr,
+    from: Origin,
     since: String,
     agent: String,
     api: String,
     streams: usize,
     round_trip_micros: u64,
     certificate_expires: String,
+    certificate_renews: bool,
 }

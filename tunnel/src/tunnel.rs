@@ -1,8 +1,11 @@
 //! The side of the hub: connections of agents, and the fronts for clients.
 
 mod agents;
+mod bootstrap;
+mod enrolment;
 mod front;
 mod shares;
+mod upgrade;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,6 +20,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::agents::Places;
 use self::front::Client;
 use self::shares::Shares;
 use crate::credentials::Credentials;
@@ -24,6 +28,7 @@ use crate::hello::Hello;
 use crate::registry::Registry;
 use crate::splice::Shared;
 
+pub use self::enrolment::{Enrolment, Signer, SignerError};
 pub use self::front::AuthenticatedFront;
 
 /// Pause after a failed accept, such as without a free file descriptor.
@@ -57,6 +62,7 @@ struct Inner {
     registry: Registry,
     agents: Arc<Semaphore>,
     handshakes: Arc<Semaphore>,
+    enrolments: Arc<Semaphore>,
     clients: Arc<Semaphore>,
     authenticated: AuthenticatedPlaces,
     /// Places of clients that wait for their refusal.
@@ -88,6 +94,7 @@ impl Tunnel {
         Self(Arc::new(Inner {
             agents: Arc::new(Semaphore::new(limits.agents)),
             handshakes: Arc::new(Semaphore::new(limits.handshakes)),
+            enrolments: Arc::new(Semaphore::new(limits.enrolments)),
             clients: Arc::new(Semaphore::new(limits.clients)),
             authenticated: AuthenticatedPlaces {
                 clients: Arc::new(Semaphore::new(limits.authenticated_clients)),
@@ -105,8 +112,28 @@ impl Tunnel {
         }))
     }
 
-    /// Accepts agents until the drain.
-    pub async fn serve_agents(self, listener: TcpListener) {
+    /// Accepts agents that dial this replica, until the drain, and gives them certificates if it can.
+    pub async fn serve_agents(self, listener: TcpListener, enrolment: Option<Arc<Enrolment>>) {
+        self.accept_agents(listener, enrolment, agents::serve_dialled)
+            .await;
+    }
+
+    /// Accepts agents that come through the hub's API server, until the drain. They take the same
+    /// places as others, and do not enrol.
+    pub async fn serve_upgraded_agents(self, listener: TcpListener) {
+        self.accept_agents(listener, None, agents::serve_upgraded)
+            .await;
+    }
+
+    async fn accept_agents<F, A>(
+        self,
+        listener: TcpListener,
+        enrolment: Option<Arc<Enrolment>>,
+        serve: F,
+    ) where
+        F: Fn(Arc<Inner>, TcpStream, SocketAddr, Places, Option<Arc<Enrolment>>) -> A,
+        A: Future<Output = ()> + Send + 'static,
+    {
         let draining = self.0.draining.clone();
         let accept = accept(&listener, |socket, from| {
             let place = self.0.agents.clone().try_acquire_owned();
@@ -115,11 +142,9 @@ impl Tunnel {
                 self.0.shared.metrics.connection_failed("full");
                 return;
             };
-            let agent = agents::serve(self.0.clone(), socket, from, handshake);
-            self.spawn(async move {
-                agent.await;
-                drop(place);
-            });
+            let places = Places { place, handshake };
+            let enrolment = enrolment.clone();
+            self.spawn(serve(self.0.clone(), socket, from, places, enrolment));
         });
         tokio::select! {
             () = accept => {}
@@ -186,7 +211,8 @@ impl Inner {
     /// Runs a connection until it ends, at the latest until the shutdown.
     fn spawn(self: &Arc<Self>, connection: impl Future<Output = ()> + Send + 'static) {
         let tasks = self.tasks.clone();
-        let connection = self.connections.track_future(connection);
+        // On the heap it takes its size once: each function that it is handed to has room for it.
+        let connection = self.connections.track_future(Box::pin(connection));
         self.tasks.spawn_job("connection", async move {
             // A panic is logged and counted, and ends no other connection.
             let connection = tasks.catch_panic("connection", connection);

@@ -8,6 +8,7 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use parking_lot::Mutex;
+use tokio::io::{duplex, split};
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -15,10 +16,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::client::TlsStream;
 
 use super::Inner;
+use super::dial::Socket;
 use super::servers::Connected;
-use crate::hello::{API, Answer, BODY_MAX, DRAIN, HELLO, Hello, HelloError, REASON, printable};
+use crate::hello::{
+    AGENT, API, Answer, BODY_MAX, DRAIN, HELLO, Hello, HelloError, REASON, printable,
+};
 use crate::keep_alive::keep_alive;
-use crate::limits::{HEADERS_MAX, SEND_BUFFER};
+use crate::limits::{HEADERS_MAX, READ, SEND_BUFFER};
 use crate::splice::{Stream, prepare, splice};
 
 /// Reason why a connection ended.
@@ -57,7 +61,7 @@ struct Link {
 /// itself. Another takes its place once `certificate` changes.
 pub(super) async fn serve(
     agent: Arc<Inner>,
-    tls: TlsStream<TcpStream>,
+    tls: TlsStream<Socket>,
     mut certificate: watch::Receiver<()>,
     introduced: oneshot::Sender<bool>,
 ) -> Result<(), ConnectionError> {
@@ -141,6 +145,9 @@ impl Link {
             (&Method::CONNECT, _) if head.uri.authority().is_some_and(|to| to == API) => {
                 self.join(body, respond).await
             }
+            (&Method::CONNECT, _) if head.uri.authority().is_some_and(|to| to == AGENT) => {
+                self.give_credentials(body, respond).await
+            }
             (&Method::POST, HELLO) => self.introduced(body, respond).await,
             (&Method::POST, DRAIN) => {
                 if let Some(server) = &*self.server.lock() {
@@ -190,6 +197,37 @@ impl Link {
         };
         let mut send = respond.send_response(Response::new(()), false)?;
         send.send_data(answer.into(), true)
+    }
+
+    /// Gives the controller credentials of the member, inside TLS of both.
+    async fn give_credentials(
+        &self,
+        receive: RecvStream,
+        mut respond: SendResponse<Bytes>,
+    ) -> Result<(), h2::Error> {
+        let Some(issuer) = &self.agent.peers.tokens else {
+            let reason = "it gives no credentials: start it with --token-account";
+            return refuse(respond, StatusCode::NOT_IMPLEMENTED, reason);
+        };
+        let Some(place) = issuer.place() else {
+            let reason = "other requests for credentials are not answered yet";
+            return refuse(respond, StatusCode::SERVICE_UNAVAILABLE, reason);
+        };
+        let shared = &self.agent.shared;
+        let send = respond.send_response(Response::new(()), false)?;
+        let stream = Stream { send, receive };
+        let (near, far) = duplex(READ);
+        let (input, output) = split(far);
+        let own = self.agent.credentials.current();
+        let served = async {
+            issuer.serve(near, &own, shared.limits.credentials).await;
+            drop(place);
+        };
+        let spliced = splice(input, output, Bytes::new(), stream, shared);
+        if let ((), Err(error)) = tokio::join!(served, spliced) {
+            tracing::debug!(%error, "stream reset");
+        }
+        Ok(())
     }
 
     /// Joins a stream to the API server.

@@ -1,23 +1,31 @@
-//! Connections to causeway-tunnel: TCP or CONNECT of a proxy, then TLS.
+//! Connections to causeway-tunnel: TCP or CONNECT of a proxy, perhaps the upgraded connection of the
+//! hub's API server, then TLS.
 
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use futures::FutureExt as _;
 use http::Uri;
 use http::uri::InvalidUri;
+use hyper::upgrade::Upgraded;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 use tower::{BoxError, ServiceExt as _};
 
-use super::Inner;
+use super::api_server::ThroughError;
+use super::{Inner, Peers, Route};
 use crate::identity::{Identity, IdentityError, Role};
+use crate::limits::Limits;
 use crate::splice::prepare;
 
 /// Error of an address that is not `HOST:PORT`.
@@ -80,6 +88,8 @@ pub(super) enum DialError {
         #[source]
         why: BoxError,
     },
+    #[error("no connection through the hub's API server")]
+    Through(#[from] ThroughError),
     #[error("the handshake failed")]
     Handshake(#[from] std::io::Error),
     #[error("the server presents no certificate")]
@@ -96,36 +106,73 @@ impl DialError {
             Self::Slow(_) => "slow",
             Self::Tcp(_) => "tcp",
             Self::Proxy(_) | Self::ByProxy { .. } => "proxy",
+            Self::Through(_) => "api_server",
             Self::Handshake(_) => "handshake",
             Self::NoCertificate | Self::Identity(_) | Self::Foreign(_) => "identity",
         }
     }
 }
 
+/// Connection that TLS to causeway-tunnel runs in.
+pub(super) type Socket = Either<TcpStream, TokioIo<Upgraded>>;
+
 /// Connects to causeway-tunnel, and verifies that it is that of the agent's hub.
-pub(super) async fn dial(agent: &Inner) -> Result<TlsStream<TcpStream>, DialError> {
-    let limits = &agent.shared.limits;
-    let socket = timeout(limits.dial, connect(agent)).await??;
-    prepare(&socket)?;
+pub(super) async fn dial(agent: &Inner) -> Result<TlsStream<Socket>, DialError> {
     let credentials = agent.credentials.current();
-    let connector = TlsConnector::from(credentials.config.clone());
-    let handshake = connector.connect(agent.peers.tunnel.name.clone(), socket);
+    let config = credentials.config.clone();
+    let (tls, hub) = dial_as(&agent.peers, config, &agent.shared.limits).await?;
+    match hub == credentials.own.hub {
+        true => Ok(tls),
+        false => {
+            let role = Role::Tunnel;
+            Err(DialError::Foreign(Identity { hub, role }))
+        }
+    }
+}
+
+/// Connects to causeway-tunnel of any hub whose authorities are trusted. Returns the UID of the hub
+/// too.
+pub(super) async fn dial_as(
+    peers: &Peers,
+    config: Arc<ClientConfig>,
+    limits: &Limits,
+) -> Result<(TlsStream<Socket>, Arc<str>), DialError> {
+    let (socket, name) = match &peers.route {
+        Route::Dialled(address) => {
+            let socket = connect(peers, &address.uri, limits).await?;
+            (Either::Left(socket), address.name.clone())
+        }
+        Route::ApiServer(server) => {
+            let access = server.read().await.map_err(ThroughError::from)?;
+            let socket = connect(peers, access.uri(), limits).await?;
+            // In a box the compiler proves that it may change threads.
+            let upgraded = access.upgrade(socket, limits).boxed().await?;
+            (Either::Right(upgraded), access.tunnel_name()?)
+        }
+    };
+    let handshake = TlsConnector::from(config).connect(name, socket);
     let tls = timeout(limits.handshake, handshake).await??;
     let (_, session) = tls.get_ref();
     let chain = session.peer_certificates().unwrap_or_default();
     let identity = Identity::of(chain.first().ok_or(DialError::NoCertificate)?)?;
     match identity.role {
-        Role::Tunnel if identity.hub == credentials.own.hub => Ok(tls),
+        Role::Tunnel => Ok((tls, identity.hub)),
         _ => Err(DialError::Foreign(identity)),
     }
 }
 
-async fn connect(agent: &Inner) -> Result<TcpStream, DialError> {
-    let uri = agent.peers.tunnel.uri.clone();
+/// Connects to the host and port of a URI, by the proxy of the environment if there is one for it.
+async fn connect(peers: &Peers, uri: &Uri, limits: &Limits) -> Result<TcpStream, DialError> {
+    let socket = timeout(limits.dial, connect_by_proxy(peers, uri)).await??;
+    prepare(&socket)?;
+    Ok(socket)
+}
+
+async fn connect_by_proxy(peers: &Peers, uri: &Uri) -> Result<TcpStream, DialError> {
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
-    let Some(proxy) = agent.peers.proxies.intercept(&uri) else {
-        let connected = direct.oneshot(uri).await;
+    let Some(proxy) = peers.proxies.intercept(uri) else {
+        let connected = direct.oneshot(uri.clone()).await;
         let connected = connected.map_err(|why| DialError::Tcp(why.into()));
         return connected.map(TokioIo::into_inner);
     };
@@ -137,7 +184,7 @@ async fn connect(agent: &Inner) -> Result<TcpStream, DialError> {
     if let Some(credentials) = proxy.basic_auth() {
         by_proxy = by_proxy.with_auth(credentials.clone());
     }
-    let connected = by_proxy.oneshot(uri).await;
+    let connected = by_proxy.oneshot(uri.clone()).await;
     let failed = |why| DialError::ByProxy {
         proxy: address,
         why,

@@ -1,15 +1,17 @@
 //! `causeway-tunnel`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use axum::routing::get;
 use axum::{Json, Router};
+use causeway::process::kube_client::hub_client;
 use causeway::process::metrics::ComputedGauge;
 use causeway::process::{self, Process, open_files};
 use causeway_tunnel::args::{TunnelArgs, TunnelConfig};
 use causeway_tunnel::registry::Registry;
 use causeway_tunnel::splice::Shared;
-use causeway_tunnel::tunnel::{Tunnel, bind};
+use causeway_tunnel::tunnel::{Enrolment, Tunnel, bind};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -27,7 +29,10 @@ async fn run(config: TunnelConfig) -> anyhow::Result<()> {
     let process = Process::start_with(config.admin, routes).await?;
     let budget = shared.budget.clone();
     let held = ComputedGauge::new(move || Some(budget.used() as f64));
-    let register = |registry: &mut _| metrics.register_tunnel(registry, held);
+    let agents = registry.clone();
+    let first_end = ComputedGauge::new(move || agents.first_end().map(|at| at as f64));
+    let computed = [held, first_end];
+    let register = |registry: &mut _| metrics.register_tunnel(registry, computed);
     process.metrics.register(register);
 
     let tasks = &process.tasks;
@@ -41,7 +46,21 @@ async fn run(config: TunnelConfig) -> anyhow::Result<()> {
     let credentials = config.credentials;
     tasks.spawn("certificate", credentials.clone().follow(tasks.shutdown()));
     let tunnel = Tunnel::new(config.hello, credentials, shared, registry, tasks.clone());
-    tasks.spawn("agents", tunnel.clone().serve_agents(agents));
+    let enrolment = match config.enrolment {
+        Some((signer, access)) => {
+            let hub = hub_client(&access, "causeway-tunnel").await?;
+            Some(Arc::new(Enrolment::new(signer, hub)))
+        }
+        None => None,
+    };
+    let served = tunnel.clone().serve_agents(agents, enrolment);
+    tasks.spawn("agents", served);
+    if let Some(address) = config.upgraded_agents {
+        let agents = bind(address).await?;
+        tracing::info!(address = %agents.local_addr()?, "listening for the API server");
+        let served = tunnel.clone().serve_upgraded_agents(agents);
+        tasks.spawn("agents of the API server", served);
+    }
     tasks.spawn("front", tunnel.clone().serve_clients(clients));
     if let Some((address, front)) = config.authenticated {
         let clients = bind(address).await?;

@@ -9,7 +9,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource as _};
 use tokio::time::timeout;
 
-use super::REQUEST;
+use super::{Change, REQUEST};
 
 /// Recorder of Events. One that fails is logged and not repeated, because Events are no state.
 pub(super) struct Events {
@@ -50,10 +50,10 @@ impl Events {
         source: &ClusterName,
         uid: Option<String>,
         slices: usize,
-        are_lowered: bool,
+        change: Change,
     ) {
-        let event = match are_lowered {
-            true => event(
+        let event = match change {
+            Change::Lower => event(
                 EventType::Warning,
                 "MadeStandby",
                 format!(
@@ -61,7 +61,15 @@ impl Events {
                      and no controller notes it"
                 ),
             ),
-            false => event(
+            Change::Delete => event(
+                EventType::Warning,
+                "Deleted",
+                format!(
+                    "deleted {slices} of its EndpointSlices: no endpoint of {source} has answered for \
+                     --provider-ttl, and no controller notes it"
+                ),
+            ),
+            Change::Raise => event(
                 EventType::Normal,
                 "MadeReady",
                 format!(

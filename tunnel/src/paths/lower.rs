@@ -1,10 +1,12 @@
-//! Standby endpoints while no hub answers.
+//! Standby endpoints while no hub answers, and their deletion.
+
+use std::collections::HashSet;
 
 use causeway::api::labels;
 use causeway::domain::path::REPORTER;
 use json_patch::Patch as JsonPatch;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -33,6 +35,42 @@ pub(super) async fn lower(client: &Client, copy: &CopyId, has_other: bool) -> Re
 /// Refusal of the API server.
 pub(super) async fn raise(client: &Client, copy: &CopyId) -> Result<bool, String> {
     change(client, copy, raising).await
+}
+
+/// Deletes a copy that was lowered, if the service has other ready endpoints: those of `has_other`,
+/// or pods of this cluster. Returns whether it was deleted. A copy that changes meanwhile, or is
+/// made again, stays.
+///
+/// # Errors
+/// Refusal of the API server.
+pub(super) async fn delete(
+    client: &Client,
+    copy: &CopyId,
+    has_other: bool,
+) -> Result<bool, String> {
+    if !has_other && !has_own(client, copy).await? {
+        return Ok(false);
+    }
+    let slices = Api::<EndpointSlice>::namespaced(client.clone(), &copy.namespace);
+    let slice = answered(slices.get(&copy.name)).await?;
+    let Some(preconditions) = deletable(&slice) else {
+        return Ok(false);
+    };
+    let params = DeleteParams::default().preconditions(preconditions);
+    answered(slices.delete(&copy.name, &params)).await?;
+    Ok(true)
+}
+
+/// Returns the identity and version of a copy that was lowered and has stayed so; `None` for any
+/// other.
+fn deletable(slice: &EndpointSlice) -> Option<Preconditions> {
+    let meta = &slice.metadata;
+    let lowered = meta.annotations.as_ref()?.get(labels::LOWERED)?;
+    let is_lowered = lowered == REPORTER && !has_ready(slice);
+    is_lowered.then_some(Preconditions {
+        uid: Some(meta.uid.clone()?),
+        resource_version: Some(meta.resource_version.clone()?),
+    })
 }
 
 /// Whether the service has ready endpoints in this cluster that are no copies.
@@ -83,7 +121,7 @@ fn annotation(name: &str) -> String {
 /// where none changes.
 fn operations(
     slice: &EndpointSlice,
-    conditions: impl Fn([Option<bool>; 3]) -> Option<[bool; 3]>,
+    conditions: impl Fn(usize, [Option<bool>; 3]) -> Option<[bool; 3]>,
     annotations: impl IntoIterator<Item = Value>,
 ) -> Option<Vec<Value>> {
     let version = slice.metadata.resource_version.as_deref()?;
@@ -94,7 +132,7 @@ fn operations(
         .filter_map(|(number, endpoint)| {
             let before = endpoint.conditions.clone().unwrap_or_default();
             let [ready, serving, terminating] =
-                conditions([before.ready, before.serving, before.terminating])?;
+                conditions(number, [before.ready, before.serving, before.terminating])?;
             let value = json!({"ready": ready, "serving": serving, "terminating": terminating});
             let path = format!("/endpoints/{number}/conditions");
             Some(json!({"op": "add", "path": path, "value": value}))
@@ -118,25 +156,52 @@ fn lowering(slice: &EndpointSlice) -> Option<Vec<Value>> {
     if !has_ready(slice) {
         return None;
     }
-    slice.metadata.annotations.as_ref()?;
-    let lowered = |[ready, _, terminating]: [Option<bool>; 3]| match ready {
+    let annotations = slice.metadata.annotations.as_ref()?;
+    let has_share = annotations.contains_key(labels::SHARE);
+    let lowered = |_, [ready, serving, terminating]: [Option<bool>; 3]| match ready {
         None | Some(true) => Some([false, true, true]),
+        Some(false) if has_share && (serving, terminating) == (Some(true), Some(true)) => None,
         Some(false) => Some([false, false, terminating.unwrap_or_default()]),
     };
     let set =
         |name: &str, value: &str| json!({"op": "add", "path": annotation(name), "value": value});
+    // Some endpoints are standby endpoints already where a share is applied.
+    let mark = match has_share {
+        true => format!("{REPORTER}{OF}{}", ready(slice).join(",")),
+        false => REPORTER.to_owned(),
+    };
     operations(
         slice,
         lowered,
-        [set(labels::STANDBY, "true"), set(labels::LOWERED, REPORTER)],
+        [set(labels::STANDBY, "true"), set(labels::LOWERED, &mark)],
     )
+}
+
+/// Separates the reporter from the numbers of the endpoints that it lowered.
+const OF: &str = ": ";
+
+/// Lists the numbers of the endpoints that [`lowering`] lowers.
+fn ready(slice: &EndpointSlice) -> Vec<String> {
+    let endpoints = slice.endpoints.iter().enumerate();
+    let ready = endpoints.filter(|(_, endpoint)| {
+        let conditions = endpoint.conditions.as_ref();
+        conditions.and_then(|all| all.ready) != Some(false)
+    });
+    ready.map(|(number, _)| number.to_string()).collect()
 }
 
 /// Returns the operations that take back [`lowering`].
 fn raising(slice: &EndpointSlice) -> Option<Vec<Value>> {
     let annotations = slice.metadata.annotations.as_ref()?;
-    annotations.get(labels::LOWERED)?;
-    let raised = |conditions: [Option<bool>; 3]| match conditions {
+    let (_, lowered) = annotations.get(labels::LOWERED)?.split_once(OF).unzip();
+    let lowered: Option<HashSet<&str>> = lowered.map(|numbers| numbers.split(',').collect());
+    let raised = |number: usize, conditions: [Option<bool>; 3]| match conditions {
+        _ if lowered
+            .as_ref()
+            .is_some_and(|all| !all.contains(&*number.to_string())) =>
+        {
+            None
+        }
         [Some(false), Some(true), Some(true)] => Some([true, true, false]),
         _ => None,
     };
@@ -206,11 +271,54 @@ mod tests {
     }
 
     #[test]
+    fn endpoints_beyond_a_share_are_not_raised() {
+        let standby = json!({"ready": false, "serving": true, "terminating": true});
+        let ready = json!({"ready": true, "serving": true, "terminating": false});
+        let mut before = slice(&[standby.clone(), ready.clone(), standby.clone(), ready]);
+        before["metadata"]["annotations"][labels::SHARE] = json!("IPv4 below 80000000");
+        let lowered = patched(&before, lowering(&read(&before)).expect("a change"));
+        let conditions = |value: &Value| {
+            let endpoints = value["endpoints"].as_array().expect("endpoints").iter();
+            endpoints
+                .map(|one| one["conditions"].clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(conditions(&lowered), vec![standby; 4]);
+        assert_eq!(lowering(&read(&lowered)), None);
+        let raised = patched(&lowered, raising(&read(&lowered)).expect("a change"));
+        assert_eq!(raised, before);
+    }
+
+    #[test]
     fn copies_that_the_controller_lowered_are_not_raised() {
         let mut standby = slice(&[json!({"ready": false, "serving": true, "terminating": true})]);
         standby["metadata"]["annotations"][labels::STANDBY] = json!("true");
         assert_eq!(raising(&read(&standby)), None);
         assert_eq!(lowering(&read(&standby)), None);
+    }
+
+    #[test]
+    fn only_copies_that_were_lowered_and_stayed_so_are_deletable() {
+        let standby = json!({"ready": false, "serving": true, "terminating": true});
+        let ready = json!({"ready": true});
+        for (by, conditions, uid, expected) in [
+            (Some(REPORTER), &standby, Some("u"), true),
+            (Some(REPORTER), &ready, Some("u"), false),
+            (Some(REPORTER), &standby, None, false),
+            (Some("somebody"), &standby, Some("u"), false),
+            (None, &standby, Some("u"), false),
+        ] {
+            let mut copy = slice(std::slice::from_ref(conditions));
+            copy["metadata"]["uid"] = json!(uid);
+            copy["metadata"]["annotations"][labels::STANDBY] = json!("true");
+            if let Some(by) = by {
+                copy["metadata"]["annotations"][labels::LOWERED] = json!(by);
+            }
+            let found = deletable(&read(&copy));
+            let found = found.map(|one| (one.uid, one.resource_version));
+            let identity = (Some("u".to_owned()), Some("7".to_owned()));
+            assert_eq!(found, expected.then_some(identity), "{copy}");
+        }
     }
 
     #[test]

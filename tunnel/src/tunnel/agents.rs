@@ -12,20 +12,25 @@ use h2::RecvStream;
 use h2::client::SendRequest;
 use http::{Method, Request, StatusCode, Uri};
 use k8s_openapi::jiff::Timestamp;
+use rustls::server::Acceptor;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
+use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
 use super::Inner;
+use super::enrolment::{Enrolment, Renewing};
+use super::upgrade::{self, Socket};
+use crate::enrolment::{ENROL_ALPN, RENEW_ALPN};
 use crate::hello::{Answer, BODY_MAX, DRAIN, HELLO, HelloError};
 use crate::identity::{Identity, IdentityError, Role};
 use crate::keep_alive::keep_alive;
 use crate::limits::{HEADERS_MAX, SEND_BUFFER};
-use crate::registry::{Agent, now};
+use crate::registry::{Agent, Origin, now};
 use crate::splice::prepare;
 
 /// Reason why a connection ended, or was refused.
@@ -67,29 +72,98 @@ impl AgentError {
     }
 }
 
+/// Places of a connection.
+pub(super) struct Places {
+    /// Among the agents.
+    pub(super) place: OwnedSemaphorePermit,
+    /// Among the handshakes.
+    pub(super) handshake: OwnedSemaphorePermit,
+}
+
+/// A connection whose handshake is done, or has begun if it is to enrol.
+enum Accepted {
+    Agent(Proved),
+    Enrols(StartHandshake<Socket>),
+}
+
 /// A member whose agent has proved who it is.
 struct Proved {
     name: ClusterName,
-    tls: TlsStream<TcpStream>,
+    /// Id of the enrolment in its certificate.
+    id: Option<String>,
+    /// Whether the connection is to renew the certificate.
+    renews: bool,
+    tls: TlsStream<Socket>,
     /// End of its certificate.
     expires: Timestamp,
     /// Changes of the authorities since its handshake began.
     authorities: watch::Receiver<()>,
 }
 
-/// Serves a connection until it ends.
-pub(super) async fn serve(
+/// Serves an agent that dials this process, until the connection ends.
+pub(super) async fn serve_dialled(
     tunnel: Arc<Inner>,
     socket: TcpStream,
     from: SocketAddr,
-    handshake: OwnedSemaphorePermit,
+    places: Places,
+    enrolment: Option<Arc<Enrolment>>,
+) {
+    match prepare(&socket) {
+        Ok(()) => {
+            let of = (Origin::Address(from), places);
+            serve(tunnel, Either::Left(socket), of, enrolment).await;
+        }
+        Err(error) => tracing::debug!(peer = %from, %error, "agent not served"),
+    }
+}
+
+/// Serves an agent that comes through the hub's API server, until the connection ends.
+pub(super) async fn serve_upgraded(
+    tunnel: Arc<Inner>,
+    socket: TcpStream,
+    from: SocketAddr,
+    places: Places,
+    enrolment: Option<Arc<Enrolment>>,
+) {
+    match upgrade::accept(socket, tunnel.shared.limits.handshake).await {
+        Ok(socket) => {
+            let of = (Origin::ApiServer, places);
+            serve(tunnel, Either::Right(socket), of, enrolment).await;
+        }
+        Err(error) => {
+            tunnel.shared.metrics.connection_failed(error.label());
+            tracing::debug!(peer = %from, error = with_causes(&error), "upgrade refused");
+        }
+    }
+}
+
+/// Serves a connection until it ends.
+async fn serve(
+    tunnel: Arc<Inner>,
+    socket: Socket,
+    (from, places): (Origin, Places),
+    enrolment: Option<Arc<Enrolment>>,
 ) {
     let metrics = &tunnel.shared.metrics;
     let limit = tunnel.shared.limits.handshake;
-    let proved = timeout(limit, prove(&tunnel, socket)).await;
+    // What is over leaves no room behind in the task of a connection that lasts for months.
+    let proving = Box::pin(prove(&tunnel, socket, enrolment.is_some()));
+    let accepted = timeout(limit, proving).await;
+    let Places { place, handshake } = places;
     drop(handshake);
-    let proved = match proved.unwrap_or_else(|elapsed| Err(elapsed.into())) {
-        Ok(proved) => proved,
+    let proved = match accepted.unwrap_or_else(|elapsed| Err(elapsed.into())) {
+        Ok(Accepted::Agent(proved)) => proved,
+        Ok(Accepted::Enrols(start)) => {
+            drop(place);
+            let place = tunnel.enrolments.clone().try_acquire_owned();
+            match (enrolment, place) {
+                (Some(enrolment), Ok(place)) => {
+                    Box::pin(enrolment.enrol(&tunnel, start, from, place)).await;
+                }
+                _ => metrics.enrolment("full"),
+            }
+            return;
+        }
         Err(error) => {
             metrics.connection_failed(error.label());
             tracing::debug!(peer = %from, error = with_causes(&error), "agent rejected");
@@ -97,7 +171,12 @@ pub(super) async fn serve(
         }
     };
     let name = proved.name.clone();
-    match connected(&tunnel, proved, from).await {
+    if let (true, Some(enrolment)) = (proved.renews, enrolment) {
+        let Proved { name, id, tls, .. } = proved;
+        let renewing = Renewing { name, id, from };
+        return Box::pin(enrolment.renew(&tunnel, tls, renewing)).await;
+    }
+    match Box::pin(connected(&tunnel, proved, from)).await {
         Ok(()) => tracing::info!(cluster = %name, peer = %from, "agent disconnected"),
         Err(AgentError::Duplicate) => metrics.connection_failed(AgentError::Duplicate.label()),
         Err(error) => {
@@ -105,42 +184,51 @@ pub(super) async fn serve(
             tracing::warn!(cluster = %name, peer = %from, error = with_causes(&error), "agent lost");
         }
     }
+    drop(place);
 }
 
-async fn prove(tunnel: &Inner, socket: TcpStream) -> Result<Proved, AgentError> {
-    prepare(&socket)?;
+async fn prove(tunnel: &Inner, socket: Socket, enrols: bool) -> Result<Accepted, AgentError> {
     let authorities = tunnel.credentials.authorities();
     let credentials = tunnel.credentials.current();
-    let acceptor = TlsAcceptor::from(credentials.config.clone());
-    let tls = acceptor.accept(socket).await?;
+    let start = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
+    let hello = start.client_hello();
+    let is_to_enrol = hello
+        .alpn()
+        .is_some_and(|mut all| all.any(|one| one == ENROL_ALPN));
+    if enrols && is_to_enrol {
+        return Ok(Accepted::Enrols(start));
+    }
+    let tls = start.into_stream(credentials.config.clone()).await?;
     let (_, session) = tls.get_ref();
+    let renews = session.alpn_protocol() == Some(RENEW_ALPN);
     let chain = session.peer_certificates().unwrap_or_default();
     let certificate = chain.first().ok_or(AgentError::NoCertificate)?;
     let (identity, ends) = Identity::with_end(certificate)?;
+    let id = Identity::enrolment(certificate);
     let expires = Timestamp::from_second(ends).unwrap_or(Timestamp::MAX);
     match identity.role {
-        Role::Member(name) if identity.hub == credentials.own.hub => Ok(Proved {
+        Role::Member(name) if identity.hub == credentials.own.hub => Ok(Accepted::Agent(Proved {
             name,
+            id,
+            renews,
             tls,
             expires,
             authorities,
-        }),
+        })),
         _ => Err(AgentError::Foreign(identity)),
     }
 }
 
 /// Speaks HTTP/2 with an agent until either side ends the connection.
-async fn connected(
-    tunnel: &Arc<Inner>,
-    proved: Proved,
-    from: SocketAddr,
-) -> Result<(), AgentError> {
+async fn connected(tunnel: &Arc<Inner>, proved: Proved, from: Origin) -> Result<(), AgentError> {
     let limits = &tunnel.shared.limits;
     let Proved {
         name,
+        id,
         tls,
         expires,
         mut authorities,
+        ..
     } = proved;
     let valid = expires.duration_since(Timestamp::now());
     let valid = Duration::try_from(valid).unwrap_or_default();
@@ -151,7 +239,8 @@ async fn connected(
         .max_header_list_size(HEADERS_MAX)
         .max_send_buffer_size(SEND_BUFFER)
         .handshake::<_, Bytes>(tls);
-    let (requests, mut connection) = handshake.await?;
+    let (requests, connection) = Box::pin(handshake).await?;
+    let mut connection = Box::new(connection);
     let round_trip = Arc::new(AtomicU64::default());
     let pings = connection.ping_pong().map(|pings| {
         keep_alive(pings, limits, |took| {
@@ -176,6 +265,7 @@ async fn connected(
             answer,
             since: now(),
             expires,
+            renews: id.is_some(),
             requests: requests.clone(),
             streams: streams.clone(),
             round_trip: round_trip.clone(),

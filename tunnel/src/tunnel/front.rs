@@ -19,15 +19,13 @@ use tokio_rustls::TlsAcceptor;
 use super::Inner;
 use super::shares::Share;
 use crate::hello::REASON;
-use crate::limits::READ;
+use crate::limits::{READ, REQUEST_HEAD_MAX};
 use crate::member;
 use crate::passwords::{Admission, PASSWORD_MIN, PasswordFile};
-use crate::registry::Opened;
+use crate::registry::{Destination, Opened};
 use crate::serving::Serving;
 use crate::splice::{prepare, splice};
-
-/// Maximum size of the head of a request, in bytes.
-const HEAD_MAX: usize = 16 * 1024;
+use crate::tokens::AGENT_HOST;
 
 /// Configuration of the authenticated front. Clones share it.
 #[derive(Clone)]
@@ -115,7 +113,7 @@ where
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(tunnel.shared.limits.handshake)
-        .max_buf_size(HEAD_MAX)
+        .max_buf_size(REQUEST_HEAD_MAX)
         .keep_alive(false)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades()
@@ -175,7 +173,15 @@ where
             (name, Some(admitted))
         }
     };
-    match tunnel.registry.open(&name, &tunnel.shared.limits).await {
+    let host = request.uri().authority();
+    let destination = match host.is_some_and(|host| host == AGENT_HOST) && admitted.is_none() {
+        true => Destination::Agent,
+        false => Destination::ApiServer,
+    };
+    let opened = tunnel
+        .registry
+        .open(&name, destination, &tunnel.shared.limits);
+    match opened.await {
         Ok(opened) => {
             let upgrade = hyper::upgrade::on(&mut request);
             let joined = Joined {

@@ -10,15 +10,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway::process::Process;
 use causeway_certs::{Authority, Leaf, Purpose};
-use causeway_tunnel::agent::{Agent, Peers};
+use causeway_tunnel::agent::{Agent, Peers, Route};
 use causeway_tunnel::credentials::Credentials;
 use causeway_tunnel::hello::Hello;
 use causeway_tunnel::limits::Limits;
 use causeway_tunnel::metrics::Metrics;
 use causeway_tunnel::registry::Registry;
 use causeway_tunnel::splice::Shared;
-use causeway_tunnel::tunnel::{Tunnel, bind};
+use causeway_tunnel::tokens::Issuer;
+use causeway_tunnel::tunnel::{Enrolment, Signer, Tunnel, bind};
 use hyper_util::client::proxy::matcher::Matcher;
+use kube::Client;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -47,6 +49,7 @@ pub(crate) fn limits() -> Limits {
         ping_answer: Duration::from_secs(2),
         half_closed: Duration::from_secs(1),
         drain: Duration::from_secs(5),
+        credentials: Duration::from_secs(3),
         ..Limits::default()
     }
 }
@@ -91,6 +94,16 @@ impl Hub {
         }
     }
 
+    pub(crate) fn controller_leaf(&self) -> Leaf {
+        Leaf {
+            common_name: "causeway-controller".to_owned(),
+            uris: vec![format!("causeway://{}/controller", self.uid)],
+            validity: DAY,
+            purpose: Purpose::Client,
+            ..Leaf::default()
+        }
+    }
+
     /// Issues a certificate as of `now`, into a directory with the authority.
     pub(crate) fn files(&self, leaf: &Leaf, now: SystemTime) -> tempfile::TempDir {
         let directory = tempfile::tempdir().expect("a directory");
@@ -117,6 +130,8 @@ pub(crate) struct Replica {
     pub(crate) registry: Registry,
     pub(crate) shared: Shared,
     pub(crate) agents: SocketAddr,
+    /// Address for the API server.
+    pub(crate) upgraded: SocketAddr,
     pub(crate) front: SocketAddr,
     pub(crate) files: tempfile::TempDir,
 }
@@ -127,10 +142,25 @@ impl Replica {
     }
 
     pub(crate) async fn start_as(hub: &Hub, limits: Limits, server: &str, replicas: u32) -> Self {
+        Self::start_with(hub, limits, (server, replicas), None).await
+    }
+
+    /// Starts a replica that enrols agents by that authority, which reads Secrets of that API
+    /// server.
+    pub(crate) async fn start_with(
+        hub: &Hub,
+        limits: Limits,
+        (server, replicas): (&str, u32),
+        enrolment: Option<(Signer, Client)>,
+    ) -> Self {
         let files = hub.files(&hub.tunnel_leaf(), SystemTime::now());
+        let life = limits.certificate;
+        let enrolled = enrolment.as_ref().map(|(signer, _)| signer.enrolled(life));
+        let enrolment = enrolment.map(|(signer, hub)| Arc::new(Enrolment::new(signer, hub)));
         let process = Process::start(LOCAL.into()).await.expect("a process");
         let metrics = Metrics::default();
-        let credentials = Credentials::read(files.path(), &metrics).expect("credentials");
+        let credentials = Credentials::read_trusting(files.path(), enrolled, &metrics);
+        let credentials = credentials.expect("credentials");
         let shared = Shared::new(limits, &metrics);
         let registry = Registry::new(&metrics);
         let hello = Hello {
@@ -142,10 +172,14 @@ impl Replica {
         tasks.spawn("certificate", credentials.clone().follow(tasks.shutdown()));
         let tunnel = Tunnel::new(hello, credentials, shared.clone(), registry.clone(), tasks);
         let agents = bind(LOCAL.into()).await.expect("a port");
+        let upgraded = bind(LOCAL.into()).await.expect("a port");
         let clients = bind(LOCAL.into()).await.expect("a port");
-        let addresses = [&agents, &clients].map(|of| of.local_addr().expect("an address"));
+        let addresses = [&agents, &upgraded, &clients];
+        let addresses = addresses.map(|of| of.local_addr().expect("an address"));
         let tasks = &process.tasks;
-        tasks.spawn("agents", tunnel.clone().serve_agents(agents));
+        let served = tunnel.clone().serve_upgraded_agents(upgraded);
+        tasks.spawn("agents of the API server", served);
+        tasks.spawn("agents", tunnel.clone().serve_agents(agents, enrolment));
         tasks.spawn("front", tunnel.clone().serve_clients(clients));
         Self {
             process,
@@ -153,7 +187,8 @@ impl Replica {
             registry,
             shared,
             agents: addresses[0],
-            front: addresses[1],
+            upgraded: addresses[1],
+            front: addresses[2],
             files,
         }
     }
@@ -192,7 +227,11 @@ impl Replica {
         let budget = self.shared.budget.clone();
         let held = move || Some(budget.used() as f64);
         let held = causeway::process::metrics::ComputedGauge::new(held);
-        metrics.register(|registry| self.shared.metrics.register_tunnel(registry, held));
+        let agents = self.registry.clone();
+        let first_end = move || agents.first_end().map(|at| at as f64);
+        let first_end = causeway::process::metrics::ComputedGauge::new(first_end);
+        let computed = [held, first_end];
+        metrics.register(|registry| self.shared.metrics.register_tunnel(registry, computed));
         let text = metrics.encode_text().expect("metrics");
         let mut lines = text.lines();
         let value = lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
@@ -225,12 +264,34 @@ impl Member {
         api: SocketAddr,
         proxies: Matcher,
     ) -> Self {
+        Self::start_with(files, tunnel, api, proxies, None).await
+    }
+
+    /// Starts an agent that issues tokens.
+    pub(crate) async fn issuing(
+        files: &Path,
+        tunnel: SocketAddr,
+        api: SocketAddr,
+        tokens: Issuer,
+    ) -> Self {
+        let proxies = Matcher::builder().build();
+        Self::start_with(files, &tunnel.to_string(), api, proxies, Some(tokens)).await
+    }
+
+    async fn start_with(
+        files: &Path,
+        tunnel: &str,
+        api: SocketAddr,
+        proxies: Matcher,
+        tokens: Option<Issuer>,
+    ) -> Self {
         let process = Process::start(LOCAL.into()).await.expect("a process");
         let metrics = Metrics::default();
         let peers = Peers {
-            tunnel: tunnel.parse().expect("an address"),
+            route: Route::Dialled(tunnel.parse().expect("an address")),
             proxies,
             api: api.to_string(),
+            tokens,
         };
         let credentials = Credentials::read(files, &metrics).expect("credentials");
         let shutdown = process.tasks.shutdown();
@@ -282,10 +343,18 @@ pub(crate) type Refusal = (u16, String);
 
 /// Connects to the API server of a member.
 pub(crate) async fn connect(front: SocketAddr, member: &str) -> Result<TcpStream, Refusal> {
+    connect_to(front, member, "10.96.0.1:443").await
+}
+
+/// Opens a stream to a member, to that host.
+pub(crate) async fn connect_to(
+    front: SocketAddr,
+    member: &str,
+    host: &str,
+) -> Result<TcpStream, Refusal> {
     let user = STANDARD.encode(format!("{member}:"));
-    let head = format!(
-        "CONNECT 10.96.0.1:443 HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic {user}\r\n\r\n"
-    );
+    let head =
+        format!("CONNECT {host} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic {user}\r\n\r\n");
     // A small buffer of the system, so that unread bytes are soon those of causeway-tunnel.
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(16 * 1024).expect("a size");
@@ -299,6 +368,14 @@ pub(crate) async fn connect(front: SocketAddr, member: &str) -> Result<TcpStream
                 .find_map(|line| line.strip_prefix("x-causeway-reason: "));
             Err((status, reason.unwrap_or_default().to_owned()))
         }
+    }
+}
+
+/// Reads the head of a request.
+pub(crate) async fn read_request(socket: &mut TcpStream) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(socket.read_u8().await.expect("a request"));
     }
 }
 

@@ -30,20 +30,33 @@ pub(crate) async fn handshake(
     files: &Path,
     to: SocketAddr,
 ) -> std::io::Result<TlsStream<TcpStream>> {
+    handshake_on(files, TcpStream::connect(to).await?).await
+}
+
+/// Begins TLS on a connection.
+pub(crate) async fn handshake_on(
+    files: &Path,
+    socket: TcpStream,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let credentials = Credentials::<ClientConfig>::read(files, &Metrics::default());
     let config: Arc<ClientConfig> = credentials.expect("credentials").current().config.clone();
-    let socket = TcpStream::connect(to).await?;
+    let to = socket.peer_addr()?;
     let connector = TlsConnector::from(config);
     connector.connect(to.ip().into(), socket).await
 }
 
-async fn connection(
+pub(crate) async fn connection(
     hub: &Hub,
     name: &str,
     to: SocketAddr,
 ) -> Connection<TlsStream<TcpStream>, Bytes> {
     let files = hub.files(&hub.member_leaf(name), SystemTime::now());
     let tls = handshake(files.path(), to).await.expect("a connection");
+    http2(tls).await
+}
+
+/// Speaks HTTP/2 as an agent does, with windows that limit nothing.
+pub(crate) async fn http2(tls: TlsStream<TcpStream>) -> Connection<TlsStream<TcpStream>, Bytes> {
     let mut builder = h2::server::Builder::new();
     let builder = builder
         .initial_window_size(1 << 30)
@@ -52,7 +65,10 @@ async fn connection(
 }
 
 /// Answers the introduction, and then each CONNECT as `act` does.
-fn serve<F, A>(mut connection: Connection<TlsStream<TcpStream>, Bytes>, act: A) -> JoinHandle<()>
+pub(crate) fn serve<F, A>(
+    mut connection: Connection<TlsStream<TcpStream>, Bytes>,
+    act: A,
+) -> JoinHandle<()>
 where
     F: Future<Output = ()> + Send + 'static,
     A: Fn(h2::RecvStream, h2::server::SendResponse<Bytes>) -> F + Send + 'static,

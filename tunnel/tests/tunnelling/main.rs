@@ -8,8 +8,11 @@
 
 mod authenticated;
 mod clients;
+mod enrolment;
 mod environment;
 mod hostile;
 mod identities;
 mod replicas;
 mod streams;
+mod tokens;
+mod upgrades;

@@ -1,0 +1,390 @@
+//! The certificate of an agent that enrols: by the token in its Secret at first, and by the
+//! certificate before from then on.
+//!
+//! The Secret in the member has all that is to outlive the process: `ca.crt` and the token of the
+//! file that `kubectl mcs join` printed, then the key, then the certificate. The key is stored
+//! before it is sent, so that a process that ends meanwhile may use the token again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use causeway::domain::enrolment::{NAME, TOKEN};
+use causeway::process::certificate::{AuthoritiesError, Files, authorities};
+use causeway::process::supervise::with_causes;
+use causeway_certs::{CA_CERTIFICATE as AUTHORITIES, CERTIFICATE, IssueError, KEY, RequestKey};
+use http::header::HOST;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+use rustls::client::Resumption;
+use rustls::crypto::ring;
+use rustls::version::TLS13;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::time::error::Elapsed;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::client::TlsStream;
+
+use super::dial::{DialError, Socket, dial_as};
+use super::{Peers, random};
+use crate::backoff::Backoff;
+use crate::credentials::{Credentials, CredentialsError, Source};
+use crate::enrolment::{ANSWER_MAX, ENROL, ENROL_ALPN, Enrol, Issued, RENEW, RENEW_ALPN, Renew};
+use crate::hello::printable;
+use crate::identity::{Identity, Role};
+use crate::registry::now;
+use crate::splice::Shared;
+
+/// Time for one request to the member's API server.
+const REQUEST: Duration = Duration::from_secs(10);
+/// Longest sleep at once: a machine that is suspended does not count it.
+const NAP: Duration = Duration::from_secs(60);
+/// Factor of the pauses between attempts to renew, for which there is half of a life: up to ten
+/// minutes.
+const PATIENCE: u32 = 20;
+const FIELD_MANAGER: &str = "causeway-agent";
+
+/// Reason why there is no new certificate.
+#[derive(Debug, thiserror::Error)]
+enum EnrolmentError {
+    #[error("the member's API server was not asked")]
+    Member(#[from] Box<kube::Error>),
+    #[error("not done in time")]
+    Slow(#[from] Elapsed),
+    #[error(
+        "the Secret has no {0}; kubectl mcs join prints a new file, which is good for one time"
+    )]
+    Missing(&'static str),
+    #[error("{AUTHORITIES} of the Secret cannot be used: {0}")]
+    Authorities(#[from] AuthoritiesError),
+    #[error("a key cannot be made")]
+    Key(#[from] IssueError),
+    #[error("causeway-tunnel was not reached")]
+    Dial(#[from] DialError),
+    #[error("TLS cannot be set up")]
+    Tls(#[from] rustls::Error),
+    #[error("the request failed")]
+    Http(#[from] hyper::Error),
+    #[error("the request cannot be written")]
+    Request(#[from] http::Error),
+    #[error("the answer is too long, or ended early")]
+    Answer,
+    #[error("causeway-tunnel answered {status}: {reason}{}", remedy(*status))]
+    Refused { status: StatusCode, reason: String },
+    #[error("JSON cannot be written or read")]
+    Json(#[from] serde_json::Error),
+    #[error("the certificate cannot be used")]
+    Credentials(#[from] CredentialsError),
+    #[error("the certificate is for {0}, not for this member of the hub")]
+    Foreign(Identity),
+}
+
+fn remedy(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            "; have kubectl mcs join print a new file on the hub's side, and apply it here"
+        }
+        _ => "",
+    }
+}
+
+/// Certificate of an agent, in a Secret of its member.
+pub struct Enrolment {
+    peers: Arc<Peers>,
+    secrets: Api<Secret>,
+    secret: String,
+    shared: Shared,
+    /// Data for the Secret that is not stored yet.
+    unsaved: Mutex<Option<Value>>,
+}
+
+impl Enrolment {
+    /// Uses the Secret of that name.
+    pub fn new(peers: Arc<Peers>, secrets: Api<Secret>, secret: String, shared: Shared) -> Self {
+        Self {
+            peers,
+            secrets,
+            secret,
+            shared,
+            unsaved: Mutex::default(),
+        }
+    }
+
+    /// Returns the stored certificate, or enrols. Repeats that until there is one.
+    pub async fn credentials(&self) -> Arc<Credentials<ClientConfig>> {
+        let mut backoff = Backoff::default();
+        let mut last = String::new();
+        loop {
+            match self.obtained().await {
+                Ok(credentials) => return credentials,
+                Err(error) => self.report("not enrolled", &error, &mut last),
+            }
+            sleep(backoff.after_failure(random())).await;
+        }
+    }
+
+    /// Renews the certificate at half of its life, and enrols again once it has ended. Never ends.
+    pub async fn renew(&self, credentials: Arc<Credentials<ClientConfig>>) {
+        let mut backoff = Backoff::default();
+        let mut last = String::new();
+        loop {
+            self.save().await;
+            let current = credentials.current();
+            let half = current.ends.saturating_sub(current.certificate.begins) / 2;
+            let now = now().as_second();
+            let wait = current
+                .certificate
+                .begins
+                .saturating_add(half)
+                .saturating_sub(now);
+            if let Ok(wait @ 1..) = u64::try_from(wait) {
+                sleep(Duration::from_secs(wait).min(NAP)).await;
+                continue;
+            }
+            let renewed = match now < current.ends {
+                true => self.renewed(&credentials).await,
+                // There may be a token of a later join.
+                false => self.enrolled_again(&credentials).await,
+            };
+            match renewed {
+                Ok(()) => {
+                    backoff.succeeded();
+                    last.clear();
+                }
+                Err(error) => {
+                    self.report("certificate not renewed", &error, &mut last);
+                    sleep(backoff.after_failure(random()) * PATIENCE).await;
+                }
+            }
+        }
+    }
+
+    fn report(&self, what: &str, error: &EnrolmentError, last: &mut String) {
+        self.shared.metrics.enrolment("failed");
+        let error = with_causes(error);
+        match error == *last {
+            true => tracing::debug!(error, "{what}"),
+            false => tracing::warn!(error, "{what}"),
+        }
+        *last = error;
+    }
+
+    async fn obtained(&self) -> Result<Arc<Credentials<ClientConfig>>, EnrolmentError> {
+        let secret = self.stored().await?;
+        if let Some(credentials) = self.usable(&secret) {
+            tracing::info!("certificate read");
+            return Ok(credentials);
+        }
+        let source = self.enrolled(&secret).await?;
+        let credentials = Credentials::new(source, &self.shared.metrics)?;
+        self.save().await;
+        Ok(credentials)
+    }
+
+    async fn enrolled_again(
+        &self,
+        credentials: &Credentials<ClientConfig>,
+    ) -> Result<(), EnrolmentError> {
+        let secret = self.stored().await?;
+        let source = self.enrolled(&secret).await?;
+        Ok(credentials.replace(source)?)
+    }
+
+    /// Returns the stored credentials if they are valid.
+    fn usable(&self, secret: &Secret) -> Option<Arc<Credentials<ClientConfig>>> {
+        let bytes = |key| Some(secret.data.as_ref()?.get(key)?.0.clone());
+        let source = Source {
+            files: Files::new(bytes(CERTIFICATE)?, bytes(KEY)?),
+            authorities: bytes(AUTHORITIES)?,
+        };
+        let read = Credentials::<ClientConfig>::new(source, &self.shared.metrics);
+        match read {
+            Ok(read) => (now().as_second() < read.current().ends).then_some(read),
+            Err(error) => {
+                tracing::warn!(error = with_causes(&error), "stored certificate not used");
+                None
+            }
+        }
+    }
+
+    async fn enrolled(&self, secret: &Secret) -> Result<Source, EnrolmentError> {
+        let token = text(secret, TOKEN).ok_or(EnrolmentError::Missing(TOKEN))?;
+        let name = text(secret, NAME).ok_or(EnrolmentError::Missing(NAME))?;
+        let trusted = text(secret, AUTHORITIES).ok_or(EnrolmentError::Missing(AUTHORITIES))?;
+        let stored = text(secret, KEY).and_then(|pem| RequestKey::from_pem(&pem).ok());
+        let key = match stored {
+            Some(key) => key,
+            None => {
+                let key = RequestKey::new()?;
+                self.patch(&data(&[(KEY, Some(&key.pem()))])).await?;
+                key
+            }
+        };
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS13])?
+            .with_root_certificates(authorities(trusted.as_bytes())?)
+            .with_no_client_auth();
+        let csr = key.request()?;
+        let request = Enrol { token, name, csr };
+        let (issued, hub) = self.request(ENROL, config, &request).await?;
+        let source = self.accept(issued, &key, (&hub, &request.name), trusted.into_bytes())?;
+        self.shared.metrics.enrolment("enrolled");
+        tracing::info!("agent enrolled");
+        Ok(source)
+    }
+
+    async fn renewed(&self, credentials: &Credentials<ClientConfig>) -> Result<(), EnrolmentError> {
+        let current = credentials.current();
+        let Role::Member(name) = &current.own.role else {
+            return Err(EnrolmentError::Foreign(current.own.clone()));
+        };
+        let key = RequestKey::new()?;
+        let csr = key.request()?;
+        let config = ClientConfig::clone(&current.config);
+        let (issued, hub) = self.request(RENEW, config, &Renew { csr }).await?;
+        let authorities = current.authorities_pem.clone();
+        let source = self.accept(issued, &key, (&hub, name.as_str()), authorities)?;
+        credentials.replace(source)?;
+        self.shared.metrics.enrolment("renewed");
+        Ok(())
+    }
+
+    /// Checks that the issued certificate can be used, and notes it for the Secret. The authorities
+    /// stay: by them the agent verifies the controller, for which causeway-tunnel cannot pose.
+    fn accept(
+        &self,
+        issued: Issued,
+        key: &RequestKey,
+        (hub, name): (&str, &str),
+        authorities: Vec<u8>,
+    ) -> Result<Source, EnrolmentError> {
+        let Issued { certificate } = issued;
+        let key = key.pem();
+        let values = [
+            (CERTIFICATE, Some(certificate.as_str())),
+            (KEY, Some(key.as_str())),
+            (TOKEN, None),
+        ];
+        let unsaved = data(&values);
+        let source = Source {
+            files: Files::new(certificate.into_bytes(), key.into_bytes()),
+            authorities,
+        };
+        let checked = Credentials::<ClientConfig>::new(source.clone(), &self.shared.metrics)?;
+        let own = checked.current().own.clone();
+        let is_own = matches!(&own.role, Role::Member(member) if member.as_str() == name);
+        if !is_own || &*own.hub != hub {
+            return Err(EnrolmentError::Foreign(own));
+        }
+        *self.unsaved.lock() = Some(unsaved);
+        Ok(source)
+    }
+
+    /// Sends a request to causeway-tunnel. Returns the answer, and the UID of the hub.
+    async fn request(
+        &self,
+        path: &'static str,
+        mut config: ClientConfig,
+        request: &impl Serialize,
+    ) -> Result<(Issued, Arc<str>), EnrolmentError> {
+        let limits = &self.shared.limits;
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = vec![
+            match path {
+                ENROL => ENROL_ALPN,
+                _ => RENEW_ALPN,
+            }
+            .to_vec(),
+        ];
+        let body = serde_json::to_vec(request)?;
+        let (tls, hub) = dial_as(&self.peers, Arc::new(config), limits).await?;
+        let issued = timeout(limits.answer, post(tls, path, body.into())).await??;
+        Ok((issued, hub))
+    }
+
+    async fn stored(&self) -> Result<Secret, EnrolmentError> {
+        let read = timeout(REQUEST, self.secrets.get(&self.secret)).await?;
+        Ok(read.map_err(Box::new)?)
+    }
+
+    /// Stores the latest certificate, if it is not stored yet.
+    async fn save(&self) {
+        let Some(unsaved) = self.unsaved.lock().clone() else {
+            return;
+        };
+        match self.patch(&unsaved).await {
+            Ok(()) => *self.unsaved.lock() = None,
+            Err(error) => {
+                tracing::error!(error = with_causes(&error), "certificate not stored");
+            }
+        }
+    }
+
+    async fn patch(&self, data: &Value) -> Result<(), EnrolmentError> {
+        let parameters = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(data);
+        let patched = self
+            .secrets
+            .patch_metadata(&self.secret, &parameters, &patch);
+        timeout(REQUEST, patched).await?.map_err(Box::new)?;
+        Ok(())
+    }
+}
+
+/// Returns a merge patch of a Secret's data; `None` removes a key.
+fn data(values: &[(&str, Option<&str>)]) -> Value {
+    let values = values.iter().map(|(key, value)| {
+        let value = value.map(|value| ByteString(value.as_bytes().to_vec()));
+        ((*key).to_owned(), json!(value))
+    });
+    json!({ "data": values.collect::<serde_json::Map<_, _>>() })
+}
+
+fn text(secret: &Secret, key: &str) -> Option<String> {
+    let value = &secret.data.as_ref()?.get(key)?.0;
+    let text = std::str::from_utf8(value).ok()?.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+async fn post(
+    tls: TlsStream<Socket>,
+    path: &'static str,
+    body: Bytes,
+) -> Result<Issued, EnrolmentError> {
+    let (mut requests, connection) = http1::handshake(TokioIo::new(tls)).await?;
+    let request = Request::post(path).header(HOST, "causeway-tunnel");
+    let request = request.body(Full::new(body))?;
+    let answered = async {
+        let answer = requests.send_request(request).await?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ANSWER_MAX).collect().await;
+        let body = body.map_err(|_| EnrolmentError::Answer)?.to_bytes();
+        match status {
+            StatusCode::OK => Ok(serde_json::from_slice(&body)?),
+            status => {
+                let reason = printable(String::from_utf8_lossy(&body).trim());
+                Err(EnrolmentError::Refused { status, reason })
+            }
+        }
+    };
+    let mut answered = std::pin::pin!(answered);
+    tokio::select! {
+        answer = &mut answered => answer,
+        // What has arrived by then may be an answer.
+        ended = connection => match answered.await {
+            Err(EnrolmentError::Http(error)) => Err(ended.err().unwrap_or(error).into()),
+            answer => answer,
+        },
+    }
+}
