@@ -9,6 +9,7 @@ mod examples;
 mod install;
 mod join;
 mod moving;
+mod shift;
 mod top;
 mod tunnel;
 mod ui;
@@ -34,19 +35,24 @@ use self::examples::{
 };
 pub(crate) use self::install::{ClientDryRun, DryRun, InstallArgs, UninstallArgs};
 use self::install::{INSTALL_EXAMPLES, UNINSTALL_EXAMPLES};
-pub(crate) use self::join::{JoinArgs, RequiredMemberArgs, UnjoinArgs};
+pub(crate) use self::join::{JoinArgs, RequiredMemberArgs, TokenFrom, UnjoinArgs};
 pub(crate) use self::moving::MoveArgs;
 use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
+use self::shift::SHIFT_EXAMPLES;
+pub(crate) use self::shift::ShiftArgs;
 use self::top::TOP_EXAMPLES;
 pub(crate) use self::top::{SortBy, TopArgs};
 use self::tunnel::TUNNEL_EXAMPLES;
-pub(crate) use self::tunnel::TunnelArgs;
+pub(crate) use self::tunnel::{
+    MemberArgs, TunnelAddArgs, TunnelArgs, TunnelChange, TunnelRemoveArgs,
+};
 use self::ui::UI_EXAMPLES;
 pub(crate) use self::ui::UiArgs;
 use self::values::{duration, lease};
 use self::verify::VERIFY_EXAMPLES;
 pub(crate) use self::verify::{PodArgs, ProbeArgs, ProbeRole, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
+pub(crate) use crate::cluster::access::MembersArgs;
 use crate::cluster::lease::LeaseName;
 use crate::term::output::Format;
 
@@ -89,7 +95,7 @@ pub(crate) enum Command {
     /// Show which members and services change most, and how long changes take
     #[command(after_help = TOP_EXAMPLES)]
     Top(TopArgs),
-    /// Show which members are connected to causeway-tunnel
+    /// Show which members are connected to causeway-tunnel; add and remove members
     #[command(after_help = TUNNEL_EXAMPLES)]
     Tunnel(TunnelArgs),
     /// Explain where each endpoint of a service is, or why it is missing
@@ -116,6 +122,9 @@ pub(crate) enum Command {
     /// Stop using the endpoints that a cluster provides
     #[command(after_help = DRAIN_EXAMPLES)]
     Drain(DrainArgs),
+    /// Move traffic of a service to a cluster, step by step
+    #[command(after_help = SHIFT_EXAMPLES)]
+    Shift(ShiftArgs),
     /// Confirm the suspended deletions of a cluster
     #[command(after_help = CONFIRM_DELETIONS_EXAMPLES)]
     ConfirmDeletions(ConfirmDeletionsArgs),
@@ -153,6 +162,8 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub insecure: InsecureArgs,
     #[command(flatten)]
+    pub members: MembersArgs,
+    #[command(flatten)]
     pub output: OutputArgs,
 }
 
@@ -160,6 +171,8 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub controller: LeaseArgs,
+    #[command(flatten)]
+    pub members: MembersArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -183,6 +196,8 @@ pub(crate) struct DrainArgs {
     pub waiting: WaitArgs,
     #[command(flatten)]
     pub insecure: InsecureArgs,
+    #[command(flatten)]
+    pub members: MembersArgs,
 }
 
 #[derive(Args, Debug)]
@@ -228,6 +243,8 @@ pub(crate) struct StatusArgs {
     pub awaited: Awaited,
     #[command(flatten)]
     pub insecure: InsecureArgs,
+    #[command(flatten)]
+    pub members: MembersArgs,
     #[command(flatten)]
     pub color: ColorArgs,
     #[command(flatten)]

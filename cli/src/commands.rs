@@ -18,6 +18,7 @@ pub(crate) mod join;
 mod membership;
 mod moving;
 mod overview;
+pub(crate) mod shift;
 pub(crate) mod status;
 pub(crate) mod top;
 pub(crate) mod tunnel;

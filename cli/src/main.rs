@@ -20,7 +20,7 @@ use tokio::runtime::Builder;
 use self::args::{Command, CommandLine};
 use self::commands::{
     adopt, bug_report, check, completion, confirm_deletions, diff, dns, drain, explain, hand_over,
-    install, join, status, top, tunnel, ui, uninstall, unjoin, verify, version,
+    install, join, shift, status, top, tunnel, ui, uninstall, unjoin, verify, version,
 };
 use self::term::exit::{CommandError, ExitState, UNKNOWN};
 use self::term::output;
@@ -97,6 +97,7 @@ fn run(line: &CommandLine) -> Result<ExitState, Box<dyn CommandError>> {
             Command::Adopt(args) => return Ok(adopt::run(&line.hub, args).await?),
             Command::HandOver(args) => return Ok(hand_over::run(&line.hub, args).await?),
             Command::Drain(args) => return Ok(drain::run(&line.hub, args).await?),
+            Command::Shift(args) => shift::run(&line.hub, args).await?,
             Command::ConfirmDeletions(args) => confirm_deletions::run(&line.hub, args).await?,
             Command::Version(args) => version::run(&line.hub, args).await?,
             Command::Completion { shell } => completion::script(*shell)?,

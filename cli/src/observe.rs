@@ -12,6 +12,7 @@ pub(crate) mod fleet;
 pub(crate) mod follow;
 pub(crate) mod hub;
 pub(crate) mod installation;
+pub(crate) mod kubeconfigs;
 pub(crate) mod link;
 pub(crate) mod member;
 pub(crate) mod misplaced;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{AdminUrlArgs, InsecureArgs, LeaseArgs};
+use super::{AdminUrlArgs, InsecureArgs, LeaseArgs, MembersArgs};
 
 pub(super) const BUG_REPORT_EXAMPLES: &str = "Examples:
   # Gather what is needed to find out what is wrong, in the current directory
@@ -45,4 +45,6 @@ pub(crate) struct BugReportArgs {
     pub controller: LeaseArgs,
     #[command(flatten)]
     pub insecure: InsecureArgs,
+    #[command(flatten)]
+    pub members: MembersArgs,
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::{InsecureArgs, MembersArgs};
 use crate::term::output::Format;
 
 pub(crate) const DIFF_EXAMPLES: &str = "Examples:
@@ -30,9 +31,10 @@ pub(crate) struct DiffArgs {
     /// File or directory with MultiClusterServices; - for standard input
     #[arg(short, long, required = true, value_name = "FILE")]
     pub filename: Vec<PathBuf>,
-    /// Also read members whose certificate cannot be verified, as a controller with this flag does
-    #[arg(long)]
-    pub allow_insecure_members: bool,
+    #[command(flatten)]
+    pub insecure: InsecureArgs,
+    #[command(flatten)]
+    pub members: MembersArgs,
     /// Output format for programs; the names of fields are stable
     #[arg(short, long, value_name = "FORMAT")]
     pub output: Option<Format>,

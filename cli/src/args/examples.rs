@@ -16,6 +16,9 @@ pub(super) const JOIN_EXAMPLES: &str = "Examples:
   # The hub cannot dial it: an agent in the member connects to causeway-tunnel of the hub
   kubectl mcs join edge1 --member-kubeconfig ~/.kube/edge1 --pull --tunnel tunnel.example
 
+  # Nobody reaches it from here: a file by which it enrols, good once and for ten minutes, to be applied there
+  kubectl mcs join edge1 --pull --tunnel tunnel.example -o yaml > edge1.yaml
+
   # Keep the objects in git: those of the member, and those of the hub without the token
   kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --dry-run=client --only=member -o yaml > member1.yaml
   kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --dry-run=client --only=hub -o yaml > hub-member1.yaml
@@ -57,6 +60,9 @@ pub(super) const EXPLAIN_EXAMPLES: &str = "Examples:
 
   # Show every endpoint on its own line
   kubectl mcs explain foo -n shop --endpoints
+
+  # Read a member of which the hub stores no token by your own kubeconfig
+  kubectl mcs explain foo -n shop --member-kubeconfig edge1=$HOME/.kube/edge1
 
 Reads the hub, and the members with the credentials that the hub stores for each, and changes nothing. Required rights on the hub: list \
 MultiClusterServices and get Services in the namespace, list Clusters, get the Secrets of the members. Optional: get namespace kube-system \

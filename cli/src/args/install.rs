@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::DefaultWaitArgs;
 use super::values::duration;
+use super::{DefaultWaitArgs, MembersArgs};
 use crate::cluster::bundle::parts::{ImageArgs, PartArgs};
 
 pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
@@ -20,6 +20,9 @@ pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
 
   # Run causeway-tunnel too, for members that the hub cannot dial; their agents reach it at this name
   kubectl mcs install --tunnel tunnel.example
+
+  # Make the Secrets of the tunnel alone, where Helm installs causeway
+  kubectl mcs install --secrets-only --tunnel tunnel.example
 
   # Prepare a hub without nodes for a webhook and a controller that run elsewhere
   kubectl mcs install --external --webhook-url https://webhook.example:9443
@@ -104,6 +107,8 @@ pub(crate) struct UninstallArgs {
     /// How long to wait for the controller, and for the deletion of the CRDs
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub timeout: Duration,
+    #[command(flatten)]
+    pub members: MembersArgs,
 }
 
 /// Who validates what is not carried out.

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use causeway::domain::Reach;
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 
-use super::values::{duration, image, network, place, reach, token_lifetime};
+use super::values::{duration, enrolment_time, image, network, place, reach, token_lifetime};
 use super::{ClientDryRun, LeaseArgs, OutputArgs};
 use crate::cluster::access::Side;
 use crate::cluster::tunnel::address::TunnelAddress;
 
 #[derive(Args, Debug)]
 #[command(mut_arg("format", |format| {
-    format.requires("dry_run").help("Output format of --dry-run [default: yaml]")
+    format.help("Output format of --dry-run [default: yaml], or of the file by which a member enrols")
 }))]
 #[command(group(ArgGroup::new("agents").multiple(true)))]
 pub(crate) struct JoinArgs {
@@ -32,7 +32,9 @@ pub(crate) struct JoinArgs {
     #[arg(long, value_name = "hub|member", requires = "dry_run")]
     pub only: Option<Side>,
     #[command(flatten)]
-    pub member: RequiredMemberArgs,
+    pub member: JoinedMemberArgs,
+    #[command(flatten)]
+    pub enrolment: EnrolmentArgs,
     /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig; with --pull that of
     /// Service default/kubernetes]
     #[arg(long, value_name = "URL")]
@@ -43,16 +45,30 @@ pub(crate) struct JoinArgs {
     /// Address at which the agent reaches causeway-tunnel of the hub [default port: 443]
     #[arg(long, value_name = "HOST[:PORT]", requires = "pull", group = "agents")]
     pub tunnel: Option<TunnelAddress>,
+    /// The agent reaches nothing but the hub's API server, at the address in your kubeconfig of the hub: it comes to
+    /// causeway-tunnel by its Service proxy
+    #[arg(long, requires = "tunnel")]
+    pub through_api_server: bool,
+    /// Where the controller finds its token: in a Secret of the hub, or at the agent, so that the hub stores none. Commands
+    /// that read members do not read such a member [default: as it is, else secret]
+    #[arg(long, value_name = "secret|agent", requires = "tunnel")]
+    pub token_from: Option<TokenFrom>,
     /// Image of causeway-agent [default: that of this version, from the registry of the hub's own images]
     #[arg(long, value_name = "IMAGE", requires = "agents", value_parser = image)]
     pub agent_image: Option<String>,
     /// Certificates in PEM by which an https:// proxy of the member's kubeconfig is verified [default: as it is, else
     /// those of the controller's system]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "member_kubeconfig")]
     pub proxy_ca: Option<PathBuf>,
     /// Time for which the hub's token is valid, at least 10m; join again before it ends [default: until
     /// it is replaced]
-    #[arg(long, value_name = "DURATION", value_parser = token_lifetime, conflicts_with = "dry_run")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = token_lifetime,
+        conflicts_with = "dry_run",
+        requires = "member_kubeconfig"
+    )]
     pub token_lifetime: Option<Duration>,
     /// Region of the member [default: that of its nodes, if all say the same]
     #[arg(long, value_name = "NAME", value_parser = place)]
@@ -83,7 +99,8 @@ pub(crate) struct JoinArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true",
-        group = "agents"
+        group = "agents",
+        requires = "member_kubeconfig"
     )]
     pub report_paths: Option<bool>,
     /// Take over rights in the member that another field manager changed
@@ -97,6 +114,44 @@ pub(crate) struct JoinArgs {
     pub timeout: Duration,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// How the member is reached from here, if it is.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Member")]
+pub(crate) struct JoinedMemberArgs {
+    /// Kubeconfig of the member, with the rights of an administrator. Without it, --pull --tunnel
+    /// HOST -o yaml prints a file by which the member enrols, to be applied there
+    #[arg(long, value_name = "FILE", required_unless_present = "format")]
+    pub member_kubeconfig: Option<PathBuf>,
+    /// Context of that kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME", requires = "member_kubeconfig")]
+    pub member_context: Option<String>,
+}
+
+/// The file by which a member enrols.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Enrolment")]
+pub(crate) struct EnrolmentArgs {
+    /// UID of the member's namespace kube-system; without it, the cluster that uses the file first
+    /// is the member
+    #[arg(long, value_name = "UID", conflicts_with = "member_kubeconfig")]
+    pub id: Option<String>,
+    /// Time within which the file is good, for one cluster; at most 24h [default: 10m]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = enrolment_time,
+        conflicts_with = "member_kubeconfig"
+    )]
+    pub enrol_within: Option<Duration>,
+}
+
+/// Place of the token with which the controller uses a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TokenFrom {
+    Secret,
+    Agent,
 }
 
 /// How the member is reached from here.

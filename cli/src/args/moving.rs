@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::values::duration;
-use super::{DefaultWaitArgs, InsecureArgs, LeaseArgs, OutputArgs};
+use super::{DefaultWaitArgs, InsecureArgs, LeaseArgs, MembersArgs, OutputArgs};
 
 pub(crate) const ADOPT_EXAMPLES: &str = "Examples:
   # Show the writes that would move Service shop/foo from Karmada's controllers to causeway
@@ -74,6 +74,8 @@ pub(crate) struct MoveArgs {
     pub controller: LeaseArgs,
     #[command(flatten)]
     pub insecure: InsecureArgs,
+    #[command(flatten)]
+    pub members: MembersArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }

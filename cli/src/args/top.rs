@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::values::duration;
-use super::{AdminUrlArgs, ColorArgs, InsecureArgs, LeaseArgs, OutputArgs};
+use super::{AdminUrlArgs, ColorArgs, InsecureArgs, LeaseArgs, MembersArgs, OutputArgs};
 
 pub(super) const TOP_EXAMPLES: &str = "Examples:
   # Members, and the services of every namespace that change most
@@ -55,6 +55,8 @@ pub(crate) struct TopArgs {
     pub controller: LeaseArgs,
     #[command(flatten)]
     pub insecure: InsecureArgs,
+    #[command(flatten)]
+    pub members: MembersArgs,
     #[command(flatten)]
     pub color: ColorArgs,
     #[command(flatten)]

@@ -26,10 +26,12 @@ pub(super) enum Malformed {
     Network,
     #[error("write a duration such as 24h, from 10m on")]
     TokenLifetime,
-    #[error("write it as MEMBER=CONTEXT")]
-    MemberContext,
+    #[error("write a duration such as 10m, up to 24h")]
+    EnrolmentTime,
     #[error("write it as registry.example/team/kubectl-mcs:TAG, without https://")]
     Image,
+    #[error("write a percentage from 1% to 100%, such as 10%")]
+    Percentage,
     #[error("name one of node-ports, node-ports=external, load-balancer, cluster-ip")]
     Reach,
 }
@@ -46,6 +48,21 @@ pub(super) fn token_lifetime(text: &str) -> Result<Duration, Malformed> {
     (lifetime >= MIN)
         .then_some(lifetime)
         .ok_or(Malformed::TokenLifetime)
+}
+
+/// Parses a whole percentage above 0%.
+pub(super) fn percentage(text: &str) -> Result<u8, Malformed> {
+    let number = text.strip_suffix('%').and_then(|text| text.parse().ok());
+    let number = number.filter(|number| (1..=100).contains(number));
+    number.ok_or(Malformed::Percentage)
+}
+
+/// Parses the time within which a member enrols.
+pub(super) fn enrolment_time(text: &str) -> Result<Duration, Malformed> {
+    const MAX: Duration = Duration::from_secs(24 * 60 * 60);
+    let time = parse_duration(text).map_err(|_| Malformed::EnrolmentTime)?;
+    let is_possible = !time.is_zero() && time <= MAX;
+    is_possible.then_some(time).ok_or(Malformed::EnrolmentTime)
 }
 
 /// Parses an address of admin endpoints, with a scheme or without.
@@ -86,16 +103,6 @@ pub(super) fn network(text: &str) -> Result<String, Malformed> {
 pub(super) fn reach() -> impl TypedValueParser<Value = Reach> {
     let values = PossibleValuesParser::new(Reach::VALUES);
     values.try_map(|text| Reach::read(&text).ok_or(Malformed::Reach))
-}
-
-/// Parses the context of a member, `MEMBER=CONTEXT`.
-pub(super) fn member_context(text: &str) -> Result<(String, String), Malformed> {
-    match text.split_once('=') {
-        Some((member, context)) if !member.is_empty() && !context.is_empty() => {
-            Ok((member.to_owned(), context.to_owned()))
-        }
-        _ => Err(Malformed::MemberContext),
-    }
 }
 
 /// Parses the name of an image, as far as it can be wrong without a registry.

@@ -1,12 +1,11 @@
 //! The arguments of `verify`, and of the program in its pods.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::values::{duration, image, member_context};
-use super::{ColorArgs, OutputArgs};
+use super::values::{duration, image};
+use super::{ColorArgs, MembersArgs, OutputArgs};
 
 pub(crate) const VERIFY_EXAMPLES: &str = "Examples:
   # Dial everything that Service shop/foo leads to, from each cluster that consumes it
@@ -73,12 +72,8 @@ pub(crate) struct PodArgs {
     /// Maximum time until the pods have started and dialled
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub timeout: Duration,
-    /// Kubeconfig with a context for each member [default: that of the hub]
-    #[arg(long, value_name = "FILE", help_heading = "Member")]
-    pub member_kubeconfig: Option<PathBuf>,
-    /// Context of a member; repeatable [default: the context of the member's name]
-    #[arg(long = "member", value_name = "MEMBER=CONTEXT", value_parser = member_context, help_heading = "Member")]
-    pub members: Vec<(String, String)>,
+    #[command(flatten)]
+    pub members: MembersArgs,
     /// Namespace of the pods in each member
     #[arg(long, value_name = "NAMESPACE", default_value = "causeway-system")]
     pub probe_namespace: String,

@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use causeway::domain::{MalformedDuration, parse_duration};
+use causeway::domain::{ClusterName, MalformedDuration, parse_duration};
 use causeway::target::TunnelFront;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
 /// One of the two clusters of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,6 +62,58 @@ pub(crate) struct HubArgs {
     /// hub]
     #[arg(long, global = true, value_name = "URL")]
     pub tunnel_front: Option<TunnelFront>,
+}
+
+/// Kubeconfigs by which the user reads members.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct MembersArgs {
+    /// Kubeconfig to read members with, in place of the credentials on the hub: FILE with a context for each, or
+    /// MEMBER=FILE of one; repeatable
+    #[arg(
+        long = "member-kubeconfig",
+        value_name = "[MEMBER=]FILE",
+        value_parser = member_file,
+        value_hint = ValueHint::AnyPath,
+        help_heading = "Member"
+    )]
+    pub files: Vec<MemberFile>,
+    /// Context of a member; repeatable [default: the context of the member's name; of MEMBER=FILE its current one]
+    #[arg(long = "member", value_name = "MEMBER=CONTEXT", value_parser = member_context, help_heading = "Member")]
+    pub contexts: Vec<(String, String)>,
+}
+
+/// Kubeconfig of one member, or with a context for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MemberFile {
+    pub member: Option<String>,
+    pub path: PathBuf,
+}
+
+/// Parses a file that may be of one member, `MEMBER=FILE`. A path in which something other than a
+/// name precedes the `=` is a file for all.
+fn member_file(text: &str) -> Result<MemberFile, &'static str> {
+    let named = text.split_once('=');
+    let named = named.filter(|(member, _)| ClusterName::try_from(*member).is_ok());
+    let (member, path) = match named {
+        Some((member, path)) => (Some(member.to_owned()), path),
+        None => (None, text),
+    };
+    let path = PathBuf::from(path);
+    let is_path = !path.as_os_str().is_empty();
+    let file = MemberFile { member, path };
+    is_path
+        .then_some(file)
+        .ok_or("write it as FILE or MEMBER=FILE")
+}
+
+/// Parses the context of a member, `MEMBER=CONTEXT`.
+fn member_context(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((member, context)) if !member.is_empty() && !context.is_empty() => {
+            Ok((member.to_owned(), context.to_owned()))
+        }
+        _ => Err("write it as MEMBER=CONTEXT"),
+    }
 }
 
 /// Parses the maximum time of a request as kubectl does: a number alone is of seconds, and 0 is no

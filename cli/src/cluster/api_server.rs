@@ -17,7 +17,9 @@ use tower::Layer as _;
 use tower::retry::RetryLayer;
 
 use crate::cluster::access::{HubArgs, Side};
-use crate::cluster::kubeconfig::{self, Access, Choice, LoadError, describe_plugin_failure};
+use crate::cluster::kubeconfig::{
+    self, Access, Choice, LoadError, MemberContext, MemberKubeconfigs, describe_plugin_failure,
+};
 use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
 use crate::term::screen::printable;
 
@@ -34,6 +36,9 @@ pub(crate) enum RequestError {
     /// The user gave no kubeconfig and none was found.
     #[error("no kubeconfig for the hub was found ({0}); set KUBECONFIG or give --kubeconfig")]
     NoKubeconfig(String),
+    /// The user gives a kubeconfig or context of a name without a Cluster.
+    #[error("{0} is not joined; kubectl mcs status lists the members")]
+    NotJoined(String),
     /// The API server did not respond.
     #[error(
         "cannot reach the {side} at {address}: {why}; check that it is running and that {flag} names the right cluster",
@@ -64,7 +69,7 @@ pub(crate) enum RequestError {
 impl CommandError for RequestError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Kubeconfig { .. } => USAGE,
+            Self::Kubeconfig { .. } | Self::NotJoined(_) => USAGE,
             Self::NoKubeconfig(_)
             | Self::Unreachable { .. }
             | Self::NotAllowed { .. }
@@ -94,6 +99,8 @@ pub(crate) struct ApiServer {
     pub secret_namespaces: Arc<OnceCell<BTreeSet<String>>>,
     /// Front of causeway-tunnel on the hub that the user gives, or the last attempt to reach it.
     pub tunnel_front: Arc<Mutex<Option<FrontAttempt>>>,
+    /// Kubeconfigs of members that the user gives, of the hub.
+    pub members: Arc<MemberKubeconfigs>,
     /// `proxy-url` of the kubeconfig. Excludes the proxy of the environment.
     pub proxy_url: Option<String>,
     /// Timeout of one request.
@@ -147,17 +154,14 @@ impl ApiServer {
         Self::of(Side::Member, access)
     }
 
-    /// Connects to a member by a context of the given kubeconfig, or of kubectl's default
-    /// kubeconfig.
-    pub(crate) async fn member_by_context(
-        path: Option<&Path>,
-        context: &str,
-    ) -> Result<Self, RequestError> {
+    /// Connects to a member by the user's kubeconfig and context of it.
+    pub(crate) async fn member_by(given: &MemberContext) -> Result<Self, RequestError> {
         let choice = Choice {
-            context: Some(context),
+            context: given.context.as_deref(),
             ..Choice::default()
         };
-        let access = access(Side::Member, kubeconfig::load(path), choice).await?;
+        let loaded = kubeconfig::load(given.path.as_deref());
+        let access = access(Side::Member, loaded, choice).await?;
         Self::of(Side::Member, access)
     }
 
@@ -183,6 +187,7 @@ impl ApiServer {
             config,
             secret_namespaces: Arc::default(),
             tunnel_front: Arc::default(),
+            members: Arc::default(),
             proxy_url: None,
             answer_within: ANSWER_WITHIN,
         })
@@ -203,6 +208,7 @@ impl ApiServer {
             config,
             secret_namespaces: Arc::default(),
             tunnel_front: Arc::default(),
+            members: Arc::default(),
             proxy_url: None,
             answer_within: ANSWER_WITHIN,
         })

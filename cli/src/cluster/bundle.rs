@@ -2,7 +2,7 @@
 
 pub(crate) mod parts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use self::parts::{ImageArgs, MissingService, PartArgs};
 use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::tunnel::address::TunnelAddress;
-use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, named};
-use crate::cluster::tunnel::{FRONT_FLAG, SERVER_SECRET};
+use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, ENROLMENT_SECRET, UPGRADE, named};
+use crate::cluster::tunnel::{
+    CONTROLLER_SECRET, CONTROLLER_TLS_DIR, CONTROLLER_TLS_FLAG, FRONT_FLAG, SERVER_SECRET,
+};
 
 const RBAC: &str = include_str!("../../../manifests/hub/rbac.yaml");
 const WORKLOADS: &str = include_str!("../../../manifests/hub/workloads.yaml");
@@ -25,9 +27,21 @@ const TOKENS: &str = include_str!("../../../manifests/hub/options/tokens.yaml");
 const KARMADA: &str = include_str!("../../../manifests/hub/options/karmada.yaml");
 const CLUSTER_PROFILES: &str = include_str!("../../../manifests/hub/options/cluster-profiles.yaml");
 const TUNNEL: &str = include_str!("../../../manifests/hub/options/tunnel.yaml");
+/// Beside [`TUNNEL`]: its Deployment takes the place of the one there.
+const TUNNEL_UPGRADE: &str =
+    include_str!("../../../manifests/hub/options/tunnel-through-api-server.yaml");
+const TUNNEL_ENROLMENT: &str = include_str!("../../../manifests/hub/options/tunnel-enrolment.yaml");
 const CERT_MANAGER: &str = include_str!("../../../manifests/hub/options/cert-manager.yaml");
 const CERT_MANAGER_PATCH: &str =
     include_str!("../../../manifests/hub/options/cert-manager.patch.yaml");
+
+/// Secrets of the tunnel.
+const TUNNEL_SECRETS: [&str; 4] = [
+    SERVER_SECRET,
+    CONTROLLER_SECRET,
+    AUTHORITY_SECRET,
+    ENROLMENT_SECRET,
+];
 
 /// Placeholders in options/webhook-by-url.yaml for the webhook's URL and CA bundle.
 const URL: &str = "WEBHOOK_URL";
@@ -67,7 +81,7 @@ pub(crate) fn chosen(
     images: &ImageArgs,
     authority: Option<&str>,
 ) -> Result<Vec<DynamicObject>, ObjectError> {
-    if parts.crds_only {
+    if parts.crds_only || parts.secrets_only {
         return Ok(Vec::new());
     }
     let mut chosen = objects::parse(RBAC)?;
@@ -78,6 +92,10 @@ pub(crate) fn chosen(
     }
     if parts.external {
         chosen.extend(objects::parse(TOKENS)?);
+        if parts.enrolment {
+            let account = objects::parse(TUNNEL_ENROLMENT)?.into_iter();
+            chosen.extend(account.filter(|one| !is_for_pods(one)));
+        }
     } else {
         if parts.cert_manager {
             chosen.extend(objects::parse(CERT_MANAGER)?);
@@ -107,7 +125,7 @@ pub(crate) fn is_of_certificates(object: &DynamicObject) -> bool {
 fn workloads(parts: &PartArgs, images: &ImageArgs) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut workloads = objects::parse(WORKLOADS)?;
     if let Some(address) = &parts.tunnel {
-        workloads.extend(tunnel(address)?);
+        workloads.extend(tunnel(address, parts)?);
     }
     for deployment in workloads.iter_mut().filter(|one| is_deployment(one)) {
         let [webhook, controller] = DEPLOYMENTS.map(|name| is_named(deployment, name));
@@ -120,8 +138,11 @@ fn workloads(parts: &PartArgs, images: &ImageArgs) -> Result<Vec<DynamicObject>,
         let karmada = (parts.karmada && controller).then_some(KARMADA_SECRETS);
         let missing = parts.missing_service.filter(|_| webhook).map(flag);
         let front = parts.tunnel.as_ref().filter(|_| controller);
-        let front = front.map(|_| FRONT_FLAG);
-        let flags = [karmada, missing, front].into_iter().flatten();
+        let [front, tls] = [FRONT_FLAG, CONTROLLER_TLS_FLAG].map(|flag| front.map(|_| flag));
+        if front.is_some() {
+            overlay(&mut deployment.data, certificate_for_agents());
+        }
+        let flags = [karmada, missing, front, tls].into_iter().flatten();
         for container in containers(deployment) {
             if let Some(Value::Array(args)) = container.get_mut("args") {
                 args.extend(flags.clone().map(Value::from));
@@ -133,9 +154,33 @@ fn workloads(parts: &PartArgs, images: &ImageArgs) -> Result<Vec<DynamicObject>,
     Ok(workloads)
 }
 
+/// Returns what the controller needs beside its manifest to receive tokens from agents.
+fn certificate_for_agents() -> Value {
+    let mount = json!({ "name": "tunnel", "mountPath": CONTROLLER_TLS_DIR, "readOnly": true });
+    let secret = json!({ "secretName": CONTROLLER_SECRET, "defaultMode": 0o440, "optional": true });
+    json!({ "spec": { "template": { "spec": {
+        "containers": [{ "name": "controller", "volumeMounts": [mount] }],
+        "volumes": [{ "name": "tunnel", "secret": secret }],
+    } } } })
+}
+
+/// Whether an object is of no use to programs that run outside the hub.
+fn is_for_pods(object: &DynamicObject) -> bool {
+    is_deployment(object) || objects::is_a(object, "NetworkPolicy")
+}
+
 /// Returns causeway-tunnel with its Services, whose port for agents is that of the address.
-fn tunnel(address: &TunnelAddress) -> Result<Vec<DynamicObject>, ObjectError> {
+fn tunnel(address: &TunnelAddress, parts: &PartArgs) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut tunnel = objects::parse(TUNNEL)?;
+    // Enrolment comes last: its account is mounted, and that of the others is not.
+    for (is_chosen, option) in [
+        (parts.through_api_server, TUNNEL_UPGRADE),
+        (parts.enrolment, TUNNEL_ENROLMENT),
+    ] {
+        if is_chosen {
+            tunnel = with_option(tunnel, objects::parse(option)?);
+        }
+    }
     let ports = tunnel
         .iter_mut()
         .filter_map(|object| object.data.pointer_mut("/spec/ports/0"));
@@ -145,16 +190,43 @@ fn tunnel(address: &TunnelAddress) -> Result<Vec<DynamicObject>, ObjectError> {
     Ok(tunnel)
 }
 
-/// Returns the Secrets of the tunnel without data, which identify them.
-pub(crate) fn tunnel_secrets() -> Result<[DynamicObject; 2], ObjectError> {
-    let bare = |name| named(name, BTreeMap::new());
-    Ok([bare(SERVER_SECRET)?, bare(AUTHORITY_SECRET)?])
+/// Adds an option, whose objects come first. They replace those that are there, and keep what other
+/// options added to these.
+fn with_option(mut there: Vec<DynamicObject>, option: Vec<DynamicObject>) -> Vec<DynamicObject> {
+    let mut all = Vec::new();
+    for mut object in option {
+        if let Some(place) = there.iter().position(|one| id(one) == id(&object)) {
+            complete(&mut object.data, there.remove(place).data);
+        }
+        all.push(object);
+    }
+    all.extend(there);
+    all
 }
 
-/// Whether an object is a Secret of the tunnel. Agents in members trust its authority.
+/// Drops each object that has the kind, namespace and name of an earlier one.
+fn keep_first(objects: &mut Vec<DynamicObject>) {
+    let mut seen = BTreeSet::new();
+    objects.retain(|one| seen.insert(id(one)));
+}
+
+/// Returns what tells an object from others of an installation.
+fn id(object: &DynamicObject) -> (String, Option<String>) {
+    (objects::title(object), object.metadata.namespace.clone())
+}
+
+/// Returns the Secrets of the tunnel without data, which identify them.
+pub(crate) fn tunnel_secrets() -> Result<Vec<DynamicObject>, ObjectError> {
+    let bare = TUNNEL_SECRETS.map(|name| named(name, BTreeMap::new()));
+    bare.into_iter().collect()
+}
+
+/// Whether an object is a Secret of the tunnel, or the account of one. Agents in members trust its
+/// authority, and have the token of that account.
 pub(crate) fn is_tunnel_secret(object: &DynamicObject) -> bool {
-    let names = [SERVER_SECRET, AUTHORITY_SECRET];
-    objects::is_a(object, "Secret") && names.iter().any(|name| is_named(object, name))
+    let is_secret = objects::is_a(object, "Secret") || objects::is_a(object, "ServiceAccount");
+    let mut names = TUNNEL_SECRETS.iter().chain([&UPGRADE]);
+    is_secret && names.any(|name| is_named(object, name))
 }
 
 fn flag(missing: MissingService) -> &'static str {
@@ -211,11 +283,27 @@ fn by_url(url: &str, authority: Option<&str>) -> Result<Vec<DynamicObject>, Obje
 /// programs write themselves come last, because a running program would recreate them.
 pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
     let mut all = objects::parse(BY_SERVICE)?;
-    for manifest in [WORKLOADS, TUNNEL, CERT_MANAGER, TOKENS, KARMADA, RBAC] {
+    let manifests = [
+        WORKLOADS,
+        TUNNEL,
+        TUNNEL_UPGRADE,
+        CERT_MANAGER,
+        TOKENS,
+        KARMADA,
+        TUNNEL_ENROLMENT,
+        RBAC,
+    ];
+    for manifest in manifests {
         let of_manifest = objects::parse(manifest)?;
         let kept = of_manifest.into_iter().rev();
-        all.extend(kept.filter(|object| !objects::is_a(object, "Namespace")));
+        let kept = kept.filter(|object| !objects::is_a(object, "Namespace"));
+        // Two manifests have the Deployment of the tunnel.
+        let kept: Vec<_> = kept
+            .filter(|object| !all.iter().any(|one| is_same(one, object)))
+            .collect();
+        all.extend(kept);
     }
+    keep_first(&mut all);
     all.extend(tunnel_secrets()?);
     all.push(objects::object(json!({
         "apiVersion": "coordination.k8s.io/v1",
@@ -302,6 +390,12 @@ pub(crate) fn deployments() -> Result<Vec<DynamicObject>, ObjectError> {
     Ok(workloads)
 }
 
+/// Whether both are the same object, though their fields differ.
+fn is_same(one: &DynamicObject, other: &DynamicObject) -> bool {
+    objects::title(one) == objects::title(other)
+        && one.metadata.namespace == other.metadata.namespace
+}
+
 fn is_named(object: &DynamicObject, name: &str) -> bool {
     object.metadata.name.as_deref() == Some(name)
 }
@@ -361,6 +455,39 @@ fn overlay(base: &mut Value, patch: Value) {
             }
         }
         (base, patch) => *base = patch,
+    }
+}
+
+/// Adds what an object lacks of another one: fields, items of lists of named items, and texts of
+/// lists of texts.
+fn complete(base: &mut Value, other: Value) {
+    match (base, other) {
+        (Value::Object(base), Value::Object(other)) => {
+            for (key, value) in other {
+                match base.get_mut(&key) {
+                    Some(known) => complete(known, value),
+                    None => {
+                        base.insert(key, value);
+                    }
+                }
+            }
+        }
+        (Value::Array(base), Value::Array(other)) => {
+            for value in other {
+                let name = value.get("name").cloned();
+                let is_same = |one: &Value| match &name {
+                    Some(name) => one.get("name") == Some(name),
+                    None => *one == value,
+                };
+                let place = base.iter().position(is_same);
+                match place.and_then(|place| base.get_mut(place)) {
+                    Some(same) => complete(same, value),
+                    None if name.is_some() || value.is_string() => base.push(value),
+                    None => {}
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -642,6 +769,68 @@ mod tests {
         let front = find(&all, "Service", "causeway-tunnel");
         let port = &front.data["spec"]["ports"][0]["port"];
         assert!(FRONT_FLAG.ends_with(&format!(":{port}")), "{port}");
+    }
+
+    #[test]
+    fn options_of_causeway_tunnel_do_not_replace_each_other() {
+        let all = with(PartArgs {
+            tunnel: "tunnel.example".parse().ok(),
+            through_api_server: true,
+            enrolment: true,
+            ..PartArgs::default()
+        });
+        let tunnel = find(&all, "Deployment", "causeway-tunnel");
+        let args = tunnel.data.pointer("/spec/template/spec/containers/0/args");
+        let args: Vec<_> = args
+            .and_then(Value::as_array)
+            .expect("flags")
+            .iter()
+            .collect();
+        for flag in [
+            "--agents-upgrade-bind=0.0.0.0:7082",
+            "--enrolment-dir=/etc/causeway/enrolment",
+        ] {
+            assert_eq!(
+                args.iter().filter(|arg| **arg == flag).count(),
+                1,
+                "{args:?}"
+            );
+        }
+        let pod = &tunnel.data["spec"]["template"]["spec"];
+        assert_eq!(pod["automountServiceAccountToken"], true);
+        let ports = pod["containers"][0]["ports"].as_array().expect("ports");
+        assert!(ports.iter().any(|port| port["name"] == "upgrade"));
+        let mut deployments = all.iter().filter(|one| is_deployment(one));
+        let of_tunnel = deployments
+            .by_ref()
+            .filter(|one| is_named(one, "causeway-tunnel"));
+        assert_eq!(of_tunnel.count(), 1);
+    }
+
+    #[test]
+    fn enrolment_replaces_causeway_tunnel_and_adds_an_account() {
+        let tunnel = "tunnel.example".parse().ok();
+        let without = PartArgs {
+            tunnel,
+            ..PartArgs::default()
+        };
+        let parts = PartArgs {
+            enrolment: true,
+            ..without.clone()
+        };
+        let [without, all] = [without, parts.clone()].map(with);
+        assert!(!args(&without, "causeway-tunnel").contains("--enrolment-dir"));
+        assert!(args(&all, "causeway-tunnel").contains("--enrolment-dir"));
+        let added = ["Namespace", "ServiceAccount", "Role", "RoleBinding"];
+        assert_eq!(all.len(), without.len() + added.len());
+        let external = with(PartArgs {
+            external: true,
+            ..parts
+        });
+        let account = external
+            .iter()
+            .filter(|one| is_named(one, "causeway-tunnel"));
+        assert_eq!(account.count(), 3);
     }
 
     #[test]

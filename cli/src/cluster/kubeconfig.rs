@@ -1,5 +1,6 @@
 //! Kubeconfigs, read like kubectl (`k8s.io/client-go/tools/clientcmd`).
 
+mod members;
 mod plugin;
 mod proxy;
 
@@ -11,6 +12,7 @@ use std::{env, fs};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
+pub(crate) use self::members::{MemberContext, MemberKubeconfigs};
 pub(crate) use self::plugin::describe as describe_plugin_failure;
 
 /// Invalid or missing kubeconfig.

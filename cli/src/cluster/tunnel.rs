@@ -12,6 +12,7 @@ use causeway_certs::IssueError;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 
+use self::address::TunnelAddress;
 use self::authority::{AUTHORITY_SECRET, AuthorityError, TunnelAuthority};
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::ObjectError;
@@ -19,6 +20,12 @@ use crate::term::exit::{CommandError, PROBLEM, USAGE};
 
 /// Secret with the certificate of causeway-tunnel.
 pub(crate) const SERVER_SECRET: &str = "causeway-tunnel";
+/// Secret with the certificate of causeway-controller for agents.
+pub(crate) const CONTROLLER_SECRET: &str = "causeway-controller-tunnel";
+/// Directory in which the controller has that certificate.
+pub(crate) const CONTROLLER_TLS_DIR: &str = "/etc/causeway/tunnel";
+/// Flag of the controller for that directory.
+pub(crate) const CONTROLLER_TLS_FLAG: &str = "--tunnel-tls-dir=/etc/causeway/tunnel";
 /// Front of causeway-tunnel on a hub that runs it.
 pub(crate) const FRONT_FLAG: &str =
     "--tunnel-front=http://causeway-tunnel.causeway-system.svc:7080";
@@ -40,6 +47,10 @@ pub(crate) enum TunnelError {
          certificate-authority-data and an https:// server to it"
     )]
     Insecure(&'static str),
+    #[error(
+        "the hub has no CA for the tunnel (Secret {DEFAULT_NAMESPACE}/{AUTHORITY_SECRET}); run first: kubectl mcs install --tunnel {0}"
+    )]
+    NoAuthority(TunnelAddress),
     #[error("a certificate of the tunnel cannot be issued: {0}")]
     Issue(#[from] IssueError),
     #[error(

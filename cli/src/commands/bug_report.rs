@@ -22,6 +22,7 @@ use crate::args::BugReportArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::commands::bug_report::redact::Redactor;
+use crate::observe::kubeconfigs;
 use crate::term::exit::{CommandError, ExitState, PROBLEM};
 use crate::term::output::{self, OutputError};
 
@@ -83,7 +84,7 @@ async fn gather(request: &Request<'_>, archive: &mut Archive) -> Result<(), Outp
 pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<ExitState, BugReportError> {
     let request = Request {
         namespace: hub.namespace.clone(),
-        hub: ApiServer::hub(hub).await?,
+        hub: kubeconfigs::hub(hub, &args.members).await?,
         own_namespace: match &args.controller.lease.0 {
             Some((namespace, _)) => namespace.clone(),
             None => DEFAULT_NAMESPACE.to_owned(),

@@ -2,8 +2,9 @@
 
 use crate::args::CheckArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::RequestError;
 use crate::observe::installation;
+use crate::observe::kubeconfigs;
 use crate::term::exit::{CommandError, ExitState, PROBLEM};
 use crate::term::output::{self, OutputError};
 use crate::views::check::{Report, diagnose};
@@ -28,7 +29,7 @@ impl CommandError for CheckError {
 
 /// Checks an installation and prints the report. Returns the exit state of its checks.
 pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<ExitState, CheckError> {
-    let hub = ApiServer::hub(hub).await?;
+    let hub = kubeconfigs::hub(hub, &args.members).await?;
     let installation = installation::read(&hub, &args.controller.lease).await?;
     let report = Report::new(diagnose(&installation));
     output::report(&report, args.output.format, || report.render())?;

@@ -15,6 +15,7 @@ use kube::ResourceExt as _;
 use crate::args::DiffArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::observe::kubeconfigs;
 use crate::observe::once::{self, GatherError};
 use crate::observe::service;
 use crate::term::exit::{CommandError, ExitState, UNKNOWN, USAGE};
@@ -65,7 +66,7 @@ impl CommandError for DiffError {
 /// in `kubectl diff`. A cluster that cannot be compared makes the result unknown.
 pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<ExitState, DiffError> {
     let namespace = hub.namespace.clone();
-    let hub = ApiServer::hub(hub).await?;
+    let hub = kubeconfigs::hub(hub, &args.members).await?;
     let wanted = file::read(
         &args.filename,
         namespace.as_deref(),
@@ -98,7 +99,8 @@ async fn compare(
     };
     let admitted = admission::dry_run(hub, wanted, service.as_ref()).await?;
     let object = admitted.object.clone();
-    let snapshot = once::read_with_object(hub, key, object, args.allow_insecure_members).await?;
+    let snapshot =
+        once::read_with_object(hub, key, object, args.insecure.allow_insecure_members).await?;
     if snapshot.works.is_none() {
         output::progress(
             "note: whether Karmada's own controllers manage it is not known, because you may not list Works on the hub",

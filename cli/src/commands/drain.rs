@@ -17,6 +17,7 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::observe::connect::{self, ConnectError};
+use crate::observe::kubeconfigs;
 use crate::observe::once;
 use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
 use crate::term::output::{self, OutputError};
@@ -74,7 +75,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Drains a cluster, or undoes a drain.
 pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, DrainError> {
     let name = hub::cluster_name(&args.name)?;
-    let hub = ApiServer::hub(hub).await?;
+    let hub = kubeconfigs::hub(hub, &args.members).await?;
     let clusters = clusters(&hub).await?;
     let found = clusters.iter().find(|one| one.name_any() == name.as_str());
     let cluster = found.ok_or_else(|| DrainError::NotJoined(name.clone()))?;
@@ -92,7 +93,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Dr
             "note: affected services are not shown: you may not list MultiClusterServices on the hub"
         ))?,
     }
-    if !cluster.spec.takes_part() {
+    if !cluster.takes_part() {
         output::progress(format_args!(
             "note: {name} is in Pull mode without credentials, so causeway does not serve it"
         ))?;

@@ -17,6 +17,7 @@ use crate::commands::join::JoinError;
 use crate::commands::membership::hub::HubError;
 use crate::commands::membership::member::MemberError;
 use crate::commands::moving::MoveError;
+use crate::commands::shift::ShiftError;
 use crate::commands::status::StatusError;
 use crate::commands::top::TopError;
 use crate::commands::tunnel::TunnelCommandError;
@@ -81,6 +82,8 @@ fn one_cause_has_one_exit_code_in_every_command() {
             ExplainError::from(cause()).into(),
             DnsError::from(cause()).into(),
             DnsError::from(ObjectError::from(cause())).into(),
+            ShiftError::from(cause()).into(),
+            ShiftError::from(HubError::from(cause())).into(),
             DrainError::from(cause()).into(),
             DrainError::from(HubError::from(cause())).into(),
             ConfirmDeletionsError::from(cause()).into(),

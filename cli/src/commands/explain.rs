@@ -5,8 +5,9 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::args::ExplainArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::RequestError;
 use crate::cluster::lease::Controller;
+use crate::observe::kubeconfigs;
 use crate::observe::once::{self, GatherError};
 use crate::observe::verification::Verification;
 use crate::term::exit::{CommandError, ExitState, PROBLEM};
@@ -37,7 +38,7 @@ impl CommandError for ExplainError {
 /// Explains a service. Returns [`ExitState::Good`] if every consumer has every ready endpoint, and
 /// [`ExitState::Unknown`] if the only problems are members that could not be read.
 pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, ExplainError> {
-    let hub = ApiServer::hub(hub).await?;
+    let hub = kubeconfigs::hub(hub, &args.members).await?;
     let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
     let snapshot = once::read(&hub, &key, args.insecure.allow_insecure_members).await?;
     let controller = Controller::read(&hub, &args.controller.lease).await?;

@@ -7,8 +7,8 @@ mod tunnel;
 
 use std::path::{Path, PathBuf};
 
-use causeway::domain::KubernetesVersion;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
+use causeway::domain::{KubernetesVersion, enrolment};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
@@ -26,7 +26,7 @@ use crate::cluster::lease::Controller;
 use crate::cluster::lease::LeaseName;
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::tunnel::TunnelError;
-use crate::cluster::tunnel::authority::AUTHORITY_SECRET;
+use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, ENROLMENT_SECRET};
 use crate::commands::membership::member;
 use crate::term::exit::{CommandError, PROBLEM, USAGE};
 use crate::term::output::{self, OutputError};
@@ -65,11 +65,15 @@ pub(crate) enum InstallError {
     Lacks { title: String, fields: String },
     #[error(
         "causeway on the hub is {release}, and what is applied beside Helm is lost at its next upgrade; upgrade it with Helm: \
-         helm upgrade {name} CHART -n {namespace}. Nothing was changed. docs/install.md#with-helm says how to go from one to the other",
+         helm upgrade {name} CHART -n {namespace}. Nothing was changed. docs/install.md#with-helm says how to go from one to the other{hint}",
         name = release.name,
         namespace = release.namespace
     )]
-    OfHelm { release: Release },
+    OfHelm {
+        release: Release,
+        /// Remedy for a user who wants the tunnel, or empty.
+        hint: &'static str,
+    },
     #[error(
         "the hub reaches {0} through causeway-tunnel, from which this would cut the controller off; give --tunnel HOST[:PORT] again. \
          Nothing was changed"
@@ -107,7 +111,8 @@ impl CommandError for InstallError {
 /// Installs causeway, or prints the objects of a dry run.
 pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), InstallError> {
     let authority = args.parts.webhook_ca.as_deref().map(pem).transpose()?;
-    let mut chosen = bundle::chosen(&args.parts, &args.images, authority.as_deref())?;
+    let mut parts = args.parts.clone();
+    let mut chosen = bundle::chosen(&parts, &args.images, authority.as_deref())?;
     if args.dry_run == Some(DryRun::Client) {
         if args.parts.tunnel.is_some() {
             output::progress(
@@ -119,15 +124,19 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     let hub = ApiServer::hub(hub).await?;
     let version = check_version(&hub).await?;
     output::result(format_args!("hub: Kubernetes {version} at {}", hub.url()))?;
-    check_helm(&hub, args.parts.crds_only).await?;
+    check_helm(&hub, args).await?;
     if args.parts.cert_manager {
         check_cert_manager(&hub).await?;
     }
     if args.parts.karmada && !has_namespace(&hub, KARMADA).await? {
         return Err(InstallError::NoKarmada);
     }
+    if parts.tunnel.is_some() && !parts.enrolment && tunnel::enrols(&hub).await? {
+        parts.enrolment = true;
+        chosen = bundle::chosen(&parts, &args.images, authority.as_deref())?;
+    }
     let mut absent = Vec::new();
-    for namespace in [DEFAULT_NAMESPACE, MEMBERS_NAMESPACE] {
+    for namespace in [DEFAULT_NAMESPACE, MEMBERS_NAMESPACE, enrolment::NAMESPACE] {
         if !has_namespace(&hub, namespace).await? {
             absent.push(namespace);
         }
@@ -137,10 +146,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     }
     tunnel::check(&hub, &chosen).await?;
     if let Some(address) = &args.parts.tunnel {
-        tunnel::add_secrets(&hub, address, &mut chosen).await?;
+        tunnel::add_secrets(&hub, address, parts.enrolment, &mut chosen).await?;
     }
     let mut definitions = Vec::new();
-    if !args.parts.skip_crds {
+    if has_definitions(args) {
         check_newer(&hub).await?;
         definitions = crds::choose(&hub, &args.parts).await?;
     }
@@ -207,7 +216,8 @@ async fn apply(
 
 fn is_authority(object: &DynamicObject) -> bool {
     let name = object.metadata.name.as_deref();
-    objects::is_a(object, "Secret") && name == Some(AUTHORITY_SECRET)
+    let names = [AUTHORITY_SECRET, ENROLMENT_SECRET];
+    objects::is_a(object, "Secret") && name.is_some_and(|name| names.contains(&name))
 }
 
 /// Rejects the downgrade of a newer version. The tags of the deployed images show the version.
@@ -252,10 +262,17 @@ async fn finish(
     if args.parts.crds_only {
         return Ok(());
     }
+    if args.parts.secrets_only {
+        return Ok(output::result(
+            "causeway-tunnel finds its certificate in Secret causeway-tunnel; where Helm installs \
+             causeway, run it with --set tunnel.enabled=true",
+        )?);
+    }
     if let Some(address) = args.parts.tunnel.as_ref().filter(|_| args.parts.external) {
         output::result(format_args!(
             "start causeway-tunnel, which agents reach at {address}, with --tls-dir of the files in Secret causeway-tunnel there, \
-             and causeway-controller with --tunnel-front=http://HOST:7080 of it"
+             and causeway-controller with --tunnel-front=http://HOST:7080 of it and, for members whose agents give the token, with \
+             --tunnel-tls-dir of the files in Secret causeway-controller-tunnel"
         ))?;
     }
     if args.parts.external && leads(hub).await? {
@@ -309,10 +326,15 @@ async fn leads(hub: &ApiServer) -> Result<bool, InstallError> {
     Ok(controller.holder(Timestamp::now()).is_some())
 }
 
+/// Whether the definitions are among the objects to apply.
+fn has_definitions(args: &InstallArgs) -> bool {
+    !args.parts.skip_crds && !args.parts.secrets_only
+}
+
 /// Returns all objects to apply on a hub without foreign definitions.
 fn all(args: &InstallArgs, chosen: Vec<DynamicObject>) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut all = Vec::new();
-    if !args.parts.skip_crds {
+    if has_definitions(args) {
         all.push(SERVICES.definition()?);
         all.push(CLUSTERS.definition()?);
     }
@@ -340,11 +362,19 @@ async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {
 }
 
 /// Checks that Helm does not own the objects to apply. A release without the definitions does not
-/// own them.
-async fn check_helm(hub: &ApiServer, crds_only: bool) -> Result<(), InstallError> {
+/// own them, and none owns the Secrets of the tunnel.
+async fn check_helm(hub: &ApiServer, args: &InstallArgs) -> Result<(), InstallError> {
+    if args.parts.secrets_only {
+        return Ok(());
+    }
+    let crds_only = args.parts.crds_only;
     match helm::release(hub).await? {
         Some(release) if !crds_only || helm::has_definitions(hub, &release).await? => {
-            Err(InstallError::OfHelm { release })
+            let hint = match args.parts.tunnel {
+                Some(_) => "; for the Secrets of the tunnel alone, add --secrets-only",
+                None => "",
+            };
+            Err(InstallError::OfHelm { release, hint })
         }
         _ => Ok(()),
     }

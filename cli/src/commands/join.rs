@@ -3,31 +3,34 @@
 
 mod agent;
 mod dry_run;
+mod enrolment;
 mod paths;
 
 use std::path::{Path, PathBuf};
 
 use causeway::api::{Cluster, condition};
+use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::domain::{ClusterName, Reach};
 use causeway_engine::reasons::Reason;
 use kube::Api;
+use kube::api::DynamicObject;
 use tokio::time::Instant;
 
-use self::agent::Agent;
+use self::agent::{Agent, gives_credentials};
 use self::paths::Paths;
 use crate::args::JoinArgs;
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::definitions;
+use crate::cluster::identity::{self, AnotherCluster};
 use crate::cluster::objects::{self, Run};
 use crate::cluster::tunnel::address::TunnelAddress;
+use crate::cluster::tunnel::authority::UPGRADE;
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::MembershipError;
 use crate::commands::membership::hub::{self, Known};
 use crate::commands::membership::location::{Located, Location};
-use crate::commands::membership::member::{
-    self, AnotherCluster, Credentials, NewToken, OptionalRights,
-};
+use crate::commands::membership::member::{self, Credentials, Granted, NewToken, OptionalRights};
 use crate::observe::networking::Networking;
 use crate::term::exit::{CommandError, PROBLEM, USAGE};
 use crate::term::output;
@@ -35,6 +38,14 @@ use crate::term::output;
 /// Failed join of a cluster.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JoinError {
+    #[error(
+        "-o prints the objects of --dry-run; add that, or leave one of -o and --member-kubeconfig out"
+    )]
+    OutputAlone,
+    #[error(
+        "give --member-kubeconfig; or, for a member that is not reached from here, --pull --tunnel HOST[:PORT] -o yaml"
+    )]
+    NoMember,
     #[error("--api-endpoint {0:?} is no URL such as https://10.0.0.2:6443")]
     Endpoint(String),
     #[error(
@@ -77,9 +88,24 @@ pub(crate) enum JoinError {
     )]
     Tunnelled(ClusterName),
     #[error(
-        "the hub has no CA for the tunnel (Secret causeway-system/causeway-tunnel-ca); run first: kubectl mcs install --tunnel {0}"
+        "the hub dials {0}; to have it reached through causeway-tunnel by a file, run first: kubectl mcs unjoin {0}"
     )]
-    NoAuthority(TunnelAddress),
+    Dialled(ClusterName),
+    #[error(
+        "causeway-tunnel gives agents no certificates on this hub; run first: kubectl mcs install --tunnel {0} --enrolment"
+    )]
+    NoEnrolment(TunnelAddress),
+    #[error("no token can be made: this machine gives no random numbers")]
+    NoRandom,
+    #[error(
+        "the hub has no account for agents that come through its API server (token of Secret {DEFAULT_NAMESPACE}/{UPGRADE}); run \
+         first: kubectl mcs install --tunnel HOST[:PORT] --through-api-server"
+    )]
+    NoAccount,
+    #[error(
+        "an agent gives tokens of one hour; leave --token-lifetime out, or give --token-from=secret"
+    )]
+    LifetimeOfAgent,
     #[error("{name} is joined but not synced within {seconds} s{late}: {state}; {remedy}")]
     NotSynced {
         name: ClusterName,
@@ -93,9 +119,13 @@ pub(crate) enum JoinError {
 impl CommandError for JoinError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Endpoint(_) | Self::Insecure { .. } | Self::ProxyUser | Self::ProxyCa { .. } => {
-                USAGE
-            }
+            Self::Endpoint(_)
+            | Self::Insecure { .. }
+            | Self::ProxyUser
+            | Self::ProxyCa { .. }
+            | Self::OutputAlone
+            | Self::NoMember
+            | Self::LifetimeOfAgent => USAGE,
             Self::Membership(error) => error.exit_code(),
             _ => PROBLEM,
         }
@@ -116,12 +146,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         .as_deref()
         .map(checked_endpoint)
         .transpose()?;
+    let Some(kubeconfig) = &args.member.member_kubeconfig else {
+        return enrolment::run(hub, &name, endpoint, args).await;
+    };
+    if args.output.format.is_some() && args.dry_run.is_none() {
+        return Err(JoinError::OutputAlone);
+    }
     let hub = ApiServer::hub(hub).await?;
-    let member = ApiServer::member(
-        &args.member.member_kubeconfig,
-        args.member.member_context.as_deref(),
-    )
-    .await?;
+    let member = ApiServer::member(kubeconfig, args.member.member_context.as_deref()).await?;
     check_verified(&hub)?;
     check_verified(&member)?;
     if !args.pull {
@@ -138,8 +170,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     check_identity(&known, &name, &identity.uid)?;
     check_tunnelled(&known, &name, args)?;
     let hub_uid = hub.uid().await?;
-    let agent = Agent::prepare(&hub, &member, &hub_uid, &name, args).await?;
     let record = recorded(&known, &name);
+    let of_agent = gives_credentials(record, args);
+    if of_agent && args.token_lifetime.is_some() {
+        return Err(JoinError::LifetimeOfAgent);
+    }
+    let agent = Agent::prepare(&hub, &member, &hub_uid, (&name, record), args).await?;
     let paths = Paths::prepare(&hub, &member, &hub_uid, record, args).await?;
     output::result(format_args!(
         "member: Kubernetes {} at {}",
@@ -154,17 +190,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         ))?;
     }
 
-    let rights = optional_rights(args);
-    let stored = hub::stored(&hub, &name).await?;
-    let token = NewToken {
-        used: stored.token.as_deref(),
-        lifetime: args.token_lifetime,
+    let stored = match of_agent {
+        true => {
+            let rights = optional_rights(args);
+            member::grant_rights(&member, &hub_uid, rights, args.force_conflicts).await?;
+            None
+        }
+        false => Some(grant(&hub, &member, (&name, &hub_uid), given_proxy_ca, args).await?),
     };
-    let granted = member::grant(&member, &hub_uid, rights, token, args.force_conflicts).await?;
-    let Credentials { token, ca_bundle } = &granted.credentials;
-    let proxy_ca = given_proxy_ca.or(stored.proxy_ca);
-    let secret = hub::secret(&name, Some(token), ca_bundle, proxy_ca.as_deref())?;
-    member::verify(&member, &secret).await?;
     if !args.skip_crds {
         definitions::install(&member).await?;
     }
@@ -179,21 +212,50 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         output::result(format_args!("hub: {declared} of {name}"))?;
     }
     let fields = hub::MemberFields {
-        id: &identity.uid,
-        endpoint: &endpoint,
+        id: Some(&identity.uid),
+        endpoint: Some(&endpoint),
         proxy: member.proxy_url.as_deref().filter(|_| agent.is_none()),
         location: &located.location,
         networking: &networking,
         is_tunnelled: agent.is_some(),
+        has_agent_credentials: of_agent,
         reports_paths: paths.are_read,
     };
     let cluster = hub::cluster(&name, &fields)?;
-    for object in [secret, cluster] {
-        objects::apply(&hub, &object, Run::Real).await?;
+    let secret = stored.as_ref().map(|(_, secret)| secret);
+    for object in secret.into_iter().chain([&cluster]) {
+        objects::apply(&hub, object, Run::Real).await?;
     }
     synced(&hub, &name, &endpoint, args).await?;
-    // The controller uses the new token, or reads it again once the API server rejects the old one.
-    Ok(granted.end_old_token(&member).await?)
+    match stored {
+        // The controller uses the new token, or reads it again once the API server rejects the old
+        // one.
+        Some((granted, _)) => Ok(granted.end_old_token(&member).await?),
+        None => agent::end_stored_tokens(&hub, &member, (&name, &hub_uid)).await,
+    }
+}
+
+/// Creates the account in the member and a token. Returns it with the Secret of the hub that stores
+/// it.
+async fn grant(
+    hub: &ApiServer,
+    member: &ApiServer,
+    (name, hub_uid): (&ClusterName, &str),
+    given_proxy_ca: Option<String>,
+    args: &JoinArgs,
+) -> Result<(Granted, DynamicObject), JoinError> {
+    let rights = optional_rights(args);
+    let stored = hub::stored(hub, name).await?;
+    let token = NewToken {
+        used: stored.token.as_deref(),
+        lifetime: args.token_lifetime,
+    };
+    let granted = member::grant(member, hub_uid, rights, token, args.force_conflicts).await?;
+    let Credentials { token, ca_bundle } = &granted.credentials;
+    let proxy_ca = given_proxy_ca.or(stored.proxy_ca);
+    let secret = hub::secret(name, Some(token), ca_bundle, proxy_ca.as_deref())?;
+    member::verify(member, &secret).await?;
+    Ok((granted, secret))
 }
 
 /// Returns the URL at which the hub reaches the member's API server.
@@ -296,7 +358,7 @@ fn check_identity(known: &[Known], name: &ClusterName, uid: &str) -> Result<(), 
         }
         let known = cluster.id.as_deref();
         if same_name {
-            let checked = member::check_identity(&cluster.name, known, uid);
+            let checked = identity::check_identity(&cluster.name, known, uid);
             checked.map_err(|why| JoinError::AnotherCluster {
                 name: name.clone(),
                 why,
@@ -423,10 +485,12 @@ mod tests {
         Known {
             name: name.to_owned(),
             id: id.map(ToOwned::to_owned),
+            endpoint: None,
             location: Location::default(),
             networking: Networking::default(),
             profile: None,
             is_tunnelled: false,
+            has_agent_credentials: false,
             reports_paths: None,
         }
     }

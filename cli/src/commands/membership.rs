@@ -1,5 +1,6 @@
-//! Objects of a membership on the hub and in the member, which `join` and `unjoin` share.
+//! Objects of a membership on the hub and in the member, which `join`, `unjoin` and `tunnel` share.
 
+pub(crate) mod agent;
 pub(crate) mod hub;
 pub(crate) mod location;
 pub(crate) mod member;

@@ -20,6 +20,7 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::karmada;
 use crate::cluster::lease::{self, Controller};
+use crate::observe::kubeconfigs;
 use crate::observe::once::{self, GatherError};
 use crate::observe::service::Snapshot;
 use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
@@ -96,7 +97,7 @@ pub(crate) async fn run(
     list: impl AsyncFnOnce(&ApiServer, Option<&str>) -> Result<Found, MoveError>,
 ) -> Result<ExitState, MoveError> {
     let namespace = hub.namespace.as_deref();
-    let hub = &ApiServer::hub(hub).await?;
+    let hub = &kubeconfigs::hub(hub, &args.members).await?;
     let found = match &args.name {
         Some(name) => {
             let namespace = hub.config.default_namespace.as_str();

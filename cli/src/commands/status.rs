@@ -10,8 +10,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 use super::overview::{Overview, Snapshot};
 use crate::args::{Awaited, StatusArgs};
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::RequestError;
 use crate::observe::follow::follow;
+use crate::observe::kubeconfigs;
 use crate::observe::once::GatherError;
 use crate::observe::scope::{Breadth, Scope};
 use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
@@ -76,7 +77,7 @@ struct Query<'a> {
 pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<ExitState, StatusError> {
     let query = Query {
         overview: Overview {
-            hub: ApiServer::hub(hub).await?,
+            hub: kubeconfigs::hub(hub, &args.members).await?,
             all_namespaces: args.all_namespaces,
             name: args.name.clone(),
             allow_insecure: args.insecure.allow_insecure_members,

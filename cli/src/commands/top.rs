@@ -20,6 +20,7 @@ use self::scrape::Controller;
 use crate::args::TopArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::observe::kubeconfigs;
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::Scope;
 use crate::term::exit::{CommandError, ExitState, PROBLEM};
@@ -53,7 +54,7 @@ impl CommandError for TopError {
 
 /// Measures and prints the result. Returns [`ExitState::Unknown`] if a part could not be measured.
 pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, TopError> {
-    let hub = ApiServer::hub(hub).await?;
+    let hub = kubeconfigs::hub(hub, &args.members).await?;
     let clusters = once::clusters(&hub).await?;
     let clusters = clusters.ok_or(GatherError::NoApi("Cluster"))?;
     let insecure = args.insecure.allow_insecure_members;

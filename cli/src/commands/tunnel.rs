@@ -1,4 +1,9 @@
-//! `kubectl mcs tunnel`: shows which members are connected to causeway-tunnel.
+//! `kubectl mcs tunnel`: shows which members are connected to causeway-tunnel, and adds and removes
+//! those of Karmada.
+
+mod add;
+mod change;
+mod remove;
 
 use std::collections::BTreeSet;
 
@@ -8,7 +13,8 @@ use futures::StreamExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 
-use crate::args::TunnelArgs;
+use self::change::ChangeError;
+use crate::args::{TunnelArgs, TunnelChange};
 use crate::cluster::access::HubArgs;
 use crate::cluster::admin_endpoint::{self, AdminEndpoint, is_of};
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
@@ -30,6 +36,8 @@ pub(crate) enum TunnelCommandError {
     Request(#[from] RequestError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(transparent)]
+    Change(#[from] ChangeError),
     #[error(
         "you may not list pods in namespace {DEFAULT_NAMESPACE} of the hub ({0}), which shows the replicas of causeway-tunnel; give \
          --admin-url http://HOST:8081 with their --admin-bind"
@@ -46,14 +54,27 @@ impl CommandError for TunnelCommandError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Request(error) => error.exit_code(),
+            Self::Change(error) => error.exit_code(),
             Self::Pods(_) => UNKNOWN,
             Self::Output(_) | Self::NoTunnel => PROBLEM,
         }
     }
 }
 
-/// Prints the connected agents. Returns [`ExitState::Unknown`] if a part could not be read.
+/// Runs a command below `tunnel`, or prints the connected agents.
 pub(crate) async fn run(hub: &HubArgs, args: &TunnelArgs) -> Result<ExitState, TunnelCommandError> {
+    match &args.change {
+        None => show(hub, args).await,
+        Some(TunnelChange::Add(args)) => Ok(add::run(hub, args).await?),
+        Some(TunnelChange::Remove(args)) => {
+            remove::run(hub, args).await?;
+            Ok(ExitState::Good)
+        }
+    }
+}
+
+/// Prints the connected agents. Returns [`ExitState::Unknown`] if a part could not be read.
+async fn show(hub: &HubArgs, args: &TunnelArgs) -> Result<ExitState, TunnelCommandError> {
     let hub = ApiServer::hub(hub).await?;
     let endpoints = endpoints(&hub, args).await?;
     let mut notes = Vec::new();

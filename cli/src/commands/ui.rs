@@ -22,15 +22,17 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::feed::Feed;
-use self::guard::{Guard, NoRandom, ONCE, Token};
+use self::guard::{Guard, ONCE, Token};
 use self::live::Live;
 pub(crate) use self::rights::RightsError;
 use self::verifier::Verifier;
 use crate::args::UiArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::RequestError;
 use crate::cluster::kubeconfig;
+use crate::cluster::random::NoRandom;
 use crate::observe::follow::follow;
+use crate::observe::kubeconfigs;
 use crate::observe::scope::{Breadth, Scope};
 use crate::term::exit::{CommandError, PROBLEM};
 use crate::term::interrupt::interrupted;
@@ -80,7 +82,7 @@ impl CommandError for UiError {
 
 /// Serves the page until Ctrl-C.
 pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
-    let hub = ApiServer::hub(args).await?;
+    let hub = kubeconfigs::hub(args, &ui.pods.members).await?;
     let namespace = args.namespace.clone();
     rights::check(&hub, namespace.as_deref()).await?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ui.port));

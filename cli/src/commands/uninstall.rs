@@ -8,8 +8,8 @@ mod serving;
 use std::io;
 
 use causeway::api::{Cluster, MultiClusterService, labels};
-use causeway::domain::ClusterName;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
+use causeway::domain::{ClusterName, enrolment};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, ListParams};
@@ -30,6 +30,7 @@ use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::wait;
 use crate::commands::membership::hub;
 use crate::commands::membership::{cleaning, report_left};
+use crate::observe::kubeconfigs;
 use crate::observe::once;
 use crate::term::confirm::{self, Answer};
 use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
@@ -135,7 +136,7 @@ struct Inventory {
 
 /// Removes causeway from a hub.
 pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), UninstallError> {
-    let hub = ApiServer::hub(hub).await?;
+    let hub = kubeconfigs::hub(hub, &args.members).await?;
     let mut inventory = Inventory::read(&hub).await?;
     if args.keep_services {
         // The agents in members go on trusting this authority.
@@ -308,7 +309,13 @@ impl Inventory {
         if self.objects.is_empty() {
             return Ok(());
         }
-        for namespace in [DEFAULT_NAMESPACE, MEMBERS_NAMESPACE] {
+        let of_enrolment = |object: &DynamicObject| {
+            let namespace = object.metadata.namespace.as_deref();
+            namespace == Some(enrolment::NAMESPACE)
+        };
+        let enrols = self.objects.iter().any(of_enrolment);
+        let namespaces = [DEFAULT_NAMESPACE, MEMBERS_NAMESPACE].into_iter();
+        for namespace in namespaces.chain(enrols.then_some(enrolment::NAMESPACE)) {
             let advice = match karmada::members_with_namespace(hub, namespace).await? {
                 Some(members) if members.is_empty() => "delete it if it is empty".to_owned(),
                 Some(members) => format!(
@@ -424,8 +431,9 @@ async fn clean(
     let cleaned = serving.clusters().iter();
     let cleaned = cleaned.filter_map(|name| ClusterName::try_from(name.as_str()).ok());
     for name in cleaned.chain(inventory.orphans.iter().cloned()) {
-        if let Some(secret) = hub::credentials(hub, &name).await? {
-            objects::remove(hub, &secret).await?;
+        let credentials = hub::credentials(hub, &name).await?;
+        for secret in hub::enrolment_secrets(&name)?.iter().chain(&credentials) {
+            objects::remove(hub, secret).await?;
         }
     }
     Ok(())

@@ -14,11 +14,12 @@ use crate::args::UnjoinArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::definitions;
+use crate::cluster::identity::{self, AnotherCluster};
 use crate::cluster::lease::{self, Controller};
-use crate::cluster::objects;
+use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError};
-use crate::commands::membership::member::{self, AnotherCluster};
+use crate::commands::membership::member;
 use crate::commands::membership::{MembershipError, cleaning, report_left};
 use crate::observe::once;
 use crate::term::exit::{CommandError, PROBLEM};
@@ -104,10 +105,11 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     let clusters = once::clusters(&hub).await?.unwrap_or_default();
     let stored = clusters.iter().find(|one| one.name_any() == name.as_str());
     let secret = hub::credentials(&hub, &name).await?;
+    let enrolments = enrolments(&hub, &name).await?;
     if let Some(member) = &member {
         check_identity(&clusters, &name, &member.uid().await?, &member.url())?;
     }
-    if stored.is_none() && secret.is_none() {
+    if stored.is_none() && secret.is_none() && enrolments.is_empty() {
         match member {
             Some(_) if args.force => {}
             Some(_) => return Err(UnjoinError::UnknownName(name)),
@@ -124,7 +126,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     let hub_uid = hub.uid().await?;
     let cluster = hub::bare_cluster(&name)?;
     if args.dry_run.is_some() {
-        let objects = stored.map(|_| &cluster).into_iter().chain(&secret);
+        let objects = stored.map(|_| &cluster).into_iter();
+        let objects = objects.chain(&enrolments).chain(&secret);
         return preview(objects, member.as_ref(), &hub_uid).await;
     }
     if stored.is_some() && objects::delete(&hub, &cluster).await? {
@@ -148,10 +151,22 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
             }
         ))?,
     }
-    if let Some(secret) = &secret {
+    for secret in enrolments.iter().chain(&secret) {
         objects::remove(&hub, secret).await?;
     }
     report_services(&hub, &name).await
+}
+
+/// Returns the Secrets by which the member enrols, those that exist.
+async fn enrolments(
+    hub: &ApiServer,
+    name: &ClusterName,
+) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut found = Vec::new();
+    for secret in hub::enrolment_secrets(name)? {
+        found.extend(objects::get(hub, &secret).await?.map(|_| secret));
+    }
+    Ok(found)
 }
 
 /// Prints the objects that `unjoin` would delete. Changes nothing.
@@ -183,7 +198,7 @@ fn check_identity(
         let endpoint = cluster.spec.api_endpoint.as_deref().unwrap_or_default();
         let is_member = id.map_or(endpoint.trim_end_matches('/') == url, |id| id == uid);
         if cluster.name_any() == name.as_str() {
-            member::check_identity(name.as_str(), id, uid)?;
+            identity::check_identity(name.as_str(), id, uid)?;
         } else if is_member {
             let (name, other) = (name.clone(), cluster.name_any());
             return Err(UnjoinError::JoinedAs { name, other });

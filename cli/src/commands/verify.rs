@@ -9,7 +9,6 @@ mod report;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path as FilePath;
 
 use causeway::api::multicluster::ServiceImport;
 use causeway::api::{Cluster, MultiClusterService};
@@ -19,7 +18,6 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
-use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::time::Instant;
 
 use self::paths::Paths;
@@ -31,7 +29,8 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::images;
 use crate::cluster::objects::ObjectError;
-use crate::commands::membership::member;
+use crate::cluster::random;
+use crate::observe::kubeconfigs;
 use crate::observe::networking;
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::Scope;
@@ -170,8 +169,8 @@ pub(crate) async fn examine(
 
 impl Prepared {
     async fn read(args: &HubArgs, what: &WhatArgs, pods: &PodArgs) -> Result<Self, VerifyError> {
-        let hub = ApiServer::hub(args).await?;
-        let targets = Targets::read(&hub, args, what, pods).await?;
+        let hub = kubeconfigs::hub(args, &pods.members).await?;
+        let targets = Targets::read(&hub, what).await?;
         let run = Run {
             id: random_id()?,
             namespace: pods.probe_namespace.clone(),
@@ -233,10 +232,7 @@ async fn store(
 }
 
 fn random_id() -> Result<String, VerifyError> {
-    let mut id = [0; 4];
-    let random = SystemRandom::new().fill(&mut id);
-    random.map_err(|_| VerifyError::NoRandomness)?;
-    Ok(format!("{:08x}", u32::from_be_bytes(id)))
+    random::digits::<4>().map_err(|_| VerifyError::NoRandomness)
 }
 
 /// Returns the image of this program, from the registry of the hub's own controller.
@@ -250,31 +246,18 @@ async fn image(hub: &ApiServer) -> Result<String, VerifyError> {
 }
 
 impl Targets {
-    async fn read(
-        hub: &ApiServer,
-        args: &HubArgs,
-        what: &WhatArgs,
-        pods: &PodArgs,
-    ) -> Result<Self, VerifyError> {
+    async fn read(hub: &ApiServer, what: &WhatArgs) -> Result<Self, VerifyError> {
         let mut clusters = once::clusters(hub).await?.unwrap_or_default();
-        clusters.retain(|cluster| cluster.spec.takes_part());
+        clusters.retain(|cluster| cluster.takes_part());
         let names: BTreeSet<_> = clusters.iter().map(|one| one.name_any()).collect();
-        let given = pods.members.iter().map(|(member, _)| member);
-        let unknown = what
-            .from
-            .iter()
-            .chain(given)
-            .find(|one| !names.contains(*one));
+        let unknown = what.from.iter().find(|one| !names.contains(*one));
         if let Some(unknown) = unknown {
             return Err(VerifyError::NotJoined(unknown.clone()));
         }
-        let kubeconfig = pods.member_kubeconfig.as_deref();
-        let kubeconfig = kubeconfig.or(args.kubeconfig.as_deref());
         let members = clusters.iter().map(|cluster| async {
             let name = cluster.name_any();
-            let given = pods.members.iter().find(|(member, _)| *member == name);
-            let context = given.map_or(name.as_str(), |(_, context)| context);
-            let member = connect(kubeconfig, cluster, context).await;
+            let given = hub.members.or_by_name(&name);
+            let member = kubeconfigs::connect(hub, cluster, &given).await;
             (name.clone(), member.map_err(|why| format!("{name}: {why}")))
         });
         let members = join_all(members).await.into_iter().collect();
@@ -673,28 +656,6 @@ fn provider_of(path: &Path) -> Option<&str> {
 
 fn key_of(object: &impl kube::ResourceExt) -> ServiceKey {
     ServiceKey::new(object.namespace().unwrap_or_default(), object.name_any())
-}
-
-/// Connects to a member with the user's rights, and checks the identity of the member.
-async fn connect(
-    kubeconfig: Option<&FilePath>,
-    cluster: &Cluster,
-    context: &str,
-) -> Result<ApiServer, String> {
-    let member = ApiServer::member_by_context(kubeconfig, context).await;
-    let member = member.map_err(|error| {
-        format!(
-            "{error}; name its context with --member {}=CONTEXT",
-            cluster.name_any()
-        )
-    })?;
-    let (name, known) = (cluster.name_any(), cluster.spec.id.as_deref());
-    let given = member.uid().await.map_err(|error| error.to_string())?;
-    let checked = member::check_identity(&name, known, &given);
-    checked.map_err(|why| {
-        format!("context {context} is of {why}; name the right one with --member {name}=CONTEXT")
-    })?;
-    Ok(member)
 }
 
 /// Returns the names of the nodes that can run pods.

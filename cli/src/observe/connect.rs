@@ -1,4 +1,5 @@
-//! Connections to members, with the credentials that the hub stores for each.
+//! Connections to members, with the credentials that the hub stores for each, or by kubeconfigs of
+//! the user.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use tokio::time::sleep_until;
 use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
 use crate::cluster::credentials;
 use crate::cluster::tunnel::front;
+use crate::observe::kubeconfigs;
 use crate::term::progress::Progress;
 
 /// Maximum time of all requests to one member.
@@ -34,6 +36,11 @@ pub(crate) enum ConnectError {
          its credentials"
     )]
     OfProfile { namespace: String, name: String },
+    #[error(
+        "its agent gives its token to causeway-controller alone, and the hub stores none; give a \
+         kubeconfig of the member: --member-kubeconfig {0}=FILE"
+    )]
+    OfAgent(String),
     #[error(
         "you may not read the Secrets with the members' credentials in namespace {0} of the hub"
     )]
@@ -96,7 +103,7 @@ where
     F: Future<Output = Result<T, RequestError>>,
 {
     let read = &read;
-    let pushed = clusters.filter(|cluster| cluster.spec.takes_part());
+    let pushed = clusters.filter(|cluster| cluster.takes_part());
     let answers = pushed.map(|cluster| async move {
         let answer = async {
             let member = connect(hub, cluster, reading.allow_insecure).await?;
@@ -149,7 +156,8 @@ pub(crate) fn late() -> ConnectError {
     ConnectError::Timeout(READ_WITHIN.as_secs())
 }
 
-/// Connects to a member with the credentials that the hub stores for it.
+/// Connects to a member by the user's kubeconfig of it, else with the credentials that the hub
+/// stores for it.
 ///
 /// # Errors
 /// [`ConnectError`] if the credentials are missing, refused or unreadable.
@@ -158,6 +166,10 @@ pub(crate) async fn connect(
     cluster: &Cluster,
     allow_insecure: bool,
 ) -> Result<ApiServer, ConnectError> {
+    if let Some(given) = hub.members.of(&cluster.name_any()) {
+        let member = kubeconfigs::connect(hub, cluster, &given).await;
+        return member.map_err(ConnectError::Failed);
+    }
     let secret = secret(hub, cluster).await?;
     let front = match is_tunnelled(cluster) {
         true => Some(front::front(hub).await.map_err(ConnectError::Tunnel)?),
@@ -174,6 +186,9 @@ async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ConnectErr
             namespace: namespace.to_owned(),
             name: cluster.name_any(),
         });
+    }
+    if cluster.has_agent_credentials() {
+        return Err(ConnectError::OfAgent(cluster.name_any()));
     }
     let reference = cluster.spec.secret_ref.as_ref();
     let reference = reference.ok_or(ConnectError::NoReference)?;
@@ -205,7 +220,9 @@ impl From<RequestError> for ConnectError {
             | RequestError::Conflict { message, .. }
             | RequestError::Refused { message, .. }
             | RequestError::Busy { message, .. } => Self::Failed(message),
-            other @ RequestError::NoKubeconfig(_) => Self::Failed(other.to_string()),
+            other @ (RequestError::NoKubeconfig(_) | RequestError::NotJoined(_)) => {
+                Self::Failed(other.to_string())
+            }
         }
     }
 }

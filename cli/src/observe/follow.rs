@@ -181,6 +181,7 @@ fn leads_to_the_same(known: &Cluster, now: &Cluster) -> bool {
             cluster.uid(),
             spec.api_endpoint.clone(),
             spec.secret_ref.clone(),
+            cluster.has_agent_credentials(),
             spec.insecure_skip_tls_verification,
             spec.proxy_url.clone(),
         )

@@ -187,7 +187,7 @@ async fn tokens(
     hub: &ApiServer,
     clusters: &[Cluster],
 ) -> Result<BTreeMap<String, Validity>, RequestError> {
-    let named = clusters.iter().filter(|cluster| cluster.spec.takes_part());
+    let named = clusters.iter().filter(|cluster| cluster.takes_part());
     let named =
         named.filter_map(|cluster| Some((cluster.name_any(), cluster.spec.secret_ref.as_ref()?)));
     let read = named.map(async |(cluster, secret)| {

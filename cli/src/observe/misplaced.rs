@@ -93,7 +93,7 @@ impl Misplaced {
 /// Whether the hub with the given UID is one of the clusters, or may be because a cluster records
 /// no UID.
 fn is_member(uid: &str, clusters: &[Cluster]) -> bool {
-    let pushed = clusters.iter().filter(|cluster| cluster.spec.takes_part());
+    let pushed = clusters.iter().filter(|cluster| cluster.takes_part());
     let mut ids = pushed.map(|cluster| cluster.spec.id.as_deref());
     ids.any(|id| id.is_none_or(|id| id == uid))
 }

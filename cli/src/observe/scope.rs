@@ -83,7 +83,7 @@ impl Scope {
     /// Whether the member of a Cluster is observed. The clusterset's breadth excludes a member that
     /// serves neither of its kinds.
     pub(crate) fn takes_part(&self, cluster: &Cluster) -> bool {
-        cluster.spec.takes_part()
+        cluster.takes_part()
             && match self.breadth {
                 Breadth::Hub => false,
                 Breadth::Clusterset => !serves_neither(cluster),

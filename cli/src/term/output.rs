@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind, Write as _};
 use clap::ValueEnum;
 use kube::api::DynamicObject;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::term::exit::CommandError;
 use crate::term::screen::{Screen, escaped, escaped_json};
@@ -122,6 +123,12 @@ pub(crate) fn manifest(objects: &[DynamicObject]) -> Result<String, OutputError>
         .map(|object| serde_saphyr::to_string_with_options(object, options.clone()));
     let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
     Ok(documents.join("---\n").trim_end().to_owned())
+}
+
+/// Returns a JSON List, the format in which kubectl prints and applies multiple objects.
+pub(crate) fn list(objects: &[DynamicObject]) -> Result<String, OutputError> {
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+    Ok(serde_json::to_string_pretty(&list)?)
 }
 
 /// Writes one line of progress to stderr.

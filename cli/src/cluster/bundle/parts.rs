@@ -51,6 +51,20 @@ pub(crate) struct PartArgs {
     /// create its CA [default port: 443]
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "crds_only")]
     pub tunnel: Option<TunnelAddress>,
+    /// Create or renew only the two Secrets of --tunnel, as on a hub where Helm installs causeway
+    #[arg(
+        long,
+        requires = "tunnel",
+        conflicts_with_all = ["external", "cert_manager", "karmada", "missing_service"]
+    )]
+    pub secrets_only: bool,
+    /// Let agents that reach nothing but the hub's API server come by its Service proxy, and create the account for that
+    #[arg(long, requires = "tunnel", conflicts_with_all = ["crds_only", "external", "karmada"])]
+    pub through_api_server: bool,
+    /// Let causeway-tunnel give agents their certificates, for members that join by a file (join -o
+    /// yaml); the first time, create the authority for that [default: as it is]
+    #[arg(long, requires = "tunnel")]
+    pub enrolment: bool,
 }
 
 /// Treatment of a MultiClusterService whose Service does not exist.

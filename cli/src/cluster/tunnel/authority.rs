@@ -20,8 +20,16 @@ use super::TunnelError;
 use super::address::{Host, TunnelAddress};
 use crate::cluster::objects::{self, ObjectError};
 
+/// Service of causeway-tunnel for clients with passwords.
+const CLIENTS: &str = "causeway-tunnel-clients";
+/// Service, account and Secret of the way through the API server of the hub.
+pub(crate) const UPGRADE: &str = "causeway-tunnel-upgrade";
+
 /// Secret with the certificate and key of the authority.
 pub(crate) const AUTHORITY_SECRET: &str = "causeway-tunnel-ca";
+/// Secret with the certificate and key of the authority by which causeway-tunnel gives agents their
+/// certificates.
+pub(crate) const ENROLMENT_SECRET: &str = "causeway-tunnel-enrolment";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const AUTHORITY_VALIDITY: Duration = Duration::from_secs(3650 * DAY.as_secs());
@@ -43,9 +51,9 @@ pub(crate) type Data = BTreeMap<&'static str, ByteString>;
 pub(crate) struct TunnelAuthority(Contents);
 
 impl TunnelAuthority {
-    /// Creates an authority.
-    pub(crate) fn create(now: SystemTime) -> Result<Self, TunnelError> {
-        let authority = Authority::new("causeway-tunnel-ca", AUTHORITY_VALIDITY, now)?;
+    /// Creates an authority, whose subject is the name of its Secret.
+    pub(crate) fn create(name: &str, now: SystemTime) -> Result<Self, TunnelError> {
+        let authority = Authority::new(name, AUTHORITY_VALIDITY, now)?;
         let (certificate, key) = (authority.pem().as_bytes(), authority.key_pem());
         Ok(Self(Contents::gather(|name| match name {
             CA_CERTIFICATE => Some(certificate),
@@ -61,11 +69,16 @@ impl TunnelAuthority {
         Ok(authority)
     }
 
-    /// Returns the Secret that stores the authority.
-    pub(crate) fn secret(&self) -> Result<DynamicObject, ObjectError> {
+    /// Returns the Secret of that name that stores the authority.
+    pub(crate) fn secret(&self, name: &str) -> Result<DynamicObject, ObjectError> {
         let values = self.0.entries();
         let values = values.filter_map(|(key, value)| Some((key, ByteString(value?.to_vec()))));
-        named(AUTHORITY_SECRET, values.collect())
+        named(name, values.collect())
+    }
+
+    /// Returns the certificates that trust it, PEM.
+    pub(crate) fn bundle(&self) -> Option<ByteString> {
+        Some(ByteString(self.0.get(CA_CERTIFICATE)?.to_vec()))
     }
 
     /// Returns a certificate with these contents: the stored one unless it is due, or differs.
@@ -101,6 +114,20 @@ impl TunnelAuthority {
             (CA_CERTIFICATE, authorities),
         ];
         Ok(data.map(|(key, value)| (key, ByteString(value))).into())
+    }
+
+    /// Returns a certificate as [`TunnelAuthority::certificate`] does. Replaces that of another
+    /// authority, because the authority decides about the other side.
+    pub(crate) fn renewed(
+        &self,
+        leaf: Leaf,
+        stored: Option<&Secret>,
+        now: SystemTime,
+    ) -> Result<Data, TunnelError> {
+        match self.certificate(leaf.clone(), stored, now) {
+            Err(TunnelError::Foreign) => self.certificate(leaf, None, now),
+            certificate => certificate,
+        }
     }
 
     fn stored(&self, serving: Option<Contents>) -> Stored {
@@ -158,8 +185,11 @@ pub(crate) fn secret_of(
 pub(crate) fn server(hub_uid: &str, address: &TunnelAddress) -> Leaf {
     let mut leaf = Leaf {
         common_name: "causeway-tunnel".to_owned(),
-        // Clients with passwords verify the name of their Service on the hub.
-        names: vec![format!("causeway-tunnel-clients.{DEFAULT_NAMESPACE}.svc")],
+        // Clients with passwords, and agents that come through the API server, verify the name of
+        // their Service on the hub.
+        names: [CLIENTS, UPGRADE]
+            .map(|service| format!("{service}.{DEFAULT_NAMESPACE}.svc"))
+            .to_vec(),
         uris: vec![format!("causeway://{hub_uid}/tunnel")],
         purpose: Purpose::Server,
         ..Leaf::default()
@@ -169,6 +199,26 @@ pub(crate) fn server(hub_uid: &str, address: &TunnelAddress) -> Leaf {
         Host::Ip(ip) => leaf.addresses.push(*ip),
     }
     leaf
+}
+
+/// Adds an authority to those that a certificate's Secret trusts, unless it is among them.
+pub(crate) fn trust(certificate: &mut Data, authority: &ByteString) {
+    let trusted = certificate.entry(CA_CERTIFICATE).or_default();
+    let text = String::from_utf8_lossy(&trusted.0);
+    let added = String::from_utf8_lossy(&authority.0);
+    if !text.contains(added.trim()) {
+        trusted.0 = format!("{}\n{}\n", text.trim_end(), added.trim()).into_bytes();
+    }
+}
+
+/// Returns the contents of the certificate of causeway-controller, a client of agents.
+pub(crate) fn controller(hub_uid: &str) -> Leaf {
+    Leaf {
+        common_name: "causeway-controller".to_owned(),
+        uris: vec![format!("causeway://{hub_uid}/controller")],
+        purpose: Purpose::Client,
+        ..Leaf::default()
+    }
 }
 
 /// Returns the contents of the certificate of a member's agent.
@@ -201,8 +251,8 @@ mod tests {
 
     #[test]
     fn stored_authority_signs_again() {
-        let first = TunnelAuthority::create(now()).expect("an authority");
-        let secret = stored(first.secret().expect("a Secret"));
+        let first = TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority");
+        let secret = stored(first.secret(AUTHORITY_SECRET).expect("a Secret"));
         let second = TunnelAuthority::read(&secret, now()).expect("the same");
         let issued = first
             .certificate(at("a.example"), None, now())
@@ -214,7 +264,7 @@ mod tests {
 
     #[test]
     fn certificate_is_renewed_if_it_is_due_or_of_another_host() {
-        let authority = TunnelAuthority::create(now()).expect("an authority");
+        let authority = TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority");
         let issued = authority.certificate(at("a.example"), None, now());
         let data = issued.expect("a certificate");
         let secret = stored(named("a", data.clone()).expect("a Secret"));
@@ -235,6 +285,7 @@ mod tests {
                 0,
                 false,
             ),
+            (controller(HUB), 0, false),
         ] {
             let name = format!("{leaf:?} after {days} days");
             let next = authority.certificate(leaf, Some(&secret), now() + DAY * days);
@@ -245,7 +296,8 @@ mod tests {
 
     #[test]
     fn certificate_of_another_authority_is_not_replaced() {
-        let [ours, other] = [0, 1].map(|_| TunnelAuthority::create(now()).expect("an authority"));
+        let [ours, other] =
+            [0, 1].map(|_| TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority"));
         let foreign = other
             .certificate(at("a.example"), None, now())
             .expect("one");
@@ -256,10 +308,11 @@ mod tests {
 
     #[test]
     fn authority_that_cannot_sign_is_an_error() {
-        let [one, other] = [0, 1].map(|_| TunnelAuthority::create(now()).expect("an authority"));
-        let secret = stored(one.secret().expect("a Secret"));
+        let [one, other] =
+            [0, 1].map(|_| TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority"));
+        let secret = stored(one.secret(AUTHORITY_SECRET).expect("a Secret"));
         let mut mixed = secret.clone();
-        let key = stored(other.secret().expect("a Secret"))
+        let key = stored(other.secret(AUTHORITY_SECRET).expect("a Secret"))
             .data
             .expect("data")[CA_KEY]
             .clone();
@@ -276,7 +329,7 @@ mod tests {
 
     #[test]
     fn certificate_ends_with_its_authority() {
-        let authority = TunnelAuthority::create(now()).expect("an authority");
+        let authority = TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority");
         let late = now() + AUTHORITY_VALIDITY - DAY * 10;
         let issued = authority
             .certificate(at("a.example"), None, late)

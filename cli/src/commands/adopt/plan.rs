@@ -57,7 +57,7 @@ pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     let mut members = works.map(Work::member);
     let pulled = members.find(|member| {
         let cluster = snapshot.cluster(member);
-        cluster.is_some_and(|cluster| !cluster.spec.takes_part())
+        cluster.is_some_and(|cluster| !cluster.takes_part())
     });
     pulled.map(|member| {
         format!(

@@ -51,10 +51,9 @@ impl Names {
             (_, "context") => Some(Self::Contexts),
             (_, "member_context") => Some(Self::MemberContexts),
             (_, "namespace") => Some(Self::Objects(Kind::Namespace)),
-            ("unjoin" | "drain" | "confirm-deletions" | "dns", "name") => {
-                Some(Self::Objects(Kind::Cluster))
-            }
-            ("status" | "explain" | "verify" | "adopt" | "hand-over", "name") => {
+            ("unjoin" | "drain" | "confirm-deletions" | "dns" | "add" | "remove", "name")
+            | ("shift", "to") => Some(Self::Objects(Kind::Cluster)),
+            ("status" | "explain" | "verify" | "adopt" | "hand-over" | "shift", "name") => {
                 Some(Self::Objects(Kind::MultiClusterService))
             }
             _ => None,

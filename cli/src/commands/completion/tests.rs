@@ -104,6 +104,12 @@ fn flags_are_those_that_may_be_given_now() {
         ),
         ("bug-report -o a --", "--tail --lease", "--output-file"),
         ("diff -f a --", "--filename", "--wait"),
+        ("tunnel --", "--admin-url --color", "--member-kubeconfig"),
+        (
+            "tunnel add a --tunnel b -",
+            "--member-kubeconfig -o --dry-run",
+            "--admin-url --tunnel",
+        ),
     ] {
         let all = offered(line);
         let has = |flag: &str| all.iter().any(|one| one == flag);
@@ -117,14 +123,10 @@ fn flags_are_those_that_may_be_given_now() {
 
 #[test]
 fn what_is_required_comes_first() {
-    for line in [
-        "join a ",
-        "join a -",
-        "join ",
-        "join --allow-namespace-creation a --",
-    ] {
+    for line in ["dns a ", "dns a -", "dns ", "dns --fix a --"] {
         assert_eq!(offered(line), ["--member-kubeconfig"], "{line}");
     }
+    assert_eq!(offered("tunnel add a "), ["--tunnel"]);
     assert_eq!(offered("join a --ti"), ["--timeout"]);
     assert_eq!(offered("diff "), ["--filename", "-f"]);
     assert_eq!(offered("diff -f a "), Vec::<String>::new());
@@ -146,6 +148,9 @@ fn a_value_is_completed_beside_its_flag_and_behind_an_equals_sign() {
         ("uninstall --dry-run=", "client"),
         ("install --missing-service ", "deny warn"),
         ("completion ba", "bash"),
+        ("tunnel ", "add remove"),
+        ("tunnel re", "remove"),
+        ("tunnel add a -o ", "json yaml"),
         (
             "join a --reach ",
             "node-ports node-ports=external load-balancer cluster-ip",

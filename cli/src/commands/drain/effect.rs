@@ -44,9 +44,7 @@ impl Effect {
 
 /// Whether consumers use the endpoints that a cluster provides.
 fn is_used(cluster: &Cluster) -> bool {
-    !cluster.is_drained()
-        && cluster.spec.takes_part()
-        && cluster.metadata.deletion_timestamp.is_none()
+    !cluster.is_drained() && cluster.takes_part() && cluster.metadata.deletion_timestamp.is_none()
 }
 
 #[cfg(test)]

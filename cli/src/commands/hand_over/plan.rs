@@ -186,8 +186,7 @@ fn takes_part(snapshot: &Snapshot, name: &str) -> bool {
 
 fn is_ready(cluster: &Cluster) -> bool {
     let conditions = cluster.status.as_ref().map(|status| &*status.conditions);
-    cluster.spec.takes_part()
-        && condition::is_true(conditions.unwrap_or_default(), condition::READY)
+    cluster.takes_part() && condition::is_true(conditions.unwrap_or_default(), condition::READY)
 }
 
 /// Removes causeway's finalizer and the probe annotation from the MultiClusterService. The

@@ -4,6 +4,7 @@
 use std::time::SystemTime;
 
 use causeway::target::is_tunnelled;
+use causeway_certs::CA_CERTIFICATE;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
@@ -12,8 +13,10 @@ use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle;
 use crate::cluster::objects;
 use crate::cluster::tunnel::address::TunnelAddress;
-use crate::cluster::tunnel::authority::{self, TunnelAuthority};
-use crate::cluster::tunnel::{self, SERVER_SECRET, TunnelError};
+use crate::cluster::tunnel::authority::{
+    self, AUTHORITY_SECRET, ENROLMENT_SECRET, TunnelAuthority,
+};
+use crate::cluster::tunnel::{self, CONTROLLER_SECRET, SERVER_SECRET, TunnelError};
 use crate::observe::once;
 use crate::term::output;
 use crate::term::table::listed;
@@ -39,14 +42,21 @@ pub(super) async fn check(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(
     Ok(())
 }
 
-/// Adds the Secret of a new authority, and that of the certificate for this address, to the objects
-/// of an installation, before the Deployments that use them.
+/// Whether agents enrol on the hub: its Secret outlives an upgrade without `--enrolment`, which
+/// would lock out the members that have joined by a file.
+pub(super) async fn enrols(hub: &ApiServer) -> Result<bool, InstallError> {
+    Ok(tunnel::secret(hub, ENROLMENT_SECRET).await?.is_some())
+}
+
+/// Adds the Secret of a new authority, and those of the certificates for this address and for the
+/// controller, to the objects of an installation, before the Deployments that use them.
 ///
 /// # Errors
 /// [`TunnelError`] if the identity of the hub is not verified, or the authority is lost.
 pub(super) async fn add_secrets(
     hub: &ApiServer,
     address: &TunnelAddress,
+    enrols: bool,
     chosen: &mut Vec<DynamicObject>,
 ) -> Result<(), InstallError> {
     if let Some(what) = hub.unverified() {
@@ -57,20 +67,41 @@ pub(super) async fn add_secrets(
     let mut secrets = Vec::new();
     let authority = match tunnel::authority(hub).await? {
         Some(authority) => {
-            let title = objects::title(&authority.secret()?);
+            let title = objects::title(&authority.secret(AUTHORITY_SECRET)?);
             output::result(format_args!("hub: {title} unchanged"))?;
             authority
         }
         None if stored.is_some() => return Err(TunnelError::Foreign.into()),
         None => {
-            let authority = TunnelAuthority::create(now)?;
-            secrets.push(authority.secret()?);
+            let authority = TunnelAuthority::create(AUTHORITY_SECRET, now)?;
+            secrets.push(authority.secret(AUTHORITY_SECRET)?);
             authority
         }
     };
-    let leaf = authority::server(&hub.uid().await?, address);
+    let mut enrolled = None;
+    if enrols {
+        // A second authority, whose key causeway-tunnel has. It signs agents, and agents do not
+        // trust it.
+        enrolled = match tunnel::secret(hub, ENROLMENT_SECRET).await? {
+            Some(stored) => stored.data.and_then(|mut data| data.remove(CA_CERTIFICATE)),
+            None => {
+                let enrolment = TunnelAuthority::create(ENROLMENT_SECRET, now)?;
+                secrets.push(enrolment.secret(ENROLMENT_SECRET)?);
+                enrolment.bundle()
+            }
+        };
+    }
+    let hub_uid = hub.uid().await?;
+    let leaf = authority::server(&hub_uid, address);
     let certificate = authority.certificate(leaf, stored.as_ref(), now)?;
     secrets.push(authority::named(SERVER_SECRET, certificate)?);
+    let stored = tunnel::secret(hub, CONTROLLER_SECRET).await?;
+    let mut certificate =
+        authority.renewed(authority::controller(&hub_uid), stored.as_ref(), now)?;
+    if let Some(enrolled) = enrolled {
+        authority::trust(&mut certificate, &enrolled);
+    }
+    secrets.push(authority::named(CONTROLLER_SECRET, certificate)?);
     let first = chosen.iter().position(bundle::is_deployment);
     let at = first.unwrap_or(chosen.len());
     chosen.splice(at..at, secrets);

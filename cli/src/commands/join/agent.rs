@@ -1,23 +1,29 @@
-//! The agent of a member that the hub reaches through causeway-tunnel.
+//! The agent of a member that is joined through causeway-tunnel.
 
-use std::time::SystemTime;
-
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use causeway::domain::ClusterName;
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use k8s_openapi::ByteString;
 use kube::api::DynamicObject;
+use serde_json::json;
 
 use super::JoinError;
-use crate::args::JoinArgs;
+use crate::args::{JoinArgs, TokenFrom};
 use crate::cluster::api_server::ApiServer;
-use crate::cluster::images;
-use crate::cluster::objects::{self, Run, preview};
-use crate::cluster::tunnel::authority;
-use crate::cluster::tunnel::{self, TunnelError};
-use crate::commands::membership::member::agent::{self, AgentImage};
+use crate::cluster::objects::{self, Run};
+use crate::cluster::tunnel;
+use crate::cluster::tunnel::authority::UPGRADE;
+use crate::commands::membership::agent::{AgentObjects, AgentRequest};
+use crate::commands::membership::hub::{self, Known};
+use crate::commands::membership::member;
+use crate::commands::membership::member::agent;
 
 /// Objects of an agent, and the address that it connects to the tunnel.
 pub(super) struct Agent {
-    secret: DynamicObject,
-    pub deployment: DynamicObject,
+    pub objects: AgentObjects,
+    /// Account and rights of an agent that gives no credentials any more.
+    unwanted: Vec<DynamicObject>,
     /// URL of the member's API server, as the agent reaches it.
     pub endpoint: String,
 }
@@ -27,32 +33,38 @@ impl Agent {
     /// member that the hub dials. Changes nothing.
     ///
     /// # Errors
-    /// [`JoinError::NoAuthority`], or the member has an agent of somebody else.
+    /// The hub has no CA for the tunnel, or the member has an agent of somebody else.
     pub(super) async fn prepare(
         hub: &ApiServer,
         member: &ApiServer,
         hub_uid: &str,
-        name: &ClusterName,
+        (name, recorded): (&ClusterName, Option<&Known>),
         args: &JoinArgs,
     ) -> Result<Option<Self>, JoinError> {
         let Some(address) = &args.tunnel else {
             return Ok(None);
         };
-        let authority = tunnel::authority(hub).await?;
-        let authority = authority.ok_or_else(|| JoinError::NoAuthority(address.clone()))?;
-        agent::check(member, hub_uid).await?;
-        let stored = tunnel::secret(member, agent::AGENT_SECRET).await?;
-        let leaf = authority::agent(hub_uid, name);
-        let now = SystemTime::now();
-        let certificate = match authority.certificate(leaf.clone(), stored.as_ref(), now) {
-            // The hub has another authority by now.
-            Err(TunnelError::Foreign) => authority.certificate(leaf, None, now)?,
-            certificate => certificate?,
+        let kubeconfig = match args.through_api_server {
+            true => Some(kubeconfig(hub).await?),
+            false => None,
         };
-        let image = image(hub, args).await?;
+        let gives_credentials = gives_credentials(recorded, args);
+        let gave_credentials = recorded.is_some_and(|known| known.has_agent_credentials);
+        let unwanted = match gave_credentials && !gives_credentials {
+            true => agent::rights(hub_uid)?,
+            false => Vec::new(),
+        };
+        let request = AgentRequest {
+            hub_uid,
+            name,
+            address,
+            image: args.agent_image.as_deref(),
+            kubeconfig: kubeconfig.as_ref(),
+            gives_credentials,
+        };
         Ok(Some(Self {
-            secret: agent::secret(hub_uid, certificate)?,
-            deployment: agent::deployment(hub_uid, address, &image)?,
+            objects: AgentObjects::issue(hub, Some(member), request).await?,
+            unwanted,
             endpoint: match &args.api_endpoint {
                 Some(given) => given.trim_end_matches('/').to_owned(),
                 None => agent::api_endpoint(member).await?,
@@ -63,18 +75,62 @@ impl Agent {
     /// Applies the objects to the member. Without `force`, a field that another field manager
     /// changed is an error.
     pub(super) async fn apply(&self, member: &ApiServer, force: bool) -> Result<(), JoinError> {
-        preview::check(member, std::iter::once(&self.deployment), force).await?;
-        objects::apply(member, &self.secret, Run::Real).await?;
-        Ok(objects::apply_with(member, &self.deployment, Run::Real, force).await?)
+        self.objects.apply(member, Run::Real, force).await?;
+        for object in self.unwanted.iter().rev() {
+            objects::remove(member, object).await?;
+        }
+        Ok(())
     }
 }
 
-/// Returns the image of agents: the given one, or that of this version from the hub's registry.
-pub(super) async fn image(hub: &ApiServer, args: &JoinArgs) -> Result<AgentImage, JoinError> {
-    Ok(match &args.agent_image {
-        Some(image) => AgentImage::Given(image.clone()),
-        None => AgentImage::Of {
-            registry: images::registry(hub).await?,
-        },
-    })
+/// Returns a kubeconfig of the account that may reach causeway-tunnel through the hub's API server.
+async fn kubeconfig(hub: &ApiServer) -> Result<ByteString, JoinError> {
+    let stored = tunnel::secret(hub, UPGRADE).await?;
+    let data = stored.and_then(|secret| secret.data).unwrap_or_default();
+    let token = data.get("token").ok_or(JoinError::NoAccount)?;
+    let authorities = member::published_authorities(hub).await?;
+    let kubeconfig = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "hub",
+        "contexts": [{
+            "name": "hub",
+            "context": {"cluster": "hub", "user": UPGRADE, "namespace": DEFAULT_NAMESPACE},
+        }],
+        "clusters": [{
+            "name": "hub",
+            "cluster": {
+                "server": hub.url(),
+                "certificate-authority-data": STANDARD.encode(authorities),
+                "tls-server-name": hub.config.tls_server_name,
+            },
+        }],
+        "users": [{
+            "name": UPGRADE,
+            "user": {"token": String::from_utf8_lossy(&token.0)},
+        }],
+    });
+    Ok(ByteString(kubeconfig.to_string().into_bytes()))
+}
+
+/// Whether the agent gives the controller the token, as the flags say or as it is.
+pub(super) fn gives_credentials(recorded: Option<&Known>, args: &JoinArgs) -> bool {
+    let recorded = recorded.is_some_and(|known| known.has_agent_credentials);
+    args.token_from
+        .map_or(recorded, |from| from == TokenFrom::Agent)
+}
+
+/// Deletes the tokens that an earlier join stored for the hub, on both sides.
+pub(super) async fn end_stored_tokens(
+    hub: &ApiServer,
+    member: &ApiServer,
+    (name, hub_uid): (&ClusterName, &str),
+) -> Result<(), JoinError> {
+    if let Some(secret) = hub::credentials(hub, name).await? {
+        objects::remove(hub, &secret).await?;
+    }
+    for token in member::token_names(hub_uid) {
+        objects::remove(member, &member::token_secret(hub_uid, &token)?).await?;
+    }
+    Ok(())
 }

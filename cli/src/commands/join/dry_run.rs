@@ -4,12 +4,13 @@
 //! The dry run creates nothing, and no token exists. The printed Secret of the hub therefore has no
 //! token key. Applying the printed Secret again never changes a token that another process added.
 
+use std::fmt::Display;
+
 use causeway::domain::ClusterName;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
-use serde_json::json;
 
-use super::agent::Agent;
+use super::agent::{Agent, gives_credentials};
 use super::paths::Paths;
 use super::{
     JoinError, certificates, check_identity, check_tunnelled, location, networking,
@@ -43,13 +44,16 @@ pub(super) async fn print(
     check_identity(&known, name, &identity.uid)?;
     check_tunnelled(&known, name, args)?;
     let hub_uid = hub.uid().await?;
-    let agent = Agent::prepare(hub, member, &hub_uid, name, args).await?;
-    let paths = Paths::prepare(hub, member, &hub_uid, recorded(&known, name), args).await?;
+    let record = recorded(&known, name);
+    let of_agent = gives_credentials(record, args);
+    let agent = Agent::prepare(hub, member, &hub_uid, (name, record), args).await?;
+    let paths = Paths::prepare(hub, member, &hub_uid, record, args).await?;
     let mut sets = Vec::new();
     if args.only != Some(Side::Hub) {
-        let mut objects = of_member(member, &hub_uid, args).await?;
+        let mut objects = of_member(member, &hub_uid, of_agent, args).await?;
         if let Some(agent) = &agent {
-            objects.push(agent.deployment.clone());
+            objects.extend(agent.objects.rights.iter().cloned());
+            objects.push(agent.objects.deployment.clone());
             note_certificate()?;
         }
         objects.extend(paths.objects);
@@ -57,30 +61,34 @@ pub(super) async fn print(
     }
     if args.only != Some(Side::Member) {
         let endpoint = reached_at(member, endpoint, agent.as_ref());
-        let ca_bundle = member::published_authorities(member).await?;
-        let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
-        let proxy_ca = given.or(hub::stored(hub, name).await?.proxy_ca);
-        let secret = hub::secret(name, None, &ca_bundle, proxy_ca.as_deref())?;
         let location = location(member, &known, name, args).await?.location;
         let proxy = member.proxy_url.as_deref().filter(|_| agent.is_none());
         let cluster = hub::MemberFields {
-            id: &identity.uid,
-            endpoint: &endpoint,
+            id: Some(&identity.uid),
+            endpoint: Some(&endpoint),
             proxy,
             location: &location,
             networking: &networking(&known, name, args),
             is_tunnelled: agent.is_some(),
+            has_agent_credentials: of_agent,
             reports_paths: paths.are_read,
         };
-        let cluster = hub::cluster(name, &cluster)?;
-        sets.push((hub, vec![secret, cluster]));
-        note_token(name, &hub_uid)?;
+        let mut objects = Vec::new();
+        if !of_agent {
+            objects.push(secret(hub, member, name, args).await?);
+            note_token(name, &hub_uid)?;
+        }
+        objects.push(hub::cluster(name, &cluster)?);
+        sets.push((hub, objects));
     }
     let texts = sets
         .iter()
         .map(|(server, objects)| match args.output.format {
-            Some(Format::Json) => list(objects),
-            Some(Format::Yaml) | None => manifest(server, objects),
+            Some(Format::Json) => output::list(objects),
+            Some(Format::Yaml) | None => {
+                let server = format_args!("the {}, {}", server.side, server.url());
+                manifest(server, objects)
+            }
         });
     let texts: Vec<_> = texts.collect::<Result<_, _>>()?;
     let part = match args.output.format {
@@ -90,14 +98,30 @@ pub(super) async fn print(
     Ok(output::result(texts.join(part))?)
 }
 
+/// Returns the Secret of the hub without its token.
+async fn secret(
+    hub: &ApiServer,
+    member: &ApiServer,
+    name: &ClusterName,
+    args: &JoinArgs,
+) -> Result<DynamicObject, JoinError> {
+    let ca_bundle = member::published_authorities(member).await?;
+    let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
+    let proxy_ca = given.or(hub::stored(hub, name).await?.proxy_ca);
+    Ok(hub::secret(name, None, &ca_bundle, proxy_ca.as_deref())?)
+}
+
 async fn of_member(
     member: &ApiServer,
     hub_uid: &str,
+    of_agent: bool,
     args: &JoinArgs,
 ) -> Result<Vec<DynamicObject>, JoinError> {
     let mut objects = member::account(hub_uid, optional_rights(args))?;
-    let [token, _] = member::token_names(hub_uid);
-    objects.push(member::token_secret(hub_uid, &token)?);
+    if !of_agent {
+        let [token, _] = member::token_names(hub_uid);
+        objects.push(member::token_secret(hub_uid, &token)?);
+    }
     objects.extend(member::policy(member).await?);
     if args.skip_crds {
         return Ok(objects);
@@ -136,17 +160,10 @@ fn note_certificate() -> Result<(), OutputError> {
     ))
 }
 
-fn manifest(server: &ApiServer, objects: &[DynamicObject]) -> Result<String, OutputError> {
+pub(super) fn manifest(
+    server: impl Display,
+    objects: &[DynamicObject],
+) -> Result<String, OutputError> {
     let text = output::manifest(objects)?;
-    Ok(format!(
-        "# For the {}, {}\n{text}",
-        server.side,
-        server.url()
-    ))
-}
-
-/// Returns a JSON List, the format in which kubectl prints and applies multiple objects.
-fn list(objects: &[DynamicObject]) -> Result<String, OutputError> {
-    let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
-    Ok(serde_json::to_string_pretty(&list)?)
+    Ok(format!("# For {server}\n{text}"))
 }

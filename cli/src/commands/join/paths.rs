@@ -2,10 +2,11 @@
 
 use kube::api::DynamicObject;
 
-use super::{JoinError, agent};
+use super::JoinError;
 use crate::args::JoinArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::objects::{self, Run, preview};
+use crate::commands::membership::agent;
 use crate::commands::membership::hub::Known;
 use crate::commands::membership::member::paths;
 
@@ -43,7 +44,8 @@ impl Paths {
         };
         if reports {
             paths::check(member, hub_uid).await?;
-            paths.objects = paths::objects(hub_uid, &agent::image(hub, args).await?)?;
+            let image = agent::image(hub, args.agent_image.as_deref()).await?;
+            paths.objects = paths::objects(hub_uid, &image)?;
         } else {
             paths.unwanted = paths::owned(member, hub_uid).await?;
         }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use causeway::api::cluster::has_agent_credentials;
 use causeway::api::{Cluster, labels};
 use causeway::domain::protected::MEMBERS_NAMESPACE;
-use causeway::domain::{ClusterName, NameError};
+use causeway::domain::{ClusterName, NameError, enrolment};
 use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE, is_tunnelled};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -36,7 +37,7 @@ pub(crate) enum HubError {
     NoClusterApi,
     #[error(
         "the hub is a Karmada control plane, whose members are joined with karmadactl; causeway uses the Cluster objects \
-         that are there"
+         that are there, and reaches those in Pull mode by a tunnel after kubectl mcs tunnel add"
     )]
     Karmada,
     #[error(
@@ -110,12 +111,33 @@ pub(crate) async fn check_namespace(hub: &ApiServer) -> Result<(), HubError> {
     }
 }
 
+/// Returns the Secrets by which a member enrols, without data: that of the token, and that of the
+/// member.
+pub(crate) fn enrolment_secrets(name: &ClusterName) -> Result<[DynamicObject; 2], ObjectError> {
+    let bare = |secret: String| {
+        objects::object(json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": secret,
+                "namespace": enrolment::NAMESPACE,
+                "labels": { labels::MANAGED_BY: labels::MANAGER, labels::CLUSTER: name.as_str() },
+            },
+            "type": "Opaque",
+        }))
+    };
+    let bootstrap = bare(enrolment::bootstrap_name(name))?;
+    Ok([bootstrap, bare(enrolment::member_name(name))?])
+}
+
 /// Joined member, as recorded in its Cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub name: String,
     /// `spec.id`: the UID of the member's kube-system namespace, if recorded.
     pub id: Option<String>,
+    /// `spec.apiEndpoint`, if recorded.
+    pub endpoint: Option<String>,
     /// Location from `spec.region` and `spec.zones`.
     pub location: Location,
     /// Network of the member, and the type of entry through which other networks reach it.
@@ -124,6 +146,8 @@ pub(crate) struct Known {
     pub profile: Option<String>,
     /// Whether the hub reaches the member through causeway-tunnel.
     pub is_tunnelled: bool,
+    /// Whether its agent gives the controller the token.
+    pub has_agent_credentials: bool,
     /// Whether an agent of the member reports paths. `None` if the Cluster does not say it.
     pub reports_paths: Option<bool>,
 }
@@ -143,12 +167,16 @@ pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
         .flatten()
         .map(|cluster| Known {
             id: recorded_id(&cluster).map(ToOwned::to_owned),
+            endpoint: cluster.data["spec"]["apiEndpoint"]
+                .as_str()
+                .map(ToOwned::to_owned),
             location: Location::recorded(&cluster),
             networking: Networking::recorded(&cluster),
             profile: ResourceExt::labels(&cluster)
                 .get(labels::PROFILE_NAMESPACE)
                 .cloned(),
             is_tunnelled: is_tunnelled(&cluster),
+            has_agent_credentials: has_agent_credentials(&cluster.metadata),
             reports_paths: reports_paths(&cluster),
             name: cluster.metadata.name.unwrap_or_default(),
         })
@@ -216,10 +244,10 @@ pub(crate) fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectErr
 /// Fields of a member's Cluster object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberFields<'a> {
-    /// UID of the member's kube-system namespace.
-    pub id: &'a str,
-    /// URL of the member's API server.
-    pub endpoint: &'a str,
+    /// UID of the member's kube-system namespace, if it is known.
+    pub id: Option<&'a str>,
+    /// URL of the member's API server, if it is known.
+    pub endpoint: Option<&'a str>,
     /// URL of the proxy to the member's API server.
     pub proxy: Option<&'a str>,
     /// Region and zones of the member.
@@ -228,6 +256,8 @@ pub(crate) struct MemberFields<'a> {
     pub networking: &'a Networking,
     /// Whether the hub reaches the member through causeway-tunnel.
     pub is_tunnelled: bool,
+    /// Whether its agent gives the controller the token. The Cluster names no Secret then.
+    pub has_agent_credentials: bool,
     /// Whether the controller reads reports on paths. `None` leaves it as it is.
     pub reports_paths: Option<bool>,
 }
@@ -244,25 +274,32 @@ pub(crate) fn cluster(
         location,
         networking,
         is_tunnelled,
+        has_agent_credentials,
         reports_paths,
     } = fields;
     let mut cluster = bare_cluster(name)?;
     cluster.metadata.annotations = networking.annotations();
-    let tunnel = is_tunnelled.then_some((labels::TUNNEL, true));
-    let paths = reports_paths.map(|reports| (labels::PATH_REPORTS, reports));
-    for (name, value) in tunnel.into_iter().chain(paths) {
+    let tunnel = is_tunnelled.then(|| (labels::TUNNEL, true.to_string()));
+    let credentials =
+        has_agent_credentials.then(|| (labels::CREDENTIALS, labels::FROM_AGENT.to_owned()));
+    let paths = reports_paths.map(|reports| (labels::PATH_REPORTS, reports.to_string()));
+    for (name, value) in tunnel.into_iter().chain(credentials).chain(paths) {
         let annotations = cluster.metadata.annotations.get_or_insert_default();
-        annotations.insert(name.to_owned(), value.to_string());
+        annotations.insert(name.to_owned(), value);
     }
     let mut spec = json!({
-        "id": id,
         "syncMode": if *is_tunnelled { "Pull" } else { "Push" },
-        "apiEndpoint": endpoint,
-        "secretRef": { "namespace": MEMBERS_NAMESPACE, "name": name.as_str() },
     });
+    if !has_agent_credentials {
+        spec["secretRef"] = json!({ "namespace": MEMBERS_NAMESPACE, "name": name.as_str() });
+    }
     if let Some(spec) = spec.as_object_mut() {
-        let proxy = proxy.map(|proxy| ("proxyURL".to_owned(), json!(proxy)));
-        spec.extend(proxy.into_iter().chain(location.fields()));
+        let texts = [("id", id), ("apiEndpoint", endpoint), ("proxyURL", proxy)];
+        let texts = texts.into_iter().filter_map(|(field, value)| {
+            let value = value.as_ref()?;
+            Some((field.to_owned(), json!(value)))
+        });
+        spec.extend(texts.chain(location.fields()));
     }
     cluster.data = json!({ "spec": spec });
     Ok(cluster)

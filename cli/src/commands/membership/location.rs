@@ -53,6 +53,14 @@ impl Location {
         Self::new(text(&spec["region"]), zones.filter_map(text).collect())
     }
 
+    /// Fills missing parts from `other`.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            region: self.region.or(other.region),
+            zones: first_of([self.zones, other.zones]),
+        }
+    }
+
     /// Returns the fields of a Cluster's spec that hold the location.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (String, Value)> {
         let region = self.region.as_ref().map(|region| json!(region));
@@ -113,10 +121,7 @@ impl Located {
     /// Combines the sources. `nodes` is `None` if the user may not list Nodes.
     fn new(given: Location, recorded: Location, nodes: Option<&[Labels]>) -> Self {
         let Some(nodes) = nodes else {
-            let location = Location {
-                region: given.region.or(recorded.region),
-                zones: first_of([given.zones, recorded.zones]),
-            };
+            let location = given.or(recorded);
             let note = "the region and zones of the member are not known, because you may not list its Nodes; give --region and --zone";
             let notes = (!location.is_complete()).then(|| note.to_owned());
             return Self {

@@ -76,8 +76,9 @@ pub(crate) enum MemberError {
     )]
     NoAuthority,
     #[error(
-        "{object} of the member is not of kubectl mcs join of this hub, and the member has one \
-         such agent; delete it there, or go on by hand as {page} says. Nothing was changed"
+        "{object} of the member is not of kubectl mcs join or tunnel add of this hub, and the \
+         member has one such agent; delete it there, or go on by hand as {page} says. Nothing was \
+         changed"
     )]
     ForeignAgent { object: String, page: &'static str },
     #[error("Service default/kubernetes of the member has no address; give --api-endpoint")]
@@ -123,32 +124,6 @@ impl Granted {
     /// Deletes the Secret of the replaced token, which revokes the token.
     pub(crate) async fn end_old_token(&self, member: &ApiServer) -> Result<(), MemberError> {
         Ok(objects::remove(member, &self.old).await?)
-    }
-}
-
-/// Cluster that is not the member of that name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("another cluster than {name} (kube-system UID {given}, {name} has {known})")]
-pub(crate) struct AnotherCluster {
-    name: String,
-    known: String,
-    given: String,
-}
-
-/// Checks that the cluster with the UID `given` is the member `name`, of which the hub records the
-/// UID `known`. A member without a recorded UID passes.
-pub(crate) fn check_identity(
-    name: &str,
-    known: Option<&str>,
-    given: &str,
-) -> Result<(), AnotherCluster> {
-    match known.filter(|known| *known != given) {
-        None => Ok(()),
-        Some(known) => Err(AnotherCluster {
-            name: name.to_owned(),
-            known: known.to_owned(),
-            given: given.to_owned(),
-        }),
     }
 }
 
@@ -199,6 +174,13 @@ impl OptionalRights {
     }
 }
 
+/// Returns the namespace of causeway's objects in a member.
+pub(crate) fn namespace() -> Result<DynamicObject, ObjectError> {
+    let mut objects = objects::parse(RBAC)?.into_iter();
+    let namespace = objects.find(|object| objects::is_a(object, "Namespace"));
+    namespace.ok_or(ObjectError::Untyped)
+}
+
 /// Returns the account and its rights for the hub with the given UID.
 pub(crate) fn account(
     hub_uid: &str,
@@ -224,6 +206,31 @@ pub(crate) async fn policy(member: &ApiServer) -> Result<Vec<DynamicObject>, Mem
     }
 }
 
+/// Returns the admission policy for the account, for a member whose version is not known.
+pub(crate) fn any_policy() -> Result<Vec<DynamicObject>, ObjectError> {
+    objects::parse(POLICY)
+}
+
+/// Creates the account and its rights for the hub with the given UID, without a token. Without
+/// `force`, a right that another field manager changed is an error.
+pub(crate) async fn grant_rights(
+    member: &ApiServer,
+    hub_uid: &str,
+    rights: OptionalRights,
+    force: bool,
+) -> Result<(), MemberError> {
+    let mut account = account(hub_uid, rights)?;
+    account.extend(policy(member).await?);
+    preview::check(member, account.iter(), force).await?;
+    for object in account {
+        objects::apply_with(member, &object, Run::Real, force).await?;
+    }
+    for object in rights.objects(false, hub_uid)?.iter().rev() {
+        objects::remove(member, object).await?;
+    }
+    Ok(())
+}
+
 /// Creates the account and a new token for the hub with the given UID. The current token of the hub
 /// remains valid until [`Granted::end_old_token`]. Without `force`, a right that another field
 /// manager changed is an error.
@@ -235,15 +242,7 @@ pub(crate) async fn grant(
     force: bool,
 ) -> Result<Granted, MemberError> {
     let [new, old] = token.secrets(hub_uid)?;
-    let mut account = account(hub_uid, rights)?;
-    account.extend(policy(member).await?);
-    preview::check(member, account.iter(), force).await?;
-    for object in account {
-        objects::apply_with(member, &object, Run::Real, force).await?;
-    }
-    for object in rights.objects(false, hub_uid)?.iter().rev() {
-        objects::remove(member, object).await?;
-    }
+    grant_rights(member, hub_uid, rights, force).await?;
     // An earlier join may have left an unused Secret of this name.
     objects::remove(member, &new).await?;
     objects::apply(member, &new, Run::Real).await?;
@@ -409,7 +408,7 @@ pub(crate) async fn preview_revocation(
 /// Objects of a member to delete with one hub, in order of deletion.
 struct Revocation {
     objects: Vec<DynamicObject>,
-    /// Whether another hub has a token for the account.
+    /// Whether another hub has a token for the account, or an agent that gives it tokens.
     shared: bool,
 }
 
@@ -421,7 +420,11 @@ impl Revocation {
         let own = token_names(hub_uid);
         let is_own = |secret: &PartialObjectMeta<_>| {
             let name = secret.name_any();
-            own.contains(&name) || name == agent::AGENT_SECRET
+            let is_of_hub = secret
+                .labels()
+                .get(labels::HUB)
+                .is_some_and(|hub| hub == hub_uid);
+            own.contains(&name) || (name == agent::AGENT_SECRET && is_of_hub)
         };
         let shared = !tokens.items.iter().all(is_own);
         let mut objects = agent::owned(member, hub_uid).await?;

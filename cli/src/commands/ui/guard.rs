@@ -10,7 +10,8 @@ use axum::http::header::{
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
-use ring::rand::{SecureRandom as _, SystemRandom};
+
+use crate::cluster::random::{self, NoRandom};
 
 /// Policy without foreign content, inline code or framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -26,18 +27,10 @@ pub(super) const ONCE: &str = "open";
 #[derive(Clone)]
 pub(super) struct Token(String);
 
-/// Missing random numbers of the system.
-#[derive(Debug, thiserror::Error)]
-#[error("the system gives no random numbers")]
-pub(crate) struct NoRandom;
-
 impl Token {
     /// Returns a new random token.
     pub(super) fn random() -> Result<Self, NoRandom> {
-        let mut bytes = [0; 16];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandom)?;
-        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-        Ok(Self(digits.collect()))
+        random::digits::<16>().map(Self)
     }
 
     pub(super) fn as_str(&self) -> &str {

@@ -191,10 +191,11 @@ pub(super) fn is_kept(object: &impl Resource) -> bool {
     finalizers.iter().any(|one| one == labels::FINALIZER)
 }
 
-/// Whether the Cluster's credentials are in the namespace that `join` uses.
+/// Whether the Cluster's credentials are in the namespace that `join` uses, or at its agent.
 fn is_joined(cluster: &Cluster) -> bool {
     let secret = cluster.spec.secret_ref.as_ref();
     secret.is_some_and(|secret| secret.namespace == MEMBERS_NAMESPACE)
+        || cluster.has_agent_credentials()
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ fn of_failure(error: &RequestError) -> Creation {
         RequestError::Unreachable { why, .. } => Creation::Failed(why.clone()),
         RequestError::Kubeconfig { .. }
         | RequestError::NoKubeconfig(_)
+        | RequestError::NotJoined(_)
         | RequestError::NotAllowed { .. }
         | RequestError::NotFound { .. }
         | RequestError::Conflict { .. } => Creation::Unknown(message),

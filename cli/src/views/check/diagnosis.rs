@@ -299,7 +299,7 @@ fn secret_namespaces(installation: &Installation) -> Option<Check> {
     let mut controllers = deployments.filter(|one| one.name_any() == "causeway-controller");
     let given = credentials::given(controllers.next()?)?;
     let pushed = installation.clusters.as_ref().ok()?.iter();
-    let pushed = pushed.filter(|cluster| cluster.spec.takes_part());
+    let pushed = pushed.filter(|cluster| cluster.takes_part());
     let named = pushed.filter_map(|one| Some(one.spec.secret_ref.as_ref()?.namespace.as_str()));
     let missing: BTreeSet<_> = named
         .filter(|namespace| !given.contains(*namespace))
@@ -391,14 +391,16 @@ fn karmadas_cluster(cluster: &Cluster, answer: &Result<(), ConnectError>) -> Che
             Check::new(name, State::Unknown, message)
                 .remedy("see Ready of its MultiClusterServices")
         }
-        Err(why @ ConnectError::SecretForbidden(_)) => unchecked(name, why),
+        Err(why @ (ConnectError::SecretForbidden(_) | ConnectError::OfAgent(_))) => {
+            unchecked(name, why)
+        }
         Err(why) => Check::new(name, State::Unhealthy, why.to_string()),
     }
 }
 
 fn cluster(cluster: &Cluster) -> Check {
     let name = format!("cluster {}", cluster.name_any());
-    if !cluster.spec.takes_part() {
+    if !cluster.takes_part() {
         return Check::new(
             name,
             State::Skipped,

@@ -55,6 +55,21 @@ b          any (a): 2 of 2 ready   -
 }
 
 #[test]
+fn shares_of_providers_are_listed_for_each_consumer() {
+    let mut snapshot = healthy();
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    let annotations = mcs.metadata.annotations.get_or_insert_default();
+    let share = "cluster/a=10%, rest".to_owned();
+    annotations.insert("mcs.causeway.dev/share".to_owned(), share);
+    let text = text::render(&explained(&snapshot), false);
+    let expected = "\
+CONSUMER   PROVIDER   WANTED   REAL   READY   STANDBY
+b          a          100%     100%   2       0
+";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn what_is_wrong_comes_first_with_what_to_type() {
     let mut snapshot = healthy();
     snapshot

@@ -28,6 +28,7 @@ pub(crate) fn render(explanation: &Explanation, endpoints: bool) -> String {
     for exposure in &explanation.exposures {
         blocks.push(heading(exposure));
         blocks.extend(tiers(&exposure.consumers));
+        blocks.extend(shares(&exposure.consumers));
         let table = if endpoints {
             each(exposure)
         } else {
@@ -76,6 +77,27 @@ pub(crate) fn tiers(consumers: &[ConsumerReport]) -> Option<String> {
             tiers_text(&tiers.standby),
         ];
         table.row(cells, None);
+    }
+    any.then(|| table.render())
+}
+
+/// Renders the shares of providers. Returns `None` if no consumer has any.
+fn shares(consumers: &[ConsumerReport]) -> Option<String> {
+    let mut table = Table::new(["CONSUMER", "PROVIDER", "WANTED", "REAL", "READY", "STANDBY"]);
+    let mut any = false;
+    for consumer in consumers {
+        for share in &consumer.shares {
+            any = true;
+            let cells = [
+                consumer.cluster.clone(),
+                share.cluster.clone(),
+                format!("{}%", share.wanted),
+                format!("{}%", share.real),
+                share.ready.to_string(),
+                share.standby.to_string(),
+            ];
+            table.row(cells, None);
+        }
     }
     any.then(|| table.render())
 }

@@ -326,7 +326,7 @@ fn condition_status(is_true: bool) -> &'static str {
 
 fn member(cluster: &Cluster) -> MemberReport {
     let status = cluster.status.clone().unwrap_or_default();
-    let readiness = match cluster.spec.takes_part() {
+    let readiness = match cluster.takes_part() {
         true => readiness(
             &status.conditions,
             cluster.metadata.generation,

@@ -39,6 +39,9 @@ pub(crate) struct Connection {
     pub round_trip_micros: u64,
     /// End of the agent's certificate.
     pub certificate_expires: Option<Timestamp>,
+    /// Whether the agent renews it.
+    #[serde(default)]
+    pub certificate_renews: bool,
 }
 
 /// Parses an answer.

@@ -12,6 +12,9 @@ use crate::term::exit::ExitState;
 /// Time before the end of a certificate from which the report notes it.
 const CERTIFICATE_ENDS: SignedDuration = SignedDuration::from_hours(30 * 24);
 
+/// The same for a certificate that the agent renews from half of its seven days on.
+const RENEWAL_FAILS: SignedDuration = SignedDuration::from_hours(2 * 24);
+
 /// State of the agents of all members.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Report {
@@ -50,6 +53,8 @@ pub(crate) struct MemberReport {
     /// End of the first certificate that ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate_expires: Option<Timestamp>,
+    /// Whether the agent renews that certificate.
+    pub certificate_renews: bool,
 }
 
 impl Report {
@@ -119,6 +124,9 @@ impl MemberReport {
         self.streams = self.streams.saturating_add(connection.streams);
         self.agent.insert(connection.agent.clone());
         if let Some(expires) = connection.certificate_expires {
+            if self.certificate_expires.is_none_or(|first| expires < first) {
+                self.certificate_renews = connection.certificate_renews;
+            }
             self.certificate_expires = Some(earlier(self.certificate_expires, expires));
         }
         if connection.round_trip_micros > 0 {
@@ -131,7 +139,11 @@ impl MemberReport {
     /// Whether the certificate ends soon.
     pub(crate) fn certificate_ends(&self, now: Timestamp) -> bool {
         let ends = self.certificate_expires;
-        ends.is_some_and(|ends| ends.duration_since(now) < CERTIFICATE_ENDS)
+        let before = match self.certificate_renews {
+            true => RENEWAL_FAILS,
+            false => CERTIFICATE_ENDS,
+        };
+        ends.is_some_and(|ends| ends.duration_since(now) < before)
     }
 }
 

@@ -88,10 +88,14 @@ fn notes(member: &MemberReport, now: Timestamp) -> Vec<String> {
         let expires = member
             .certificate_expires
             .map(|expires| expires.to_string());
+        let remedy = match member.certificate_renews {
+            true => "in the member: kubectl -n causeway-system logs deployment/causeway-agent"
+                .to_owned(),
+            false => format!("kubectl mcs join {} with the same flags", member.name),
+        };
         notes.push(format!(
-            "the certificate of its agent ends at {} -> kubectl mcs join {} with the same flags",
+            "the certificate of its agent ends at {} -> {remedy}",
             expires.unwrap_or_default(),
-            member.name
         ));
     }
     notes

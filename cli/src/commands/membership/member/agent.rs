@@ -1,5 +1,6 @@
 //! causeway-agent in a member that the hub reaches through causeway-tunnel.
 
+use causeway::domain::protected::DEFAULT_NAMESPACE;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::DynamicObject;
@@ -14,9 +15,20 @@ use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::{Data, secret_of};
 
 const MANIFEST: &str = include_str!("../../../../../manifests/member/agent.yaml");
+const ENROLMENT: &str = include_str!("../../../../../manifests/member/enrolment.yaml");
+const RIGHTS: &str = include_str!("../../../../../manifests/member/credentials.yaml");
+/// Account of an agent that gives credentials.
+const ACCOUNT: &str = "causeway-agent";
+/// Flag of such an agent: the account of which the controller receives tokens.
+const TOKEN_ACCOUNT: &str = "--token-account=causeway-system/causeway";
 /// Flag of the manifest whose value is a placeholder.
 const TUNNEL: &str = "--tunnel=";
-/// Secret with the certificate of the agent.
+/// Flag and file of an agent that reaches nothing but the hub's API server.
+const THROUGH: &str = "--through-api-server=/etc/causeway/tls/kubeconfig";
+/// Key of the Secret with that file.
+pub(crate) const KUBECONFIG: &str = "kubeconfig";
+const TLS_DIR: &str = "--tls-dir=";
+/// Secret with the certificate of the agent, and name of its account.
 pub(crate) const AGENT_SECRET: &str = "causeway-agent";
 
 /// Returns the Secret with the certificate of the agent for the hub with the given UID.
@@ -30,19 +42,88 @@ pub(crate) fn deployment(
     hub_uid: &str,
     address: &TunnelAddress,
     image: &AgentImage,
+    gives_credentials: bool,
 ) -> Result<DynamicObject, ObjectError> {
     let mut manifest = objects::parse(MANIFEST)?.into_iter();
     let mut deployment = manifest.next().ok_or(ObjectError::Untyped)?;
-    for container in bundle::containers(&mut deployment) {
+    set_route(&mut deployment, &format!("{TUNNEL}{address}"));
+    image.place(&mut deployment);
+    if gives_credentials {
+        give_credentials(&mut deployment);
+    }
+    Ok(of_hub(deployment, hub_uid))
+}
+
+/// Has the agent come through the hub's API server, by [`KUBECONFIG`].
+pub(crate) fn through_api_server(deployment: &mut DynamicObject) {
+    set_route(deployment, THROUGH);
+}
+
+/// Sets the flag that names the route to causeway-tunnel.
+fn set_route(deployment: &mut DynamicObject, flag: &str) {
+    for container in bundle::containers(deployment) {
         let args = container.get_mut("args").and_then(Value::as_array_mut);
         let mut args = args.into_iter().flatten();
         if let Some(arg) = args.find(|arg| arg.as_str().is_some_and(|arg| arg.starts_with(TUNNEL)))
         {
-            *arg = json!(format!("{TUNNEL}{address}"));
+            *arg = json!(flag);
         }
     }
-    image.place(&mut deployment);
-    Ok(of_hub(deployment, hub_uid))
+}
+
+/// Returns the objects of an agent that enrols by the data of its Secret and gives credentials, in
+/// order of creation. The agent reads and writes that Secret, in place of files.
+pub(crate) fn enrolling(
+    hub_uid: &str,
+    mut deployment: DynamicObject,
+    data: Data,
+) -> Result<Vec<DynamicObject>, ObjectError> {
+    for container in bundle::containers(&mut deployment) {
+        if let Some(Value::Array(args)) = container.get_mut("args") {
+            args.retain(|arg| !arg.as_str().is_some_and(|arg| arg.starts_with(TLS_DIR)));
+            let secret = format!("--enrol-secret={DEFAULT_NAMESPACE}/{AGENT_SECRET}");
+            args.push(json!(secret));
+        }
+        if let Some(container) = container.as_object_mut() {
+            container.remove("volumeMounts");
+        }
+    }
+    if let Some(Value::Object(pod)) = deployment.data.pointer_mut("/spec/template/spec") {
+        pod.remove("volumes");
+    }
+    let rights = rights_of_all()?.into_iter();
+    let mut objects: Vec<_> = rights.map(|one| of_hub(one, hub_uid)).collect();
+    objects.push(secret(hub_uid, data)?);
+    objects.push(deployment);
+    Ok(objects)
+}
+
+/// Lets an agent give the controller tokens of the account that `join` creates.
+fn give_credentials(deployment: &mut DynamicObject) {
+    if let Some(pod) = deployment.data.pointer_mut("/spec/template/spec") {
+        pod["serviceAccountName"] = json!(ACCOUNT);
+        pod["automountServiceAccountToken"] = json!(true);
+    }
+    for container in bundle::containers(deployment) {
+        if let Some(args) = container.get_mut("args").and_then(Value::as_array_mut) {
+            args.push(json!(TOKEN_ACCOUNT));
+        }
+    }
+}
+
+/// Returns account and rights of an agent that gives credentials, in order of creation.
+pub(crate) fn rights(hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectError> {
+    let rights = objects::parse(RIGHTS)?.into_iter();
+    Ok(rights.map(|object| of_hub(object, hub_uid)).collect())
+}
+
+/// Returns the account of agents, with all rights that one may have.
+fn rights_of_all() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut rights = objects::parse(RIGHTS)?;
+    let mut of_enrolment = objects::parse(ENROLMENT)?;
+    of_enrolment.retain(|one| !objects::is_a(one, "ServiceAccount"));
+    rights.extend(of_enrolment);
+    Ok(rights)
 }
 
 /// Source of the agent's image.
@@ -72,6 +153,7 @@ impl AgentImage {
 /// Returns the agent's objects without data, in order of deletion.
 fn bare() -> Result<Vec<DynamicObject>, ObjectError> {
     let mut objects = objects::parse(MANIFEST)?;
+    objects.extend(rights_of_all()?.into_iter().rev());
     objects.push(secret_of("agent", AGENT_SECRET, Data::new())?);
     Ok(objects)
 }
@@ -84,8 +166,8 @@ pub(crate) async fn check(member: &ApiServer, hub_uid: &str) -> Result<(), Membe
     ownership::check(member, hub_uid, &bare()?, "docs/edge.md").await
 }
 
-/// Returns the agent's objects that `join` created for the hub with the given UID, in order of
-/// deletion. Prints a note for each other one.
+/// Returns the agent's objects that `join` or `tunnel add` created for the hub with the given UID,
+/// in order of deletion. Prints a note for each other one.
 pub(crate) async fn owned(
     member: &ApiServer,
     hub_uid: &str,
@@ -135,17 +217,50 @@ mod tests {
             ),
             (AgentImage::Given("a/b:1".to_owned()), "a/b:1".to_owned()),
         ] {
-            let mut deployment = deployment("uid", &address, &image).expect("a Deployment");
+            let made = deployment("uid", &address, &image, false);
+            let mut deployment = made.expect("a Deployment");
             assert!(is_of_hub(&deployment, "uid") && !is_of_hub(&deployment, "other"));
             let container = bundle::containers(&mut deployment)
                 .next()
                 .expect("a container");
             assert_eq!(container["image"], expected);
             assert_eq!(container["args"][0], "--tunnel=[2001:db8::1]:8443");
+            let mut through = deployment.clone();
+            through_api_server(&mut through);
+            let container = bundle::containers(&mut deployment).next().expect("one");
+            let other = bundle::containers(&mut through).next().expect("one");
+            assert_eq!(other["args"][0], THROUGH);
+            assert_eq!(other["args"][1], container["args"][1]);
             container["image"] = json!(format!("causeway/causeway-agent:{version}"));
             container["args"][0] = json!("--tunnel=TUNNEL");
             assert_eq!(deployment.data, manifest.data);
         }
+    }
+
+    #[test]
+    fn agent_that_gives_credentials_has_an_account_and_the_flag() {
+        let address = "tunnel.example".parse().expect("an address");
+        let image = AgentImage::Given("a/b:1".to_owned());
+        let made = deployment("uid", &address, &image, true).expect("a Deployment");
+        let pod = &made.data["spec"]["template"]["spec"];
+        assert_eq!(pod["automountServiceAccountToken"], true);
+        let args = pod["containers"][0]["args"].as_array().expect("flags");
+        assert!(args.contains(&json!(TOKEN_ACCOUNT)), "{args:?}");
+        let rights = rights("uid").expect("objects");
+        let [account, role, binding] = &rights[..] else {
+            panic!("{rights:?}")
+        };
+        assert_eq!(account.metadata.name.as_deref(), Some(ACCOUNT));
+        assert_eq!(pod["serviceAccountName"], ACCOUNT);
+        assert_eq!(binding.data["subjects"][0]["name"], ACCOUNT);
+        let token = format!(
+            "--token-account=causeway-system/{}",
+            role.data["rules"][0]["resourceNames"][0]
+                .as_str()
+                .expect("a name")
+        );
+        assert_eq!(token, TOKEN_ACCOUNT);
+        assert!(rights.iter().all(|one| is_of_hub(one, "uid")));
     }
 
     #[test]
@@ -163,5 +278,18 @@ mod tests {
         ] {
             assert_eq!(endpoint(&service(ip, ports)).as_deref(), expected, "{ip}");
         }
+    }
+
+    #[test]
+    fn agent_gives_tokens_of_the_account_that_join_creates() {
+        let rights = super::super::OptionalRights::default();
+        let account = super::super::account("uid", rights).expect("objects");
+        let mut accounts = account
+            .iter()
+            .filter(|one| objects::is_a(one, "ServiceAccount"));
+        let meta = &accounts.next().expect("an account").metadata;
+        let namespace = meta.namespace.as_deref().expect("a namespace");
+        let name = meta.name.as_deref().expect("a name");
+        assert_eq!(TOKEN_ACCOUNT, format!("--token-account={namespace}/{name}"));
     }
 }

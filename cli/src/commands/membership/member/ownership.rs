@@ -54,7 +54,7 @@ pub(super) async fn owned(
         match objects::get(member, &object).await? {
             Some(stored) if is_of_hub(&stored, hub_uid) => owned.push(object),
             Some(_) => output::result(format_args!(
-                "member: {} kept, kubectl mcs join of this hub has not created it",
+                "member: {} kept, kubectl mcs of this hub has not created it",
                 objects::title(&object)
             ))?,
             None => {}

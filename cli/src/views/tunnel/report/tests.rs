@@ -85,6 +85,24 @@ fn disconnected_member_is_a_problem_only_if_all_replicas_were_read() {
 }
 
 #[test]
+fn certificate_that_is_renewed_ends_soon_if_that_failed() {
+    let now: Timestamp = "2026-11-27T12:00:00Z".parse().expect("a time");
+    for (days, renews, ends_soon) in [
+        (29, false, true),
+        (31, false, false),
+        (3, true, false),
+        (1, true, true),
+    ] {
+        let member = MemberReport {
+            certificate_expires: Some(now + SignedDuration::from_hours(days * 24)),
+            certificate_renews: renews,
+            ..MemberReport::default()
+        };
+        assert_eq!(member.certificate_ends(now), ends_soon, "{days} {renews}");
+    }
+}
+
+#[test]
 fn unbounded_answer_is_an_error() {
     let many = vec![json!({ "name": "a", "connections": [] }); 8193];
     let read = parse(&json!(many).to_string());

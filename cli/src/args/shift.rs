@@ -1,0 +1,39 @@
+//! The arguments of `shift`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::values::{duration, percentage};
+
+pub(super) const SHIFT_EXAMPLES: &str = "Examples:
+  # Show the steps
+  kubectl mcs shift foo -n shop --to new --step 10% --every 5m --dry-run
+
+  # Give member new 10% of the traffic, and 10% more every five minutes, up to half
+  kubectl mcs shift foo -n shop --to new --step 10% --every 5m --until 50%
+
+Writes the annotation mcs.causeway.dev/share of the MultiClusterService. Stops where the service is not ready, and where somebody else changes the \
+annotation. Then, and after Ctrl-C, the share of the last step stays; a second run continues from there. Required rights on the hub: get and patch \
+MultiClusterServices in the namespace.";
+
+#[derive(Args, Debug)]
+pub(crate) struct ShiftArgs {
+    /// Name of a MultiClusterService
+    pub name: String,
+    /// Member that gets the traffic
+    #[arg(long, value_name = "CLUSTER")]
+    pub to: String,
+    /// Percentage that each step adds
+    #[arg(long, value_name = "PERCENTAGE", value_parser = percentage)]
+    pub step: u8,
+    /// Time between two steps
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub every: Duration,
+    /// Percentage of the last step
+    #[arg(long, value_name = "PERCENTAGE", default_value = "100%", value_parser = percentage)]
+    pub until: u8,
+    /// Only print the steps
+    #[arg(long)]
+    pub dry_run: bool,
+}

@@ -1,0 +1,208 @@
+//! `kubectl mcs join --pull --tunnel HOST -o yaml`: prints a file by which a member enrols that is
+//! not reached from here. The token in it is good once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use causeway::domain::ClusterName;
+use causeway::domain::enrolment::{EXPIRES, HASH, NAME, NAMESPACE, TOKEN};
+use causeway_certs::CA_CERTIFICATE;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::Api;
+use kube::api::DynamicObject;
+use ring::digest::{SHA256, digest};
+use serde_json::json;
+
+use super::dry_run::manifest;
+use super::{JoinError, check_identity, check_verified, networking, optional_rights, recorded};
+use crate::args::JoinArgs;
+use crate::cluster::access::{HubArgs, Side};
+use crate::cluster::api_server::ApiServer;
+use crate::cluster::objects::{self, ObjectError};
+use crate::cluster::random;
+use crate::cluster::tunnel::address::TunnelAddress;
+use crate::cluster::tunnel::authority::Data;
+use crate::cluster::tunnel::{self, SERVER_SECRET};
+use crate::commands::membership::agent;
+use crate::commands::membership::hub::{self, Known};
+use crate::commands::membership::location::Location;
+use crate::commands::membership::member;
+use crate::commands::membership::member::agent as agent_objects;
+use crate::term::output::{self, Format};
+
+/// Size of a token, in bytes.
+const TOKEN_BYTES: usize = 32;
+/// Time within which a token is good by default.
+const WITHIN: Duration = Duration::from_secs(600);
+
+/// Creates the Cluster and the token on the hub, and prints the file for the member.
+pub(super) async fn run(
+    hub: &HubArgs,
+    name: &ClusterName,
+    endpoint: Option<String>,
+    args: &JoinArgs,
+) -> Result<(), JoinError> {
+    let (Some(address), Some(format)) = (&args.tunnel, args.output.format) else {
+        return Err(JoinError::NoMember);
+    };
+    let hub = ApiServer::hub(hub).await?;
+    check_verified(&hub)?;
+    hub::check_cluster_api(&hub).await?;
+    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
+    let namespace = hub.request(namespaces.get_metadata_opt(NAMESPACE)).await?;
+    if namespace.is_none() {
+        return Err(JoinError::NoEnrolment(address.clone()));
+    }
+    let known = hub::known(&hub).await?;
+    check(&known, name, args)?;
+    let token = args.dry_run.is_none().then(token).transpose()?;
+    let data = data(&hub, name, address, token.as_deref()).await?;
+    let objects = of_member(&hub, address, data, args).await?;
+    let cluster = cluster(&known, name, endpoint, args)?;
+    match &token {
+        Some(token) => store(&hub, name, &cluster, token, args).await?,
+        None => output::progress("note: the token is left out, because a dry run makes none")?,
+    }
+    let parts = match (args.dry_run.is_some(), args.only) {
+        (false, _) | (true, Some(Side::Member)) => vec![(format!("member {name}"), objects)],
+        (true, Some(Side::Hub)) => vec![(format!("the hub, {}", hub.url()), vec![cluster])],
+        (true, None) => vec![
+            (format!("member {name}"), objects),
+            (format!("the hub, {}", hub.url()), vec![cluster]),
+        ],
+    };
+    let texts = parts.iter().map(|(server, objects)| match format {
+        Format::Json => output::list(objects),
+        Format::Yaml => manifest(server, objects),
+    });
+    let texts: Vec<_> = texts.collect::<Result<_, _>>()?;
+    let part = match format {
+        Format::Json => "\n",
+        Format::Yaml => "\n---\n",
+    };
+    Ok(output::result(texts.join(part))?)
+}
+
+/// Checks that the name is that of no other cluster, and of none that the hub dials. Without a
+/// given UID the recorded one stays, and the controller refuses another cluster.
+fn check(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Result<(), JoinError> {
+    let recorded = recorded(known, name);
+    let id = recorded.and_then(|one| one.id.as_deref());
+    let id = args.enrolment.id.as_deref().or(id);
+    check_identity(known, name, id.unwrap_or_default())?;
+    match recorded.is_some_and(|one| !one.is_tunnelled) {
+        true => Err(JoinError::Dialled(name.clone())),
+        false => Ok(()),
+    }
+}
+
+fn token() -> Result<String, JoinError> {
+    random::digits::<TOKEN_BYTES>().map_err(|_| JoinError::NoRandom)
+}
+
+fn text(text: &str) -> ByteString {
+    ByteString(text.as_bytes().to_vec())
+}
+
+/// Returns the data of the agent's Secret.
+async fn data(
+    hub: &ApiServer,
+    name: &ClusterName,
+    address: &TunnelAddress,
+    token: Option<&str>,
+) -> Result<Data, JoinError> {
+    let server = tunnel::secret(hub, SERVER_SECRET).await?;
+    let authorities = server.and_then(|secret| secret.data?.remove(CA_CERTIFICATE));
+    let authorities = authorities.ok_or_else(|| JoinError::NoEnrolment(address.clone()))?;
+    let mut data = Data::from([(CA_CERTIFICATE, authorities), (NAME, text(name.as_str()))]);
+    data.extend(token.map(|token| (TOKEN, text(token))));
+    Ok(data)
+}
+
+/// Returns the Cluster, with what is recorded and no flag changes.
+fn cluster(
+    known: &[Known],
+    name: &ClusterName,
+    endpoint: Option<String>,
+    args: &JoinArgs,
+) -> Result<DynamicObject, ObjectError> {
+    let recorded = recorded(known, name);
+    let given = Location::new(args.region.clone(), args.zones.clone());
+    let location = given.or(recorded.map_or_else(Location::default, |one| one.location.clone()));
+    let id = args.enrolment.id.as_deref();
+    let endpoint = endpoint.as_deref();
+    let fields = hub::MemberFields {
+        id: id.or_else(|| recorded?.id.as_deref()),
+        endpoint: endpoint.or_else(|| recorded?.endpoint.as_deref()),
+        proxy: None,
+        location: &location,
+        networking: &networking(known, name, args),
+        is_tunnelled: true,
+        // The hub stores no token of the member.
+        has_agent_credentials: true,
+        reports_paths: recorded.and_then(|one| one.reports_paths),
+    };
+    hub::cluster(name, &fields)
+}
+
+/// Returns the objects for the member: those that `join` applies elsewhere, without a token of the
+/// hub and without definitions, which may be somebody else's.
+async fn of_member(
+    hub: &ApiServer,
+    address: &TunnelAddress,
+    data: Data,
+    args: &JoinArgs,
+) -> Result<Vec<DynamicObject>, JoinError> {
+    let hub_uid = hub.uid().await?;
+    let mut objects = member::account(&hub_uid, optional_rights(args))?;
+    objects.extend(member::any_policy()?);
+    let image = agent::image(hub, args.agent_image.as_deref()).await?;
+    let deployment = agent_objects::deployment(&hub_uid, address, &image, true)?;
+    objects.extend(agent_objects::enrolling(&hub_uid, deployment, data)?);
+    Ok(objects)
+}
+
+/// Stores the Cluster and the hash of the token on the hub. An earlier token is good no more.
+async fn store(
+    hub: &ApiServer,
+    name: &ClusterName,
+    cluster: &DynamicObject,
+    token: &str,
+    args: &JoinArgs,
+) -> Result<(), JoinError> {
+    let [mut bootstrap, member] = hub::enrolment_secrets(name)?;
+    let within = args.enrolment.enrol_within.unwrap_or(WITHIN);
+    let within = SignedDuration::try_from(within).unwrap_or_default();
+    let expires = Timestamp::now().checked_add(within).unwrap_or_default();
+    let expires = format!("{expires:.0}");
+    let hash = random::hex(digest(&SHA256, token.as_bytes()).as_ref());
+    let data = BTreeMap::from([(HASH, text(&hash)), (EXPIRES, text(&expires))]);
+    bootstrap.data["data"] = json!(data);
+    for object in [cluster, &member] {
+        objects::apply_quietly(hub, object).await?;
+        output::progress(format_args!("hub: {} applied", objects::title(object)))?;
+    }
+    // Another object: what causeway-tunnel noted in an earlier one is of the token before.
+    objects::delete(hub, &bootstrap).await?;
+    objects::create(hub, &bootstrap).await?;
+    let title = objects::title(&bootstrap);
+    output::progress(format_args!("hub: {title} created"))?;
+    Ok(output::progress(format_args!(
+        "apply the file in {name} until {expires}: kubectl apply -f FILE. It is good for one cluster, so keep it secret until \
+         then. kubectl mcs tunnel shows when the agent is connected"
+    ))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_differ_and_have_256_bits() {
+        let [one, other] = [(); 2].map(|()| token().expect("a token"));
+        assert_ne!(one, other);
+        assert_eq!(one.len(), 2 * TOKEN_BYTES);
+    }
+}

@@ -1,0 +1,154 @@
+//! The Cluster of a member that `tunnel add` and `tunnel remove` change.
+
+use causeway::api::{Cluster, labels};
+use causeway::domain::ClusterName;
+use causeway::target::is_tunnelled;
+use kube::Api;
+
+use crate::args::MemberArgs;
+use crate::cluster::access::Side;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::identity::AnotherCluster;
+use crate::cluster::objects::{self, Run};
+use crate::cluster::tunnel::address::TunnelAddress;
+use crate::commands::membership::MembershipError;
+use crate::commands::membership::hub;
+use crate::observe::connect::ConnectError;
+use crate::term::exit::{CommandError, PROBLEM, USAGE};
+
+/// Failed change of a member of the tunnel.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChangeError {
+    #[error(transparent)]
+    Membership(MembershipError),
+    #[error(
+        "the kubeconfig of the {side} {what}, so anybody could answer for it and take the key of \
+         the agent; add certificate-authority-data and an https:// server to it"
+    )]
+    Insecure { side: Side, what: &'static str },
+    #[error(
+        "the hub has no Cluster {0}; karmada-agent creates that of a member in Pull mode, and \
+         kubectl mcs join that of any other"
+    )]
+    Absent(ClusterName),
+    #[error(
+        "{name} was joined with kubectl mcs join, which brings the agent too: kubectl mcs join \
+         {name} --member-kubeconfig FILE --pull --tunnel {address}. Nothing was changed"
+    )]
+    Joined {
+        name: ClusterName,
+        address: TunnelAddress,
+    },
+    #[error(
+        "{0} was joined with kubectl mcs join, and the hub has its address in the tunnel alone. \
+         Nothing was changed. To have it dialled, join it again after: kubectl mcs unjoin {0} \
+         --member-kubeconfig FILE"
+    )]
+    OfJoin(ClusterName),
+    #[error(
+        "Cluster {0} is not in Pull mode: Karmada dials it, and so does causeway. Nothing was changed"
+    )]
+    Pushed(ClusterName),
+    #[error(
+        "Cluster {0} names no Secret with credentials, which karmada-agent reports \
+         (--report-secrets, --cluster-api-endpoint); docs/karmada.md#credentials-of-members says \
+         how. Nothing was changed"
+    )]
+    NoSecret(ClusterName),
+    #[error("the hub cannot use the credentials of {name}: {why}. Nothing was changed")]
+    Unusable {
+        name: ClusterName,
+        why: ConnectError,
+    },
+    #[error("the member's kubeconfig is of {0}. Nothing was changed")]
+    AnotherCluster(AnotherCluster),
+    #[error(
+        "the member's kubeconfig is of Cluster {other}; run: kubectl mcs tunnel remove {other}. \
+         Nothing was changed"
+    )]
+    IsAnother { other: String },
+    #[error("{name} is not connected within {seconds} s: {state}; {remedy}")]
+    NotConnected {
+        name: ClusterName,
+        seconds: u64,
+        state: String,
+        remedy: String,
+    },
+}
+
+impl CommandError for ChangeError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Membership(error) => error.exit_code(),
+            Self::Insecure { .. } => USAGE,
+            _ => PROBLEM,
+        }
+    }
+}
+
+impl<E: Into<MembershipError>> From<E> for ChangeError {
+    fn from(error: E) -> Self {
+        Self::Membership(error.into())
+    }
+}
+
+/// Connects to the member if its kubeconfig is given.
+pub(super) async fn member(args: &MemberArgs) -> Result<Option<ApiServer>, ChangeError> {
+    let Some(file) = &args.member_kubeconfig else {
+        return Ok(None);
+    };
+    let member = ApiServer::member(file, args.member_context.as_deref()).await?;
+    check_verified(&member)?;
+    Ok(Some(member))
+}
+
+/// Rejects a server whose identity is not verified.
+pub(super) fn check_verified(server: &ApiServer) -> Result<(), ChangeError> {
+    let side = server.side;
+    match server.unverified() {
+        Some(what) => Err(ChangeError::Insecure { side, what }),
+        None => Ok(()),
+    }
+}
+
+/// Reads a Cluster of the hub.
+pub(super) async fn read(
+    hub: &ApiServer,
+    name: &ClusterName,
+) -> Result<Option<Cluster>, ChangeError> {
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    Ok(hub.found(clusters.get(name.as_str())).await?)
+}
+
+/// Whether `kubectl mcs join` made the credentials of a member.
+pub(super) async fn is_joined(hub: &ApiServer, name: &ClusterName) -> Result<bool, ChangeError> {
+    Ok(hub::credentials(hub, name).await?.is_some())
+}
+
+/// Sets or removes the annotation that chooses the tunnel. Changes nothing else: karmada-agent owns
+/// the spec. Returns the line that reports it.
+pub(super) async fn choose_tunnel(
+    hub: &ApiServer,
+    name: &ClusterName,
+    (cluster, is_wanted): (&Cluster, bool),
+    run: Option<Run>,
+) -> Result<String, ChangeError> {
+    let title = objects::title(&hub::bare_cluster(name)?);
+    if is_tunnelled(cluster) == is_wanted {
+        return Ok(format!("hub: {title} unchanged"));
+    }
+    let value = is_wanted.then_some("true");
+    let suffix = match run {
+        Some(Run::Real) => "",
+        Some(Run::Dry) => " (server dry run)",
+        None => " (dry run)",
+    };
+    if let Some(run) = run {
+        let annotated = hub::annotate(hub, name, labels::TUNNEL, value, run == Run::Dry).await;
+        match annotated {
+            Err(RequestError::NotFound { .. }) => return Err(ChangeError::Absent(name.clone())),
+            annotated => annotated?,
+        }
+    }
+    Ok(format!("hub: {title} annotated{suffix}"))
+}
