@@ -52,7 +52,7 @@ struct Manifest {
     values: &'static [&'static str],
 }
 
-const MANIFESTS: [Manifest; 10] = [
+const MANIFESTS: [Manifest; 12] = [
     Manifest {
         path: "hub/rbac.yaml",
         about: &[
@@ -140,7 +140,7 @@ const MANIFESTS: [Manifest; 10] = [
         about: &[
             "causeway-tunnel, for members that nobody can dial (docs/edge.md), and the Services by which agents and the controller reach it.",
             "Secret causeway-tunnel in causeway-system has tls.crt, tls.key and ca.crt. Start the controller with",
-            "--tunnel-front=http://causeway-tunnel.causeway-system.svc:7080.",
+            "--tunnel-front=http://causeway-tunnel.causeway-system.svc:7080 and, for members whose agents give tokens, --tunnel-tls-dir.",
         ],
         templates: &[
             "tunnel-deployment",
@@ -162,6 +162,30 @@ const MANIFESTS: [Manifest; 10] = [
             "tunnel.enabled=true",
             "tunnel.authenticatedFront.enabled=true",
         ],
+    },
+    Manifest {
+        path: "hub/options/tunnel-through-api-server.yaml",
+        about: &[
+            "causeway-tunnel with a listener for agents that come by the Service proxy of the hub's API server (docs/edge.md): apply it",
+            "after tunnel.yaml, which has all but this. Secret causeway-tunnel-upgrade in causeway-system gets the token of their account.",
+            "kubectl mcs install --tunnel takes that listener away again: apply this after it.",
+        ],
+        templates: &["tunnel-deployment", "tunnel-upgrade"],
+        values: &["tunnel.enabled=true", "tunnel.throughApiServer=true"],
+    },
+    Manifest {
+        path: "hub/options/tunnel-enrolment.yaml",
+        about: &[
+            "causeway-tunnel that gives agents their certificates, for members that join by a file of kubectl mcs join -o yaml",
+            "(docs/edge.md): apply it after tunnel.yaml, which has all but this. Secret causeway-tunnel-enrolment in causeway-system has",
+            "ca.crt and ca.key. kubectl mcs install --tunnel HOST --enrolment does both.",
+        ],
+        templates: &[
+            "tunnel-enrolment",
+            "tunnel-deployment",
+            "tunnel-networkpolicy",
+        ],
+        values: &["tunnel.enabled=true", "tunnel.enrolment.enabled=true"],
     },
     Manifest {
         path: "hub/options/webhook-by-url.yaml",

@@ -133,7 +133,8 @@ matchConditions:
       || has(object.metadata.labels) != has(oldObject.metadata.labels)
       || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)
       || ['mcs.causeway.dev/prefer', 'mcs.causeway.dev/min-ready', 'mcs.causeway.dev/unreachable',
-      'mcs.causeway.dev/reach'].exists(name,
+      'mcs.causeway.dev/share', 'mcs.causeway.dev/reach',
+      'mcs.causeway.dev/hostname'].exists(name,
       object.metadata.?annotations[?name] != oldObject.metadata.?annotations[?name])
 failurePolicy: {{ .Values.webhook.failurePolicy }}
 matchPolicy: Equivalent
@@ -217,7 +218,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- end }}
 {{- range .Values.controller.extraArgs }}
-{{- if regexMatch "^--(admin-bind|leader-elect|lease|log-format|otlp-endpoint|cluster-profiles|clusterprofile-provider-file|tunnel-front)(=|$)" . }}
+{{- if regexMatch "^--(admin-bind|leader-elect|lease|log-format|otlp-endpoint|cluster-profiles|clusterprofile-provider-file|tunnel-front|tunnel-tls-dir)(=|$)" . }}
 {{- fail (printf "controller.extraArgs has %s, which the chart gives itself: leave it out, and see tracing.endpoint, clusterProfiles and tunnel" .) }}
 {{- end }}
 {{- if and $.Values.clusterProfiles.secrets (regexMatch "^--secret-namespace(=|$)" .) }}
@@ -225,12 +226,21 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- end }}
 {{- range .Values.tunnel.extraArgs }}
-{{- if regexMatch "^--(agents-bind|front-bind|admin-bind|tls-dir|replicas|log-format|auth-front-[a-z-]+)(=|$)" . }}
-{{- fail (printf "tunnel.extraArgs has %s, which the chart gives itself: leave it out, and see tunnel.replicas, tunnel.secretName and tunnel.authenticatedFront" .) }}
+{{- if regexMatch "^--(agents-bind|agents-upgrade-bind|front-bind|admin-bind|tls-dir|replicas|log-format|auth-front-[a-z-]+|enrolment-dir|kubeconfig)(=|$)" . }}
+{{- fail (printf "tunnel.extraArgs has %s, which the chart gives itself: leave it out, and see tunnel.replicas, tunnel.secretName, tunnel.throughApiServer, tunnel.authenticatedFront and tunnel.enrolment" .) }}
 {{- end }}
 {{- end }}
 {{- if and .Values.tunnel.authenticatedFront.enabled (not .Values.tunnel.enabled) }}
 {{- fail "tunnel.authenticatedFront is a front of causeway-tunnel, which tunnel.enabled runs: enable it too" }}
+{{- end }}
+{{- if and .Values.tunnel.throughApiServer (not .Values.tunnel.enabled) }}
+{{- fail "tunnel.throughApiServer is a way to causeway-tunnel, which tunnel.enabled runs: enable it too" }}
+{{- end }}
+{{- if and .Values.tunnel.throughApiServer .Values.karmada.enabled }}
+{{- fail "tunnel.throughApiServer and karmada.enabled: the API server of a Karmada control plane reaches no pods: leave one of them out" }}
+{{- end }}
+{{- if and .Values.tunnel.enrolment.enabled (not .Values.tunnel.enabled) }}
+{{- fail "tunnel.enrolment is for agents of causeway-tunnel, which tunnel.enabled runs: enable it too" }}
 {{- end }}
 {{- if and .Values.tunnel.authenticatedFront.tlsSecretName (not .Values.tunnel.authenticatedFront.tls) }}
 {{- fail "tunnel.authenticatedFront.tlsSecretName is a certificate for clients with TLS, and tunnel.authenticatedFront.tls is false: leave one of them out" }}

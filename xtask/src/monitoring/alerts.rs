@@ -205,12 +205,34 @@ fn certificates(times: Times) -> Vec<Alert> {
         },
         Alert {
             name: "CausewayTunnelCertificateExpiring",
-            expr: "min without (instance, pod) (causeway_tunnel_certificate_expiry_timestamp_seconds) - time() < 14 * 86400"
+            expr: "min without (instance, pod) (causeway_tunnel_certificate_expiry_timestamp_seconds) - time() < 14 * 86400 or \
+                   min without (instance, pod) (causeway_tunnel_front_certificate_expiry_timestamp_seconds > 0) - time() < 14 * 86400"
                 .to_owned(),
             hold: 60 * MINUTE,
             severity: Severity::Warning,
-            summary: "The certificate of causeway-tunnel is not renewed",
-            description: "The certificate for agents expires in {{ $value | humanizeDuration }}. After that no agent connects.",
+            summary: "A certificate of causeway-tunnel is not renewed",
+            description: "The certificate for agents, or that for clients with passwords, expires in {{ $value | humanizeDuration }}. \
+                          After that none of them connects.",
+        },
+        Alert {
+            name: "CausewayControllerCertificateExpiring",
+            expr: "min without (instance, pod) (causeway_controller_tunnel_certificate_expiry_timestamp_seconds) - time() < 30 * 86400"
+                .to_owned(),
+            hold: 60 * MINUTE,
+            severity: Severity::Warning,
+            summary: "The controller's certificate for agents is not renewed",
+            description: "The certificate of --tunnel-tls-dir expires in {{ $value | humanizeDuration }}. After that members whose \
+                          agents give their tokens become unreachable.",
+        },
+        Alert {
+            name: "CausewayAgentCertificateExpiring",
+            expr: "min without (instance, pod) (causeway_tunnel_agent_certificate_expiry_timestamp_seconds) - time() < 30 * 86400"
+                .to_owned(),
+            hold: 60 * MINUTE,
+            severity: Severity::Warning,
+            summary: "The certificate of an agent is not renewed",
+            description: "The certificate of a connected agent expires in {{ $value | humanizeDuration }}. After that its member is \
+                          unreachable.",
         },
     ]
 }

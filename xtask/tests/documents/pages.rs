@@ -14,14 +14,17 @@ use causeway_engine::reasons::Reason;
 use causeway_tests::repository;
 
 /// Flags of other programs that the book names by themselves.
-const OTHERS_FLAGS: [&str; 13] = [
+const OTHERS_FLAGS: [&str; 16] = [
     "--admission-control-config-file",
     "--agent-identifiers",
     "--cluster-api-endpoint",
+    "--domain-filter",
     "--enable-feature",
+    "--events",
     "--force-conflicts",
     "--help",
     "--keepalive-time",
+    "--policy",
     "--proxy-strategies",
     "--report-secrets",
     "--server-ca-cert",
@@ -174,8 +177,12 @@ fn every_command_in_the_book_can_be_given() {
             let (flags, rest) = match words.as_slice() {
                 ["kubectl", "mcs", "COMMAND", ..] => continue,
                 ["kubectl", "mcs", command, rest @ ..] => {
-                    seen.insert((*command).to_owned());
-                    (commands.get(*command), rest)
+                    let below = rest.first().map(|word| format!("{command} {word}"));
+                    let below = below.filter(|name| commands.contains_key(name));
+                    let name = below.unwrap_or_else(|| (*command).to_owned());
+                    let flags = commands.get(&name);
+                    seen.insert(name);
+                    (flags, rest)
                 }
                 [program, rest @ ..] => {
                     let known = programs.iter().find(|(name, _)| name == program);

@@ -36,19 +36,30 @@ pub(super) fn defaults(program: &str) -> BTreeMap<String, String> {
     defaults.collect()
 }
 
-/// The commands of `kubectl mcs`, and the flags of each.
+/// The commands of `kubectl mcs`, those below others too, and the flags of each.
 pub(super) fn commands() -> BTreeMap<String, Flags> {
-    let help_text = help("kubectl-mcs", &[]);
-    let list = help_text.split("Commands:").nth(1).unwrap_or_default();
+    let mut all = BTreeMap::new();
+    for name in names_in(&help("kubectl-mcs", &[])) {
+        let text = help("kubectl-mcs", &[&name]);
+        for below in names_in(&text) {
+            let flags = flags(&help("kubectl-mcs", &[&name, &below]));
+            all.insert(format!("{name} {below}"), flags);
+        }
+        all.insert(name, flags(&text));
+    }
+    all
+}
+
+/// The commands that a help text lists.
+fn names_in(help: &str) -> Vec<String> {
+    let list = help.split("\nCommands:").nth(1).unwrap_or_default();
     let list = list.split("\n\n").next().unwrap_or_default();
     // What is indented further goes on with the line above it.
     let names = list.lines().filter_map(|line| {
         let name = line.strip_prefix("  ")?;
         (!name.starts_with(' ')).then(|| name.split_whitespace().next())?
     });
-    names
-        .map(|name| (name.to_owned(), flags(&help("kubectl-mcs", &[name]))))
-        .collect()
+    names.map(str::to_owned).collect()
 }
 
 fn help(program: &str, words: &[&str]) -> String {
