@@ -74,8 +74,8 @@ upgrade: rust go testbed ## Upgrade from the version before and go back, under t
 long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or so, each)
 	$(CARGO) build --workspace --bins
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --lib rotation::properties
-	PROPTEST_CASES=8000 $(CARGO) test --workspace --lib -- simulation::a_restart_while simulation::after_an_outage
-	PROPTEST_CASES=1000 $(CARGO) test --workspace --lib simulation
+	PROPTEST_CASES=16000 $(CARGO) test --workspace --lib -- simulation::a_restart_while simulation::after_an_outage
+	PROPTEST_CASES=2000 $(CARGO) test --workspace --lib simulation
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture
@@ -128,7 +128,7 @@ lint: rust go pure page ## Check formats, lints, documents, generated files, lic
 	$(CARGO) build --workspace --bin xtask
 	$(TARGET)/debug/xtask generate-manifests --check
 	$(CARGO) test --quiet --workspace --test documents -- --nocapture
-	@unformatted=$$(gofmt -l tests/testbed tests/health tests/konnectivity); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
+	@unformatted=$$(gofmt -l tests/testbed tests/health tests/konnectivity tests/external-dns); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
 	$(GO) vet ./kubectl ./pod ./reaper
 	$(GO) vet -C ../health .
 	$(GO) vet -C ../konnectivity .

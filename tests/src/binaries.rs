@@ -83,6 +83,17 @@ const KONNECTIVITY: Module = Module {
     roles: &["proxy-server", "proxy-agent"],
 };
 
+/// Separate module, because one test needs it. Its dependencies have the versions of the testbed's,
+/// as far as they are the same.
+const EXTERNAL_DNS: Module = Module {
+    path: "tests/external-dns",
+    sources: &["main.go", "go.mod", "go.sum"],
+    name: "external-dns",
+    title: "ExternalDNS, about a minute on 2 cores the first time",
+    packages: &["."],
+    roles: &[],
+};
+
 /// Directory of the control plane's programs.
 #[derive(Clone, Debug)]
 pub struct Testbed {
@@ -128,6 +139,14 @@ pub(crate) fn node(program: &str) -> PathBuf {
 pub(crate) fn konnectivity(program: &str) -> PathBuf {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| KONNECTIVITY.built()).join(program)
+}
+
+/// Returns ExternalDNS, built from its Go module if it was not yet.
+pub(crate) fn external_dns() -> PathBuf {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY
+        .get_or_init(|| EXTERNAL_DNS.built())
+        .join("external-dns")
 }
 
 impl Module {
@@ -268,22 +287,21 @@ pub fn inventory() -> &'static Inventory {
         let secret_reader = paths::target().join("testbed/secretreader");
         let package = "sigs.k8s.io/cluster-inventory-api/plugins/secretreader/cmd/plugin";
         go_build("inventory", &secret_reader, package);
-        let list = [
-            "list",
-            "-m",
-            "-f",
-            "{{.Dir}}",
-            "sigs.k8s.io/cluster-inventory-api",
-        ];
-        let directory = go("inventory", list.map(OsStr::new));
+        let directory = module_directory("inventory", "sigs.k8s.io/cluster-inventory-api");
         let definition = "config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml";
-        let definition = Path::new(directory.trim()).join(definition);
+        let definition = directory.join(definition);
         let definition = fs::read_to_string(&definition);
         Inventory {
             definition: definition.expect("the definition of ClusterProfile"),
             secret_reader,
         }
     })
+}
+
+/// Returns the sources of a module that a Go module of `tests` requires.
+pub(crate) fn module_directory(module: &str, required: &str) -> PathBuf {
+    let list = ["list", "-m", "-f", "{{.Dir}}", required];
+    go(module, list.map(OsStr::new)).trim().into()
 }
 
 /// Builds a program of a Go module of `tests`.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::causeway::Launch;
+use crate::reaper::Program;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/clock.c");
 
@@ -42,6 +43,15 @@ impl Clocks {
         launch
             .env("LD_PRELOAD", &self.library.display().to_string())
             .env("TEST_CLOCK", &self.file(number).display().to_string())
+    }
+
+    /// The program that is started has this clock, and a monotonic clock that goes by it.
+    pub fn give_both(&self, number: usize, program: Program) -> Program {
+        self.set(number, 0);
+        program
+            .env("LD_PRELOAD", self.library.display().to_string())
+            .env("TEST_CLOCK", self.file(number).display().to_string())
+            .env("TEST_CLOCK_MONOTONIC", "1")
     }
 
     /// From now on the clock shows the machine's time and so many seconds.

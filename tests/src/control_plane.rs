@@ -218,7 +218,7 @@ impl ControlPlane {
     }
 
     /// Returns the host and the port of its API server.
-    pub(crate) fn address(&self) -> (&str, &str) {
+    pub fn address(&self) -> (&str, &str) {
         let authority = self.url.trim_start_matches("https://");
         authority.rsplit_once(':').expect("a URL with a port")
     }

@@ -32,6 +32,7 @@ pub mod clusterset;
 pub mod control_plane;
 pub mod dns;
 pub mod eventually;
+pub mod external_dns;
 pub mod fixtures;
 pub mod fleet;
 pub mod forward_proxy;

@@ -1,14 +1,16 @@
-//! A relay of TCP that delays all bytes, and loses the network in silence.
+//! A relay of TCP that delays all bytes, and has the faults of a network.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
+
+use crate::Fault;
 
 /// Bytes that are read at one time.
 const READ: usize = 64 * 1024;
@@ -16,26 +18,34 @@ const READ: usize = 64 * 1024;
 /// A relay, until it is dropped. Connections end with their clients and servers alone.
 pub struct Relay {
     address: SocketAddr,
-    is_cut: watch::Sender<bool>,
+    fault: watch::Sender<Fault>,
     accepting: AbortHandle,
 }
 
 impl Relay {
     /// Starts a relay to `target`. Bytes arrive `delay` after they were sent, in each direction.
     pub async fn start(target: SocketAddr, delay: Duration) -> Self {
+        Self::balance([target], delay).await
+    }
+
+    /// Starts a relay to several targets, as a load balancer: each connection goes to the next one,
+    /// or to another if that refuses it.
+    pub async fn balance(targets: impl IntoIterator<Item = SocketAddr>, delay: Duration) -> Self {
+        let mut targets: Vec<_> = targets.into_iter().collect();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.expect("a port for a relay");
         let address = listener.local_addr().expect("the address of a relay");
-        let is_cut = watch::Sender::new(false);
-        let cut = is_cut.subscribe();
+        let fault = watch::Sender::new(Fault::None);
+        let faults = fault.subscribe();
         let accepting = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(relay(socket, target, delay, cut.clone()));
+                tokio::spawn(relay(socket, targets.clone(), delay, faults.clone()));
+                targets.rotate_left(1);
             }
         });
         Self {
             address,
-            is_cut,
+            fault,
             accepting: accepting.abort_handle(),
         }
     }
@@ -45,14 +55,25 @@ impl Relay {
         self.address
     }
 
+    /// Begins a fault of packets: [`Fault::Refused`], [`Fault::Silent`], [`Fault::Reset`] or
+    /// [`Fault::Late`], which [`Fault::None`] ends.
+    pub fn set(&self, fault: Fault) {
+        let is_known = matches!(
+            fault,
+            Fault::None | Fault::Refused | Fault::Silent | Fault::Reset | Fault::Late(_)
+        );
+        assert!(is_known, "{fault:?} is no fault of packets");
+        self.fault.send_replace(fault);
+    }
+
     /// Passes nothing on from now on, not even the end of a connection.
     pub fn cut(&self) {
-        self.is_cut.send_replace(true);
+        self.set(Fault::Silent);
     }
 
     /// Ends the cut. Bytes that were sent meanwhile arrive, as TCP repeats them.
     pub fn heal(&self) {
-        self.is_cut.send_replace(false);
+        self.set(Fault::None);
     }
 }
 
@@ -63,41 +84,63 @@ impl Drop for Relay {
 }
 
 async fn relay(
-    client: TcpStream,
-    target: SocketAddr,
+    mut client: TcpStream,
+    targets: Vec<SocketAddr>,
     delay: Duration,
-    mut cut: watch::Receiver<bool>,
+    mut fault: watch::Receiver<Fault>,
 ) {
-    if cut.wait_for(|is_cut| !is_cut).await.is_err() {
+    if fault
+        .wait_for(|fault| *fault != Fault::Silent)
+        .await
+        .is_err()
+    {
         return;
     }
-    let Ok(server) = TcpStream::connect(target).await else {
-        return;
+    let mut ended = fault.clone();
+    let ended = ended.wait_for(|fault| matches!(fault, Fault::Refused | Fault::Reset));
+    let passing = async {
+        // It tries one after the other.
+        let Ok(mut server) = TcpStream::connect(&targets[..]).await else {
+            return;
+        };
+        // Small packets must not wait for others.
+        if client.set_nodelay(true).is_err() || server.set_nodelay(true).is_err() {
+            return;
+        }
+        let (from_client, to_client) = client.split();
+        let (from_server, to_server) = server.split();
+        tokio::join!(
+            pass(from_client, to_server, delay, fault.clone()),
+            pass(from_server, to_client, delay, fault)
+        );
     };
-    // Small packets must not wait for others.
-    if client.set_nodelay(true).is_err() || server.set_nodelay(true).is_err() {
-        return;
+    let is_reset = tokio::select! {
+        biased;
+        fault = ended => fault.is_ok_and(|fault| *fault == Fault::Reset),
+        () = passing => false,
+    };
+    if is_reset {
+        client.set_zero_linger().expect("a socket");
     }
-    let (from_client, to_client) = client.into_split();
-    let (from_server, to_server) = server.into_split();
-    tokio::join!(
-        pass(from_client, to_server, delay, cut.clone()),
-        pass(from_server, to_client, delay, cut)
-    );
 }
 
 /// Passes bytes on in one direction. It reads all that comes, so the delay limits no throughput.
 async fn pass(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
+    mut from: ReadHalf<'_>,
+    mut to: WriteHalf<'_>,
     delay: Duration,
-    mut cut: watch::Receiver<bool>,
+    mut fault: watch::Receiver<Fault>,
 ) {
     let (sender, mut receiver) = mpsc::unbounded_channel();
+    let lateness = fault.clone();
     let reading = async move {
         let mut buffer = vec![0; READ];
         while let Ok(length @ 1..) = from.read(&mut buffer).await {
-            let arrives = Instant::now() + delay;
+            let late = match *lateness.borrow() {
+                Fault::Late(late) => late,
+                _ => Duration::ZERO,
+            };
+            let arrives = Instant::now() + delay + late;
             if sender.send((arrives, buffer[..length].to_vec())).is_err() {
                 return;
             }
@@ -106,13 +149,16 @@ async fn pass(
     let writing = async move {
         while let Some((arrives, bytes)) = receiver.recv().await {
             sleep_until(arrives).await;
-            let is_over = cut.wait_for(|is_cut| !is_cut).await.is_err();
+            let is_over = fault
+                .wait_for(|fault| *fault != Fault::Silent)
+                .await
+                .is_err();
             if is_over || to.write_all(&bytes).await.is_err() {
                 return;
             }
         }
-        cut.wait_for(|is_cut| !is_cut).await.ok();
-        // Dropping the half ends the direction.
+        fault.wait_for(|fault| *fault != Fault::Silent).await.ok();
+        to.shutdown().await.ok();
     };
     tokio::join!(reading, writing);
 }

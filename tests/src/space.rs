@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ListParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
+use serde_json::{Value, json};
 
 use crate::binaries::Testbed;
 use crate::control_plane::{Role, secret};
@@ -108,6 +109,15 @@ impl<'a> Space<'a> {
         Api::namespaced(cluster.client(), &self.name)
     }
 
+    /// Plays the load balancer of Service `foo` in a cluster: gives it this ingress.
+    pub async fn set_ingress(&self, cluster: &Cluster, ingress: Value) {
+        let services = self.api::<Service>(cluster);
+        let status = json!({"status": {"loadBalancer": {"ingress": [ingress]}}});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(status));
+        let patched = services.patch_status("foo", &params, &patch).await;
+        patched.expect("the status of the Service is patched");
+    }
+
     /// The EndpointSlices of a Service in a cluster, by name.
     pub async fn slices(&self, cluster: &Cluster, service: &str) -> Vec<EndpointSlice> {
         let of_service = ListParams::default().labels(&format!("{SERVICE_NAME}={service}"));
@@ -150,7 +160,7 @@ impl<'a> Space<'a> {
             report.push_str(&format!("-- {}\n{objects}\n", cluster.name()));
         }
         for log in self.fleet.logs() {
-            let end = tail(&log, 15);
+            let end = tail(&log, 40);
             report.push_str(&format!("---- the end of {}\n{end}\n", log.display()));
         }
         report

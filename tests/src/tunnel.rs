@@ -2,6 +2,7 @@
 //! has issued. No kubelet runs them, so tests do.
 
 mod issued;
+mod relayed;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,9 +20,12 @@ use crate::reaper::{Process, Program, Reaper};
 use crate::{Cluster, Fleet};
 
 pub use self::issued::{IssuedTunnel, PASSWORD};
+pub use self::relayed::RelayedTunnel;
 
 /// Ports of the load balancer, for agents and for clients.
 const BALANCED: [u16; 2] = [9443, 9080];
+/// File of an agent that comes through the hub's API server.
+const KUBECONFIG: &str = "kubeconfig";
 /// Ports of each replica: for agents, for clients, and of the admin server.
 const REPLICAS: [[u16; 3]; 2] = [[7443, 7080, 8091], [7444, 7081, 8092]];
 
@@ -144,6 +148,11 @@ impl Tunnel {
     }
 }
 
+/// Returns the directory of the files of a Secret.
+fn files(fleet: &Fleet, cluster: &Cluster, name: &str) -> PathBuf {
+    fleet.directory().join(format!("{name}-{}", cluster.name()))
+}
+
 /// Writes the files of a Secret into a directory, as a kubelet mounts it.
 async fn written(fleet: &Fleet, cluster: &Cluster, name: &str) -> PathBuf {
     let secrets = Api::<Secret>::namespaced(cluster.client(), NAMESPACE);
@@ -153,9 +162,14 @@ async fn written(fleet: &Fleet, cluster: &Cluster, name: &str) -> PathBuf {
         found.map_err(|error| error.to_string())
     });
     let data = secret.await.data.expect("data");
-    let keys: Vec<_> = data.keys().map(String::as_str).collect();
-    assert_eq!(keys, ["ca.crt", "tls.crt", "tls.key"], "{name}");
-    let directory = fleet.directory().join(format!("{name}-{}", cluster.name()));
+    let keys = data.keys().map(String::as_str);
+    let keys: Vec<_> = keys.filter(|key| *key != KUBECONFIG).collect();
+    let expected = match name {
+        "causeway-tunnel-enrolment" => &["ca.crt", "ca.key"][..],
+        _ => &["ca.crt", "tls.crt", "tls.key"],
+    };
+    assert_eq!(keys, expected, "{name}");
+    let directory = files(fleet, cluster, name);
     std::fs::create_dir_all(&directory).expect("a directory for certificates");
     for (file, content) in data {
         std::fs::write(directory.join(file), content.0).expect("a certificate");

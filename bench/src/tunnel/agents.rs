@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use causeway::process::{Process, open_files};
-use causeway_tunnel::agent::{Address, Agent, Peers};
+use causeway_tunnel::agent::{Address, Agent, Peers, Route};
 use causeway_tunnel::credentials::Credentials;
 use causeway_tunnel::limits::Limits;
 use causeway_tunnel::metrics::Metrics;
@@ -35,9 +35,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         for directory in std::fs::read_dir(&args.tls_dir)? {
             let metrics = Metrics::default();
             let peers = Peers {
-                tunnel: args.tunnel.clone(),
+                route: Route::Dialled(args.tunnel.clone()),
                 proxies: Matcher::builder().build(),
                 api: args.api_server.clone(),
+                tokens: None,
             };
             let credentials = Credentials::read(&directory?.path(), &metrics)?;
             let shared = Shared::new(Limits::default(), &metrics);

@@ -1,7 +1,7 @@
 //! Builds the testbed where it is not built yet, and says what of the tests this machine will skip.
 
 use causeway_tests::binaries::{self, Testbed};
-use causeway_tests::{network, prometheus};
+use causeway_tests::{external_dns, network, prometheus};
 
 fn main() {
     let kubectl = Testbed::get().program("kubectl");
@@ -14,6 +14,10 @@ fn main() {
     match network::dig() {
         Ok(()) => println!("names of the clusterset: yes"),
         Err(missing) => println!("names of the clusterset: skipped; {missing}"),
+    }
+    match external_dns::prerequisites() {
+        Ok(()) => println!("names in BIND: yes"),
+        Err(missing) => println!("names in BIND: skipped; {missing}"),
     }
     match prometheus::prerequisites() {
         Ok(_) => println!("alerts in a Prometheus: yes"),

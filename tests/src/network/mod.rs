@@ -20,7 +20,7 @@ pub use prerequisites::{dig, prerequisites};
 pub(crate) use address::endpoint_address;
 pub(crate) use node::NodeNetwork;
 use prerequisites::is_root;
-pub(crate) use prerequisites::{have, have_file};
+pub(crate) use prerequisites::{have, have_file, have_unstarted};
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;

@@ -57,6 +57,16 @@ pub(crate) fn have_file(file: &str, package: &'static str) -> Result<(), String>
     })
 }
 
+/// Installs a program whose package starts a server where there is an init system: not there.
+pub(crate) fn have_unstarted(program: &str, package: &'static str) -> Result<(), String> {
+    let programs = [(program, package)];
+    let starts = Path::new("/run/systemd/system").exists();
+    match starts && !missing(&programs).is_empty() {
+        true => Err(format!("{program} is missing; apt-get install {package}")),
+        false => have(&programs),
+    }
+}
+
 fn have_packages(missing: impl Fn() -> Vec<&'static str>) -> Result<(), String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,17 +1,22 @@
 //! One replica of causeway-tunnel and its agents, on the loopback.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use sha2::{Digest as _, Sha256};
 
-use super::written;
+use super::{KUBECONFIG, files, written};
 use crate::causeway::NAMESPACE;
-use crate::eventually::{START, eventually};
+use crate::eventually::{LONG, START, eventually};
 use crate::metrics::Metrics;
 use crate::reaper::{Process, Program};
 use crate::{Cluster, Fleet, binaries, http, ports};
+
+const AGENTS: &str = "causeway_tunnel_agents";
+/// Secret with the certificate of the controller for agents.
+const CONTROLLER: &str = "causeway-controller-tunnel";
 
 /// Password of clients for member edge.
 pub const PASSWORD: &str = "correct-horse-battery-staple";
@@ -23,6 +28,15 @@ fn passwords(directory: &Path) -> String {
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     std::fs::write(&file, format!("edge sha256:{hex}\n")).expect("a file");
     file.display().to_string()
+}
+
+/// Writes a kubeconfig of an account of causeway.
+async fn kubeconfig_of(cluster: &Cluster, account: &str) -> String {
+    let create = ["create", "token", account, "-n", NAMESPACE];
+    let token = cluster.kubectl(create).await.ok();
+    let file = format!("{account}-{}.kubeconfig", cluster.name());
+    let kubeconfig = cluster.kubeconfig_with_token(&file, token.trim());
+    kubeconfig.display().to_string()
 }
 
 /// Addresses of a replica that may not run yet.
@@ -66,6 +80,17 @@ impl IssuedTunnel {
         Metrics::parse(&metrics)
     }
 
+    /// Waits until it has one connection of that member.
+    pub async fn is_connected_to(&self, member: &str) {
+        eventually("the agent is connected", LONG, async || {
+            let answered = http::get(&self.admin(), "/metrics").await;
+            let (_, text) = answered.map_err(|error| error.to_string())?;
+            let agents = Metrics::parse(&text).get(AGENTS, &[("cluster", member)]);
+            (agents == Some(1.0)).then_some(()).ok_or(text)
+        })
+        .await;
+    }
+
     /// The address of the authenticated front.
     pub fn authenticated(&self) -> (&'static str, u16) {
         ("127.0.0.1", self.authenticated)
@@ -96,6 +121,24 @@ impl IssuedTunnel {
     /// Starts the replica with the certificate of Secret `causeway-tunnel`, and waits until it is
     /// ready. Its authenticated front has [`PASSWORD`] for member edge.
     pub async fn start(&self, fleet: &Fleet) -> Process {
+        self.start_with(fleet, &[]).await
+    }
+
+    /// Starts the replica as [`start`](Self::start) does, with the authority of Secret
+    /// `causeway-tunnel-enrolment`, and the rights of its account.
+    pub async fn start_enrolling(&self, fleet: &Fleet) -> Process {
+        let authority = written(fleet, fleet.hub(), "causeway-tunnel-enrolment").await;
+        let kubeconfig = kubeconfig_of(fleet.hub(), "causeway-tunnel").await;
+        let flags = [
+            format!("--enrolment-dir={}", authority.display()),
+            format!("--kubeconfig={kubeconfig}"),
+        ];
+        self.start_with(fleet, &flags.each_ref().map(String::as_str))
+            .await
+    }
+
+    /// [`Self::start`], with these flags too.
+    pub async fn start_with(&self, fleet: &Fleet, flags: &[&str]) -> Process {
         let directory = written(fleet, fleet.hub(), "causeway-tunnel").await;
         let log = fleet.directory().join("causeway-tunnel.log");
         fleet.add_log(&log);
@@ -108,7 +151,8 @@ impl IssuedTunnel {
                 "--auth-front-bind=127.0.0.1:{}",
                 self.authenticated
             ))
-            .arg(format!("--auth-front-passwords={}", passwords(&directory)));
+            .arg(format!("--auth-front-passwords={}", passwords(&directory)))
+            .args(flags.iter().copied());
         let process = fleet.reaper().run(program);
         eventually("causeway-tunnel is ready", START, || async {
             assert!(process.is_running(), "it ended:\n{}", process.log_tail(20));
@@ -121,17 +165,68 @@ impl IssuedTunnel {
         process
     }
 
-    /// Starts the agent of a member, once its Secret `causeway-agent` is there.
+    /// Starts the agent of a member with the flags of its Deployment, and the rights of its
+    /// account.
+    pub async fn deployed_agent(&self, fleet: &Fleet, member: &Cluster) -> Process {
+        let log = format!("causeway-agent-{}.log", member.name());
+        let log = fleet.directory().join(log);
+        fleet.add_log(&log);
+        let deployments = Api::<Deployment>::namespaced(member.client(), NAMESPACE);
+        let deployment = deployments.get("causeway-agent").await.expect("an agent");
+        let pod = deployment.spec.expect("a spec").template.spec;
+        let container = pod.expect("a pod").containers.remove(0);
+        let mut flags = container.args.expect("flags");
+        flags.retain(|flag| !flag.starts_with("--admin-bind="));
+        let kubeconfig = kubeconfig_of(member, "causeway-agent").await;
+        let (address, port) = member.address();
+        let program = Program::new(binaries::causeway("causeway-agent"), log)
+            .args(flags)
+            .arg(format!("--kubeconfig={kubeconfig}"))
+            .arg(format!("--api-server={address}:{port}"))
+            .arg(format!("--admin-bind=127.0.0.1:{}", ports::fresh()));
+        fleet.reaper().run(program)
+    }
+
+    /// Returns the directory that `--tunnel-tls-dir` of a controller names.
+    pub fn controller_files(fleet: &Fleet) -> PathBuf {
+        files(fleet, fleet.hub(), CONTROLLER)
+    }
+
+    /// Writes the certificate of Secret `causeway-controller-tunnel` there.
+    pub async fn certify_controller(&self, fleet: &Fleet) {
+        written(fleet, fleet.hub(), CONTROLLER).await;
+    }
+
+    /// Returns the directory with the certificate of a member's agent.
+    pub fn agent_files(fleet: &Fleet, member: &Cluster) -> PathBuf {
+        files(fleet, member, "causeway-agent")
+    }
+
+    /// Starts the agent of a member, once its Secret `causeway-agent` is there. It comes through the
+    /// hub's API server if the Secret has a kubeconfig.
     pub async fn agent(&self, fleet: &Fleet, member: &Cluster) -> Process {
+        self.agent_with(fleet, member, &[]).await
+    }
+
+    /// The same with further flags.
+    pub async fn agent_with(&self, fleet: &Fleet, member: &Cluster, flags: &[String]) -> Process {
         let directory = written(fleet, member, "causeway-agent").await;
         let log = directory.with_extension("log");
         fleet.add_log(&log);
         let (address, port) = member.address();
+        let kubeconfig = directory.join(KUBECONFIG);
+        let route = match kubeconfig.exists() {
+            true => format!("--through-api-server={}", kubeconfig.display()),
+            false => format!("--tunnel={}", self.address()),
+        };
         let program = Program::new(binaries::causeway("causeway-agent"), log)
-            .arg(format!("--tunnel={}", self.address()))
+            .arg(route)
             .arg(format!("--tls-dir={}", directory.display()))
             .arg(format!("--api-server={address}:{port}"))
             .arg(format!("--admin-bind=127.0.0.1:{}", ports::fresh()));
+        let program = flags
+            .iter()
+            .fold(program, |program, flag| program.arg(flag));
         fleet.reaper().run(program)
     }
 }

@@ -12,7 +12,7 @@ use crate::{objects, rendered};
 
 /// Options of `kubectl mcs install`, and the values that mean the same. With `namespace.create` the chart has the namespace too, which
 /// Helm makes otherwise.
-const SAME: [(&str, &[&str]); 15] = [
+const SAME: [(&str, &[&str]); 17] = [
     ("", &[]),
     (
         "--registry registry.example/team/ --image-tag x",
@@ -36,6 +36,14 @@ const SAME: [(&str, &[&str]); 15] = [
     (
         "--tunnel tunnel.example:8443",
         &["tunnel.enabled=true", "tunnel.service.port=8443"],
+    ),
+    (
+        "--tunnel tunnel.example --through-api-server",
+        &["tunnel.enabled=true", "tunnel.throughApiServer=true"],
+    ),
+    (
+        "--tunnel tunnel.example --enrolment",
+        &["tunnel.enabled=true", "tunnel.enrolment.enabled=true"],
     ),
     (
         "--skip-crds --karmada --cert-manager",
@@ -73,13 +81,15 @@ const SAME: [(&str, &[&str]); 15] = [
     ),
 ];
 
-/// Options that say how, not what; and that of the definitions alone, which are not Helm's business then.
-const OTHERS: [&str; 16] = [
+/// Options that say how, not what; and those of the definitions or Secrets alone, which are not
+/// Helm's business then.
+const OTHERS: [&str; 17] = [
     "--dry-run",
     "--force-conflicts",
     "--wait",
     "--timeout",
     "--crds-only",
+    "--secrets-only",
     "--webhook-ca",
     "--kubeconfig",
     "--context",

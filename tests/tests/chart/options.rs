@@ -206,6 +206,17 @@ fn tunnel_is_off_by_default_and_the_controller_uses_its_front() {
         controller.contains(&format!("--tunnel-front={url}")),
         "{controller}"
     );
+    let pod = &all["Deployment causeway-system/causeway-controller"]["spec"]["template"]["spec"];
+    let mount = &pod["containers"][0]["volumeMounts"][0];
+    let flag = json!(format!(
+        "--tunnel-tls-dir={}",
+        mount["mountPath"].as_str().unwrap()
+    ));
+    let args = pod["containers"][0]["args"].as_array().unwrap();
+    assert!(args.contains(&flag), "{args:?}");
+    // Without the Secret the controller starts.
+    assert_eq!(pod["volumes"][0]["secret"]["optional"], true);
+    assert_eq!(pod["volumes"][0]["name"], mount["name"]);
     let agents = &all["Service causeway-system/causeway-tunnel-agents"]["spec"];
     assert_eq!(agents["type"], "NodePort");
     assert_eq!(agents["ports"][0]["nodePort"], 30443);
@@ -265,6 +276,83 @@ fn front_for_clients_with_passwords_is_off_by_default() {
     let args = &without[title]["spec"]["template"]["spec"]["containers"][0]["args"];
     let args = args.as_array().unwrap();
     assert!(args.contains(&json!("--auth-front-without-tls")));
+}
+
+#[test]
+fn way_through_the_api_server_is_off_by_default() {
+    let all = rendered(&[TUNNEL]);
+    let title = "Deployment causeway-system/causeway-tunnel";
+    assert!(!all.keys().any(|title| title.contains("upgrade")));
+    assert!(!all[title].to_string().contains("upgrade"));
+
+    let all = rendered(&[
+        TUNNEL,
+        "tunnel.throughApiServer=true",
+        "networkPolicy.enabled=true",
+        "networkPolicy.webhookFrom[0].ipBlock.cidr=192.0.2.7/32",
+    ]);
+    let container = &all[title]["spec"]["template"]["spec"]["containers"][0];
+    let args = container["args"].as_array().unwrap();
+    assert!(args.contains(&json!("--agents-upgrade-bind=0.0.0.0:7082")));
+    let at = |kind: &str| &all[&format!("{kind} causeway-system/causeway-tunnel-upgrade")];
+    let service = &at("Service")["spec"];
+    assert!(service["type"].is_null(), "no address outside of the hub");
+    assert_eq!(service["ports"][0]["port"], 80);
+    let target = &service["ports"][0]["targetPort"];
+    let ports = container["ports"].as_array().unwrap();
+    assert!(ports.contains(&json!({"name": target, "containerPort": 7082})));
+    let rule = &at("NetworkPolicy")["spec"]["ingress"][0];
+    assert_eq!(&rule["ports"][0]["port"], target);
+    assert_eq!(rule["from"][0]["ipBlock"]["cidr"], "192.0.2.7/32");
+    let right = json!([{
+        "apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get"],
+        "resourceNames": ["http:causeway-tunnel-upgrade:80"],
+    }]);
+    assert_eq!(at("Role")["rules"], right);
+    assert_eq!(
+        at("RoleBinding")["subjects"][0]["name"],
+        "causeway-tunnel-upgrade"
+    );
+    assert_eq!(at("ServiceAccount")["automountServiceAccountToken"], false);
+}
+
+#[test]
+fn enrolment_is_off_by_default_and_its_rights_are_of_one_namespace() {
+    let all = rendered(&[TUNNEL]);
+    assert!(!all.keys().any(|title| title.contains("enrolment")));
+    let all = rendered(&[
+        TUNNEL,
+        "tunnel.enrolment.enabled=true",
+        "tunnel.enrolment.secretName=mine",
+        "tunnel.enrolment.apiServerPorts={8443}",
+    ]);
+    let pod = &all["Deployment causeway-system/causeway-tunnel"]["spec"]["template"]["spec"];
+    assert_eq!(pod["serviceAccountName"], "causeway-tunnel");
+    assert_eq!(pod["automountServiceAccountToken"], true);
+    let container = &pod["containers"][0];
+    let args = container["args"].as_array().unwrap();
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    let mount = mounts.iter().find(|one| one["name"] == "enrolment");
+    let directory = mount.unwrap()["mountPath"].as_str().unwrap();
+    let flag = format!("--enrolment-dir={directory}");
+    assert!(args.contains(&json!(flag)), "{args:?}");
+    let volumes = pod["volumes"].as_array().unwrap();
+    let volume = volumes.iter().find(|one| one["name"] == "enrolment");
+    assert_eq!(volume.unwrap()["secret"]["secretName"], "mine");
+    let roles = all.iter().filter(|(title, _)| title.contains("Role"));
+    let roles = roles.filter(|(title, _)| title.ends_with("/causeway-tunnel"));
+    let titles: Vec<_> = roles.clone().map(|(title, _)| title.as_str()).collect();
+    let expected = [
+        "Role causeway-enrolment/causeway-tunnel",
+        "RoleBinding causeway-enrolment/causeway-tunnel",
+    ];
+    assert_eq!(titles, expected);
+    let rules = &all[expected[0]]["rules"];
+    let secrets =
+        json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "update"]}]);
+    assert_eq!(rules, &secrets);
+    let policy = &all["NetworkPolicy causeway-system/causeway-tunnel"]["spec"];
+    assert_eq!(policy["egress"][0]["ports"][0]["port"], 8443);
 }
 
 #[test]

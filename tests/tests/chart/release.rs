@@ -65,6 +65,7 @@ async fn helm_and_kubectl_mcs_know_each_others_installations() {
     kubectl_mcs_leaves_the_release_alone(&fleet).await;
     its_check_may_read_what_it_reads(&fleet).await;
     every_option_is_accepted(&fleet).await;
+    secrets_of_the_tunnel_are_made_beside_the_release(&fleet, &own).await;
     an_upgrade_keeps_what_the_programs_wrote(&fleet, &own).await;
     a_newer_chart_brings_newer_definitions(&fleet).await;
     an_older_chart_leaves_the_newer_definitions(&fleet, &own).await;
@@ -206,6 +207,53 @@ async fn every_option_is_accepted(fleet: &Fleet) {
         let apply = ["apply", "--dry-run=server", "--validate=strict", "-f", "-"];
         hub.kubectl_with(apply, documents).await.ok();
     }
+}
+
+/// Returns the versions of the objects that Helm manages.
+async fn versions_of_helms_objects(fleet: &Fleet) -> Vec<String> {
+    let kinds = "deployments,services,serviceaccounts,roles,rolebindings,secrets,configmaps,\
+                 clusterroles,clusterrolebindings,mutatingwebhookconfigurations,customresourcedefinitions";
+    let columns = "-o=custom-columns=:kind,:metadata.name,:metadata.resourceVersion";
+    let labelled = ["-l", "app.kubernetes.io/managed-by=Helm", columns];
+    let get = ["get", kinds, "-n", NAMESPACE].into_iter().chain(labelled);
+    let objects = fleet.hub().kubectl(get).await.ok();
+    let objects: Vec<_> = objects.lines().map(str::to_owned).collect();
+    assert!(objects.len() > 15, "{objects:#?}");
+    objects
+}
+
+async fn secrets_of_the_tunnel_are_made_beside_the_release(fleet: &Fleet, chart: &Path) {
+    let before = versions_of_helms_objects(fleet).await;
+    let refused = mcs(fleet, "install --tunnel tunnel.example").await;
+    says(&refused.refused(), "Nothing was changed | --secrets-only");
+    let secrets = "install --secrets-only --tunnel tunnel.example";
+    let made = mcs(fleet, secrets).await.ok();
+    says(
+        &made,
+        "secret/causeway-tunnel-ca created | secret/causeway-tunnel created | --set tunnel.enabled=true",
+    );
+    let again = mcs(fleet, secrets).await.ok();
+    says(
+        &again,
+        "secret/causeway-tunnel-ca unchanged | secret/causeway-tunnel unchanged",
+    );
+    assert_eq!(versions_of_helms_objects(fleet).await, before);
+
+    let hub = fleet.hub();
+    let certificate = get(hub, "secret/causeway-tunnel", "{.data}").await;
+    let upgrade = format!(
+        "upgrade causeway {} --reset-then-reuse-values --set tunnel.enabled=true",
+        chart.display()
+    );
+    helm(fleet, &upgrade).await.ok();
+    let mounted = "{.spec.template.spec.volumes[*].secret.secretName}";
+    let mounted = get(hub, "deployment/causeway-tunnel", mounted).await;
+    assert_eq!(mounted, "causeway-tunnel");
+    helm(fleet, "rollback causeway 1").await.ok();
+    assert_eq!(
+        get(hub, "secret/causeway-tunnel", "{.data}").await,
+        certificate
+    );
 }
 
 async fn an_upgrade_keeps_what_the_programs_wrote(fleet: &Fleet, chart: &Path) {

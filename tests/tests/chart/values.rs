@@ -157,7 +157,15 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
         ),
         (
             "tunnel.extraArgs[0]=--auth-front-bind=0.0.0.0:1",
-            "see tunnel.replicas, tunnel.secretName and tunnel.authenticatedFront",
+            "see tunnel.replicas, tunnel.secretName, tunnel.throughApiServer, tunnel.authenticatedFront and",
+        ),
+        (
+            "tunnel.extraArgs[0]=--enrolment-dir=/a",
+            "tunnel.authenticatedFront and tunnel.enrolment",
+        ),
+        (
+            "tunnel.enrolment.enabled=true",
+            "tunnel.enrolment is for agents of causeway-tunnel",
         ),
         (
             "tunnel.authenticatedFront.enabled=true",
@@ -166,6 +174,14 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
         (
             "tunnel.authenticatedFront.tls=false,tunnel.authenticatedFront.tlsSecretName=a",
             "tunnel.authenticatedFront.tls is false: leave one of them out",
+        ),
+        (
+            "tunnel.throughApiServer=true",
+            "which tunnel.enabled runs: enable it too",
+        ),
+        (
+            "tunnel.enabled=true,tunnel.throughApiServer=true,karmada.enabled=true",
+            "reaches no pods: leave one of them out",
         ),
         (
             "tunnel.enabled=true,external.enabled=true",

@@ -79,6 +79,7 @@ spec: {types: [CrossCluster]}
         (vec!["status", "-o", ""], "json yaml :4"),
         (vec!["status", "--output=j"], "json :4"),
         (vec!["drain", ""], "member1 :4"),
+        (vec!["tunnel", "remove", ""], "member1 :4"),
         (vec!["unjoin", "x"], ":4"),
         (vec!["explain", ""], "bar :4"),
         (vec!["explain", "-n", "shop", ""], "foo :4"),

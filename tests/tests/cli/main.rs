@@ -7,6 +7,7 @@
 )]
 
 mod adopt;
+mod agent_credentials;
 mod bug_report;
 mod check;
 mod clusterset;
@@ -14,6 +15,7 @@ mod completion;
 mod definitions;
 mod diff;
 mod dns;
+mod enrolment;
 mod explain;
 mod installing;
 mod joining;
@@ -21,11 +23,14 @@ mod joining_from_git;
 mod misplaced;
 mod pods;
 mod problems;
+mod shift;
 mod status;
 mod terminal;
+mod through;
 mod top;
 mod transcripts;
 mod tunnel;
+mod tunnel_add;
 mod watching;
 
 use causeway_tests::causeway::MEMBERS_NAMESPACE;

@@ -30,6 +30,7 @@ mod ids;
 mod imports;
 mod kills;
 mod names;
+mod namespaces;
 mod near;
 mod ports;
 mod problems;

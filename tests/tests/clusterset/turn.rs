@@ -98,6 +98,16 @@ impl Turn {
         Self { set, space, peace }
     }
 
+    /// The two clusters for one test alone, with a namespace that only these members have.
+    pub(crate) async fn alone_in(members: &[&str]) -> Self {
+        let set = Clusterset::of_two().await;
+        let peace = Peace::Broken(set.peace.write().await);
+        set.restore().await;
+        let clusters: Vec<_> = members.iter().map(|name| set.fleet.member(name)).collect();
+        let space = Space::create(&set.fleet, "mcs", &clusters).await;
+        Self { set, space, peace }
+    }
+
     /// A namespace that only these members have.
     pub(crate) async fn on_three_in(members: &[&str]) -> Self {
         let set = Clusterset::of_three().await;

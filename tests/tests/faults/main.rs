@@ -13,6 +13,7 @@ mod karmada_imports;
 mod leaving;
 mod lookups;
 mod members;
+mod names;
 mod narrow;
 mod networks;
 mod old;

@@ -56,7 +56,7 @@ fn unanswered(path: &str, hub: &Cluster) -> String {
 #[tokio::test]
 async fn every_file_for_the_hub_is_accepted_as_it_is_but_for_its_placeholders() {
     let hub = fleet().await.hub();
-    for namespace in ["karmada-cluster", "cluster-inventory"] {
+    for namespace in ["karmada-cluster", "cluster-inventory", "causeway-enrolment"] {
         let object = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n");
         hub.apply(&object).await.ok();
     }
@@ -69,6 +69,8 @@ async fn every_file_for_the_hub_is_accepted_as_it_is_but_for_its_placeholders() 
         "hub/options/cluster-profiles.yaml",
         "hub/options/tunnel.yaml",
         "hub/options/tunnel-clients.yaml",
+        "hub/options/tunnel-through-api-server.yaml",
+        "hub/options/tunnel-enrolment.yaml",
     ] {
         let file = manifest(path);
         let output = hub
@@ -101,7 +103,10 @@ async fn every_file_for_a_member_is_accepted() {
         "member/namespace-creation.yaml",
         "member/networks.yaml",
         "member/agent.yaml",
+        "member/credentials.yaml",
         "member/paths.yaml",
+        "member/paths-provider-ttl.yaml",
+        "member/enrolment.yaml",
     ] {
         let output = member
             .kubectl(["apply", "--validate=strict", "-f", &manifest(path)])

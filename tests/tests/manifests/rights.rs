@@ -187,6 +187,12 @@ async fn the_controller_reads_the_secrets_of_members_alone_and_holds_its_lease_i
         ("watch", "multicluster.x-k8s.io:serviceexports", "", true),
         ("list", "multicluster.x-k8s.io:serviceimports", "", true),
         ("watch", "multicluster.x-k8s.io:serviceimports", "", true),
+        ("list", "externaldns.k8s.io:dnsendpoints", "", true),
+        ("watch", "externaldns.k8s.io:dnsendpoints", "", true),
+        ("create", "externaldns.k8s.io:dnsendpoints", "shop", true),
+        ("patch", "externaldns.k8s.io:dnsendpoints", "shop", true),
+        ("delete", "externaldns.k8s.io:dnsendpoints", "shop", true),
+        ("update", "externaldns.k8s.io:dnsendpoints", "shop", false),
         (
             "delete",
             "multicluster.x-k8s.io:serviceimports",
@@ -402,6 +408,19 @@ async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_an
     }
     let leases = "coordination.k8s.io:leases";
     assert!(!may(member, "causeway", "list", leases, "causeway-system").await);
+    let credentials = manifest("member/credentials.yaml");
+    member.kubectl(["apply", "-f", &credentials]).await.ok();
+    for (what, expected) in [
+        (":serviceaccounts/token", false),
+        (":serviceaccounts/token=causeway", true),
+        (":serviceaccounts/token=default", false),
+        (":serviceaccounts", false),
+        (":secrets", false),
+    ] {
+        let namespace = "causeway-system";
+        let answer = may(member, "causeway-agent", "create", what, namespace).await;
+        assert_eq!(answer, expected, "{what}");
+    }
     let paths = manifest("member/paths.yaml");
     member.kubectl(["apply", "-f", &paths]).await.ok();
     for (account, verb, what, namespace, expected) in [
@@ -431,6 +450,10 @@ async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_an
         let answer = may(member, account, verb, what, namespace).await;
         assert_eq!(answer, expected, "{account} {verb} {what} {namespace}");
     }
+    let ttl = manifest("member/paths-provider-ttl.yaml");
+    member.kubectl(["apply", "-f", &ttl]).await.ok();
+    let slices = "discovery.k8s.io:endpointslices";
+    assert!(may(member, "causeway-paths", "delete", slices, "").await);
 }
 
 #[tokio::test]

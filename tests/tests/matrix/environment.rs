@@ -8,6 +8,8 @@ use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::{eventually, throughout};
 use causeway_tests::fixtures::{RunningPod, crowd};
 use causeway_tests::fleet::Builder;
+use causeway_tests::reaper::Process;
+use causeway_tests::tunnel::RelayedTunnel;
 use causeway_tests::{Fault, Fleet, LONG, Proxy, SOON, Space};
 
 use super::{Round, When};
@@ -48,8 +50,19 @@ pub(super) struct Environment {
     /// Addresses of nodes, by name.
     nodes: BTreeMap<String, String>,
     space: String,
+    /// Way to member1, if it is reached through causeway-tunnel.
+    tunnel: Option<Tunnelled>,
     fleet: Fleet,
 }
+
+/// causeway-tunnel with two replicas, and the agent of [`TUNNELLED`].
+struct Tunnelled {
+    tunnel: RelayedTunnel,
+    _processes: [Process; 3],
+}
+
+/// Member that is reached through causeway-tunnel, if one is.
+const TUNNELLED: &str = "member1";
 
 /// Number of members beside those that suffer: two of their network, and one of another.
 const CALM_MEMBERS: usize = 3;
@@ -77,6 +90,24 @@ fn routes(hurt: usize) -> Vec<Route> {
     routes
 }
 
+impl Tunnelled {
+    /// Starts both replicas, joins the member, and starts its agent.
+    async fn start(
+        tunnel: RelayedTunnel,
+        fleet: &Fleet,
+        installation: &Installation,
+        url: &str,
+    ) -> Self {
+        let [one, other] = tunnel.start(fleet, installation).await;
+        let member = fleet.member(TUNNELLED);
+        let agent = tunnel.join(fleet, installation, member, url).await;
+        Self {
+            tunnel,
+            _processes: [one, other, agent],
+        }
+    }
+}
+
 impl Environment {
     pub(super) async fn start(hurt: usize) -> Self {
         Self::start_in(Fleet::builder(), hurt).await
@@ -84,6 +115,16 @@ impl Environment {
 
     /// The same, in a fleet of that kind.
     pub(super) async fn start_in(builder: Builder, hurt: usize) -> Self {
+        Self::start_by(builder, hurt, None).await
+    }
+
+    /// The same with a member that is reached through causeway-tunnel, and suffers.
+    pub(super) async fn start_tunnelled() -> Self {
+        let tunnel = RelayedTunnel::new().await;
+        Self::start_by(Fleet::builder(), 1, Some(tunnel)).await
+    }
+
+    async fn start_by(builder: Builder, hurt: usize, tunnel: Option<RelayedTunnel>) -> Self {
         let fleet = builder.members(hurt + CALM_MEMBERS).start().await;
         let installation = Installation::new(&fleet).await;
         let mut proxies = BTreeMap::new();
@@ -92,9 +133,23 @@ impl Environment {
             crowd(cluster).await;
         }
         let url = proxies["hub"].url();
-        let controller = || installation.controller_through(fleet.hub(), &url).start();
+        let front = tunnel.as_ref().map(RelayedTunnel::flag);
+        let controller = || {
+            let launch = installation.controller_through(fleet.hub(), &url);
+            let launch = front.iter().fold(launch, |launch, flag| launch.arg(flag));
+            launch.start()
+        };
         let controllers = [controller().await, controller().await];
-        for member in fleet.members() {
+        let tunnel = match tunnel {
+            None => None,
+            Some(tunnel) => {
+                let url = proxies[TUNNELLED].url();
+                Some(Tunnelled::start(tunnel, &fleet, &installation, &url).await)
+            }
+        };
+        let is_tunnelled = |name: &str| tunnel.is_some() && name == TUNNELLED;
+        let dialled = fleet.members().iter();
+        for member in dialled.filter(|member| !is_tunnelled(member.name())) {
             let url = proxies[member.name()].url();
             installation.join_at(member, &url).await;
         }
@@ -106,6 +161,7 @@ impl Environment {
             backends: BTreeMap::new(),
             nodes: BTreeMap::new(),
             space,
+            tunnel,
             fleet,
         };
         env.part_networks(&installation).await;
@@ -153,7 +209,7 @@ impl Environment {
             .collect();
         let begun = Instant::now();
         for (cluster, fault) in &round.faults {
-            self.proxies[cluster].set(*fault);
+            self.set_fault(cluster, *fault);
         }
         self.begin(round.when).await;
         let hub_is_well = round.faults.iter().all(|(cluster, _)| cluster != "hub");
@@ -161,7 +217,12 @@ impl Environment {
         if hub_is_well && round.when != When::HandOver {
             let calm = self.routes.len() - 1;
             self.change(calm).await;
-            self.reaches(calm, SOON).await;
+            // After a start a new leader waits for the old one's lease.
+            let within = match round.when {
+                When::Start => HEALED,
+                _ => SOON,
+            };
+            self.reaches(calm, within).await;
         }
         throughout("what lasts stays", LASTING, async || {
             let is_confirmed = begun.elapsed() > CONFIRMATION_INTERVAL;
@@ -188,9 +249,29 @@ impl Environment {
         })
         .await;
         for (cluster, _) in &round.faults {
-            self.proxies[cluster].set(Fault::None);
+            self.set_fault(cluster, Fault::None);
         }
         self.settled(&format!("after {round:?}")).await;
+    }
+
+    /// Begins a fault of the way to a cluster: before its API server, or between its agent and
+    /// causeway-tunnel.
+    fn set_fault(&self, cluster: &str, fault: Fault) {
+        match &self.tunnel {
+            Some(way) if cluster == TUNNELLED => way.tunnel.agents.set(fault),
+            _ => self.proxies[cluster].set(fault),
+        }
+    }
+
+    /// Plays rows of the table through, after which every watch of the member resumes: nothing in it
+    /// is listed.
+    pub(super) async fn run_without_lists(&mut self, round: &Round) {
+        let mark = self.fleet.member(TUNNELLED).mark().await;
+        self.run(round).await;
+        let mut listed = self.fleet.member(TUNNELLED).lists_since(mark).await;
+        // A watch that ended looks at one object. A first list of no exports is confirmed by a second.
+        listed.retain(|uri| !uri.ends_with("limit=1") && !uri.contains("/multicluster.x-k8s.io/"));
+        assert!(listed.is_empty(), "{round:?}: {listed:?}");
     }
 
     /// Whether lists of the service's provider, or of the hub, lack what is there.

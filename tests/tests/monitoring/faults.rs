@@ -1,9 +1,10 @@
 //! Faults, each for one alert.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use causeway::api::{MultiClusterService, labels};
-use causeway_certs::Leaf;
+use causeway_certs::{Leaf, Purpose};
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::{Fault, SOON, eventually, multi_cluster_service};
@@ -93,37 +94,55 @@ impl Watched {
 
     /// Starts causeway-tunnel with a certificate that expires in ten days; it is in the Secret too.
     pub(crate) async fn old_certificate_of_the_tunnel(&mut self) {
+        let tls = self.certificate_of_ten_days("tunnel", Purpose::Server);
+        self.store("causeway-tunnel", &tls).await;
+        self.tunnel(&tls);
+    }
+
+    /// Gives the controller a certificate for agents that expires in ten days; it is in the Secret
+    /// too.
+    pub(crate) async fn old_certificate_for_agents(&self) {
+        let tls = self.certificate_of_ten_days("controller", Purpose::Client);
+        self.store("causeway-controller-tunnel", &tls).await;
+    }
+
+    async fn store(&self, secret: &str, tls: &Path) {
+        let create = ["create", "secret", "generic", secret, "-n", NAMESPACE];
+        let files = ["tls.crt", "tls.key", "ca.crt"].map(|file| tls.join(file));
+        let files = files.map(|file| format!("--from-file={}", file.display()));
+        let args = create.map(str::to_owned).into_iter().chain(files);
+        self.hub().kubectl(args).await.ok();
+    }
+
+    /// Starts causeway-agent with a certificate that expires in ten days.
+    pub(crate) fn old_certificate_of_an_agent(&mut self) {
+        let tls = self.certificate_of_ten_days("member/edge", Purpose::Client);
+        self.agent(&tls);
+    }
+
+    /// Issues a certificate of one side of the tunnel: the directory with its files.
+    fn certificate_of_ten_days(&self, role: &str, purpose: Purpose) -> PathBuf {
         let leaf = Leaf {
-            common_name: "causeway-tunnel".to_owned(),
-            uris: vec!["causeway://hub/tunnel".to_owned()],
+            common_name: "causeway".to_owned(),
+            addresses: vec![[127, 0, 0, 1].into()],
+            uris: vec![format!("causeway://hub/{role}")],
+            purpose,
             validity: 10 * DAY,
             ..Leaf::default()
         };
         let authority = self.installation.authority();
         let issued = authority.issue(&leaf, SystemTime::now());
         let issued = issued.expect("a certificate");
-        let tls = self.directory().join("tunnel");
+        let tls = self.directory().join(role);
         std::fs::create_dir_all(&tls).expect("a directory");
-        let create = [
-            "create",
-            "secret",
-            "generic",
-            "causeway-tunnel",
-            "-n",
-            NAMESPACE,
-        ];
-        let mut args = create.map(str::to_owned).to_vec();
         for (name, content) in [
             ("tls.crt", issued.certificate.as_str()),
             ("tls.key", &issued.key),
             ("ca.crt", authority.pem()),
         ] {
-            let file = tls.join(name);
-            std::fs::write(&file, content).expect("a file");
-            args.push(format!("--from-file={}", file.display()));
+            std::fs::write(tls.join(name), content).expect("a file");
         }
-        self.hub().kubectl(args).await.ok();
-        self.tunnel(&tls);
+        tls
     }
 
     /// Replaces the mounted certificate by an invalid file.

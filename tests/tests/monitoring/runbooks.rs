@@ -38,6 +38,8 @@ pub(crate) struct Pods {
     pub(crate) other_log: PathBuf,
     /// Address of the leader's metrics.
     pub(crate) leader: String,
+    /// Admin address of causeway-tunnel.
+    pub(crate) tunnel: String,
 }
 
 /// A person's terminal on the hub.
@@ -86,7 +88,7 @@ impl Pods {
         let kubectl = Testbed::get().program("kubectl");
         let (kubectl, webhook) = (kubectl.display(), self.webhook_log.display());
         let (controller, other) = (self.controller_log.display(), self.other_log.display());
-        let leader = &self.leader;
+        let (leader, tunnel) = (&self.leader, &self.tunnel);
         format!(
             "#!/usr/bin/env bash\n\
              case \" $* \" in\n\
@@ -95,6 +97,7 @@ impl Pods {
              *' logs '*) exec cat {controller} {webhook} {other} ;;\n\
              *' get --raw '*/proxy/metrics*)\n\
                  exec {kubectl} --kubeconfig=/dev/null --server=http://{leader} get --raw /metrics ;;\n\
+             *' mcs tunnel '*) exec kubectl-mcs tunnel --admin-url http://{tunnel} ;;\n\
              *) exec {kubectl} \"$@\" ;;\n\
              esac\n"
         )

@@ -131,6 +131,16 @@ async fn faults_that_last(
     watched.old_certificate_of_the_tunnel().await;
     watched.is_active(alert).await;
 
+    let alert = "CausewayControllerCertificateExpiring";
+    begun.note(watched, alert).await;
+    watched.old_certificate_for_agents().await;
+    watched.is_active(alert).await;
+
+    let alert = "CausewayAgentCertificateExpiring";
+    begun.note(watched, alert).await;
+    watched.old_certificate_of_an_agent();
+    watched.is_active(alert).await;
+
     let alert = "CausewayWebhookSlow";
     begun.note(watched, alert).await;
     let slow_network = watched.slow_network().await;
@@ -209,6 +219,14 @@ async fn faults_that_last(
             &["notAfter", "causeway test CA"],
         ),
         (
+            "CausewayControllerCertificateExpiring",
+            &["notAfter", "causeway test CA"],
+        ),
+        (
+            "CausewayAgentCertificateExpiring",
+            &["edge", "the certificate of its agent ends at"],
+        ),
+        (
             "CausewayCertificateRotationFailing",
             &["not reloaded", "holds no PEM certificate"],
         ),
@@ -229,7 +247,10 @@ async fn lift(watched: &mut Watched) {
         watched.set(cluster.name(), Fault::None);
     }
     watched.panicking = None;
+    watched.agent = None;
     watched.tunnel = None;
+    let of_controller = watched.directory().join("controller");
+    std::fs::remove_dir_all(of_controller).expect("a certificate of the controller");
     let tls = watched.webhook().tls();
     let day = Duration::from_secs(24 * 60 * 60);
     let credentials = watched.installation.certificate(day);

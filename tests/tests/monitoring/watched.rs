@@ -28,7 +28,9 @@ pub(crate) struct Watched {
     pub(crate) panicking: Option<Running>,
     panicking_admin: u16,
     pub(crate) tunnel: Option<Running>,
+    pub(crate) agent: Option<Running>,
     tunnel_admin: u16,
+    tunnel_agents: u16,
     pub(crate) log: LogPipe,
     pub(crate) prometheus: Prometheus,
     pub(crate) terminal: Terminal,
@@ -59,10 +61,15 @@ impl Watched {
         let pipe = log.pipe().to_path_buf();
         let env = Environment::builder().webhook().proxies().direct();
         let env = env.flag("--log=info,kube_client=off,causeway_controller::controller=debug");
-        let env = env.controller(move |launch| launch.log_to(&pipe));
+        let tls = format!(
+            "--tunnel-tls-dir={}",
+            directory.join("controller").display()
+        );
+        let env = env.controller(move |launch| launch.log_to(&pipe).arg(&tls));
         let env = env.start(fleet).await;
         let (controller, webhook, fleet) = (&env.controller, env.webhook(), &env.fleet);
-        let [panicking_admin, tunnel_admin] = [free_port(), free_port()];
+        let ports = [free_port(), free_port(), free_port()];
+        let [panicking_admin, tunnel_admin, tunnel_agents] = ports;
         let admins = [
             controller.admin(),
             webhook.admin(),
@@ -77,6 +84,7 @@ impl Watched {
             webhook_log: webhook.process().log().to_path_buf(),
             other_log: directory.join("panicking.log"),
             leader: controller.admin().to_owned(),
+            tunnel: format!("127.0.0.1:{tunnel_admin}"),
         };
         let terminal = Terminal::open(&directory, fleet.hub().kubeconfig(), &pods);
         let space = fleet.space("shop").await.name().to_owned();
@@ -85,7 +93,9 @@ impl Watched {
             panicking: None,
             panicking_admin,
             tunnel: None,
+            agent: None,
             tunnel_admin,
+            tunnel_agents,
             log,
             prometheus,
             terminal,
@@ -123,11 +133,24 @@ impl Watched {
     pub(crate) fn tunnel(&mut self, tls: &Path) {
         let program = binaries::causeway("causeway-tunnel");
         let program = Program::new(program, self.directory().join("tunnel.log"))
-            .args(["--agents-bind=127.0.0.1:0", "--front-bind=127.0.0.1:0"])
+            .arg(format!("--agents-bind=127.0.0.1:{}", self.tunnel_agents))
+            .arg("--front-bind=127.0.0.1:0")
             .arg(format!("--tls-dir={}", tls.display()));
         let reaper = std::sync::Arc::clone(self.fleet.reaper());
         let launch = Launch::new(reaper, program, self.tunnel_admin);
         self.tunnel = Some(launch.start_unready());
+    }
+
+    /// Starts a causeway-agent with the certificate of that directory.
+    pub(crate) fn agent(&mut self, tls: &Path) {
+        let program = binaries::causeway("causeway-agent");
+        let program = Program::new(program, self.directory().join("agent.log"))
+            .arg(format!("--tunnel=127.0.0.1:{}", self.tunnel_agents))
+            .arg("--api-server=127.0.0.1:1")
+            .arg(format!("--tls-dir={}", tls.display()));
+        let reaper = std::sync::Arc::clone(self.fleet.reaper());
+        let launch = Launch::new(reaper, program, free_port());
+        self.agent = Some(launch.start_unready());
     }
 
     /// Waits until the alert is pending or fires.

@@ -2,7 +2,7 @@
 
 use causeway_tests::health::{in_argo_cd, in_kstatus, stored};
 use causeway_tests::{multi_cluster_service, service};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::space;
 
@@ -138,21 +138,8 @@ async fn the_addresses_of_the_providers_load_balancers_are_gathered() {
             .type_("LoadBalancer")
             .create(space.member(member), &space)
             .await;
-        let status = format!(r#"{{"status":{{"loadBalancer":{{"ingress":[{{"ip":"{ip}"}}]}}}}}}"#);
-        space
-            .kubectl(
-                space.member(member),
-                [
-                    "patch",
-                    "svc",
-                    "foo",
-                    "--subresource=status",
-                    "--type=merge",
-                    "-p",
-                    &status,
-                ],
-            )
-            .await;
+        let member = space.member(member);
+        space.set_ingress(member, json!({ "ip": ip })).await;
     }
     multi_cluster_service("foo")
         .type_("LoadBalancer")

@@ -2,6 +2,8 @@
 
 mod behind_nat;
 mod client;
+mod databases;
+mod entry_clusters;
 mod konnectivity;
 mod near;
 mod networks;

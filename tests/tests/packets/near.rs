@@ -4,6 +4,7 @@ mod clusterset;
 mod dead;
 mod herd;
 mod restart;
+mod shares;
 mod stopped;
 
 use std::collections::{BTreeMap, BTreeSet};

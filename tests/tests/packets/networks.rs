@@ -17,7 +17,6 @@ use causeway_tests::{Cluster, Environment, Fleet, SOON, Space, eventually, multi
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -208,7 +207,7 @@ impl<'a> Path<'a> {
 }
 
 /// Sends the packets of a cluster's first node to a range to the first node of another.
-async fn route(from: &Cluster, range: &str, to: &Cluster) {
+pub(crate) async fn route(from: &Cluster, range: &str, to: &Cluster) {
     let via = to.node_address().expect("a fleet with packets");
     let route = ["route", "add", range, "via", &via];
     from.exec("ip", route).await.ok();
@@ -221,15 +220,6 @@ fn answering_on(slice: &EndpointSlice) -> impl Iterator<Item = (String, i32)> + 
     addresses.flat_map(move |address| ports().map(|port| (address.clone(), port)))
 }
 
-/// Sets the addresses of the load balancer of `foo` in a cluster.
-async fn set_ingress(space: &Space<'_>, cluster: &Cluster, ingress: serde_json::Value) {
-    let services = space.api::<Service>(cluster);
-    let status = json!({"status": {"loadBalancer": {"ingress": [ingress]}}});
-    let (params, patch) = (PatchParams::default(), Patch::Merge(status));
-    let patched = services.patch_status("foo", &params, &patch).await;
-    patched.expect("the status of the Service is patched");
-}
-
 /// Returns the answers of these pods of a cluster.
 fn said_in(cluster: &Cluster, pods: &[RunningPod]) -> Vec<String> {
     let pods = pods.iter().map(|pod| (pod, cluster.name()));
@@ -237,7 +227,7 @@ fn said_in(cluster: &Cluster, pods: &[RunningPod]) -> Vec<String> {
 }
 
 /// Prints the requests of a client. None of them may have failed.
-fn none_failed(what: &str, requests: &[Request]) {
+pub(crate) fn none_failed(what: &str, requests: &[Request]) {
     println!("{what}: {}", seen(requests));
     let failed = requests.iter().filter(|request| request.failed()).count();
     assert_eq!(failed, 0, "{what}: {}", seen(requests));

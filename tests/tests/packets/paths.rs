@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use causeway::api::labels;
+use causeway_tests::clock::Clocks;
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::reaper::{Process, Program};
 use causeway_tests::{
@@ -22,6 +23,8 @@ const CUT: [&str; 3] = [
     "nft add chain ip cut o { type filter hook output priority 0 ; }",
     "nft add rule ip cut o ip daddr 10.129.0.0/16 drop",
 ];
+/// Number of the clock of causeway-agent.
+const AGENT: usize = 1;
 const MEND: [&str; 1] = ["nft delete table ip cut"];
 
 async fn run(member: &Cluster, commands: &[&str]) {
@@ -33,9 +36,11 @@ async fn run(member: &Cluster, commands: &[&str]) {
 }
 
 /// Starts causeway-agent on the node of a member, with the account of `manifests/member/paths.yaml`.
-async fn start_agent(env: &Environment, member: &Cluster) -> Process {
-    let manifest = env.installation.manifest("member/paths.yaml");
-    member.kubectl(["apply", "-f", &manifest]).await.ok();
+async fn start_agent(env: &Environment, member: &Cluster, clocks: &Clocks) -> Process {
+    for file in ["member/paths.yaml", "member/paths-provider-ttl.yaml"] {
+        let manifest = env.installation.manifest(file);
+        member.kubectl(["apply", "-f", &manifest]).await.ok();
+    }
     let create = ["create", "token", "causeway-paths", "-n", "causeway-system"];
     let token = member.kubectl(create).await.ok();
     let kubeconfig = member.kubeconfig_with_token("paths.kubeconfig", token.trim());
@@ -43,10 +48,11 @@ async fn start_agent(env: &Environment, member: &Cluster) -> Process {
     env.fleet.add_log(&log);
     let program = Program::new(binaries::causeway("causeway-agent"), log)
         .arg("--report-paths")
+        .arg("--provider-ttl=5m")
         .arg(format!("--kubeconfig={}", kubeconfig.display()))
         .arg("--admin-bind=127.0.0.1:8094")
         .in_network(member.network_namespace().expect("a fleet with packets"));
-    env.fleet.reaper().run(program)
+    env.fleet.reaper().run(clocks.give_both(AGENT, program))
 }
 
 /// Returns the annotations of the Lease about the path to a cluster.
@@ -174,6 +180,33 @@ impl<'a> Story<'a> {
     }
 }
 
+/// The time to live of the provider ends; the other provider serves alone.
+async fn silent_provider_is_deleted_after_its_time(story: &Story<'_>, clocks: &Clocks) {
+    let slices = story.space.api::<EndpointSlice>(story.consumer);
+    let providers = async || {
+        let all = slices.list(&kube::api::ListParams::default()).await;
+        let all = all.map_err(|error| error.to_string())?.items.into_iter();
+        let of = |slice: EndpointSlice| {
+            slice
+                .metadata
+                .annotations?
+                .remove(labels::PROVISION_CLUSTER)
+        };
+        Ok::<BTreeSet<String>, String>(all.filter_map(of).collect())
+    };
+    let both = ["member1", "member2"].map(str::to_owned);
+    assert_eq!(providers().await, Ok(both.into()), "it has time left");
+    clocks.set(AGENT, 300);
+    eventually("the copy of member1 is deleted", LONG, async || {
+        same(providers().await?, &BTreeSet::from(["member2".to_owned()]))
+    })
+    .await;
+    let ready = story.space.ready_addresses(story.consumer, "foo").await;
+    assert_eq!(ready, [story.pods[1].ip()]);
+    let reasons = ["Deleted", "MadeStandby", "PathBad", "PathGood"];
+    tells(story.consumer, &reasons).await;
+}
+
 #[tokio::test]
 async fn path_that_fails_moves_clients_with_and_without_a_hub() {
     if !packets() {
@@ -182,7 +215,8 @@ async fn path_that_fails_moves_clients_with_and_without_a_hub() {
     let env = started(Fleet::builder().members(3).packets()).await;
     let story = Story::begin(&env).await;
     let consumer = story.consumer;
-    let agent = start_agent(&env, consumer).await;
+    let clocks = Clocks::new(env.fleet.directory());
+    let agent = start_agent(&env, consumer, &clocks).await;
     let annotation = format!("{}=true", labels::PATH_REPORTS);
     let annotate = ["annotate", "cluster", "member3", &annotation];
     env.fleet.hub().kubectl(annotate).await.ok();
@@ -211,6 +245,7 @@ async fn path_that_fails_moves_clients_with_and_without_a_hub() {
     let is_lowered = stands_by(&story.space, consumer, "member1", true).await;
     assert!(is_lowered, "only the agent is there");
     tells(consumer, &["MadeStandby", "PathBad", "PathGood"]).await;
+    silent_provider_is_deleted_after_its_time(&story, &clocks).await;
 
     // The hub is back: it decides, and nothing of the agent's is left.
     env.controller.restart().await;

@@ -12,6 +12,7 @@ use causeway_tests::soak::{
     Churn, Lines, Network, Observer, ROCK, ROCK_PODS, Random, STANDBY, Sight, entered, rock,
     settle, soak,
 };
+use causeway_tests::tunnel::RelayedTunnel;
 use causeway_tests::{Cluster, Fault, Fleet, Proxy};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
@@ -20,8 +21,11 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::sleep;
 
+use self::tunnel::Tunnelled;
 use super::faults::{Blow, Outage};
 use super::memory::{Memory, resident};
+
+mod tunnel;
 
 const MEMBERS: [&str; 4] = ["member1", "member2", "member3", "member4"];
 /// The members that stay, and that provide and consume all services of [`ROCK`].
@@ -29,7 +33,8 @@ const STEADY: [&str; 2] = [MEMBERS[0], MEMBERS[1]];
 const CLUSTERS: [&str; 5] = ["hub", "member1", "member2", "member3", "member4"];
 /// The member that leaves and comes back.
 const GUEST: &str = MEMBERS[2];
-/// The member that stays, always of another network than [`STEADY`].
+/// The member that stays, always of another network than [`STEADY`]. The controllers reach it by
+/// causeway-tunnel.
 const FAR: &str = MEMBERS[3];
 /// Networks of the members. The first is that at the start.
 const NETWORKS: [(&str, &[Network]); MEMBERS.len()] = [
@@ -67,6 +72,7 @@ pub(super) struct Environment {
     observers: Vec<Observer>,
     clocks: Clocks,
     controllers: [Running; 2],
+    tunnelled: Tunnelled,
     proxies: BTreeMap<String, Proxy>,
     clients: BTreeMap<String, Client>,
     installation: Installation,
@@ -90,11 +96,15 @@ impl Environment {
             clients.insert(name, cluster.client());
             crowd(cluster).await;
         }
+        let tunnel = RelayedTunnel::new().await;
+        let replicas = tunnel.start(&fleet, &installation).await;
         let url = proxies["hub"].url();
         let clocks = Clocks::new(fleet.directory());
         let controller = |number| {
             let launch = installation.controller_through(fleet.hub(), &url);
-            clocks.give(number, launch.arg(PROVIDER_TTL)).start()
+            clocks
+                .give(number, launch.arg(PROVIDER_TTL).arg(tunnel.flag()))
+                .start()
         };
         let controllers = [controller(0).await, controller(1).await];
         rock(&fleet, STEADY).await;
@@ -114,6 +124,7 @@ impl Environment {
             observers: fleet.members().iter().map(observer).collect(),
             clocks,
             controllers,
+            tunnelled: Tunnelled::new(tunnel, replicas),
             proxies,
             clients,
             installation,
@@ -126,10 +137,14 @@ impl Environment {
         env
     }
 
-    async fn join(&self, name: &str) {
-        let member = self.fleet.member(name);
+    async fn join(&mut self, name: &str) {
+        let (fleet, installation) = (&self.fleet, &self.installation);
+        let member = fleet.member(name);
         let url = self.proxies[name].url();
-        self.installation.join_at(member, &url).await;
+        match name {
+            FAR => self.tunnelled.join(fleet, installation, member, &url).await,
+            _ => installation.join_at(member, &url).await,
+        }
         let nodes = self.installation.manifest("member/networks.yaml");
         member.kubectl(["apply", "-f", &nodes]).await.ok();
         assert!(

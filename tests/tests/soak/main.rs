@@ -21,8 +21,11 @@ const SHORT: Duration = Duration::from_secs(110);
 
 #[tokio::test]
 async fn every_cluster_holds_what_the_objects_say_whatever_happens() {
-    let end = Instant::now() + soak().unwrap_or(SHORT);
+    let mut end = Instant::now() + soak().unwrap_or(SHORT);
     let mut env = Environment::start(seed()).await;
+    let begun = Instant::now();
+    env.tunnel_faults().await;
+    end += begun.elapsed();
     while Instant::now() < end {
         env.round().await;
     }

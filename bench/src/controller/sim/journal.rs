@@ -31,7 +31,8 @@ pub(crate) struct Change {
 /// Numbers of requests to members.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reads {
-    /// Pages of lists. One of a single object reads the version alone, and is not counted.
+    /// Pages of lists. One of a single object reads the version alone, and is not counted; nor are
+    /// the two lists of an empty collection that a start takes.
     pub(crate) lists: usize,
     pub(crate) watches: usize,
 }

@@ -116,7 +116,8 @@ fn read(
         let open = is_member.then(|| shared.journal.watched());
         return watch(store, place, encoding, &parameters, open);
     }
-    if is_member && parameters.get("limit") != Some(&"1") {
+    let is_list = is_member && parameters.get("limit") != Some(&"1");
+    if is_list && store.counts_list(&place.path) {
         shared.journal.listed();
     }
     list(store, &place, encoding, &parameters)

@@ -69,6 +69,8 @@ struct State {
 struct Collection {
     objects: BTreeMap<Box<str>, Entry>,
     watchers: Vec<Watcher>,
+    /// Number of lists that were empty.
+    empty_lists: usize,
 }
 
 struct Watcher {
@@ -232,6 +234,18 @@ impl Store {
         (entries.collect(), state.version, last)
     }
 
+    /// Whether a list of the collection is more than a start of the controller takes: it lists an
+    /// empty collection again after half a minute (docs/design/deletion-safety.md).
+    pub(crate) fn counts_list(&self, path: &str) -> bool {
+        let mut state = self.state();
+        let collection = state.collections.get_mut(path);
+        let Some(empty) = collection.filter(|collection| collection.objects.is_empty()) else {
+            return true;
+        };
+        empty.empty_lists += 1;
+        empty.empty_lists > 2
+    }
+
     /// Returns the events since that version, and those that follow. Nothing is ever deleted, so no
     /// version is too old.
     pub(crate) fn watch(
@@ -242,7 +256,10 @@ impl Store {
     ) -> mpsc::UnboundedReceiver<Bytes> {
         let mut state = self.state();
         let (sender, events) = mpsc::unbounded_channel();
-        if let Some(Collection { objects, watchers }) = state.collections.get_mut(&place.path) {
+        if let Some(Collection {
+            objects, watchers, ..
+        }) = state.collections.get_mut(&place.path)
+        {
             let recent = objects.iter().filter(|(_, entry)| entry.version > since);
             let recent = recent.filter(|(key, _)| place.contains(key));
             let mut recent: Vec<_> = recent.map(|(_, entry)| entry).collect();

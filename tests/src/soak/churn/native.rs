@@ -32,9 +32,20 @@ const PREFERENCES: [Option<&str>; 5] = [
 pub(super) struct Exposed {
     headless: bool,
     more: bool,
+    /// Whether it is of type LoadBalancer.
+    balanced: bool,
 }
 
 impl Exposed {
+    /// Returns the consumers that it names: none for type LoadBalancer, because the oracle does not
+    /// know entry clusters.
+    fn consumers(self, placed: Vec<ClusterSelector>) -> Vec<ClusterSelector> {
+        match self.balanced {
+            true => Vec::new(),
+            false => placed,
+        }
+    }
+
     fn service(self, name: &str) -> ServiceFixture {
         let all = PORTS
             .into_iter()
@@ -101,6 +112,7 @@ impl Churn {
             }
             _ => {
                 let (providers, consumers) = (self.placed(random), self.placed(random));
+                let consumers = exposed.consumers(consumers);
                 let spec = json!({ "providerClusters": providers, "consumerClusters": consumers });
                 merge(&objects, name, json!({ "spec": spec })).await;
                 format!("{namespace}/{name}: from {providers:?} to {consumers:?}")
@@ -117,16 +129,16 @@ impl Churn {
         let exposed = Exposed {
             headless: random.once_in(5) && name != SHARED,
             more: false,
+            balanced: random.once_in(8),
         };
-        let type_ = if random.once_in(8) {
-            "LoadBalancer"
-        } else {
-            "CrossCluster"
+        let type_ = match exposed.balanced {
+            true => "LoadBalancer",
+            false => "CrossCluster",
         };
         let (ports, providers, consumers) = (
             some_ports(name, random),
             self.placed(random),
-            self.placed(random),
+            exposed.consumers(self.placed(random)),
         );
         let object = multi_cluster_service(name).type_(type_).with(|spec| {
             spec.ports.clone_from(&ports);

@@ -13,7 +13,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::{Path, env, is_answered_by, none_failed, route, said_in, set_ingress, web};
+use super::{Path, env, is_answered_by, none_failed, route, said_in, web};
 use crate::client::Client;
 
 /// Time in which a hostname is looked up again, or fails to be.
@@ -33,7 +33,9 @@ async fn load_balancer_of_another_network_answers() {
     let address = "203.0.113.1";
     path.route(address).await;
     path.expose(Some("load-balancer")).await;
-    set_ingress(&space, path.provider, json!({"ip": address})).await;
+    space
+        .set_ingress(path.provider, json!({"ip": address}))
+        .await;
     path.is_answered_by(&path.said()).await;
     assert_eq!(path.entry().await, [(address.to_owned(), 80)]);
     assert_eq!(path.companions().await, []);
@@ -56,7 +58,7 @@ async fn load_balancer_is_followed_by_its_hostname() {
     names.answer(one).await;
     path.expose(Some("load-balancer")).await;
     let ingress = json!({"hostname": names.host()});
-    set_ingress(&space, path.provider, ingress).await;
+    space.set_ingress(path.provider, ingress).await;
     path.is_answered_by(&path.said()).await;
     assert_eq!(path.entry().await, [(one.to_owned(), 80)]);
 
@@ -163,7 +165,7 @@ async fn edge_behind_nat_reaches_the_cloud_and_is_named_as_provider() {
     for consumer in [edge, far] {
         route(consumer, address, cloud).await;
     }
-    set_ingress(&space, cloud, json!({"ip": address})).await;
+    space.set_ingress(cloud, json!({"ip": address})).await;
     let exposed = multi_cluster_service("foo").providers(["member3", "edge"]);
     exposed.consumers(["edge", "member1"]).create(&space).await;
     let of_cloud = said_in(cloud, &pods);

@@ -1,0 +1,120 @@
+//! ExternalDNS, which publishes DNSEndpoints of a hub in a zone of BIND.
+
+use std::path::Path;
+
+use crate::cluster::Cluster;
+use crate::dns::{Answer, question};
+use crate::eventually::{START, eventually};
+use crate::fleet::Fleet;
+use crate::kubectl::Command;
+use crate::network::{self, have_unstarted};
+use crate::reaper::{Process, Program};
+use crate::{binaries, ports};
+
+/// Zone that both serve.
+const ZONE: &str = "example.com";
+
+/// Whether BIND and `dig` can be had here. As root on Debian they are installed, unless that would
+/// start a server on the machine.
+///
+/// # Errors
+/// How to get them: for a line that says what is skipped.
+pub fn prerequisites() -> Result<(), String> {
+    network::dig()?;
+    have_unstarted("named", "bind9")
+}
+
+/// Returns the definition of DNSEndpoint in YAML.
+pub fn definition() -> String {
+    let module = binaries::module_directory("external-dns", "sigs.k8s.io/external-dns");
+    let file = "config/crd/standard/dnsendpoints.externaldns.k8s.io.yaml";
+    std::fs::read_to_string(module.join(file)).expect("the definition of DNSEndpoint")
+}
+
+/// ExternalDNS and BIND at work. Dropping it ends them.
+pub struct ExternalDns<'a> {
+    hub: &'a Cluster,
+    port: u16,
+    bind: Process,
+    _publisher: Process,
+}
+
+impl<'a> ExternalDns<'a> {
+    /// Starts BIND with an empty zone, and ExternalDNS with the rights of the hub's administrator.
+    pub async fn start(fleet: &'a Fleet) -> Self {
+        let (hub, port) = (fleet.hub(), ports::fresh());
+        let directory = fleet.directory().join(format!("bind-{port}"));
+        std::fs::create_dir_all(&directory).expect("a directory of BIND");
+        std::fs::write(directory.join("zone"), zone()).expect("a zone");
+        let configuration = configuration(&directory, port);
+        std::fs::write(directory.join("named.conf"), configuration).expect("a configuration");
+        let log = directory.join("named.log");
+        fleet.add_log(&log);
+        let bind = Program::new("named", log)
+            .args(["-g", "-c"])
+            .arg(directory.join("named.conf").display().to_string());
+        let bind = fleet.reaper().run(bind);
+        let log = directory.join("external-dns.log");
+        fleet.add_log(&log);
+        let publisher = Program::new(binaries::external_dns(), log)
+            .arg("--source=crd")
+            .arg("--crd-source-apiversion=externaldns.k8s.io/v1alpha1")
+            .arg("--crd-source-kind=DNSEndpoint")
+            .arg(format!("--kubeconfig={}", hub.kubeconfig().display()))
+            .args(["--provider=rfc2136", "--rfc2136-host=127.0.0.1"])
+            .arg(format!("--rfc2136-port={port}"))
+            .arg(format!("--rfc2136-zone={ZONE}"))
+            .args(["--rfc2136-insecure", "--rfc2136-tsig-axfr"])
+            .arg(format!("--domain-filter={ZONE}"))
+            .args(["--txt-owner-id=hub", "--txt-prefix=owner-"])
+            .args(["--policy=sync", "--interval=2s", "--events"]);
+        let published = Self {
+            hub,
+            port,
+            bind,
+            _publisher: fleet.reaper().run(publisher),
+        };
+        published.serves().await;
+        published
+    }
+
+    async fn serves(&self) {
+        eventually("BIND serves the zone", START, || async {
+            let log = || self.bind.log_tail(20);
+            assert!(self.bind.is_running(), "it ended:\n{}", log());
+            let answer = self.dig(ZONE, "SOA").await;
+            let serves = answer.status == "NOERROR" && !answer.records.is_empty();
+            serves.then_some(()).ok_or_else(log)
+        })
+        .await;
+    }
+
+    /// Returns BIND's answer to a query of that name and type.
+    pub async fn dig(&self, name: &str, type_: &str) -> Answer {
+        let server = ["@127.0.0.1".to_owned(), format!("-p{}", self.port)];
+        let output = Command::new(self.hub.reaper(), self.hub.directory(), "dig")
+            .args(server)
+            .args(question(name, type_))
+            .run()
+            .await;
+        Answer::parse(&output.stdout)
+    }
+}
+
+fn zone() -> String {
+    format!(
+        "$TTL 30\n@ IN SOA ns.{ZONE}. admin.{ZONE}. 1 3600 600 86400 30\n@ IN NS ns.{ZONE}.\n\
+         ns IN A 127.0.0.1\n"
+    )
+}
+
+fn configuration(directory: &Path, port: u16) -> String {
+    let directory = directory.display();
+    format!(
+        "options {{ directory \"{directory}\"; listen-on port {port} {{ 127.0.0.1; }}; \
+         listen-on-v6 {{ none; }}; pid-file none; session-keyfile none; recursion no; \
+         dnssec-validation no; empty-zones-enable no; }};\ncontrols {{ }};\n\
+         zone \"{ZONE}\" {{ type primary; file \"{directory}/zone\"; \
+         allow-update {{ 127.0.0.1; }}; allow-transfer {{ 127.0.0.1; }}; }};\n"
+    )
+}

@@ -1,0 +1,103 @@
+//! Two replicas of causeway-tunnel behind relays of TCP, on the loopback: one for agents, which can be
+//! cut, and one for the controllers.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use super::written;
+use crate::causeway::Installation;
+use crate::eventually::{START, eventually};
+use crate::reaper::{Process, Program};
+use crate::relay::Relay;
+use crate::{Cluster, Fleet, binaries, http, ports};
+
+/// Two replicas, the first of which may not run yet, behind relays.
+pub struct RelayedTunnel {
+    /// Relay between agents and replicas.
+    pub agents: Relay,
+    front: Relay,
+    ports: [[u16; 3]; 2],
+}
+
+impl RelayedTunnel {
+    /// Chooses free ports, and starts the relays.
+    pub async fn new() -> Self {
+        let ports = [(); 2].map(|()| [(); 3].map(|()| ports::fresh()));
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let to = |number: usize| ports.map(|ports| local(ports[number]));
+        Self {
+            agents: Relay::balance(to(0), Duration::ZERO).await,
+            front: Relay::balance(to(1), Duration::ZERO).await,
+            ports,
+        }
+    }
+
+    /// Its front, as the flag of a controller.
+    pub fn flag(&self) -> String {
+        format!("--tunnel-front=http://{}", self.front.address())
+    }
+
+    /// Issues the certificate, and starts both replicas.
+    pub async fn start(&self, fleet: &Fleet, installation: &Installation) -> [Process; 2] {
+        let address = self.agents.address().to_string();
+        let install = ["install", "--external", "--skip-crds", "--tunnel", &address];
+        installation.kubectl_mcs(install).await.ok();
+        let directory = written(fleet, fleet.hub(), "causeway-tunnel").await;
+        let replicas = self.ports.map(|[agents, front, admin]| {
+            let log = fleet.directory().join(format!("tunnel-{agents}.log"));
+            fleet.add_log(&log);
+            let program = Program::new(binaries::causeway("causeway-tunnel"), log)
+                .arg(format!("--agents-bind=127.0.0.1:{agents}"))
+                .arg(format!("--front-bind=127.0.0.1:{front}"))
+                .arg(format!("--admin-bind=127.0.0.1:{admin}"))
+                .arg(format!("--tls-dir={}", directory.display()))
+                .arg("--replicas=2");
+            fleet.reaper().run(program)
+        });
+        for [.., admin] in self.ports {
+            let admin = format!("127.0.0.1:{admin}");
+            eventually("causeway-tunnel is ready", START, async || match http::get(
+                &admin, "/readyz",
+            )
+            .await
+            {
+                Ok((200, _)) => Ok(()),
+                other => Err(format!("{other:?}")),
+            })
+            .await;
+        }
+        replicas
+    }
+
+    /// Joins a member whose API server the agent reaches at `url`, and starts the agent.
+    pub async fn join(
+        &self,
+        fleet: &Fleet,
+        installation: &Installation,
+        member: &Cluster,
+        url: &str,
+    ) -> Process {
+        let kubeconfig = member.kubeconfig().display().to_string();
+        let address = self.agents.address().to_string();
+        let join = ["join", member.name(), "--member-kubeconfig", &kubeconfig];
+        let through = ["--api-endpoint", url, "--pull", "--tunnel", &address];
+        let joined = installation.kubectl_mcs([&join[..], &through].concat());
+        let agent = async {
+            let directory = written(fleet, member, "causeway-agent").await;
+            let log = directory.with_extension("log");
+            fleet.add_log(&log);
+            let program = Program::new(binaries::causeway("causeway-agent"), log)
+                .arg(format!("--tunnel={address}"))
+                .arg(format!("--tls-dir={}", directory.display()))
+                .arg(format!(
+                    "--api-server={}",
+                    url.trim_start_matches("https://")
+                ))
+                .arg(format!("--admin-bind=127.0.0.1:{}", ports::fresh()));
+            fleet.reaper().run(program)
+        };
+        let (joined, agent) = tokio::join!(joined, agent);
+        joined.ok();
+        agent
+    }
+}

@@ -1,0 +1,119 @@
+//! A name outside all clusters, published by ExternalDNS in BIND.
+
+use causeway::api::labels::HOSTNAME;
+use causeway_tests::causeway::Lent;
+use causeway_tests::external_dns::{ExternalDns, definition, prerequisites};
+use causeway_tests::fixtures::RunningPod;
+use causeway_tests::{LONG, Space, eventually, multi_cluster_service, same, service};
+use serde_json::json;
+
+const NAME: &str = "foo.example.com";
+const ONE: &str = "192.0.2.1";
+const TWO: &str = "192.0.2.2";
+
+/// Creates the Service of a member, as its load balancer would leave it.
+async fn balance(space: &Space<'_>, member: &str, address: &str) {
+    let cluster = space.member(member);
+    let balanced = service("foo").port("http", 80).type_("LoadBalancer");
+    balanced.create(cluster, space).await;
+    space.set_ingress(cluster, json!({ "ip": address })).await;
+}
+
+/// Waits until the name has exactly these addresses.
+async fn leads_to(dns: &ExternalDns<'_>, addresses: &[&str]) {
+    eventually(
+        &format!("{NAME} leads to {addresses:?}"),
+        LONG,
+        async || same(dns.dig(NAME, "A").await.records, addresses),
+    )
+    .await;
+}
+
+/// Creates the Services, and the MultiClusterService with the name.
+async fn request(space: &Space<'_>) {
+    let balanced = service("foo").port("http", 80).type_("LoadBalancer");
+    balanced.create(space.hub(), space).await;
+    let named = multi_cluster_service("foo").type_("LoadBalancer");
+    let named = named.providers(["member1", "member2"]);
+    named.annotation(HOSTNAME, NAME).create(space).await;
+    for (member, address) in [("member1", ONE), ("member2", TWO)] {
+        balance(space, member, address).await;
+    }
+}
+
+/// Lets the pods of both clusters die and return, and an API server; then edits the object.
+async fn play(space: &Space<'_>, dns: &ExternalDns<'_>, [one, two]: [&RunningPod; 2]) {
+    one.set_ready(false).await;
+    leads_to(dns, &[TWO]).await;
+    // The last one stays.
+    two.set_ready(false).await;
+    let last = format!("{NAME} leads to {TWO} (member2) still, although");
+    eventually("the last target is reported", LONG, async || {
+        let said = space.says("foo", "Ready", "True|Ready|").await;
+        said.contains(&last).then_some(()).ok_or(said)
+    })
+    .await;
+    leads_to(dns, &[TWO]).await;
+    one.set_ready(true).await;
+    leads_to(dns, &[ONE]).await;
+    two.set_ready(true).await;
+    leads_to(dns, &[ONE, TWO]).await;
+    // An API server that does not answer proves nothing.
+    space.member("member1").stop().await;
+    two.set_ready(false).await;
+    leads_to(dns, &[ONE]).await;
+    space.member("member1").start().await;
+    two.set_ready(true).await;
+    leads_to(dns, &[ONE, TWO]).await;
+    let edit = r#"[{"op":"replace","path":"/spec/endpoints/0/targets","value":["203.0.113.9"]}]"#;
+    let edit = ["patch", "dnsendpoint", "foo", "--type=json", "-p", edit];
+    space.kubectl(space.hub(), edit).await;
+    let targets = "jsonpath={.spec.endpoints[0].targets}";
+    let repaired = format!("[\"{ONE}\",\"{TWO}\"]");
+    let object = ["dnsendpoint", "foo"];
+    space
+        .shows(space.hub().name(), object, targets, &repaired)
+        .await;
+    leads_to(dns, &[ONE, TWO]).await;
+}
+
+/// Asks for the name again and again. An answer without an address ends the test.
+async fn never_empty(dns: &ExternalDns<'_>) -> std::convert::Infallible {
+    loop {
+        let answer = dns.dig(NAME, "A").await;
+        assert_eq!(answer.status, "NOERROR", "{answer:?}");
+        assert!(!answer.records.is_empty(), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn published_name_follows_clusters_and_is_never_empty() {
+    if let Err(missing) = prerequisites() {
+        return eprintln!("skipped, a published name: {missing}");
+    }
+    let env = Lent::take().await;
+    let space = env.space("names").await;
+    request(&space).await;
+    let one = space.pod("foo", "member1").await;
+    let two = space.pod("foo", "member2").await;
+    let said = space.says("foo", "Ready", "True|Ready|").await;
+    let missing = format!("{NAME} is not published: the hub has no definition");
+    assert!(said.contains(&missing), "{said}");
+    env.hub().apply(&definition()).await.ok();
+    let dns = ExternalDns::start(&env.fleet).await;
+    leads_to(&dns, &[ONE, TWO]).await;
+    tokio::select! {
+        () = play(&space, &dns, [&one, &two]) => {}
+        never = never_empty(&dns) => match never {},
+    }
+    let remove = ["annotate", "mcs", "foo", &format!("{HOSTNAME}-")];
+    space.kubectl(env.hub(), remove).await;
+    eventually("the name is gone", LONG, async || {
+        let answer = dns.dig(NAME, "A").await;
+        let is_gone = answer.status == "NXDOMAIN";
+        is_gone.then_some(()).ok_or(format!("{answer:?}"))
+    })
+    .await;
+    let definition = ["delete", "crd", "dnsendpoints.externaldns.k8s.io"];
+    env.hub().kubectl(definition).await.ok();
+}
