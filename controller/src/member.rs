@@ -47,7 +47,7 @@ use self::pace::Pace;
 /// Settings of the watches of a member.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The time between two probes. After a failure the next ones come sooner.
+    /// The time between two probes. After a failure the next one comes sooner.
     pub probe_every: Duration,
     /// Maximum time of a probe.
     pub probe_deadline: Duration,
@@ -139,10 +139,8 @@ impl Member {
 
     /// Asks until it is known who the member is, and tells it; `None` when nobody listens any more.
     async fn identify(&self, health: &mut Health) -> Option<Identity> {
-        let mut backoff = Backoff::new(
-            self.settings.watch.first_retry,
-            self.settings.watch.last_retry,
-        );
+        let watch = &self.settings.watch;
+        let mut backoff = Backoff::new(watch.first_retry, watch.last_retry.min(pace::LONGEST));
         loop {
             match self.ask_identity().await {
                 Ok(identity) => {

@@ -15,6 +15,8 @@ pub const EXPIRES: &str = "expires";
 /// Key of a bootstrap Secret that is used: SHA-256 of the public key for which a certificate was
 /// issued, in hexadecimal digits.
 pub const USED_BY: &str = "usedBy";
+/// Key of a bootstrap Secret: UID of the member's Cluster.
+pub const CLUSTER_UID: &str = "clusterUid";
 /// Key of the agent's Secret in the member: the token.
 pub const TOKEN: &str = "token";
 /// Key of the agent's Secret in the member: name of the member.

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use self::connection::ConnectionError;
 use self::servers::Servers;
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, LONGEST, LONGEST_CUT_OFF};
 use crate::credentials::Credentials;
 use crate::splice::Shared;
 use crate::tokens::Issuer;
@@ -105,7 +105,7 @@ impl Agent {
 
     /// Waits until a replica of causeway-tunnel is connected.
     pub async fn connected(&self) {
-        self.0.servers.first().await;
+        self.0.servers.wait_until(true).await;
     }
 }
 
@@ -140,8 +140,20 @@ async fn connect(agent: &Arc<Inner>) {
                 backoff.succeeded();
                 last.clear();
             }
-            false => sleep(backoff.after_failure(random())).await,
+            false => pause(&agent.servers, &mut backoff).await,
         }
+    }
+}
+
+/// Pauses after a failed attempt. An agent with a connection takes longer: each attempt may be a
+/// whole handshake with the replica that it is connected to.
+async fn pause(servers: &Servers, backoff: &mut Backoff) {
+    match servers.is_connected() {
+        true => tokio::select! {
+            () = sleep(backoff.after_failure(LONGEST, random())) => {}
+            () = servers.wait_until(false) => {}
+        },
+        false => sleep(backoff.after_failure(LONGEST_CUT_OFF, random())).await,
     }
 }
 
@@ -174,5 +186,36 @@ fn random() -> u32 {
     match SystemRandom::new().fill(&mut bytes) {
         Ok(()) => u32::from_ne_bytes(bytes),
         Err(_) => u32::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::hello::Hello;
+    use crate::metrics::Metrics;
+
+    #[tokio::test]
+    async fn agent_that_loses_its_last_connection_ends_its_pause() {
+        let servers = Servers::new(&Metrics::default());
+        let hello = Hello {
+            server: "tunnel-0".to_owned(),
+            replicas: 2,
+            protocol: 1,
+        };
+        let connected = servers.add(&hello).expect("the first");
+        let mut backoff = Backoff::default();
+        for _ in 0..8 {
+            backoff.after_failure(LONGEST, 0);
+        }
+        let (ended, ()) = tokio::join!(
+            timeout(Duration::from_millis(300), pause(&servers, &mut backoff)),
+            async { drop(connected) }
+        );
+        assert!(ended.is_ok());
     }
 }

@@ -45,8 +45,8 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Returns the words that follow `last`.
-    fn words(&self) -> String {
+    /// Returns the words that follow `last` or `an agent`.
+    pub(crate) fn words(&self) -> String {
         match self {
             Self::Address(address) => format!("from {}", address.ip()),
             Self::ApiServer => self.to_string(),

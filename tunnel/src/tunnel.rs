@@ -4,6 +4,7 @@ mod agents;
 mod bootstrap;
 mod enrolment;
 mod front;
+mod refusals;
 mod shares;
 mod upgrade;
 

@@ -127,6 +127,12 @@ impl Subject {
 
     /// Waits until the controller leads, has synced with so many members and has nothing to plan.
     pub(crate) async fn synced(&self, members: usize) -> anyhow::Result<()> {
+        self.reaches(members, true).await
+    }
+
+    /// Waits until the controller leads and has synced with so many members, and, if `at_rest`, has
+    /// nothing to plan, not even later.
+    pub(crate) async fn reaches(&self, members: usize, at_rest: bool) -> anyhow::Result<()> {
         let running = &self.0;
         let begun = Instant::now();
         loop {
@@ -134,7 +140,7 @@ impl Subject {
             let log = || running.process().log_tail(30);
             ensure!(patient, "the controller is not synced: {}", log());
             if matches!(running.get("/readyz").await, Ok((200, _)))
-                && is_synced(running, members).await
+                && is_synced(running, members, at_rest).await
             {
                 return Ok(());
             }
@@ -143,12 +149,13 @@ impl Subject {
     }
 }
 
-async fn is_synced(running: &Running, members: usize) -> bool {
+async fn is_synced(running: &Running, members: usize, at_rest: bool) -> bool {
     let metrics = running.metrics().await;
     let get = |name: &str, labels: &[(&str, &str)]| {
         let name = format!("causeway_controller_{name}");
         metrics.get(&name, labels).unwrap_or_default()
     };
     let synced = get("member_state", &[("state", "synced")]);
-    get("leader", &[]) == 1.0 && synced >= members as f64 && get("queue_keys", &[]) == 0.0
+    let is_planned = !at_rest || get("queue_keys", &[]) == 0.0;
+    get("leader", &[]) == 1.0 && synced >= members as f64 && is_planned
 }

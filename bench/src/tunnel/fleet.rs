@@ -22,8 +22,12 @@ const PASSED_ON: usize = 16 * 1024;
 const MEMORY: f64 = 64.0;
 /// Maximum KiB of a stream.
 const MEMORY_OF_STREAM: f64 = 10.0;
-/// Maximum seconds from the end of causeway-tunnel until all members are synced.
+/// Maximum seconds from the end of causeway-tunnel until all members are synced, and their Clusters
+/// report it.
 const RESTART: f64 = 5.0;
+/// Time from one restart to the next: a member that fails again sooner counts as flapping
+/// (docs/troubleshooting.md#unreachable).
+const APART: Duration = Duration::from_secs(31);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -78,7 +82,10 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
     let journal = &served.journal;
     let [mut connected, mut watched, mut synced] = [const { Vec::new() }; 3];
     let mut lists = 0;
-    for _ in 0..rounds {
+    for round in 0..rounds {
+        if round > 0 {
+            sleep(APART).await;
+        }
         let (before, watches) = (journal.reads(), journal.watches());
         let begun = Instant::now();
         tunnel.program.process().restart().await;
@@ -91,7 +98,12 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
             sleep(LOOK_EVERY).await;
         }
         watched.push(begun.elapsed().as_secs_f64());
-        controller.synced(members).await?;
+        controller.reaches(members, false).await?;
+        while served.reported_synced() < members {
+            let reported = served.reported_synced();
+            ensure!(begun.elapsed() < PATIENCE, "{reported} of {members}");
+            sleep(LOOK_EVERY).await;
+        }
         synced.push(begun.elapsed().as_secs_f64());
         lists += journal.reads().lists - before.lists;
     }

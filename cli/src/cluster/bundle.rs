@@ -821,8 +821,8 @@ mod tests {
         let [without, all] = [without, parts.clone()].map(with);
         assert!(!args(&without, "causeway-tunnel").contains("--enrolment-dir"));
         assert!(args(&all, "causeway-tunnel").contains("--enrolment-dir"));
-        let added = ["Namespace", "ServiceAccount", "Role", "RoleBinding"];
-        assert_eq!(all.len(), without.len() + added.len());
+        // Namespace, ServiceAccount, and twice Role and RoleBinding.
+        assert_eq!(all.len(), without.len() + 6);
         let external = with(PartArgs {
             external: true,
             ..parts
@@ -831,6 +831,9 @@ mod tests {
             .iter()
             .filter(|one| is_named(one, "causeway-tunnel"));
         assert_eq!(account.count(), 3);
+        let rights = external.iter();
+        let rights = rights.filter(|one| is_named(one, "causeway-tunnel-events"));
+        assert_eq!(rights.count(), 2);
     }
 
     #[test]

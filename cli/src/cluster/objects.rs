@@ -165,12 +165,12 @@ pub(crate) async fn create(server: &ApiServer, object: &DynamicObject) -> Result
     Ok(())
 }
 
-/// Applies an object server-side and prints nothing.
+/// Applies an object server-side and prints nothing. Returns the stored object.
 pub(crate) async fn apply_quietly(
     server: &ApiServer,
     object: &DynamicObject,
-) -> Result<(), ObjectError> {
-    patch(server, object, Run::Real, true).await.map(drop)
+) -> Result<DynamicObject, ObjectError> {
+    patch(server, object, Run::Real, true).await
 }
 
 /// Deletes an object and prints a line if the object existed.

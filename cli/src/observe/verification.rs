@@ -76,7 +76,7 @@ impl Verification {
             },
             "data": {KEY: serde_json::to_string(self)?},
         }))?;
-        objects::apply_quietly(hub, &map).await
+        objects::apply_quietly(hub, &map).await.map(drop)
     }
 
     /// Reads the last result of a service. Returns `None` if no result is stored.

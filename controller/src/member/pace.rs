@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use crate::failure::spread;
 
-/// Pauses after the first failures in a row. Many members fail at once where what they have in
-/// common restarts, such as causeway-tunnel: each is noticed soon after it answers again.
-const SOONER: [Duration; 3] = [
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-];
+/// Maximum pause after the first failure. It doubles with each further one in a row. Many members
+/// fail at once where what they have in common restarts, such as causeway-tunnel: each is noticed
+/// soon after it answers again.
+const FIRST: Duration = Duration::from_secs(1);
+/// Maximum pause after a failure, however long an outage lasts.
+pub(super) const LONGEST: Duration = Duration::from_secs(5);
+/// Doublings from the first pause to beyond the longest.
+const DOUBLINGS: u32 = 3;
 
 /// Pace of the probes of a member.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +20,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Creates the pace of probes that begin at this interval while all is well, and during a long
-    /// outage.
+    /// Creates the pace of probes that begin at this interval while all is well. They begin as often
+    /// during an outage, or more often.
     pub(super) fn new(every: Duration) -> Self {
         Self { every }
     }
@@ -28,12 +29,13 @@ impl Pace {
     /// Returns the pause after a probe that took this long, the last of so many failures in a row.
     pub(super) fn pause(self, failures: u32, took: Duration) -> Duration {
         let usual = self.every.saturating_sub(took);
-        let failures = usize::try_from(failures).unwrap_or(usize::MAX);
-        let sooner = failures
-            .checked_sub(1)
-            .and_then(|failed| SOONER.get(failed));
-        match sooner {
-            Some(&sooner) => spread(sooner / 2, sooner).min(usual),
+        match failures.checked_sub(1) {
+            Some(failed) => {
+                let most = FIRST
+                    .saturating_mul(1 << failed.min(DOUBLINGS))
+                    .min(LONGEST);
+                spread(most / 2, most).min(usual)
+            }
             None => usual,
         }
     }
@@ -46,7 +48,7 @@ mod tests {
     const EVERY: Duration = Duration::from_secs(10);
 
     #[test]
-    fn first_failures_bring_the_next_probes_forward() {
+    fn failures_bring_the_next_probes_forward() {
         let pace = Pace::new(EVERY);
         let at_once = Duration::ZERO;
         for (failures, least, most) in [
@@ -54,8 +56,8 @@ mod tests {
             (1, 0.5, 1.0),
             (2, 1.0, 2.0),
             (3, 2.0, 4.0),
-            (4, 10.0, 10.0),
-            (u32::MAX, 10.0, 10.0),
+            (4, 2.5, 5.0),
+            (u32::MAX, 2.5, 5.0),
         ] {
             let pause = pace.pause(failures, at_once).as_secs_f64();
             assert!((least..=most).contains(&pause), "{failures}: {pause}");
@@ -74,16 +76,16 @@ mod tests {
     }
 
     #[test]
-    fn short_outage_is_over_within_four_seconds_of_its_end() {
+    fn outage_of_any_length_is_noticed_within_five_seconds_of_its_end() {
         let pace = Pace::new(EVERY);
-        for outage in [1, 2, 3].map(Duration::from_secs) {
+        for outage in [1, 2, 3, 30, 3600].map(Duration::from_secs) {
             for _ in 0..100 {
                 let (mut at, mut failures) = (Duration::ZERO, 1);
                 while at < outage {
                     at += pace.pause(failures, Duration::ZERO);
                     failures += 1;
                 }
-                assert!(at < outage + Duration::from_secs(4), "{outage:?}: {at:?}");
+                assert!(at <= outage + LONGEST, "{outage:?}: {at:?}");
             }
         }
     }

@@ -89,7 +89,7 @@ async fn member_joins_by_a_file_that_is_good_once() {
     let [edge, other] = ["member1", "member2"].map(|name| fleet.member(name));
     let agent = agent_enrols(&stage, edge, &file).await;
     hub_has_the_member_without_a_token(&stage).await;
-    file_is_good_for_no_other_cluster(&stage, other, &file).await;
+    file_is_good_for_no_other_cluster(&stage, other, &file, &replica).await;
     restarted_agent_needs_no_token(&stage, edge, &agent).await;
     joined_again_prints_another_token(&stage, &file).await;
     unjoin_removes_all(&stage, edge).await;
@@ -118,6 +118,7 @@ async fn enrolment_is_installed_once(stage: &Stage<'_>) {
         secret/causeway-tunnel-ca unchanged
         secret/causeway-tunnel-enrolment created
         role.rbac.authorization.k8s.io/causeway-tunnel created
+        role.rbac.authorization.k8s.io/causeway-tunnel-events created
     ";
     ends(&stage.install(&["--enrolment"]).await, 0, said);
     let secrets = Api::<Secret>::namespaced(stage.fleet.hub().client(), NAMESPACE);
@@ -190,7 +191,12 @@ async fn hub_has_the_member_without_a_token(stage: &Stage<'_>) {
     assert!(stored.is_none());
 }
 
-async fn file_is_good_for_no_other_cluster(stage: &Stage<'_>, other: &Cluster, file: &str) {
+async fn file_is_good_for_no_other_cluster(
+    stage: &Stage<'_>,
+    other: &Cluster,
+    file: &str,
+    replica: &Process,
+) {
     other.apply(file).await.ok();
     let agent = stage.tunnel.deployed_agent(stage.fleet, other).await;
     eventually("it is refused", LONG, async || {
@@ -199,9 +205,40 @@ async fn file_is_good_for_no_other_cluster(stage: &Stage<'_>, other: &Cluster, f
         is_refused.then_some(()).ok_or(log)
     })
     .await;
-    assert!(stage.enrolments("used").await >= 1.0);
+    reused_token_is_an_event_of_the_cluster(stage, replica).await;
     agent.kill().await;
     stage.shows(0, "edge | 1/1").await;
+}
+
+/// The agent goes on to present the token.
+async fn reused_token_is_an_event_of_the_cluster(stage: &Stage<'_>, replica: &Process) {
+    eventually("the token is presented again and again", LONG, async || {
+        let used = stage.enrolments("used").await;
+        (used >= 4.0).then_some(()).ok_or(used.to_string())
+    })
+    .await;
+    eventually("kubectl describe shows the Event", LONG, async || {
+        let described = stage.fleet.hub().kubectl(["describe", "cluster", "edge"]);
+        let described = described.await.ok();
+        let parts = [
+            "Warning",
+            "EnrolmentTokenReused",
+            "causeway-tunnel",
+            "an agent from 127.0.0.1 presented the enrolment token of edge",
+            "docs/edge.md#join-by-a-file",
+        ];
+        let is_shown = parts.iter().all(|part| described.contains(part));
+        is_shown.then_some(()).ok_or(described)
+    })
+    .await;
+    // One line and one Event in ten minutes, of which two may be under way.
+    let log = replica.log_tail(1000);
+    assert!(log.matches("enrolment refused").count() <= 2, "{log}");
+    assert!(!log.contains("event write failed"), "{log}");
+    let get = ["get", "events", "-n", "default", "-o", "name"];
+    let events = stage.fleet.hub().kubectl(get).await.ok();
+    let count = events.matches("edge.enrolment-token-reused.").count();
+    assert!((1..=2).contains(&count), "{events}");
 }
 
 async fn restarted_agent_needs_no_token(stage: &Stage<'_>, edge: &Cluster, agent: &Process) {
@@ -251,6 +288,7 @@ async fn unjoin_removes_all(stage: &Stage<'_>, edge: &Cluster) {
     ends(&stage.mcs(&unjoin).await, 0, said);
     let said = "
         hub: role.rbac.authorization.k8s.io/causeway-tunnel deleted
+        hub: role.rbac.authorization.k8s.io/causeway-tunnel-events deleted
         hub: serviceaccount/causeway-tunnel deleted
         hub: secret/causeway-tunnel-enrolment deleted
         hub: namespace/causeway-enrolment kept

@@ -35,7 +35,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::dial::{DialError, Socket, dial_as};
 use super::{Peers, random};
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, LONGEST};
 use crate::credentials::{Credentials, CredentialsError, Source};
 use crate::enrolment::{ANSWER_MAX, ENROL, ENROL_ALPN, Enrol, Issued, RENEW, RENEW_ALPN, Renew};
 use crate::hello::printable;
@@ -127,7 +127,7 @@ impl Enrolment {
                 Ok(credentials) => return credentials,
                 Err(error) => self.report("not enrolled", &error, &mut last),
             }
-            sleep(backoff.after_failure(random())).await;
+            sleep(backoff.after_failure(LONGEST, random())).await;
         }
     }
 
@@ -161,7 +161,7 @@ impl Enrolment {
                 }
                 Err(error) => {
                     self.report("certificate not renewed", &error, &mut last);
-                    sleep(backoff.after_failure(random()) * PATIENCE).await;
+                    sleep(backoff.after_failure(LONGEST, random()) * PATIENCE).await;
                 }
             }
         }

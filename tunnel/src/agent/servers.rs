@@ -15,6 +15,7 @@ use crate::metrics::Metrics;
 pub(super) struct Servers {
     state: Arc<Mutex<State>>,
     changed: Arc<Notify>,
+    /// Whether a replica is connected.
     connected: watch::Sender<bool>,
     metrics: Metrics,
 }
@@ -78,6 +79,11 @@ impl Servers {
         })
     }
 
+    /// Whether a replica is connected.
+    pub(super) fn is_connected(&self) -> bool {
+        *self.connected.borrow()
+    }
+
     /// Waits until a further replica is to be connected to.
     pub(super) async fn needed(&self) {
         loop {
@@ -89,11 +95,11 @@ impl Servers {
         }
     }
 
-    /// Waits until a replica is connected.
-    pub(super) async fn first(&self) {
+    /// Waits until a replica is connected, or until none is.
+    pub(super) async fn wait_until(&self, is_connected: bool) {
         let mut connected = self.connected.subscribe();
         // Its sender is this.
-        connected.wait_for(|connected| *connected).await.ok();
+        connected.wait_for(|now| *now == is_connected).await.ok();
     }
 }
 
@@ -114,6 +120,9 @@ impl Drop for Connected {
             state.draining.remove(&self.server);
         }
         self.servers.metrics.tunnels(state.draining.len());
+        self.servers
+            .connected
+            .send_replace(!state.draining.is_empty());
         self.servers.changed.notify_one();
     }
 }
@@ -134,14 +143,16 @@ mod tests {
     fn each_replica_is_connected_once() {
         let servers = Servers::new(&Metrics::default());
         let needs_more = || servers.state.lock().needs_more();
-        assert!(needs_more());
+        assert!(needs_more() && !servers.is_connected());
         let one = servers.add(&hello("tunnel-0", 2)).expect("the first");
-        assert!(needs_more());
+        assert!(needs_more() && servers.is_connected());
         assert!(servers.add(&hello("tunnel-0", 2)).is_none());
-        let _two = servers.add(&hello("tunnel-1", 2)).expect("the second");
+        let two = servers.add(&hello("tunnel-1", 2)).expect("the second");
         assert!(!needs_more());
         drop(one);
-        assert!(needs_more());
+        assert!(needs_more() && servers.is_connected());
+        drop(two);
+        assert!(!servers.is_connected());
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use causeway::api::labels;
 use causeway::domain::ClusterName;
-use causeway::domain::enrolment::{EXPIRES, HASH, NAMESPACE, USED_BY, bootstrap_name, member_name};
+use causeway::domain::enrolment::{
+    CLUSTER_UID, EXPIRES, HASH, NAMESPACE, USED_BY, bootstrap_name, member_name,
+};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
@@ -30,7 +32,10 @@ pub(super) enum BootstrapError {
     #[error("the token was valid until {0}")]
     Expired(String),
     #[error("the token is used already, by another key")]
-    Used,
+    Used {
+        /// UID of the member's Cluster, if the join stored it.
+        cluster: Option<String>,
+    },
     #[error("the member was removed since this certificate was issued")]
     Removed,
     #[error("the hub was not asked: {0}")]
@@ -47,7 +52,7 @@ impl BootstrapError {
             Self::Unknown => "unknown",
             Self::Token => "token",
             Self::Expired(_) => "expired",
-            Self::Used => "used",
+            Self::Used { .. } => "used",
             Self::Removed => "removed",
             Self::Hub(_) | Self::Slow(_) | Self::Busy => "unavailable",
         }
@@ -79,10 +84,8 @@ impl Bootstraps {
         for _ in 0..ATTEMPTS {
             let secret = self.get(&bootstrap_name(member), member).await?;
             let mut secret = secret.ok_or(BootstrapError::Unknown)?;
-            match check(&secret, token, Timestamp::now())? {
-                Some(used_by) if used_by == key => return Ok(id),
-                Some(_) => return Err(BootstrapError::Used),
-                None => {}
+            if check(&secret, token, key, Timestamp::now())? {
+                return Ok(id);
             }
             let data = secret.data.get_or_insert_default();
             data.insert(USED_BY.to_owned(), ByteString(key.hex().into_bytes()));
@@ -128,8 +131,14 @@ impl Bootstraps {
     }
 }
 
-/// Checks the token, and returns the key that has used it.
-fn check(secret: &Secret, token: Digest, now: Timestamp) -> Result<Option<Digest>, BootstrapError> {
+/// Checks the token for a key. Returns whether that key has used it. A token that another key has
+/// used counts as used even after its end, and so does one whose key cannot be read.
+fn check(
+    secret: &Secret,
+    token: Digest,
+    key: Digest,
+    now: Timestamp,
+) -> Result<bool, BootstrapError> {
     let data = secret.data.as_ref();
     let text = |key| {
         let value = data?.get(key)?;
@@ -139,15 +148,16 @@ fn check(secret: &Secret, token: Digest, now: Timestamp) -> Result<Option<Digest
     if expected != Some(token) {
         return Err(BootstrapError::Token);
     }
+    let used_by = text(USED_BY);
+    if used_by.is_some_and(|used_by| Digest::parse(used_by) != Some(key)) {
+        let cluster = text(CLUSTER_UID).map(str::to_owned);
+        return Err(BootstrapError::Used { cluster });
+    }
     let expires = text(EXPIRES).unwrap_or_default();
     let is_valid = expires.parse().is_ok_and(|end: Timestamp| now < end);
-    if !is_valid {
-        return Err(BootstrapError::Expired(expires.to_owned()));
-    }
-    match text(USED_BY) {
-        None => Ok(None),
-        // An unreadable one is nobody's.
-        Some(key) => Digest::parse(key).map(Some).ok_or(BootstrapError::Used),
+    match is_valid {
+        true => Ok(used_by.is_some()),
+        false => Err(BootstrapError::Expired(expires.to_owned())),
     }
 }
 
@@ -169,24 +179,25 @@ mod tests {
                 data: Some(values.collect::<BTreeMap<_, _>>()),
                 ..Secret::default()
             };
-            match check(&secret, token, now) {
-                Ok(used_by) => {
-                    if used_by == Some(key) {
-                        "again"
-                    } else {
-                        "free"
-                    }
-                }
+            match check(&secret, token, key, now) {
+                Ok(true) => "again",
+                Ok(false) => "free",
                 Err(error) => error.label(),
             }
         };
         let (hash, used_by) = (token.hex(), key.hex());
         let (hash, end) = ((HASH, hash.as_str()), (EXPIRES, "2026-11-27T12:00:01Z"));
+        let (own, other) = ((USED_BY, used_by.as_str()), (USED_BY, hash.1));
+        let ended = (EXPIRES, "2026-11-27T12:00:00Z");
         for (values, expected) in [
             (&[hash, end][..], "free"),
-            (&[hash, end, (USED_BY, used_by.as_str())], "again"),
+            (&[hash, end, own], "again"),
+            (&[hash, end, other], "used"),
             (&[hash, end, (USED_BY, "?")], "used"),
-            (&[hash, (EXPIRES, "2026-11-27T12:00:00Z")], "expired"),
+            (&[hash, ended], "expired"),
+            (&[hash, ended, own], "expired"),
+            (&[hash, ended, other], "used"),
+            (&[hash, other], "used"),
             (&[hash, (EXPIRES, "never")], "expired"),
             (&[hash], "expired"),
             (&[(HASH, used_by.as_str()), end], "token"),

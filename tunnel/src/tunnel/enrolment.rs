@@ -32,6 +32,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::Inner;
 use super::bootstrap::{BootstrapError, Bootstraps};
+use super::refusals::{Refusals, Refused};
 use super::upgrade::Socket;
 use crate::digest::Digest;
 use crate::enrolment::{ENROL, ENROL_ALPN, Enrol, Issued, RENEW, REQUEST_MAX, Renew};
@@ -98,6 +99,7 @@ impl Signer {
 pub struct Enrolment {
     signer: Signer,
     bootstraps: Bootstraps,
+    refusals: Refusals,
 }
 
 /// Reason why an agent gets no certificate.
@@ -164,7 +166,8 @@ impl Enrolment {
     pub fn new(signer: Signer, hub: Client) -> Self {
         Self {
             signer,
-            bootstraps: Bootstraps::new(hub),
+            bootstraps: Bootstraps::new(hub.clone()),
+            refusals: Refusals::new(hub),
         }
     }
 
@@ -211,12 +214,12 @@ impl Enrolment {
             let taken = self
                 .bootstraps
                 .take(&name, Digest::of(token.as_bytes()), key);
-            let id = taken.await.map_err(|error| {
-                if matches!(error, BootstrapError::Used | BootstrapError::Expired(_)) {
-                    let reason = error.to_string();
-                    tracing::warn!(cluster = %name, peer = %from, reason, "enrolment refused");
+            let id = taken.await.inspect_err(|error| {
+                if let BootstrapError::Used { .. } | BootstrapError::Expired(_) = error {
+                    let name = &name;
+                    let refused = Refused { name, from, error };
+                    self.refusals.note(tunnel, refused, "enrolment refused");
                 }
-                error
             })?;
             let issued = self.issue(tunnel, &name, id, &request)?;
             tracing::info!(cluster = %name, peer = %from, "agent enrolled");
@@ -239,8 +242,9 @@ impl Enrolment {
             let id = id.clone().ok_or(BootstrapError::Removed)?;
             let checked = self.bootstraps.check(name, &id).await;
             checked.inspect_err(|error| {
-                let reason = error.to_string();
-                tracing::warn!(cluster = %name, peer = %from, reason, "renewal refused");
+                let from = *from;
+                let refused = Refused { name, from, error };
+                self.refusals.note(tunnel, refused, "renewal refused");
             })?;
             let issued = self.issue(tunnel, name, id, &request)?;
             tracing::info!(cluster = %name, peer = %from, "certificate of agent renewed");

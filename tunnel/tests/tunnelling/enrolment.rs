@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 use causeway::domain::enrolment::{
-    EXPIRES, HASH, NAME, NAMESPACE, TOKEN, bootstrap_name, member_name,
+    CLUSTER_UID, EXPIRES, HASH, NAME, NAMESPACE, TOKEN, bootstrap_name, member_name,
 };
 use causeway::process::Process;
 use causeway::process::certificate::authorities;
@@ -29,9 +29,10 @@ use causeway_tunnel::tunnel::Signer;
 use hyper_util::client::proxy::matcher::Matcher;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Api;
-use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use serde_json::{Value, json};
@@ -48,6 +49,8 @@ use crate::environment::{
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const TOKEN_OF_EDGE: &str = "a token of edge";
+/// UID of each member's Cluster.
+const UID: &str = "7d5f1c7e-2f51-4a27-8f6e-0d6f3f0c8a11";
 /// Name of the agent's Secret, in a namespace of each test.
 const SECRET: &str = "causeway-agent";
 
@@ -133,8 +136,12 @@ impl Stage {
         }
         let hash = Digest::of(token.as_bytes()).hex();
         let expires = (Timestamp::now() + within).to_string();
-        self.create(&name, &[(HASH, &hash), (EXPIRES, &expires)])
-            .await;
+        let data = [
+            (HASH, hash.as_str()),
+            (EXPIRES, &expires),
+            (CLUSTER_UID, UID),
+        ];
+        self.create(&name, &data).await;
     }
 
     /// Creates the Secret of the agent in the member, in a namespace of its own.
@@ -343,6 +350,53 @@ async fn token_is_good_for_one_key() {
     stage.invite("another token", MINUTE).await;
     let (status, _) = enrol(&stage, &replica, credentials, &own).await;
     assert_eq!((status, outcome(&replica, "token")), (401, 1));
+}
+
+#[tokio::test]
+async fn used_token_is_one_event_of_all_replicas() {
+    let stage = Stage::new("reused").await;
+    stage.invite(TOKEN_OF_EDGE, MINUTE).await;
+    let replicas = [stage.replica(quick()).await, stage.replica(quick()).await];
+    let credentials = ["reused", TOKEN_OF_EDGE];
+    let window = || Timestamp::now().as_second() / 600;
+    let begun = window();
+    let (status, _) = enrol(&stage, &replicas[0], credentials, &csr()).await;
+    assert_eq!(status, 200);
+    let present = async |replica: &Replica, used| {
+        let (status, _) = enrol(&stage, replica, credentials, &csr()).await;
+        assert_eq!((status, outcome(replica, "used")), (401, used));
+    };
+    for replica in &replicas {
+        present(replica, 1).await;
+        present(replica, 2).await;
+    }
+    // Used precedes expired.
+    let past = (Timestamp::now() - MINUTE).to_string();
+    let patch = json!({"stringData": {EXPIRES: past}});
+    let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
+    let (secrets, name) = (stage.secrets(), bootstrap_name(&stage.name));
+    let patched = secrets.patch(&name, &parameters, &patch).await;
+    patched.expect("it is patched");
+    present(&replicas[0], 3).await;
+
+    let events = Api::<Event>::namespaced(stage.fleet.hub().client(), "default");
+    let found = causeway_tests::eventually("an Event", SOON, async || {
+        let all = events.list(&ListParams::default()).await.expect("a list");
+        let all = all.items.into_iter().filter(|event| {
+            let about = event.regarding.as_ref();
+            about.is_some_and(|about| about.name.as_deref() == Some("reused"))
+        });
+        let all: Vec<_> = all.collect();
+        (!all.is_empty()).then_some(all).ok_or("none")
+    });
+    let found = found.await;
+    let windows = usize::try_from(window() - begun + 1).expect("a number");
+    assert!(found.len() <= windows, "{found:?}");
+    let event = &found[0];
+    assert_eq!(event.reason.as_deref(), Some("EnrolmentTokenReused"));
+    assert_eq!(event.type_.as_deref(), Some("Warning"));
+    let about = event.regarding.as_ref().expect("a Cluster");
+    assert_eq!(about.uid.as_deref(), Some(UID));
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod writes;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use causeway::api::{Cluster, condition};
 use causeway_certs::{Authority, Leaf};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use tokio::net::TcpListener;
@@ -22,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 use self::journal::Journal;
 use self::server::{Shared, respond};
 use self::slices::{Encoding, SliceId, namespace};
-use self::store::{Body, Store, key, path};
+use self::store::{Body, Entry, Place, Store, key, path};
 use crate::serving;
 
 /// Service with one provider.
@@ -174,6 +175,27 @@ impl Simulation {
     /// Returns the address of all API servers, with TLS.
     pub(crate) fn tls(&self) -> &str {
         &self.tls
+    }
+
+    /// Returns the number of members whose Cluster on the hub reports that they are synced.
+    pub(crate) fn reported_synced(&self) -> usize {
+        let clusters = Place {
+            path: path::<Cluster>(),
+            namespace: None,
+            key: None,
+            is_status: false,
+        };
+        let (clusters, ..) = self.hub().list(&clusters, None, usize::MAX);
+        let is_synced = |entry: &Entry| {
+            let json = self.hub().encode(entry, Encoding::Json);
+            let cluster: Option<Cluster> = serde_json::from_slice(&json).ok();
+            let status = cluster.and_then(|cluster| cluster.status);
+            status.is_some_and(|status| {
+                let ready = condition::find(&status.conditions, condition::READY);
+                ready.is_some_and(|ready| ready.status == "True" && ready.reason == "Synced")
+            })
+        };
+        clusters.iter().filter(|entry| is_synced(entry)).count()
     }
 
     /// Returns the JSON of a source and of a copy.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::domain::ClusterName;
-use causeway::domain::enrolment::{EXPIRES, HASH, NAME, NAMESPACE, TOKEN};
+use causeway::domain::enrolment::{CLUSTER_UID, EXPIRES, HASH, NAME, NAMESPACE, TOKEN};
 use causeway_certs::CA_CERTIFICATE;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Namespace;
@@ -178,12 +178,15 @@ async fn store(
     let expires = Timestamp::now().checked_add(within).unwrap_or_default();
     let expires = format!("{expires:.0}");
     let hash = random::hex(digest(&SHA256, token.as_bytes()).as_ref());
-    let data = BTreeMap::from([(HASH, text(&hash)), (EXPIRES, text(&expires))]);
-    bootstrap.data["data"] = json!(data);
+    let mut data = BTreeMap::from([(HASH, text(&hash)), (EXPIRES, text(&expires))]);
     for object in [cluster, &member] {
-        objects::apply_quietly(hub, object).await?;
+        let stored = objects::apply_quietly(hub, object).await?;
         output::progress(format_args!("hub: {} applied", objects::title(object)))?;
+        if objects::is_a(object, "Cluster") {
+            data.extend(stored.metadata.uid.map(|uid| (CLUSTER_UID, text(&uid))));
+        }
     }
+    bootstrap.data["data"] = json!(data);
     // Another object: what causeway-tunnel noted in an earlier one is of the token before.
     objects::delete(hub, &bootstrap).await?;
     objects::create(hub, &bootstrap).await?;

@@ -11,8 +11,10 @@ use crate::model::{MemberState, TimePoint};
 /// Time for which a watch fails before a status reports it. A failed probe is reported at once: it
 /// has failed twice, or was refused.
 const REPORTED_AFTER: Duration = Duration::from_secs(10);
-/// Time within which a second failure makes a member flapping. A flapping member is reported as
-/// restored once it has been restored for as long.
+/// Time after a failure within which another one makes a member flapping. A flapping member is
+/// reported as restored this long after its last failure, at the earliest. So statuses change at
+/// most four times in this time, however often a connection breaks, and an outage that lasts longer
+/// is over at once.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
 
 /// Last outage of a member, or of its clusterset's API, with those that followed it closely. `S` is
@@ -20,6 +22,8 @@ const STEADY_AFTER: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Outage<S> {
     began: Option<TimePoint>,
+    /// Time of the last failure that followed a recovery, or of the first one.
+    failed: Option<TimePoint>,
     /// Time at which the member was restored; `None` while it fails.
     ended: Option<TimePoint>,
     is_flapping: bool,
@@ -33,6 +37,7 @@ impl<S> Default for Outage<S> {
     fn default() -> Self {
         Self {
             began: None,
+            failed: None,
             ended: None,
             is_flapping: false,
             is_sure: false,
@@ -56,12 +61,14 @@ impl<S: Clone> Outage<S> {
             }
             return;
         };
-        if let Some(ended) = self.ended.take() {
-            match now.since(ended) < STEADY_AFTER {
+        if self.ended.take().is_some() {
+            let last = self.failed.replace(now);
+            match last.is_some_and(|last| now.since(last) < STEADY_AFTER) {
                 true => self.is_flapping = true,
                 false => *self = Self::default(),
             }
         }
+        self.failed.get_or_insert(now);
         let began = *self.began.get_or_insert(now);
         self.is_sure |= is_sure;
         self.last = Some(failing(began));
@@ -75,7 +82,7 @@ impl<S: Clone> Outage<S> {
         unsettled: S,
         now: TimePoint,
     ) -> (S, Option<TimePoint>) {
-        let (Some(began), Some(last)) = (self.began, &self.last) else {
+        let (Some(began), Some(failed), Some(last)) = (self.began, self.failed, &self.last) else {
             return (current, None);
         };
         let due = began.after(REPORTED_AFTER);
@@ -84,7 +91,7 @@ impl<S: Clone> Outage<S> {
             None if was_reported(now) => (last.clone(), None),
             None => (unsettled, Some(due)),
             Some(ended) => {
-                let steady = ended.after(STEADY_AFTER);
+                let steady = failed.after(STEADY_AFTER);
                 match self.is_flapping && was_reported(ended) && now < steady {
                     true => (last.clone(), Some(steady)),
                     false => (current, None),
@@ -129,10 +136,30 @@ mod tests {
         }
     }
 
+    /// Plays changes at these seconds, failing first, up to a second. Returns the second since which
+    /// the member is reported as failing then.
+    fn reported_since(is_sure: bool, changes: &[u64], second: u64) -> Option<u64> {
+        let start = now();
+        let at = |second: u64| start.after(Duration::from_secs(second));
+        let mut outage = Outage::<MemberState>::default();
+        let mut state = MemberState::Synced;
+        for (number, change) in changes.iter().enumerate().filter(|(_, at)| **at <= second) {
+            state = match number % 2 {
+                0 => failing(at(*change)),
+                _ => MemberState::Synced,
+            };
+            outage.note(state.clone(), is_sure, at(*change));
+        }
+        match outage.reported(state, MemberState::Syncing, at(second)).0 {
+            MemberState::Unreachable { since, .. } => Some(since.since(start).as_secs()),
+            _ => None,
+        }
+    }
+
     #[test]
     fn statuses_report_outages_that_last_and_steady_recoveries() {
-        let start = now();
-        // Seconds of the changes, failing first; then what is reported at which second, by the second since which it fails.
+        // Seconds of the changes, failing first; then the second since which the member is reported
+        // as failing, by second.
         for (is_sure, changes, reports) in [
             (false, &[0, 3][..], &[(1, None), (4, None), (20, None)][..]),
             (false, &[0, 20], &[(9, None), (10, Some(0)), (20, None)]),
@@ -140,29 +167,70 @@ mod tests {
             (
                 false,
                 &[0, 3, 6, 9, 12, 15],
-                &[(13, Some(0)), (16, Some(0)), (44, Some(0)), (45, None)],
+                &[(13, Some(0)), (16, Some(0)), (41, Some(0)), (42, None)],
             ),
             (false, &[0, 12, 60], &[(61, None), (70, Some(60))]),
+            // A cut of half a minute soon after a short one is over with its end.
+            (
+                true,
+                &[0, 5, 10, 40],
+                &[(6, None), (10, Some(0)), (39, Some(0)), (40, None)],
+            ),
+            (
+                true,
+                &[0, 5, 10, 20],
+                &[(20, Some(0)), (39, Some(0)), (40, None)],
+            ),
+            // A watch that breaks once more after a long outage is an outage of its own.
+            (
+                false,
+                &[0, 40, 41, 43],
+                &[(40, None), (42, None), (44, None)],
+            ),
+            (
+                true,
+                &[0, 40, 41, 43],
+                &[(40, None), (41, Some(41)), (43, None)],
+            ),
+            (
+                true,
+                &[0, 29, 30, 31],
+                &[(29, None), (30, Some(30)), (31, None)],
+            ),
+            (
+                true,
+                &[0, 28, 29, 31],
+                &[(29, Some(0)), (58, Some(0)), (59, None)],
+            ),
         ] {
             for (second, expected) in reports {
-                let at = |second: u64| start.after(Duration::from_secs(second));
-                let mut outage = Outage::<MemberState>::default();
-                let mut state = MemberState::Synced;
-                for (number, change) in changes.iter().enumerate().filter(|(_, at)| *at <= second) {
-                    state = match number % 2 {
-                        0 => failing(at(*change)),
-                        _ => MemberState::Synced,
-                    };
-                    outage.note(state.clone(), is_sure, at(*change));
-                }
-                let (reported, _) = outage.reported(state, MemberState::Syncing, at(*second));
-                let since = match reported {
-                    MemberState::Unreachable { since, .. } => Some(since),
-                    _ => None,
-                };
-                let expected = expected.map(at);
-                assert_eq!(since, expected, "{changes:?} at {second}");
+                let reported = reported_since(is_sure, changes, *second);
+                assert_eq!(reported, *expected, "{changes:?} at {second}");
             }
+        }
+    }
+
+    #[test]
+    fn statuses_change_rarely_however_a_connection_flaps() {
+        const LASTING: u64 = 300;
+        for (is_sure, fails_for, answers_for, most) in [
+            (false, 1, 1, 4),
+            (true, 1, 1, 4),
+            (true, 3, 3, 4),
+            (true, 1, 28, 4),
+            (true, 28, 1, 4),
+            (true, 14, 15, 4),
+            (true, 15, 15, 20),
+            (true, 29, 1, 20),
+            (true, 1, 30, 20),
+        ] {
+            let period = fails_for + answers_for;
+            let starts = (0..LASTING / period).map(|number| number * period);
+            let changes: Vec<_> = starts.flat_map(|at| [at, at + fails_for]).collect();
+            let reports = (0..LASTING).map(|second| reported_since(is_sure, &changes, second));
+            let reports: Vec<_> = reports.map(|since| since.is_some()).collect();
+            let count = 1 + reports.windows(2).filter(|two| two[0] != two[1]).count();
+            assert!(count <= most, "{fails_for} {answers_for}: {count}");
         }
     }
 }
