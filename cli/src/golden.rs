@@ -6,6 +6,8 @@
 use std::path::Path;
 
 use causeway::api::labels;
+use causeway::domain::ClusterName;
+use causeway::domain::path::{self, PathLease, PathReport};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
@@ -21,7 +23,7 @@ use crate::observe::service::Snapshot;
 /// Name of a state, and the change that produces it from a healthy service.
 type State = (&'static str, fn(&mut Snapshot));
 
-const STATES: [State; 21] = [
+const STATES: [State; 22] = [
     ("all is well", |_| ()),
     ("a consumer has no copies", |s| {
         s.without_copies();
@@ -81,6 +83,25 @@ const STATES: [State; 21] = [
             "nodes is forbidden",
         );
         s.member("a").nodes = Some(Err(failure));
+    }),
+    ("a consumer reports paths", |s| {
+        s.annotate("b", labels::PATH_REPORTS, "true");
+        let now = Timestamp::now();
+        let report = |source: &str, path, since: &str| PathLease {
+            source: ClusterName::try_from(source).expect("a name"),
+            report: Some(PathReport {
+                path,
+                since: since.parse().expect("a time"),
+                probed: now,
+                answered: 0,
+                tried: 3,
+            }),
+            is_seen: true,
+        };
+        s.member("b").paths = vec![
+            report("a", path::Path::Bad, "2026-11-20T23:50:00Z"),
+            report("c", path::Path::Good, "2026-11-20T23:40:00Z"),
+        ];
     }),
     ("Works may not be listed", |s| s.works = None),
     ("the hub's identity is unknown", |s| s.hub_uid = None),

@@ -132,6 +132,13 @@ impl Cluster {
             || self.has_agent_credentials()
     }
 
+    /// Whether causeway-agent reports the paths from the member ([`labels::PATH_REPORTS`]).
+    pub fn reports_paths(&self) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        let value = annotations.and_then(|annotations| annotations.get(labels::PATH_REPORTS));
+        value.is_some_and(|value| value == "true")
+    }
+
     /// Whether the agent of the member gives its credentials to the controller
     /// ([`labels::CREDENTIALS`]).
     pub fn has_agent_credentials(&self) -> bool {

@@ -106,6 +106,11 @@ impl PathReport {
 }
 
 impl PathLease {
+    /// Returns the report if it holds at that time. Without one the path is unknown.
+    pub fn report_at(&self, now: Timestamp) -> Option<&PathReport> {
+        self.report.as_ref().filter(|report| report.holds(now))
+    }
+
     /// Reads a Lease; `None` where it is no report on the path to a cluster.
     pub fn read(lease: &Lease) -> Option<Self> {
         let name = lease.metadata.name.as_deref()?.strip_prefix(PREFIX)?;

@@ -49,6 +49,7 @@ pub mod metrics;
 pub mod network;
 mod node;
 pub mod otlp;
+pub mod path_reports;
 mod paths;
 pub mod ports;
 pub mod prometheus;

@@ -91,7 +91,7 @@ pub(crate) struct MemberFile {
 
 /// Parses a file that may be of one member, `MEMBER=FILE`. A path in which something other than a
 /// name precedes the `=` is a file for all.
-fn member_file(text: &str) -> Result<MemberFile, &'static str> {
+pub(crate) fn member_file(text: &str) -> Result<MemberFile, &'static str> {
     let named = text.split_once('=');
     let named = named.filter(|(member, _)| ClusterName::try_from(*member).is_ok());
     let (member, path) = match named {

@@ -10,6 +10,7 @@
 //! clap_complete lacks.
 
 mod line;
+mod members;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -94,10 +95,12 @@ impl Candidate {
 }
 
 impl Completion {
-    /// Returns cobra's `ShellCompDirective`.
+    /// Returns cobra's `ShellCompDirective`. The shell adds no space to candidates that go on.
     fn directive(&self) -> u8 {
+        let goes_on = |one: &Candidate| one.value.ends_with(['=', '/']);
         match self {
             Self::File => 0,
+            Self::Candidates(all) if !all.is_empty() && all.iter().all(goes_on) => 6,
             Self::Candidates(_) => 4,
             Self::FileOf(_) => 8,
         }
@@ -183,6 +186,9 @@ fn spellings(flags: Vec<&Arg>) -> impl Iterator<Item = Candidate> {
 }
 
 fn value(line: &Line<'_>, arg: &Arg, typed: &str) -> Completion {
+    if let Some(completion) = members::value(line, arg.get_id().as_str(), typed) {
+        return completion;
+    }
     let possible = arg.get_possible_values();
     let candidates: Vec<_> = if !possible.is_empty() {
         let possible = possible.iter().filter(|value| !value.is_hide_set());

@@ -130,6 +130,12 @@ impl Follow {
                         .insert(name.to_owned(), (cluster.clone(), engaged));
                     let members = &mut self.fleet.members;
                     members.insert(name.to_owned(), Member::new(self.last));
+                } else if let Some((_, engaged)) = engaged
+                    && engaged.follow_paths(cluster.reports_paths())
+                    && !cluster.reports_paths()
+                    && let Some(member) = self.fleet.members.get_mut(name)
+                {
+                    member.drop_paths();
                 }
             }
             None => {

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use causeway::api::Cluster;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
-use causeway::api::{Cluster, labels};
 use causeway::domain::ServiceKey;
 use causeway::domain::path::PathLease;
-use causeway_engine::model::{Failure, FailureKind, Identity};
+use causeway_engine::model::{Failure, FailureKind, Identity, Needs};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
@@ -18,7 +19,7 @@ use tokio::task::AbortHandle;
 
 use super::connect::{self, ConnectError};
 use super::link::{Kind, Link};
-use super::once::{identify, paths};
+use super::once::{self, identify};
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
 use super::reader::{Reader, Sent, View};
 use super::scope::{Breadth, Scope};
@@ -26,6 +27,9 @@ use super::service::{Held, served};
 use super::store::{Store, key_of, name_of, note_reach, service_of};
 use super::touched::Touched;
 use crate::cluster::api_server::{ApiServer, RequestError};
+
+/// Interval at which reports on paths are dropped that do not hold any more.
+const EXPIRE_EVERY: Duration = Duration::from_secs(5);
 
 /// Objects of a member.
 pub(crate) struct Member {
@@ -50,8 +54,8 @@ pub(crate) struct Member {
     nodes: Store<String, Node>,
     /// Result of the read of Nodes. `None` while Nodes are not required.
     nodes_read: Option<Result<(), Failure>>,
-    /// Reports of causeway-agent on paths from it.
-    paths: Vec<PathLease>,
+    /// Reports of causeway-agent on paths from it. Those that do not hold any more are dropped.
+    pub paths: Vec<PathLease>,
 }
 
 impl View for Member {
@@ -92,6 +96,29 @@ impl Member {
     pub(super) fn drop_nodes(&mut self) {
         self.nodes.replace(Vec::new());
         self.nodes_read = None;
+    }
+
+    /// Replaces the reports on paths by those that hold at that time.
+    fn take_paths(&mut self, mut paths: Vec<PathLease>, now: Timestamp) -> Touched {
+        paths.retain(|lease| lease.report_at(now).is_some());
+        let path = |lease: &PathLease| {
+            let report = lease.report.as_ref();
+            (
+                lease.source.clone(),
+                report.map(|report| (report.path, report.since)),
+            )
+        };
+        let is_same = self.paths.iter().map(path).eq(paths.iter().map(path));
+        self.paths = paths;
+        Touched {
+            paths: !is_same,
+            ..Touched::default()
+        }
+    }
+
+    /// Drops the reports on paths, which are no longer read.
+    pub(super) fn drop_paths(&mut self) {
+        self.paths.clear();
     }
 
     /// Whether the member has one of `services` or a slice of one.
@@ -239,7 +266,7 @@ pub(super) struct Settings {
 #[derive(Debug)]
 pub(super) struct Engaged {
     task: AbortHandle,
-    needs_nodes: watch::Sender<bool>,
+    needs: watch::Sender<Needs>,
 }
 
 impl Drop for Engaged {
@@ -251,34 +278,50 @@ impl Drop for Engaged {
 impl Engaged {
     /// Starts the watches of a Cluster's member.
     pub(super) fn new(settings: &Settings, cluster: &Cluster, engagement: u64) -> Self {
-        let (needs_nodes, nodes_needed) = watch::channel(false);
-        let task = run(settings.clone(), cluster.clone(), engagement, nodes_needed);
+        let (needs, needed) = watch::channel(Needs {
+            nodes: false,
+            paths: cluster.reports_paths(),
+        });
+        let task = run(settings.clone(), cluster.clone(), engagement, needed);
         Self {
             task: tokio::spawn(task).abort_handle(),
-            needs_nodes,
+            needs,
         }
     }
 
     /// Starts or ends the watch of Nodes. Returns true if that is a change.
     pub(super) fn follow_nodes(&self, needed: bool) -> bool {
-        let needs = &self.needs_nodes;
-        needs.send_if_modified(|needs| std::mem::replace(needs, needed) != needed)
+        let needs = &self.needs;
+        needs.send_if_modified(|needs| std::mem::replace(&mut needs.nodes, needed) != needed)
+    }
+
+    /// Starts or ends the reads of reports on paths. Returns true if that is a change.
+    pub(super) fn follow_paths(&self, needed: bool) -> bool {
+        let needs = &self.needs;
+        needs.send_if_modified(|needs| std::mem::replace(&mut needs.paths, needed) != needed)
     }
 }
 
 /// Follows the member, and reconnects after each end of a connection. Each attempt reads the
 /// Secret, as the token may have changed.
-async fn run(
-    settings: Settings,
-    cluster: Cluster,
-    engagement: u64,
-    needs_nodes: watch::Receiver<bool>,
-) {
+async fn run(settings: Settings, cluster: Cluster, engagement: u64, needs: watch::Receiver<Needs>) {
     let id = (Arc::from(cluster.name_any()), engagement);
+    tokio::select! {
+        () = connections(&settings, &cluster, &id, &needs) => {}
+        () = expire_paths(&settings, &id, needs.clone()) => {}
+    }
+}
+
+async fn connections(
+    settings: &Settings,
+    cluster: &Cluster,
+    id: &Id,
+    needs: &watch::Receiver<Needs>,
+) {
     let mut pace = Pace::new();
     loop {
         pace.begin();
-        let ended = connection(&settings, &cluster, &id, &needs_nodes).await;
+        let ended = connection(settings, cluster, id, needs).await;
         let Some(why) = pace.end(ended) else {
             continue;
         };
@@ -291,8 +334,20 @@ async fn run(
             }
         };
         // The reader only sends the change: it makes no request to the hub.
-        reader(&settings.hub, &settings, &id).send(end).await;
+        reader(&settings.hub, settings, id).send(end).await;
         pace.pause().await;
+    }
+}
+
+/// Drops reports on paths when they cease to hold, while the member does not answer too.
+async fn expire_paths(settings: &Settings, id: &Id, mut needs: watch::Receiver<Needs>) {
+    while needs.wait_for(|needs| needs.paths).await.is_ok() {
+        let expire = |member: &mut Member| {
+            let paths = member.paths.clone();
+            member.take_paths(paths, Timestamp::now())
+        };
+        reader(&settings.hub, settings, id).send(expire).await;
+        tokio::time::sleep(EXPIRE_EVERY).await;
     }
 }
 
@@ -300,20 +355,14 @@ async fn connection(
     settings: &Settings,
     cluster: &Cluster,
     id: &Id,
-    needs_nodes: &watch::Receiver<bool>,
+    needs: &watch::Receiver<Needs>,
 ) -> Ended<ConnectError> {
     let (server, identity) = match connect(settings, cluster).await {
         Ok(connected) => connected,
         Err(why) => return Ended::Broken(why),
     };
     let reader = reader(&server, settings, id);
-    let reports_paths = cluster.annotations().get(labels::PATH_REPORTS);
-    let reports_paths = reports_paths.is_some_and(|value| value == "true");
-    let followed = tokio::select! {
-        followed = follow(&reader, identity, needs_nodes) => followed,
-        why = follow_paths(&reader), if reports_paths => Ended::Broken(why),
-    };
-    match followed {
+    match follow(&reader, identity, needs).await {
         Ended::Broken(why) => Ended::Broken(why.into()),
         Ended::Silent(why) => Ended::Silent(why.into()),
     }
@@ -356,7 +405,7 @@ async fn is_still(server: &ApiServer, uid: &str) -> Result<(), RequestError> {
 async fn follow(
     reader: &Reader<'_, Member>,
     identity: Identity,
-    needs_nodes: &watch::Receiver<bool>,
+    needs: &watch::Receiver<Needs>,
 ) -> Ended<RequestError> {
     let (server, uid) = (reader.server, identity.uid.clone());
     let is_all = reader.scope.breadth == Breadth::Everything;
@@ -373,16 +422,13 @@ async fn follow(
     tokio::select! {
         why = reader.follow_served(Kind::ServiceExport, exports_served, exports) => Ended::Broken(why),
         why = reader.follow_served(Kind::ServiceImport, imports_served, imports) => Ended::Broken(why),
-        why = follow_rest(reader, needs_nodes), if is_all => Ended::Broken(why),
+        why = follow_rest(reader, needs), if is_all => Ended::Broken(why),
         why = pace::probe(server, || is_still(server, &uid)) => Ended::Silent(why),
     }
 }
 
 /// Follows the kinds outside the Multi-Cluster Services API.
-async fn follow_rest(
-    reader: &Reader<'_, Member>,
-    needs_nodes: &watch::Receiver<bool>,
-) -> RequestError {
+async fn follow_rest(reader: &Reader<'_, Member>, needs: &watch::Receiver<Needs>) -> RequestError {
     let server = reader.server;
     let all_namespaces: Api<Namespace> = Api::all(server.client.clone());
     let namespace = reader.scope.namespace.as_deref();
@@ -392,43 +438,37 @@ async fn follow_rest(
         broken = reader.follow(Kind::Namespace, all_namespaces, pace::selected(named), namespaces) => broken.why,
         broken = reader.follow(Kind::Service, server.api(namespace), all(), services) => broken.why,
         broken = reader.follow(Kind::EndpointSlice, server.api(namespace), all(), slices) => broken.why,
-        why = follow_needed_nodes(reader, needs_nodes.clone()) => why,
+        why = follow_needed_nodes(reader, needs.clone()) => why,
+        why = follow_needed_paths(reader, needs.clone()) => why,
     }
 }
 
-/// Reads the reports on paths again and again.
-async fn follow_paths(reader: &Reader<'_, Member>) -> RequestError {
-    loop {
-        let paths = match paths(reader.server).await {
+/// Reads the reports on paths every 10 seconds while they are required.
+async fn follow_needed_paths(
+    reader: &Reader<'_, Member>,
+    mut needs: watch::Receiver<Needs>,
+) -> RequestError {
+    while needs.wait_for(|needs| needs.paths).await.is_ok() {
+        let paths = match once::paths(reader.server).await {
             Ok(paths) => paths,
             Err(why) => return why,
         };
-        let note = move |member: &mut Member| {
-            let path = |lease: &PathLease| {
-                let report = lease.report.as_ref();
-                (lease.source.clone(), report.map(|report| report.path))
-            };
-            let changed = !member.paths.iter().map(path).eq(paths.iter().map(path));
-            member.paths = paths;
-            Touched {
-                nodes: changed,
-                ..Touched::default()
-            }
-        };
-        reader.send(note).await;
+        let take = move |member: &mut Member| member.take_paths(paths, Timestamp::now());
+        reader.send(take).await;
         tokio::time::sleep(LOOK_AGAIN).await;
     }
+    std::future::pending().await
 }
 
 /// Follows the Nodes while they are required.
 async fn follow_needed_nodes(
     reader: &Reader<'_, Member>,
-    mut needs: watch::Receiver<bool>,
+    mut needs: watch::Receiver<Needs>,
 ) -> RequestError {
-    while needs.wait_for(|needs| *needs).await.is_ok() {
+    while needs.wait_for(|needs| needs.nodes).await.is_ok() {
         tokio::select! {
             why = follow_nodes(reader) => return why,
-            _ = needs.wait_for(|needs| !needs) => {}
+            _ = needs.wait_for(|needs| !needs.nodes) => {}
         }
     }
     std::future::pending().await
@@ -463,12 +503,65 @@ mod tests {
     use super::*;
     use crate::cluster::access::Side;
     use crate::fixtures::export;
+    use causeway::domain::ClusterName;
+    use causeway::domain::path::{Path, PathReport};
+    use k8s_openapi::jiff::SignedDuration;
     use serde_json::json;
 
     fn forbidden() -> RequestError {
         RequestError::NotAllowed {
             side: Side::Member,
             message: "serviceexports is forbidden".to_owned(),
+        }
+    }
+
+    fn lease(source: &str, path: Path, probed: Timestamp) -> PathLease {
+        PathLease {
+            source: ClusterName::try_from(source).expect("a name"),
+            report: Some(PathReport {
+                path,
+                since: Timestamp::UNIX_EPOCH,
+                probed,
+                answered: 0,
+                tried: 3,
+            }),
+            is_seen: false,
+        }
+    }
+
+    #[test]
+    fn reports_are_dropped_when_they_cease_to_hold() {
+        let now: Timestamp = "2026-11-23T00:00:00Z".parse().expect("a time");
+        let later = |seconds| now + SignedDuration::from_secs(seconds);
+        let mut member = Member::new(1);
+        let unreadable = PathLease {
+            report: None,
+            ..lease("c", Path::Good, now)
+        };
+        let both = || {
+            vec![
+                lease("a", Path::Good, now),
+                lease("b", Path::Bad, later(60)),
+            ]
+        };
+        let read = [both(), vec![unreadable]].concat();
+        for (paths, seconds, changes, known) in [
+            (read.clone(), 0, true, "a b"),
+            (read, 10, false, "a b"),
+            (both(), 89, false, "a b"),
+            (both(), 91, true, "b"),
+            (both(), 92, false, "b"),
+            (both(), 151, true, ""),
+            (vec![lease("b", Path::Good, later(155))], 155, true, "b"),
+            (vec![lease("b", Path::Bad, later(156))], 156, true, "b"),
+        ] {
+            let touched = member.take_paths(paths, later(seconds));
+            let names: Vec<_> = member.paths.iter().map(|one| one.source.as_str()).collect();
+            assert_eq!(
+                (touched.paths, names.join(" ")),
+                (changes, known.to_owned()),
+                "{seconds}"
+            );
         }
     }
 

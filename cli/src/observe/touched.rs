@@ -19,6 +19,8 @@ pub(crate) struct Touched {
     pub link: bool,
     /// Whether Nodes of the member changed.
     pub nodes: bool,
+    /// Whether reports on paths from the member changed.
+    pub paths: bool,
     /// Whether the set of members with required Nodes may have changed.
     pub node_needs: bool,
     /// Member of the change. `None` for the hub.
@@ -42,6 +44,7 @@ impl Touched {
         self.all |= next.all;
         self.link |= next.link;
         self.nodes |= next.nodes;
+        self.paths |= next.paths;
         self.node_needs |= next.node_needs;
     }
 }

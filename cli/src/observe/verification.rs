@@ -44,9 +44,30 @@ pub(crate) struct Reached {
     pub to: Destination,
     pub works: usize,
     pub tried: usize,
+    /// Number of tried paths of UDP that gave no answer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: usize,
     /// Outcome of the first failed path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+impl Reached {
+    /// Creates the result of no path.
+    pub(crate) fn new(from: String, to: Destination) -> Self {
+        Self {
+            from,
+            to,
+            works: 0,
+            tried: 0,
+            unknown: 0,
+            problem: None,
+        }
+    }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Last result of a service, or the reason that it is unknown.
@@ -110,7 +131,12 @@ impl Verification {
             ))
         });
         let problems: Vec<_> = problems.collect();
+        let unknown: usize = self.results.iter().map(|one| one.unknown).sum();
         match problems.split_first() {
+            None if unknown > 0 => format!(
+                "nothing is known to fail; {unknown} of {} paths are of UDP and gave no answer",
+                self.results.iter().map(|one| one.tried).sum::<usize>()
+            ),
             None => "everything that was dialled works".to_owned(),
             Some((first, [])) => first.clone(),
             Some((first, others)) => format!("{first}, and {} more", others.len()),

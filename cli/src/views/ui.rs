@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use causeway::api::Cluster;
+use causeway::domain::path::{Path, PathLease};
 use causeway_engine::explain::{
     ConsumerReport, Diagnosis, EndpointState, Explanation, ExposureReport, ProviderReport,
     TierReport,
@@ -95,6 +96,18 @@ pub(crate) struct ClusterRow {
     #[serde(flatten)]
     pub connection: ConnectionRow,
     pub conditions: Vec<ConditionReport>,
+    /// Reports of causeway-agent in the member on paths to other clusters; unknown paths have none.
+    /// Absent if the member reports no paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Vec<PathRow>>,
+}
+
+/// Report on the path from a member to the endpoints of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PathRow {
+    pub cluster: String,
+    pub path: Path,
+    pub since: Timestamp,
 }
 
 /// State derived from the condition Ready.
@@ -213,7 +226,28 @@ impl ClusterRow {
             drained: report.drained,
             connection,
             conditions: conditions.map(ConditionReport::from).collect(),
+            paths: None,
         }
+    }
+
+    /// Returns the row with the reports on paths from its member, if the Cluster has it report them.
+    pub(crate) fn with_paths<'a>(
+        mut self,
+        cluster: &Cluster,
+        leases: impl Iterator<Item = &'a PathLease>,
+    ) -> Self {
+        self.paths = cluster.reports_paths().then(|| {
+            let rows = leases.filter_map(|lease| {
+                let report = lease.report.as_ref()?;
+                Some(PathRow {
+                    cluster: lease.source.to_string(),
+                    path: report.path,
+                    since: report.since,
+                })
+            });
+            rows.collect()
+        });
+        self
     }
 }
 

@@ -3,6 +3,8 @@ import { useState } from "preact/hooks";
 import type { Arc, Graph, GraphNode } from "./graph";
 import { HEALTHS, WORDS } from "./health";
 import { Mark, Ready, State, plural } from "./parts";
+import { reportsText } from "./path";
+import { Report } from "./reports";
 import { clusterHref, serviceHref } from "./route";
 import { Scroll } from "./sort";
 
@@ -18,10 +20,18 @@ function What({ arc: { services } }: { arc: Arc }) {
   return <a href={serviceHref(only)}><span class="namespace">{only.namespace}/</span>{only.name}</a>;
 }
 
+/** Reports of the consumers of an arc on its paths. */
+function ArcReport({ arc: { reports } }: { arc: Arc }) {
+  const [only, ...more] = reports.values();
+  if (!only) return <span class="none">no report</span>;
+  return more.length > 0 ? <>{reportsText([only, ...more])}</> : <Report report={only} />;
+}
+
 export function Connections({ graph: { arcs, nodes } }: { graph: Graph }) {
   const [limit, more] = useState(ROWS);
   const sorted = [...arcs].sort((a, b) => HEALTHS.indexOf(b.health) - HEALTHS.indexOf(a.health) || a.id.localeCompare(b.id, "en", { numeric: true }));
   const rows = sorted.slice(0, limit);
+  const reported = arcs.some((arc) => arc.reports.size > 0);
   const alone = nodes.filter((node) => node.provides + node.consumes === 0);
   return (
     <div class="list">
@@ -29,14 +39,15 @@ export function Connections({ graph: { arcs, nodes } }: { graph: Graph }) {
         <Scroll label="What goes from which cluster to which">
           <table>
             <thead>
-              <tr><th scope="col">From</th><th scope="col">To</th><th scope="col">Path</th><th scope="col">Services</th><th scope="col" class="number">Ready endpoints</th><th scope="col">State</th></tr>
+              <tr><th scope="col">From</th><th scope="col">To</th><th scope="col">Path</th>{reported && <th scope="col">Reported path</th>}<th scope="col">Services</th><th scope="col" class="number">Ready endpoints</th><th scope="col">State</th></tr>
             </thead>
             <tbody>
               {rows.map((arc) => (
                 <tr key={arc.id}>
                   <th scope="row"><NodeName node={arc.from} /></th>
                   <td><NodeName node={arc.to} /></td>
-                  <td>{[...arc.paths].sort().join("; ")}</td>
+                  <td class="path">{[...arc.paths].sort().join("; ")}</td>
+                  {reported && <td><ArcReport arc={arc} /></td>}
                   <td><What arc={arc} /></td>
                   <td class="number"><Ready ready={arc.ready} endpoints={arc.endpoints} /></td>
                   <td><State health={arc.health} word={WORDS[arc.health]} /></td>

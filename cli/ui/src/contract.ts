@@ -82,6 +82,17 @@ export interface Cluster {
   disconnectedSince?: string;
   disconnectedWhy?: string;
   conditions: Condition[];
+  /** Reports of causeway-agent in it on paths to other clusters. A path without one is unknown. Absent if it reports none. */
+  paths?: PathReport[];
+}
+
+export interface PathReport {
+  /** Cluster whose endpoints are probed. */
+  cluster: string;
+  /** `good` or `bad`. */
+  path: string;
+  /** RFC 3339. */
+  since: string;
 }
 
 export interface Provider {

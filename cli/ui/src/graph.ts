@@ -1,7 +1,7 @@
 /** What the map shows: clusters or whole regions as nodes, and what goes from one to another as arcs. Pure. */
 import type { Cluster, Service } from "./contract";
 import { arcHealth, clusterHealth, worst, type Health } from "./health";
-import { pathOf } from "./path";
+import { pathOf, reportedPath, type Reported } from "./path";
 
 export interface GraphNode {
   /** `cluster/member1` or `region/eu`. */
@@ -29,6 +29,8 @@ export interface Arc {
   health: Health;
   /** Networks and ways of what goes along it. */
   paths: Set<string>;
+  /** Reports of the consumers on its paths, by provider and consumer. */
+  reports: Map<string, Reported>;
   /** How many endpoints of each health go along it; one at least of what is there without any. */
   shares: Record<Health, number>;
   /** Which of the arcs between its two nodes it is. */
@@ -96,6 +98,7 @@ interface Flow {
   ready: number;
   health: Health;
   paths: Set<string>;
+  reports: Map<string, Reported>;
 }
 
 /** Arcs from each provider to each consumer, summed over services. */
@@ -111,7 +114,7 @@ function flows(services: Service[], nodes: Map<string, GraphNode>, clusters: Rea
         const to = nodes.get(consumer.cluster);
         if (!from || !to || from === to) continue;
         const id = `${from.id}\n${to.id}`;
-        const flow = found.get(id) ?? { service, from, to, endpoints: 0, ready: 0, health: "ok", paths: new Set() };
+        const flow = found.get(id) ?? { service, from, to, endpoints: 0, ready: 0, health: "ok", paths: new Set(), reports: new Map() };
         if (!counted.has(to)) {
           flow.endpoints += provider.endpoints;
           flow.ready += provider.ready;
@@ -120,6 +123,9 @@ function flows(services: Service[], nodes: Map<string, GraphNode>, clusters: Rea
         flow.health = worst(flow.health, arcHealth(service, provider, consumer, clusters));
         const path = pathOf(provider, clusters, consumer.cluster);
         if (path !== "") flow.paths.add(path);
+        const report = reportedPath(provider.cluster, consumer.cluster, clusters);
+        if (report) flow.reports.set(report.id, report);
+        if (report?.path === "bad") flow.health = "bad";
         found.set(id, flow);
       }
     }
@@ -130,11 +136,11 @@ function flows(services: Service[], nodes: Map<string, GraphNode>, clusters: Rea
 
 function bundled(all: Flow[], single: boolean): Arc[] {
   const arcs = new Map<string, Arc>();
-  for (const { service, from, to, endpoints, ready, health, paths } of all) {
+  for (const { service, from, to, endpoints, ready, health, paths, reports } of all) {
     const pair = `${from.id}\n${to.id}`;
     const id = single ? `${pair}\n${service.key}` : pair;
-    const arc = arcs.get(id) ?? {
-      id, from, to, services: [], endpoints: 0, ready: 0, health, paths: new Set(), lane: 0,
+    const arc: Arc = arcs.get(id) ?? {
+      id, from, to, services: [], endpoints: 0, ready: 0, health, paths: new Set(), reports: new Map(), lane: 0,
       shares: { ok: 0, partial: 0, disconnected: 0, bad: 0 },
     };
     arc.services.push(service);
@@ -143,6 +149,7 @@ function bundled(all: Flow[], single: boolean): Arc[] {
     arc.health = worst(arc.health, health);
     arc.shares[health] += Math.max(1, endpoints);
     for (const path of paths) arc.paths.add(path);
+    for (const [id, report] of reports) arc.reports.set(id, report);
     arcs.set(id, arc);
   }
   return [...arcs.values()];

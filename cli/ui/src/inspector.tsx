@@ -5,6 +5,8 @@ import type { Arc, Graph, GraphNode } from "./graph";
 import { HEALTHS, WORDS, clusterHealth, clusterState, serviceHealth, worst, type Health } from "./health";
 import { useStore } from "./hooks";
 import { Mark, Ready, State, plural } from "./parts";
+import { sorted } from "./path";
+import { Reports } from "./reports";
 import { clusterHref, serviceHref, tableHref } from "./route";
 
 /** More are only counted. */
@@ -111,6 +113,7 @@ function ArcDetails({ arcs }: { arcs: Arc[] }) {
   const services = arcs.flatMap((arc) => arc.services);
   const sum = arcs.reduce((all, arc) => ({ ready: all.ready + arc.ready, endpoints: all.endpoints + arc.endpoints }), { ready: 0, endpoints: 0 });
   const paths = [...new Set(arcs.flatMap((arc) => [...arc.paths]))].sort();
+  const reports = sorted(new Map(arcs.flatMap((arc) => [...arc.reports])).values());
   services.sort((a, b) => HEALTHS.indexOf(serviceHealth(b)) - HEALTHS.indexOf(serviceHealth(a)) || a.key.localeCompare(b.key));
   return (
     <>
@@ -125,6 +128,12 @@ function ArcDetails({ arcs }: { arcs: Arc[] }) {
         <>
           <h3>Path</h3>
           <ul class="links">{paths.map((path) => <li key={path}>{path}</li>)}</ul>
+        </>
+      )}
+      {reports.length > 0 && (
+        <>
+          <h3>Reported by causeway-agent</h3>
+          <Reports all={reports} />
         </>
       )}
       <h3>Services</h3>

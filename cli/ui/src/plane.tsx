@@ -7,17 +7,19 @@ import type { Arc, Graph, GraphNode } from "./graph";
 import { WORDS } from "./health";
 import { layout, type Box, type Group, type Layout, type Window } from "./layout";
 import { Mark, plural } from "./parts";
+import { reportsText } from "./path";
 import { Viewport } from "./viewport";
 
 /** How near to an arc the pointer has to be, in pixels. */
 const NEAR = 9;
 
-export function arcText({ from, to, services, endpoints, ready, health, paths }: Arc): string {
+export function arcText({ from, to, services, endpoints, ready, health, paths, reports }: Arc): string {
   const [only] = services;
   const what = services.length === 1 && only ? `${only.namespace}/${only.name}` : plural(services.length, "service");
   const [path, ...more] = paths;
   const way = path === undefined ? "" : `, ${path}${more.length > 0 ? ` and ${plural(more.length, "other path")}` : ""}`;
-  return `${from.label} \u2192 ${to.label}: ${what}, ${ready} of ${plural(endpoints, "endpoint")} ready${way}${health === "ok" ? "" : `. ${WORDS[health]}`}`;
+  const reported = reportsText([...reports.values()]);
+  return `${from.label} \u2192 ${to.label}: ${what}, ${ready} of ${plural(endpoints, "endpoint")} ready${way}${reported === "" ? "" : `, ${reported}`}${health === "ok" ? "" : `. ${WORDS[health]}`}`;
 }
 
 /** The size of the window, and the same in steps, so that a small change of it moves no node. */

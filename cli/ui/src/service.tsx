@@ -5,6 +5,8 @@ import type { Endpoint, EndpointConsumer, Explanation, Exposure, ExposureProvide
 import { serviceHealth, serviceState, worst, type Health } from "./health";
 import { useFlash, useStore } from "./hooks";
 import { ClusterNames, Command, Empty, Mark, Problems, Ready, Since, State, plural } from "./parts";
+import { reportedPaths } from "./path";
+import { Reports } from "./reports";
 import { clusterHref, mapHref } from "./route";
 import { Scroll } from "./sort";
 import { listen } from "./store";
@@ -201,18 +203,25 @@ function Title({ rows, namespace, name }: { rows: Service[]; namespace: string; 
 }
 
 export function ServiceView({ namespace, name }: { namespace: string; name: string }) {
-  const { services } = useStore();
+  const { clusters, services } = useStore();
   const { explanation, gone } = useExplanation(namespace, name);
   const rows = [...services.values()].filter((one) => one.namespace === namespace && one.name === name);
   if (gone && rows.length === 0) return <Gone namespace={namespace} name={name} />;
   const all = explanation ? said(explanation) : [];
   const conditions = rows.flatMap((one) => one.conditions ?? []);
+  const reports = reportedPaths(rows, clusters);
   return (
     <div class="view detail">
       <Title rows={rows} namespace={namespace} name={name} />
       {!explanation && <p class="none" role="status">Asking the hub and the members</p>}
       {explanation && <Summary explanation={explanation} count={all.length} />}
       {explanation && <Verified explanation={explanation} namespace={namespace} name={name} />}
+      {reports.length > 0 && (
+        <section aria-labelledby="reports">
+          <h2 id="reports">Paths reported by causeway-agent</h2>
+          <Reports all={reports} />
+        </section>
+      )}
       {all.length > 0 && <Problems all={all} health={(one) => (explanation?.ready ? "ok" : one.remedy ? "bad" : "partial")} />}
       {explanation && explanation.exposures.length > 0 && (
         <section aria-labelledby="endpoints">

@@ -126,8 +126,8 @@ const FOREIGN = {
 export function small() {
   const clusters = [
     cluster("member1", { region: "eu-west", zones: ["eu-west-1a", "eu-west-1b"] }),
-    cluster("member2", { region: "eu-west", zones: ["eu-west-1a"] }),
-    cluster("member3", { region: "us-east", zones: ["us-east-1c"] }),
+    cluster("member2", { region: "eu-west", zones: ["eu-west-1a"], paths: [{ cluster: "member1", path: "good", since: ago(190) }] }),
+    cluster("member3", { region: "us-east", zones: ["us-east-1c"], paths: [{ cluster: "member4", path: "bad", since: ago(7) }] }),
     cluster("member4", { region: "us-east", network: "edge", reach: "node-ports" }),
     cluster("edge", { version: "v1.34.9", drained: true }),
   ];

@@ -342,6 +342,70 @@ export async function arcs_name_their_networks_and_paths(browser, fixture) {
   });
 }
 
+/** Place of the arc between two clusters. */
+const arcs = (from, to) => `#/?sel=cluster%2F${from}&to=cluster%2F${to}`;
+
+/** Points at the map until a tip says it: an arc crosses the line in the middle between its two nodes somewhere. */
+async function tip(watched, from, to, wanted) {
+  const { page } = watched;
+  const middle = async (name) => {
+    const box = await page.locator(`.node[data-id="cluster/${name}"]`).boundingBox();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  };
+  const [[x0, y0], [x1, y1]] = [await middle(from), await middle(to)];
+  const length = Math.hypot(x1 - x0, y1 - y0);
+  const said = new Set();
+  for (let step = 0; step < 160; step += 1) {
+    const away = 4 * Math.ceil(step / 2) * (step % 2 === 0 ? 1 : -1);
+    await page.mouse.move((x0 + x1) / 2 + (away * (y1 - y0)) / length, (y0 + y1) / 2 - (away * (x1 - x0)) / length);
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    for (const text of await page.locator(".tip").allTextContents()) said.add(text);
+    if ([...said].some((text) => text.startsWith(`${from} \u2192 ${to}:`) && wanted.test(text))) return;
+  }
+  assert.fail(`no tip of ${from} to ${to} says ${wanted}: ${[...said].join(" | ")}`);
+}
+
+export async function reported_paths_are_shown_and_change_without_a_reload(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  const [member1, member2, member3] = fixture.state.clusters;
+  await shown(browser, fixture, {}, async (watched) => {
+    for (const [hash, texts] of [
+      [arcs("member1", "member2"), ["Reported by causeway-agent", "Answers", "for 3h10m"]],
+      [arcs("member4", "member3"), ["Does not answer", "for 7m"]],
+      [arcs("member1", "member3"), ["Unknown"]],
+      ["#/?as=list", ["Reported path", "Answers", "for 3h10m", "Does not answer", "for 7m", "Unknown", "no report"]],
+      ["#/shop/foo", ["Paths reported by causeway-agent", "Answers", "for 3h10m", "Unknown"]],
+    ]) {
+      await watched.go(hash);
+      for (const text of texts) await watched.says(text);
+      await watched.axe(`reported paths, ${hash}`);
+    }
+    await watched.go(arcs("member1", "member4"));
+    await watched.saysNoMore("Reported by causeway-agent");
+
+    await watched.go("#/");
+    await tip(watched, "member1", "member2", /, reported good since [0-9]/);
+    await tip(watched, "member4", "member3", /, reported bad since [0-9].*\. Not ready$/);
+    await tip(watched, "member1", "member3", /, reported unknown$/);
+    await watched.page.mouse.move(1, 1);
+
+    await watched.go(arcs("member1", "member2"));
+    await watched.says("for 3h10m");
+    fixture.change({ clusters: [{ ...member2, paths: [] }] });
+    await watched.says("Unknown");
+    fixture.change({ clusters: [{ ...member2, paths: undefined }] });
+    await watched.saysNoMore("Reported by causeway-agent");
+    fixture.change({ clusters: [{ ...member2, paths: [{ cluster: "member1", path: "<b>", since: "<b>" }] }] });
+    await watched.says("Unknown");
+    fixture.change({ clusters: [{ ...member2, paths: [{ cluster: "member1", path: "bad", since: new Date().toISOString() }] }] });
+    await watched.says("Does not answer");
+    await watched.go(arcs("member4", "member3"));
+    fixture.change({ clusters: [member1, { ...member3, paths: [{ cluster: "member4", path: "good", since: new Date().toISOString() }] }] });
+    await watched.says("Answers");
+  });
+}
+
 export async function small_names_are_shown_whole_and_legible_when_pointed_at(browser, fixture) {
   const large = data.large(100, 200);
   fixture.state = { ...large, clusters: large.clusters.map((one) => ({ ...one, region: undefined })) };

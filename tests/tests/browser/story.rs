@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use causeway::domain::path::Path;
+use causeway_tests::path_reports::{report_path, with_path_reports, without_path_reports};
 use causeway_tests::{Environment, Fault, Fleet, Space, service};
 use kube::Api;
 use kube::api::DeleteParams;
@@ -35,6 +37,7 @@ async fn the_page_shows_the_demos_story_as_it_happens() {
     let ui = env.ui(&[]).await;
     let mut watcher = Watcher::open(&ui.url());
     let mut times = appears(&env, &space, &mut watcher).await;
+    times.extend(path_is_reported(&env, &mut watcher).await);
     times.extend(is_lost_and_back(&env, &mut watcher).await);
     times.extend(changes_and_goes(&env, &space, &mut watcher).await);
     watcher.close().await;
@@ -56,6 +59,23 @@ async fn appears(env: &Environment, space: &Space<'_>, watcher: &mut Watcher) ->
     let backends = space.backends("foo").count(2).create(provider);
     let (_, second) = watcher.time(wanted, backends).await;
     vec![first, second]
+}
+
+async fn path_is_reported(env: &Environment, watcher: &mut Watcher) -> Vec<Duration> {
+    let consumer = env.fleet.member("member2");
+    let arc = "#/?sel=cluster%2Fmember1&to=cluster%2Fmember2";
+    let wanted = says(arc, "#details", "Unknown", "story-2a-no-path-is-reported");
+    let ((), unknown) = watcher.time(wanted, with_path_reports(env, consumer)).await;
+    let wanted = says(arc, "#details", "Does not answer", "story-2b-a-bad-path");
+    let bad = report_path(consumer, "member1", Some(Path::Bad), 0);
+    let ((), bad) = watcher.time(wanted, bad).await;
+    let wanted = Wanted {
+        absent: true,
+        ..says(arc, "#details", "Reported by", "story-2c-no-reports")
+    };
+    let none = without_path_reports(env, consumer);
+    let ((), none) = watcher.time(wanted, none).await;
+    vec![unknown, bad, none]
 }
 
 async fn is_lost_and_back(env: &Environment, watcher: &mut Watcher) -> Vec<Duration> {

@@ -81,6 +81,8 @@ spec: {types: [CrossCluster]}
         (vec!["drain", ""], "member1 :4"),
         (vec!["tunnel", "remove", ""], "member1 :4"),
         (vec!["unjoin", "x"], ":4"),
+        (vec!["explain", "--member", ""], "member1= :6"),
+        (vec!["top", "--member-kubeconfig", ""], ":0"),
         (vec!["explain", ""], "bar :4"),
         (vec!["explain", "-n", "shop", ""], "foo :4"),
         (vec!["status", "-n", "sh"], "shop :4"),

@@ -1,11 +1,13 @@
 //! `kubectl mcs verify` from real pods' networks, with each of the faults that it names.
 
+use causeway_tests::dns::core_dns;
 use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::kubelet::Kubelet;
 use causeway_tests::reaper::Exit;
 use causeway_tests::{
     Cluster, Environment, Fleet, SOON, Space, binaries, eventually, service, service_export,
 };
+use k8s_openapi::api::core::v1::ServicePort;
 use serde_json::Value;
 
 use crate::{packets, started, web};
@@ -234,6 +236,7 @@ async fn story(verify: &Verify<'_>) {
         fault_is_named(verify, name, fault).await;
     }
     wrong_port_is_named(verify).await;
+    udp_works_is_refused_or_unknown(verify).await;
     missing_zone_is_named(verify).await;
     dry_run_and_job_create_nothing(verify).await;
 }
@@ -311,6 +314,57 @@ async fn wrong_port_is_named(verify: &Verify<'_>) {
     assert_eq!(verified.exit, Exit::Code(1), "{verified:?}");
     let cause = "the pod in member1 is reached, and nothing listens on its port 9999";
     assert!(verified.stdout.contains(cause), "{verified:?}");
+}
+
+/// A pod in which nothing listens, then a DNS server, then one whose packets are dropped.
+async fn udp_works_is_refused_or_unknown(verify: &Verify<'_>) {
+    let (env, space) = (verify.env, verify.space);
+    let provider = verify.member("member1");
+    for cluster in env.fleet.clusters() {
+        let dns = service("names").with(|spec| {
+            spec.ports = Some(vec![ServicePort {
+                port: 53,
+                protocol: Some("UDP".to_owned()),
+                ..ServicePort::default()
+            }]);
+        });
+        dns.create(cluster, space).await;
+    }
+    let pods = space.backends("names").create(provider).await;
+    space.offer("names", ["member1"], ["member2"]).await;
+    let consumer = verify.member("member2");
+    eventually("names is in member2", SOON, || async {
+        space.ready_addresses(consumer, "names").await.len() == 1
+    })
+    .await;
+    is_dialled_by_udp(verify, "Refused", 1).await;
+    let names = core_dns(provider).in_network(pods[0].network().namespace());
+    let _names = env.fleet.reaper().run(names);
+    is_dialled_by_udp(verify, "Works", 0).await;
+    for command in [
+        "nft add table ip cut",
+        "nft add chain ip cut f { type filter hook forward priority 0 ; }",
+        "nft add rule ip cut f ip saddr 10.129.0.0/16 udp sport 53 drop",
+    ] {
+        verify.node("member1", command).await;
+    }
+    is_dialled_by_udp(verify, "NoAnswer", 3).await;
+    verify.node("member1", "nft delete table ip cut").await;
+}
+
+/// Waits until `verify` reports this result of the endpoint of Service `names`, with this exit code.
+async fn is_dialled_by_udp(verify: &Verify<'_>, result: &str, code: u8) {
+    let command = ["names", "--from", "member2", "-o", "json"];
+    eventually(result, SOON, || async {
+        let verified = verify.run(&command).await;
+        let report: Value = serde_json::from_str(&verified.stdout).unwrap_or_default();
+        let found = paths(&report, "Endpoint");
+        let is_so =
+            found.len() == 1 && found[0]["result"] == result && found[0]["protocol"] == "DNS";
+        let is_so = is_so && verified.exit == Exit::Code(code.into());
+        is_so.then_some(()).ok_or(verified.stdout)
+    })
+    .await;
 }
 
 async fn missing_zone_is_named(verify: &Verify<'_>) {

@@ -1,3 +1,5 @@
+use causeway::domain::path::Path;
+use causeway_tests::path_reports::{report_path, with_path_reports, without_path_reports};
 use causeway_tests::ui::Page;
 use causeway_tests::{Environment, Fault, LONG, service};
 use kube::Api;
@@ -89,6 +91,47 @@ fn reasons(explanation: &Value) -> Vec<&str> {
     let mut reasons: Vec<_> = reasons.collect();
     reasons.sort_unstable();
     reasons
+}
+
+#[tokio::test]
+async fn reported_paths_come_expire_and_go_with_the_annotation() {
+    let env = Environment::builder().proxies();
+    let env = env.start(members().await).await;
+    let b = env.fleet.member("b");
+    let ui = env.ui(&[]).await;
+    let mut page = ui.page().await;
+    all_are_connected(&env, &mut page).await;
+    assert!(page.cluster("b")["paths"].is_null(), "{page:?}");
+    with_path_reports(&env, b).await;
+    let is = async |page: &mut Page, what: &str, paths: &[&str]| {
+        page.until(what, LONG, |page| {
+            let rows = page.cluster("b")["paths"].as_array();
+            let said = rows.map(|rows| rows.iter().filter_map(|row| row["path"].as_str()));
+            said.is_some_and(|said| said.eq(paths.iter().copied()))
+        })
+        .await;
+    };
+    is(&mut page, "paths are unknown without a report", &[]).await;
+    report_path(b, "a", Some(Path::Good), 0).await;
+    is(&mut page, "the path is good", &["good"]).await;
+    let row = &page.cluster("b")["paths"][0];
+    assert_eq!(row["cluster"], "a");
+    assert!(row["since"].is_string(), "{row}");
+    report_path(b, "nobody", Some(Path::Good), 0).await;
+    report_path(b, "a", None, 0).await;
+    is(&mut page, "an unreadable report is unknown", &[]).await;
+    report_path(b, "a", Some(Path::Bad), 55).await;
+    is(&mut page, "the path is bad", &["bad"]).await;
+    env.set("b", Fault::Refused);
+    is(&mut page, "a report of 90 seconds has expired", &[]).await;
+    assert!(is_disconnected(&page, "b"), "{page:?}");
+    env.set("b", Fault::None);
+    without_path_reports(&env, b).await;
+    page.until("b reports no paths", LONG, |page| {
+        page.cluster("b")["paths"].is_null()
+    })
+    .await;
+    assert_eq!(page.snapshots, 1, "only what changed was sent");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, Command};
 
 use super::names::Access;
-use crate::cluster::access::HubArgs;
+use crate::cluster::access::{HubArgs, MembersArgs, member_file};
 
 /// Words before the incomplete word.
 pub(super) struct Line<'a> {
@@ -220,6 +220,14 @@ impl<'a> Line<'a> {
                 tunnel_front: None,
             },
             member_kubeconfig: self.value("member_kubeconfig").map(PathBuf::from),
+            members: MembersArgs {
+                files: self
+                    .values("files")
+                    .iter()
+                    .flat_map(|text| member_file(text))
+                    .collect(),
+                contexts: Vec::new(),
+            },
         }
     }
 }

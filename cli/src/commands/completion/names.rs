@@ -12,9 +12,9 @@ use kube::Api;
 use kube::api::ListParams;
 use serde::de::DeserializeOwned;
 
-use crate::cluster::access::HubArgs;
+use crate::cluster::access::{HubArgs, MembersArgs};
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::cluster::kubeconfig;
+use crate::cluster::kubeconfig::{self, MemberKubeconfigs};
 
 /// Maximum time to read names after the user presses Tab.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -22,10 +22,12 @@ const WITHIN: Duration = Duration::from_secs(2);
 const MOST: u32 = 500;
 
 /// Kind of names that an argument accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Names {
     Contexts,
     MemberContexts,
+    /// Contexts of the kubeconfig by which the user reads this member.
+    ContextsOf(String),
     /// Names of objects on the hub.
     Objects(Kind),
 }
@@ -42,6 +44,8 @@ pub(super) enum Kind {
 pub(super) struct Access {
     pub hub: HubArgs,
     pub member_kubeconfig: Option<PathBuf>,
+    /// Kubeconfigs by which the user reads members.
+    pub members: MembersArgs,
 }
 
 impl Names {
@@ -78,6 +82,11 @@ impl Names {
         match self {
             Self::Contexts => contexts(access.hub.kubeconfig.as_deref()),
             Self::MemberContexts => contexts(Some(access.member_kubeconfig.as_deref()?)),
+            Self::ContextsOf(member) => {
+                let hub = access.hub.kubeconfig.as_deref();
+                let given = MemberKubeconfigs::read(&access.members, hub).ok()?;
+                contexts(given.or_by_name(&member).path.as_deref())
+            }
             Self::Objects(kind) => {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()

@@ -204,6 +204,54 @@ fn contexts_are_those_of_the_kubeconfig_that_was_given() {
 }
 
 #[test]
+fn values_that_name_a_member_continue_after_its_name() {
+    let own = kubeconfig("https://127.0.0.1:1");
+    let hub = kubeconfig("https://127.0.0.1:2");
+    let (own, hub) = (own.path().display(), hub.path().display());
+    let text = std::fs::read_to_string(hub.to_string()).expect("it");
+    std::fs::write(hub.to_string(), text.replace("prod-", "hub-")).expect("written");
+    let both = format!("explain foo --kubeconfig {hub} --member-kubeconfig a={own}");
+    for (line, expected) in [
+        (format!("{both} --member a="), "a=prod-1 a=prod-2 a=test"),
+        (format!("{both} --member=a=prod-2"), "a=prod-2"),
+        (format!("{both} --member b=h"), "b=hub-1 b=hub-2"),
+        (
+            format!("{both} --member-kubeconfig {own} --member b=t"),
+            "b=test",
+        ),
+        (
+            format!("{both} --member-kubeconfig /nowhere --member b="),
+            "",
+        ),
+    ] {
+        assert_eq!(offered(&line).join(" "), expected, "{line}");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let of = directory.path().display();
+    for name in ["one.yaml", "other", ".hidden"] {
+        std::fs::write(directory.path().join(name), "").expect("a file");
+    }
+    std::fs::create_dir(directory.path().join("more")).expect("a directory");
+    for (typed, expected, directive) in [
+        ("a=DIR/o", "a=DIR/one.yaml a=DIR/other", 4),
+        ("a=DIR/m", "a=DIR/more/", 6),
+        ("a=DIR/", "a=DIR/more/ a=DIR/one.yaml a=DIR/other", 4),
+        ("a=DIR/.", "a=DIR/.hidden", 4),
+        ("a=DIR/none/", "", 4),
+    ] {
+        let line = format!("top --member-kubeconfig {typed}").replace("DIR", &of.to_string());
+        assert_eq!(
+            offered(&line).join(" "),
+            expected.replace("DIR", &of.to_string()),
+            "{line}"
+        );
+        assert_eq!(complete(&words(&line)).directive(), directive, "{line}");
+    }
+    let shared = complete(&words("top --member-kubeconfig on"));
+    assert_eq!(shared, Completion::File);
+}
+
+#[test]
 fn nothing_is_offered_and_nobody_waits_where_the_hub_does_not_answer() {
     // The listener accepts connections and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -199,6 +199,7 @@ impl Live {
         let touched = self.follow.apply(change);
         let is_seen = touched.link
             || touched.nodes
+            || touched.paths
             || touched.all
             || !touched.clusters.is_empty()
             || !touched.namespaces.is_empty();
@@ -212,6 +213,7 @@ impl Live {
             all,
             link,
             nodes,
+            paths,
             member,
             ..
         } = touched;
@@ -220,10 +222,10 @@ impl Live {
         self.clusters.extend(clusters);
         match member {
             Some(name) => {
-                if link {
+                if link || paths {
                     self.clusters.insert(name.clone());
                 }
-                if link || nodes {
+                if link || nodes || paths {
                     self.stale.members.insert(name);
                 }
             }
@@ -319,7 +321,8 @@ impl Live {
         let cluster = self.follow.fleet.hub.clusters.of(name).next()?;
         let report = Report::new(Scope::All, Some(std::slice::from_ref(cluster)), &[]);
         let report = report.members.into_iter().flatten().next()?;
-        let connection = match self.follow.fleet.members.get(name) {
+        let member = self.follow.fleet.members.get(name);
+        let connection = match member {
             Some(member) => member.link.row().clone(),
             // Members in Pull mode without credentials are not watched.
             None => ConnectionRow {
@@ -327,7 +330,10 @@ impl Live {
                 ..ConnectionRow::default()
             },
         };
-        Some(ClusterRow::new(cluster, report, connection))
+        let clusters = &self.follow.fleet.hub.clusters;
+        let paths = member.into_iter().flat_map(|member| &member.paths);
+        let paths = paths.filter(|lease| clusters.has(&lease.source.to_string()));
+        Some(ClusterRow::new(cluster, report, connection).with_paths(cluster, paths))
     }
 
     /// Adds the rows of a service, and sends its explanation if a client is subscribed.
@@ -432,6 +438,8 @@ fn native_row(snapshot: &Snapshot, explanation: &Explanation) -> Option<ServiceR
 
 #[cfg(test)]
 mod tests {
+    use kube::ResourceExt as _;
+
     use super::*;
     use crate::golden;
 
@@ -448,7 +456,10 @@ mod tests {
                 .filter_map(|cluster| {
                     let report = Report::new(Scope::All, Some(std::slice::from_ref(cluster)), &[]);
                     let report = report.members.into_iter().flatten().next()?;
-                    Some(ClusterRow::new(cluster, report, ConnectionRow::default()))
+                    let held = snapshot.members.get(&cluster.name_any());
+                    let paths = held.into_iter().flatten().flat_map(|held| &held.paths);
+                    let row = ClusterRow::new(cluster, report, ConnectionRow::default());
+                    Some(row.with_paths(cluster, paths))
                 })
                 .collect();
             let problem = Diagnosis::new(Reason::ControllerNotRunning, "nobody holds the Lease");

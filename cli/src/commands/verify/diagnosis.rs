@@ -17,6 +17,7 @@ pub(super) fn words(outcome: &Outcome) -> String {
         Outcome::Refused => "refused".to_owned(),
         Outcome::NoRoute => "no route".to_owned(),
         Outcome::TimedOut => "timed out".to_owned(),
+        Outcome::NoAnswer => "no answer, unknown".to_owned(),
         Outcome::Reset => "reset".to_owned(),
         Outcome::NameNotFound => "name not found".to_owned(),
         Outcome::NameserverFailed { error } => format!("nameserver failed: {error}"),
@@ -40,6 +41,10 @@ pub(super) fn diagnose(
 ) -> Option<Diagnosis> {
     let (cause, remedy) = match (path, outcome) {
         (_, Outcome::Works | Outcome::WorksThroughNat { .. }) => return None,
+        (_, Outcome::NoAnswer) => (
+            "a server of UDP may ignore the datagram, or packets are dropped".to_owned(),
+            format!("try it from a pod of {from} with a client of its protocol"),
+        ),
         (Path::Name { name, .. }, outcome) => of_name(from, name, outcome),
         (Path::ClusterIp { .. }, outcome) => of_cluster_ip(outcome),
         (Path::Endpoint { provider, port, .. }, Outcome::Refused) => (
@@ -143,6 +148,7 @@ fn of_name(from: &str, name: &str, outcome: &Outcome) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::probe::Protocol;
     use super::*;
 
     #[test]
@@ -153,6 +159,7 @@ mod tests {
             provider: provider(),
             address,
             port: 8080,
+            protocol: Protocol::Tcp,
         };
         let server = Path::Server {
             provider: provider(),
@@ -167,7 +174,11 @@ mod tests {
             name: "foo.shop".to_owned(),
             expected: vec![address],
         };
-        let cluster_ip = Path::ClusterIp { address, port: 80 };
+        let cluster_ip = Path::ClusterIp {
+            address,
+            port: 80,
+            protocol: Protocol::Udp,
+        };
         let wrong = Outcome::WrongCluster {
             answered: "member3".to_owned(),
         };
@@ -201,6 +212,8 @@ mod tests {
             ),
             (&cluster_ip, Outcome::Refused, "knows no endpoint"),
             (&cluster_ip, Outcome::TimedOut, "does not answer"),
+            (&cluster_ip, Outcome::NoAnswer, "may ignore the datagram"),
+            (&endpoint, Outcome::NoAnswer, "packets are dropped"),
         ] {
             let found = diagnose("member2", path, &outcome, false).expect("a cause");
             assert!(found.cause.contains(cause), "{path} {outcome:?}: {found:?}");

@@ -8,7 +8,7 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
-use super::probe::{CLUSTER_DOMAIN, Path};
+use super::probe::{CLUSTER_DOMAIN, Path, Protocol};
 use crate::observe::service::{Held, OfService as _};
 
 /// Maximum number of endpoints to connect to in each provider.
@@ -31,7 +31,7 @@ impl Paths {
     pub(super) fn of(held: &Held, key: &ServiceKey, consumer: &str) -> Self {
         let mut all = Self::default();
         let derived = key.derived();
-        let mut endpoints: BTreeMap<String, Vec<(IpAddr, Vec<u16>)>> = BTreeMap::new();
+        let mut endpoints: BTreeMap<String, Vec<(IpAddr, Vec<Port>)>> = BTreeMap::new();
         for name in [&key.name, &derived.name] {
             let Some(service) = held.service(name) else {
                 continue;
@@ -100,32 +100,43 @@ fn own_addresses(service: &Service) -> Option<Vec<IpAddr>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Returns the first address of a Service with each of its TCP ports.
+/// Port with the protocol by which it is dialled.
+type Port = (u16, Protocol);
+
+/// Returns the first address of a Service with each of its ports of TCP and UDP.
 fn cluster_ips(service: &Service) -> Vec<Path> {
     let address = own_addresses(service).and_then(|all| all.first().copied());
     let ports = service
         .spec
         .iter()
         .flat_map(|spec| spec.ports.iter().flatten());
-    let ports = ports.filter(|port| is_tcp(port.protocol.as_deref()));
-    let ports = ports.filter_map(|port| u16::try_from(port.port).ok());
+    let ports = ports.filter_map(|port| {
+        let number = u16::try_from(port.port).ok()?;
+        let names = [&port.name, &port.app_protocol];
+        Some((number, protocol(port.protocol.as_deref(), number, names)?))
+    });
     let paths = address.into_iter().flat_map(|address| {
         let ports = ports.clone().take(MAX_PORTS);
-        ports.map(move |port| Path::ClusterIp { address, port })
+        ports.map(move |(port, protocol)| Path::ClusterIp {
+            address,
+            port,
+            protocol,
+        })
     });
     paths.collect()
 }
 
-/// Returns the addresses of a slice's serving endpoints, with the TCP ports of the slice.
-fn dialled(slice: &EndpointSlice, untried: &mut Vec<String>) -> Vec<(IpAddr, Vec<u16>)> {
+/// Returns the addresses of a slice's serving endpoints, with the slice's ports of TCP and UDP.
+fn dialled(slice: &EndpointSlice, untried: &mut Vec<String>) -> Vec<(IpAddr, Vec<Port>)> {
     let mut ports = Vec::new();
     for port in slice.ports.iter().flatten() {
         let Some(number) = port.port.and_then(|port| u16::try_from(port).ok()) else {
             continue;
         };
-        match is_tcp(port.protocol.as_deref()) {
-            true => ports.push(number),
-            false => untried.push(format!(
+        let names = [&port.name, &port.app_protocol];
+        match protocol(port.protocol.as_deref(), number, names) {
+            Some(protocol) => ports.push((number, protocol)),
+            None => untried.push(format!(
                 "port {number} is of {}, which is not dialled",
                 port.protocol.as_deref().unwrap_or_default()
             )),
@@ -138,16 +149,17 @@ fn dialled(slice: &EndpointSlice, untried: &mut Vec<String>) -> Vec<(IpAddr, Vec
 }
 
 /// Returns paths to at most [`MAX_ENDPOINTS`] endpoints of a provider, evenly spread.
-fn sample(provider: &str, mut endpoints: Vec<(IpAddr, Vec<u16>)>) -> Vec<Path> {
+fn sample(provider: &str, mut endpoints: Vec<(IpAddr, Vec<Port>)>) -> Vec<Path> {
     endpoints.sort();
     endpoints.dedup();
     let count = endpoints.len().min(MAX_ENDPOINTS);
     let spread = (0..count).filter_map(|one| endpoints.get(one * endpoints.len() / count));
     let paths = spread.flat_map(|(address, ports)| {
-        ports.iter().map(|port| Path::Endpoint {
+        ports.iter().map(|(port, protocol)| Path::Endpoint {
             provider: provider.to_owned(),
             address: *address,
             port: *port,
+            protocol: *protocol,
         })
     });
     paths.collect()
@@ -160,8 +172,18 @@ fn is_serving(endpoint: &Endpoint) -> bool {
     serving.or(ready).unwrap_or(true)
 }
 
-fn is_tcp(protocol: Option<&str>) -> bool {
-    protocol.is_none_or(|protocol| protocol == "TCP")
+/// Returns the protocol by which a port is dialled, or `None` if it is not. A port of UDP serves DNS
+/// if its number, its name or its `appProtocol` is that of DNS; a name may have a suffix, as in
+/// `dns-tcp`.
+fn protocol(transport: Option<&str>, port: u16, names: [&Option<String>; 2]) -> Option<Protocol> {
+    const DNS: u16 = 53;
+    let is_dns = |name: &String| name.split('-').next() == Some("dns");
+    match transport.unwrap_or("TCP") {
+        "TCP" => Some(Protocol::Tcp),
+        "UDP" if port == DNS || names.into_iter().flatten().any(is_dns) => Some(Protocol::Dns),
+        "UDP" => Some(Protocol::Udp),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -300,14 +322,49 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_udp_and_absent_services_are_untried() {
+    fn ports_of_udp_are_dialled_and_those_of_dns_queried() {
+        let (plain, by_name) = (None, Some("dns".to_owned()));
+        let (suffix, other) = (Some("dns-cache".to_owned()), Some("dnstap".to_owned()));
+        for (transport, port, names, expected) in [
+            (None, 53, [&plain, &plain], Some(Protocol::Tcp)),
+            (Some("TCP"), 53, [&by_name, &plain], Some(Protocol::Tcp)),
+            (Some("UDP"), 53, [&plain, &plain], Some(Protocol::Dns)),
+            (Some("UDP"), 1053, [&by_name, &plain], Some(Protocol::Dns)),
+            (Some("UDP"), 1053, [&suffix, &plain], Some(Protocol::Dns)),
+            (Some("UDP"), 1053, [&plain, &by_name], Some(Protocol::Dns)),
+            (Some("UDP"), 1053, [&other, &plain], Some(Protocol::Udp)),
+            (Some("SCTP"), 53, [&by_name, &plain], None),
+        ] {
+            let found = protocol(transport, port, names);
+            assert_eq!(found, expected, "{transport:?} {port} {names:?}");
+        }
+        let mut foo = service("foo", "10.66.0.7");
+        let spec = foo[0].spec.as_mut().expect("a spec");
+        spec.ports.as_mut().expect("ports")[0].protocol = Some("UDP".to_owned());
         let held = Held {
-            services: service("foo", "None"),
+            services: foo,
             slices: vec![slice("foo", Some("member1"), &["10.1.0.1"], "UDP")],
             ..Held::default()
         };
+        let shown = shown(&held);
+        assert_eq!(
+            shown[..2],
+            ["ClusterIP 10.66.0.7:80/UDP", "member1 10.1.0.1:8080/UDP"]
+        );
+    }
+
+    #[test]
+    fn ports_of_sctp_and_absent_services_are_untried() {
+        let held = Held {
+            services: service("foo", "None"),
+            slices: vec![slice("foo", Some("member1"), &["10.1.0.1"], "SCTP")],
+            ..Held::default()
+        };
         let paths = Paths::of(&held, &key(), "member2");
-        assert_eq!(paths.untried, ["port 8080 is of UDP, which is not dialled"]);
+        assert_eq!(
+            paths.untried,
+            ["port 8080 is of SCTP, which is not dialled"]
+        );
         let nothing = Paths::of(&Held::default(), &key(), "member2");
         assert_eq!(nothing.paths, []);
         assert_eq!(nothing.untried.len(), 1);

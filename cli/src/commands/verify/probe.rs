@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::system_conf::read_system_conf;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -29,6 +29,19 @@ pub(super) const PORT: u16 = 8474;
 const CONNECT_WITHIN: Duration = Duration::from_secs(4);
 /// Pause after which a node reports "host unreachable" again.
 const PAUSE: Duration = Duration::from_secs(3);
+/// Times after which a datagram is sent again. Their sum is [`CONNECT_WITHIN`].
+const RESEND_AFTER: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(1),
+];
+/// Datagram for a server of an unknown protocol: an empty line, which servers of text ignore.
+const PLAIN_DATAGRAM: &[u8] = b"\n";
+/// Query for the name servers of the root (RFC 1035, 4.1). It desires no recursion, so that the
+/// server answers by itself.
+const DNS_QUERY: &[u8] = b"mc\0\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01";
+/// Maximum size in bytes of an answer that is read. The kernel drops the rest of a datagram.
+const MAX_DATAGRAM: usize = 512;
 /// Timeout of the exchange with the answering role.
 const EXCHANGE_WITHIN: Duration = Duration::from_secs(5);
 /// Size in bytes that exceeds the usual MTU and requires multiple packets.
@@ -41,6 +54,27 @@ const SERVED_AT_ONCE: usize = 64;
 const MAX_GREETING: u64 = 256;
 const GREETING: &str = "causeway-verify/1";
 
+/// Protocol by which a port is dialled.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum Protocol {
+    /// A TCP connection is made.
+    #[default]
+    Tcp,
+    /// A UDP datagram is sent.
+    Udp,
+    /// A DNS query is sent by UDP.
+    Dns,
+}
+
+impl Protocol {
+    fn is_tcp(&self) -> bool {
+        *self == Self::Tcp
+    }
+}
+
 /// Path from a pod to a destination of a service name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
@@ -50,9 +84,16 @@ pub(crate) enum Path {
         provider: String,
         address: IpAddr,
         port: u16,
+        #[serde(default, skip_serializing_if = "Protocol::is_tcp")]
+        protocol: Protocol,
     },
     /// Port of the Service itself.
-    ClusterIp { address: IpAddr, port: u16 },
+    ClusterIp {
+        address: IpAddr,
+        port: u16,
+        #[serde(default, skip_serializing_if = "Protocol::is_tcp")]
+        protocol: Protocol,
+    },
     /// Name of the service, with the addresses that it should resolve to.
     Name { name: String, expected: Vec<IpAddr> },
     /// Pod in a provider that answers with the provider's name and echoes large data.
@@ -77,6 +118,8 @@ pub(crate) enum Outcome {
     /// A router or the node's own kernel has no route.
     NoRoute,
     TimedOut,
+    /// No answer to a datagram. UDP does not tell a server that ignores it from a lost packet.
+    NoAnswer,
     /// The connection was established and then reset.
     Reset,
     NameNotFound,
@@ -101,9 +144,13 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Whether clients can use the path.
-    pub(crate) fn works(&self) -> bool {
-        matches!(self, Self::Works | Self::WorksThroughNat { .. })
+    /// Whether clients can use the path. `None` if that is unknown.
+    pub(crate) fn works(&self) -> Option<bool> {
+        match self {
+            Self::Works | Self::WorksThroughNat { .. } => Some(true),
+            Self::NoAnswer => None,
+            _ => Some(false),
+        }
     }
 }
 
@@ -188,8 +235,8 @@ async fn dial_all(run: &str, services: Vec<Vec<Path>>) -> Result<ExitState, Prob
     for one in &dialled {
         output::result(serde_json::to_string(one)?)?;
     }
-    let all_work = dialled.iter().all(|one| one.outcome.works());
-    Ok(ExitState::new(all_work, true))
+    let none_fails = dialled.iter().all(|one| one.outcome.works() != Some(false));
+    Ok(ExitState::new(none_fails, true))
 }
 
 /// Retries one path to each provider that timed out, alone and after a pause. A node limits the
@@ -213,10 +260,17 @@ async fn find_missing_routes(run: &str, names: &Names, dialled: &mut [Dialled]) 
 
 async fn dial(run: &str, names: &Names, path: &Path) -> Outcome {
     match path {
-        Path::Endpoint { address, port, .. } | Path::ClusterIp { address, port } => {
-            let connected = connect((*address, *port).into()).await;
-            connected.map_or_else(|failed| failed, |_| Outcome::Works)
+        Path::Endpoint {
+            address,
+            port,
+            protocol,
+            ..
         }
+        | Path::ClusterIp {
+            address,
+            port,
+            protocol,
+        } => dial_port((*address, *port).into(), *protocol).await,
         Path::Name { name, expected } => names.look_up(name, expected).await,
         Path::Server {
             provider,
@@ -225,6 +279,51 @@ async fn dial(run: &str, names: &Names, path: &Path) -> Outcome {
         } => match connect((*address, *port).into()).await {
             Ok(stream) => exchange(stream, run, provider).await,
             Err(failed) => failed,
+        },
+    }
+}
+
+async fn dial_port(address: SocketAddr, protocol: Protocol) -> Outcome {
+    let outcome = match protocol {
+        Protocol::Tcp => connect(address).await.map(|_| Outcome::Works),
+        Protocol::Udp => ask(address, PLAIN_DATAGRAM).await.map(|_| Outcome::Works),
+        Protocol::Dns => ask(address, DNS_QUERY).await.map(of_dns),
+    };
+    outcome.unwrap_or_else(|failed| failed)
+}
+
+/// Sends a datagram up to three times, and returns the first answer. An ICMP message "port
+/// unreachable" is an error of a connected socket (RFC 1122, 4.1.3.3).
+async fn ask(address: SocketAddr, datagram: &[u8]) -> Result<Vec<u8>, Outcome> {
+    let own: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let failed = |error: io::Error| outcome_of(&error);
+    let socket = UdpSocket::bind((own, 0)).await.map_err(failed)?;
+    socket.connect(address).await.map_err(failed)?;
+    let mut answer = [0; MAX_DATAGRAM];
+    for pause in RESEND_AFTER {
+        socket.send(datagram).await.map_err(failed)?;
+        if let Ok(received) = timeout(pause, socket.recv(&mut answer)).await {
+            let length = received.map_err(failed)?;
+            return Ok(answer.get(..length).unwrap_or_default().to_vec());
+        }
+    }
+    Err(Outcome::NoAnswer)
+}
+
+/// Returns the outcome of an answer to [`DNS_QUERY`]. Any response is one of a DNS server, with an
+/// error too.
+fn of_dns(answer: Vec<u8>) -> Outcome {
+    const HEADER: usize = 12;
+    const IS_RESPONSE: u8 = 0x80;
+    let is_ours = answer.len() >= HEADER && answer.get(..2) == DNS_QUERY.get(..2);
+    let is_response = answer.get(2).is_some_and(|flags| flags & IS_RESPONSE != 0);
+    match is_ours && is_response {
+        true => Outcome::Works,
+        false => Outcome::Failed {
+            error: "its answer is no DNS response".to_owned(),
         },
     }
 }
@@ -423,14 +522,34 @@ fn compare(found: Vec<IpAddr>, expected: &[IpAddr]) -> Outcome {
 impl fmt::Display for Path {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Endpoint { address, port, .. } | Self::Server { address, port, .. } => {
-                SocketAddr::from((*address, *port)).fmt(out)
-            }
-            Self::ClusterIp { address, port } => {
-                write!(out, "ClusterIP {}", SocketAddr::from((*address, *port)))
+            Self::Endpoint {
+                address,
+                port,
+                protocol,
+                ..
+            } => write!(out, "{}{protocol}", SocketAddr::from((*address, *port))),
+            Self::Server { address, port, .. } => SocketAddr::from((*address, *port)).fmt(out),
+            Self::ClusterIp {
+                address,
+                port,
+                protocol,
+            } => {
+                let address = SocketAddr::from((*address, *port));
+                write!(out, "ClusterIP {address}{protocol}")
             }
             Self::Name { name, .. } => out.write_str(name),
         }
+    }
+}
+
+/// Writes the suffix of a port that is not dialled by TCP.
+impl fmt::Display for Protocol {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Tcp => "",
+            Self::Udp => "/UDP",
+            Self::Dns => "/UDP (DNS)",
+        })
     }
 }
 
@@ -526,5 +645,87 @@ mod tests {
             connect(address).await.expect_err("closed"),
             Outcome::Refused
         );
+    }
+
+    /// Starts a UDP server that sends an answer to each datagram, unless the answer is empty.
+    async fn served(answer: &'static [u8]) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+        let address = socket.local_addr().expect("an address");
+        tokio::spawn(async move {
+            let mut datagram = [0; 64];
+            while let Ok((_, caller)) = socket.recv_from(&mut datagram).await {
+                if !answer.is_empty() {
+                    socket.send_to(answer, caller).await.expect("sent");
+                }
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn silence_of_a_udp_port_is_neither_good_nor_bad() {
+        const REFUSED: &[u8] = b"mc\x80\x05\0\0\0\0\0\0\0\0";
+        let no_dns = Outcome::Failed {
+            error: "its answer is no DNS response".to_owned(),
+        };
+        let cases = [
+            (Protocol::Udp, &b"pong"[..], Outcome::Works),
+            (Protocol::Udp, &[7; 4 * MAX_DATAGRAM], Outcome::Works),
+            (Protocol::Udp, b"", Outcome::NoAnswer),
+            (Protocol::Dns, REFUSED, Outcome::Works),
+            (Protocol::Dns, DNS_QUERY, no_dns.clone()),
+            (Protocol::Dns, b"pong", no_dns),
+            (Protocol::Dns, b"", Outcome::NoAnswer),
+        ];
+        let cases = cases.map(|(protocol, answer, outcome)| async move {
+            let dialled = dial_port(served(answer).await, protocol).await;
+            assert_eq!(dialled, outcome, "{protocol:?} {answer:?}");
+        });
+        futures::future::join_all(cases).await;
+        for (outcome, works) in [
+            (Outcome::Works, Some(true)),
+            (Outcome::NoAnswer, None),
+            (Outcome::Refused, Some(false)),
+        ] {
+            assert_eq!(outcome.works(), works, "{outcome:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn closed_udp_port_refuses_by_icmp() {
+        for own in ["127.0.0.1:0", "[::1]:0"] {
+            // A machine without IPv6 has no ::1.
+            let Ok(closed) = UdpSocket::bind(own).await else {
+                continue;
+            };
+            let address = closed.local_addr().expect("an address");
+            drop(closed);
+            for protocol in [Protocol::Udp, Protocol::Dns] {
+                assert_eq!(
+                    dial_port(address, protocol).await,
+                    Outcome::Refused,
+                    "{own}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn paths_of_tcp_have_the_form_of_earlier_versions() {
+        let form = |protocol| {
+            let address = [10, 1, 0, 1].into();
+            let port = 53;
+            serde_json::to_value(Path::ClusterIp {
+                address,
+                port,
+                protocol,
+            })
+            .expect("JSON")
+        };
+        let tcp = serde_json::json!({"kind": "ClusterIp", "address": "10.1.0.1", "port": 53});
+        assert_eq!(form(Protocol::Tcp), tcp);
+        assert_eq!(form(Protocol::Dns)["protocol"], "DNS");
+        let read: Path = serde_json::from_value(tcp).expect("a path");
+        assert_eq!(read.to_string(), "ClusterIP 10.1.0.1:53");
     }
 }

@@ -19,9 +19,9 @@ const MAX_NAMED: usize = 3;
 /// Result of a run. Programs read this format, and its field names must not change.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Report {
-    /// Whether every tried path works.
+    /// Whether no tried path fails.
     pub works: bool,
-    /// Whether every path could be tried.
+    /// Whether every path could be tried, and no outcome is unknown.
     pub complete: bool,
     pub services: Vec<ServiceReport>,
     /// Reasons that some paths could not be tried.
@@ -67,11 +67,15 @@ impl Report {
     /// Creates the report of the given services.
     pub(super) fn new(services: Vec<ServiceReport>, untried: Vec<String>) -> Self {
         let consumers = || services.iter().flat_map(|service| &service.consumers);
-        let mut paths = consumers().flat_map(|consumer| &consumer.paths);
+        let works = || {
+            let paths = consumers().flat_map(|consumer| &consumer.paths);
+            paths.map(|path| path.outcome.works())
+        };
         let has_consumers = consumers().next().is_some();
         Self {
-            works: paths.all(|path| path.outcome.works()),
+            works: works().all(|works| works != Some(false)),
             complete: has_consumers
+                && works().all(|works| works.is_some())
                 && untried.is_empty()
                 && consumers().all(|consumer| consumer.untried.is_empty()),
             services,
@@ -108,30 +112,23 @@ impl ServiceReport {
 
     /// Returns the part to store on the hub, or `None` if no path was tried.
     pub(crate) fn verification(&self, time: Timestamp) -> Option<Verification> {
-        let mut results: BTreeMap<_, (usize, usize, Option<String>)> = BTreeMap::new();
+        let mut results = BTreeMap::new();
         for consumer in &self.consumers {
             for path in &consumer.paths {
                 let key = (consumer.from(), column(&path.path));
-                let (works, tried, problem) = results.entry(key).or_default();
-                *tried += 1;
+                let (from, to) = key.clone();
+                let reached = results.entry(key).or_insert_with(|| Reached::new(from, to));
+                reached.tried += 1;
                 match path.outcome.works() {
-                    true => *works += 1,
-                    false => {
-                        problem.get_or_insert_with(|| words(&path.outcome));
+                    Some(true) => reached.works += 1,
+                    Some(false) => {
+                        reached.problem.get_or_insert_with(|| words(&path.outcome));
                     }
+                    None => reached.unknown += 1,
                 }
             }
         }
-        let results = results
-            .into_iter()
-            .map(|((from, to), (works, tried, problem))| Reached {
-                from,
-                to,
-                works,
-                tried,
-                problem,
-            });
-        Verification::new(time, results.collect())
+        Verification::new(time, results.into_values().collect())
     }
 
     fn render(&self, screen: Screen) -> String {
@@ -163,7 +160,9 @@ impl ConsumerReport {
         dialled: Vec<Dialled>,
         mut untried: Vec<String>,
     ) -> Self {
-        let servers = dialled.iter().filter(|one| one.outcome.works());
+        let servers = dialled
+            .iter()
+            .filter(|one| one.outcome.works() == Some(true));
         let servers: BTreeSet<_> = servers
             .filter(|one| matches!(one.path, Path::Server { .. }))
             .map(|one| column(&one.path))
@@ -196,12 +195,24 @@ impl ConsumerReport {
     fn cell(&self, of: &Destination) -> Cell {
         let paths = self.paths.iter().filter(|one| column(&one.path) == *of);
         let paths: Vec<_> = paths.collect();
-        let works = paths.iter().filter(|one| one.outcome.works()).count();
-        match paths.len() {
-            0 => Cell::new("", Tone::Plain),
-            all if all == works => Cell::new(format!("{works} of {all} work"), Tone::Good),
-            all => Cell::new(format!("{works} of {all} work"), Tone::Bad),
-        }
+        let count = |works| {
+            paths
+                .iter()
+                .filter(|one| one.outcome.works() == works)
+                .count()
+        };
+        let (all, works, unknown) = (paths.len(), count(Some(true)), count(None));
+        let tone = match (all, works + unknown == all, unknown) {
+            (0, ..) => return Cell::new("", Tone::Plain),
+            (_, true, 0) => Tone::Good,
+            (_, true, _) => Tone::Unsure,
+            (_, false, _) => Tone::Bad,
+        };
+        let also = match unknown {
+            0 => String::new(),
+            unknown => format!(", {unknown} unknown"),
+        };
+        Cell::new(format!("{works} of {all} work{also}"), tone)
     }
 
     /// Returns one line for each problem. Paths of equal kind and outcome share a line.

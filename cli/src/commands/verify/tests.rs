@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::probe::{Dialled, Outcome, Path};
+use super::probe::{Dialled, Outcome, Path, Protocol};
 use super::report::{ConsumerReport, Report, ServiceReport};
 use crate::observe::verification::Verification;
 use crate::term::exit::ExitState;
@@ -13,6 +13,7 @@ fn endpoint(provider: &str, last: u8) -> Path {
         provider: provider.to_owned(),
         address: [10, 1, 0, last].into(),
         port: 8080,
+        protocol: Protocol::Tcp,
     }
 }
 
@@ -28,6 +29,17 @@ fn cluster_ip() -> Path {
     Path::ClusterIp {
         address: [10, 66, 0, 7].into(),
         port: 80,
+        protocol: Protocol::Tcp,
+    }
+}
+
+/// Path to an endpoint of member1 by UDP.
+fn udp(last: u8) -> Path {
+    Path::Endpoint {
+        provider: "member1".to_owned(),
+        address: [10, 1, 0, last].into(),
+        port: 53,
+        protocol: Protocol::Dns,
     }
 }
 
@@ -108,11 +120,45 @@ not tried: member3: no context
 }
 
 #[test]
+fn udp_without_an_answer_is_unknown_in_the_matrix() {
+    let outcomes = vec![
+        (udp(1), Outcome::Works),
+        (udp(2), Outcome::NoAnswer),
+        (cluster_ip(), Outcome::Works),
+    ];
+    let report = Report::new(vec![service(vec![consumer("member2", outcomes)])], vec![]);
+    assert_eq!(
+        report.render(Screen::PLAIN),
+        "\
+FROM shop/foo   member1                  CLUSTERIP
+member2         1 of 2 work, 1 unknown   1 of 1 work
+  member1: 10.1.0.2:53/UDP (DNS) no answer, unknown
+     a server of UDP may ignore the datagram, or packets are dropped
+     -> try it from a pod of member2 with a client of its protocol
+"
+    );
+    assert_eq!(report.exit_state(), ExitState::Unknown);
+}
+
+#[test]
 fn untried_paths_are_unknown_and_never_good() {
     let all_work = || consumer("member2", vec![(cluster_ip(), Outcome::Works)]);
     let lost = ConsumerReport::new("member2", None, &[cluster_ip()], Vec::new(), Vec::new());
     for (consumers, untried, state) in [
         (vec![all_work()], vec![], ExitState::Good),
+        (
+            vec![consumer("member2", vec![(udp(1), Outcome::NoAnswer)])],
+            vec![],
+            ExitState::Unknown,
+        ),
+        (
+            vec![consumer(
+                "member2",
+                vec![(udp(1), Outcome::NoAnswer), (udp(2), Outcome::Refused)],
+            )],
+            vec![],
+            ExitState::Problem,
+        ),
         (
             vec![all_work()],
             vec!["member3".to_owned()],
@@ -171,8 +217,16 @@ fn stored_result_is_one_sentence_with_the_first_problem() {
             (cluster_ip(), Outcome::Refused),
         ],
     );
+    let silent = consumer(
+        "member2",
+        vec![(udp(1), Outcome::NoAnswer), (cluster_ip(), Outcome::Works)],
+    );
     for (consumers, sentence) in [
         (vec![works.clone()], "everything that was dialled works"),
+        (
+            vec![silent],
+            "nothing is known to fail; 1 of 2 paths are of UDP and gave no answer",
+        ),
         (
             vec![works, fails],
             "from member2 to pods of member1 1 of 2 work (timed out), and 1 more",

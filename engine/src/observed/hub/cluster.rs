@@ -181,7 +181,7 @@ impl ClusterView {
                 .map(|text| Network::read(text))
                 .unwrap_or_default(),
             reach: annotation(labels::REACH).map(|text| DeclaredReach::read(text)),
-            reports_paths: annotation(labels::PATH_REPORTS).is_some_and(|value| value == "true"),
+            reports_paths: object.reports_paths(),
             watch: DeclaredWatch::read(annotation(labels::WATCH).map(String::as_str)),
             cluster_id: annotation(labels::CLUSTER_ID).map(|id| id.as_str().into()),
             labels: meta.labels.clone().unwrap_or_default(),

@@ -17,8 +17,7 @@ impl Paths {
     /// Returns the report on the path to a cluster; `None` where none holds, and the path is
     /// unknown.
     pub(crate) fn report(&self, source: &ClusterName, now: TimePoint) -> Option<&PathReport> {
-        let report = self.0.get(source)?.report.as_ref();
-        report.filter(|report| report.holds(now.wall))
+        self.0.get(source)?.report_at(now.wall)
     }
 
     /// Returns the path to a cluster; `None` where it is unknown.
