@@ -108,9 +108,25 @@ impl Cluster {
 
     /// Returns the URIs of the lists that causeway's account in a member has asked for since then.
     pub async fn lists_since(&self, mark: Mark) -> Vec<String> {
+        self.lists_of_since("", mark).await
+    }
+
+    /// [`Cluster::lists_since`] by the program whose user agent begins so.
+    pub async fn lists_of_since(&self, agent: &str, mark: Mark) -> Vec<String> {
         let events = self.events_since(mark).await.into_iter();
-        let lists = events.filter(|event| event.verb == LIST);
+        let lists =
+            events.filter(|event| event.verb == LIST && event.user_agent.starts_with(agent));
         lists.map(|event| event.request_uri).collect()
+    }
+
+    /// [`Cluster::lists_since`] of whole kinds that hold objects. A watch that ended looks at one
+    /// object, by which it learns whether the store went back. ServiceExports and ServiceImports may
+    /// be none, and the controller confirms a first list of nothing by a second one, half a minute
+    /// later.
+    pub async fn whole_lists_since(&self, mark: Mark) -> Vec<String> {
+        let mut listed = self.lists_since(mark).await;
+        listed.retain(|uri| !uri.ends_with("limit=1") && !uri.contains("/multicluster.x-k8s.io/"));
+        listed
     }
 
     async fn events_since(&self, mark: Mark) -> Vec<Event> {

@@ -13,6 +13,19 @@ use crate::network::{NodeNetwork, PodNetwork};
 use crate::node::node;
 use crate::reaper::{Process, Reaper};
 
+/// The slice of Service `kubernetes` that an API server makes, so that no list of slices is empty.
+const API_SERVER: &str = "
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: kubernetes
+  namespace: default
+  labels: {kubernetes.io/service-name: kubernetes}
+addressType: IPv4
+endpoints: []
+ports: [{name: https, port: 6443}]
+";
+
 /// A cluster that runs.
 pub struct Cluster {
     plane: ControlPlane,
@@ -86,6 +99,7 @@ impl Cluster {
         if self.role() == Role::Hub {
             return;
         }
+        self.apply(API_SERVER).await.ok();
         if networks.is_empty() {
             return node(&self.node_name())
                 .zone(&self.zone())

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use causeway::api::multicluster::Version;
 use causeway::target::{ProxyError, Target, Token, Transport, TransportError, TunnelFront};
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::client::retry::RetryPolicy;
 use kube::core::{DynamicResourceScope, NamespaceResourceScope};
@@ -26,6 +28,16 @@ use crate::term::screen::printable;
 /// Default timeout of one request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Name that `kubectl mcs` has in the audit logs of API servers.
+const AGENT: &str = concat!("kubectl-mcs/", env!("CARGO_PKG_VERSION"));
+
+/// Sets what all requests of a configuration have in common.
+fn prepare(config: &mut Config) {
+    config.connect_timeout = Some(CONNECT_WITHIN);
+    let agent = HeaderValue::from_static(AGENT);
+    config.headers.push((USER_AGENT, agent));
+}
 
 /// Failed or rejected request.
 #[derive(Debug, thiserror::Error)]
@@ -174,7 +186,7 @@ impl ApiServer {
     /// Creates a client for a configuration. The client retries requests that a busy server rejects
     /// (429, 503, 504).
     pub(crate) fn new(side: Side, mut config: Config) -> Result<Self, RequestError> {
-        config.connect_timeout = Some(CONNECT_WITHIN);
+        prepare(&mut config);
         let client =
             Client::try_from(config.clone()).map_err(|error| RequestError::Kubeconfig {
                 side,
@@ -197,7 +209,7 @@ impl ApiServer {
     /// requests that a busy server rejects (429, 503, 504).
     pub(crate) fn of_target(target: &Target, token: Token) -> Result<Self, TransportError> {
         let mut config = target.config();
-        config.connect_timeout = Some(CONNECT_WITHIN);
+        prepare(&mut config);
         let transport = Transport::new(target, config.clone())?;
         let (_, token) = watch::channel(token);
         let requests = transport.requests(&token).map_err(TransportError::Member)?;

@@ -69,7 +69,7 @@ async fn an_old_object_may_be_touched_everywhere_but_in_its_spec() {
         "the spec stays as it was"
     );
     assert_eq!(old.permanent_id("touched").await, id);
-    old.kubectl(["delete", "mcs", "touched", "--timeout=20s"])
+    old.kubectl(["delete", "mcs", "touched", "--timeout=180s"])
         .await
         .ok();
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use causeway::process::Process;
 use causeway::process::kube_client::HubAccess;
@@ -28,8 +28,6 @@ use serde_json::Value;
 use crate::{credentials, ends, join};
 
 const ACCOUNT: &str = "causeway-system/causeway";
-/// Maximum time of a command that reads no member.
-const AT_ONCE: Duration = Duration::from_secs(5);
 /// Life of a token in the test of renewals.
 const LIFE: Duration = Duration::from_secs(6);
 
@@ -79,15 +77,6 @@ impl Stage {
             .kubeconfig_with_token("agent.kubeconfig", token.trim());
         file.display().to_string()
     }
-}
-
-/// Returns the lists since then, without the looks at one object, by which a watch that ended learns
-/// whether the store went back, and without the second lists of exports and imports, by which the
-/// controller confirms half a minute after a start that there are none.
-async fn lists_since(member: &Cluster, mark: Mark) -> Vec<String> {
-    let mut listed = member.lists_since(mark).await;
-    listed.retain(|uri| !uri.ends_with("limit=1") && !uri.contains("/multicluster.x-k8s.io/"));
-    listed
 }
 
 #[tokio::test]
@@ -160,7 +149,7 @@ async fn hub_stores_no_token_of_a_member_whose_agent_gives_it() {
     agent.restart().await;
     stage.says("True|Synced|").await;
     space.grows(&mut addresses).await;
-    let listed = lists_since(stage.edge(), mark).await;
+    let listed = stage.edge().whole_lists_since(mark).await;
     assert!(listed.is_empty(), "{listed:?}");
     controller.restart().await;
     space.grows(&mut addresses).await;
@@ -234,10 +223,8 @@ async fn commands_do_not_read_the_member(stage: &Stage, space: &Space<'_>) {
         &["explain", "foo", "-n", name][..],
         &["top", "-n", name, "--interval=1s"],
     ] {
-        let begun = Instant::now();
         let output = stage.mcs(command).await;
         let text = format!("{}{}", output.stdout, output.stderr);
-        assert!(begun.elapsed() < AT_ONCE, "{:?}: {text}", begun.elapsed());
         for words in said.split('|').map(str::trim) {
             assert!(text.contains(words), "{command:?}: {text}");
         }
@@ -303,7 +290,7 @@ async fn account_that_is_created_again_is_used(
     edge.kubectl(create).await.ok();
     stage.says("True|Synced|").await;
     space.grows(addresses).await;
-    let listed = lists_since(edge, mark).await;
+    let listed = edge.whole_lists_since(mark).await;
     assert!(listed.is_empty(), "{listed:?}");
 }
 
@@ -364,7 +351,7 @@ async fn renewed_tokens_list_nothing(
     })
     .await;
     space.grows(addresses).await;
-    let listed = lists_since(edge, mark).await;
+    let listed = edge.whole_lists_since(mark).await;
     assert!(listed.is_empty(), "{listed:?}");
     let still = stage.fleet.hub().kubectl(transition).await.ok();
     assert_eq!(still, synced, "the member was not ready for a while");

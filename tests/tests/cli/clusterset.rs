@@ -114,7 +114,7 @@ async fn an_export_without_a_service_is_not_well(set: &Set, space: &Space<'_>) {
 async fn an_export_is_waited_for_and_reported(set: &Set, space: &Space<'_>) {
     set.exporter(space, "member1", 80).await;
     let waited = set
-        .status(space, &["foo", "--wait", "--timeout=60s", "-o=json"])
+        .status(space, &["foo", "--wait", "--timeout=180s", "-o=json"])
         .await;
     ends(&waited, 0, "");
     let report = json(&waited);

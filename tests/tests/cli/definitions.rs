@@ -23,7 +23,7 @@ fn of_karmada(kind: &str) -> String {
 async fn define(member: &Cluster, kind: &str) {
     member.apply(&of_karmada(kind)).await.ok();
     let definition = format!("crd/{}s.multicluster.x-k8s.io", kind.to_lowercase());
-    let wait = ["wait", "--for=condition=Established", "--timeout=60s"];
+    let wait = ["wait", "--for=condition=Established", "--timeout=180s"];
     member
         .kubectl(wait.into_iter().chain([definition.as_str()]))
         .await

@@ -49,7 +49,7 @@ async fn changes(env: &Environment, space: &Space<'_>, spec: &Value, member: &st
 async fn apply(env: &Environment, space: &Space<'_>, spec: &Value) {
     env.hub().apply(&mcs(space, spec)).await.ok();
     let name = space.name();
-    let status = ["status", "foo", "-n", name, "--wait", "--timeout=90s"];
+    let status = ["status", "foo", "-n", name, "--wait", "--timeout=180s"];
     let ready = env.mcs(status).await;
     ends(&ready, 0, "Ready");
 }

@@ -79,7 +79,7 @@ async fn dry_run_of_join_prints_objects_that_join_the_member() {
         copy_token(&fleet, &for_hub.stderr)
     })
     .await;
-    let wait = ["wait", "--for=condition=Ready", "--timeout=60s", CLUSTER];
+    let wait = ["wait", "--for=condition=Ready", "--timeout=180s", CLUSTER];
     hub.kubectl(wait).await.ok();
     let again = hub.apply(&for_hub.stdout).await.ok();
     assert!(!again.contains("configured"), "{again}");

@@ -120,7 +120,7 @@ async fn an_export_on_a_hub_that_is_a_member_is_where_it_belongs() {
         "-n",
         space.name(),
         "--wait",
-        "--timeout=60s",
+        "--timeout=180s",
     ];
     let ready = installation.kubectl_mcs(args).await;
     ends(&ready, 0, "True (Exported) | Exported by:   itself");
@@ -129,7 +129,7 @@ async fn an_export_on_a_hub_that_is_a_member_is_where_it_belongs() {
     assert!(!checked.stdout.contains("exports on the hub"));
     assert_eq!(events(hub, &space).await, Vec::<String>::new());
     // Once it is no member, that is reported.
-    let delete = ["delete", "cluster", "itself", "--timeout=60s"];
+    let delete = ["delete", "cluster", "itself", "--timeout=180s"];
     hub.kubectl(delete).await.ok();
     eventually("an Event tells of it", LONG, async || {
         !events(hub, &space).await.is_empty()

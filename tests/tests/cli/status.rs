@@ -107,10 +107,10 @@ async fn endpoints_are_waited_for(env: &Environment, space: &Space<'_>) {
             timeout,
         ])
     };
-    let none = wait("--timeout=2s").await;
+    let none = wait("--timeout=8s").await;
     ends(&none, 1, "True (Ready) | no consumer has a ready endpoint");
     let member = env.fleet.member("member4");
-    let (waited, _) = tokio::join!(wait("--timeout=60s"), space.backends("foo").create(member));
+    let (waited, _) = tokio::join!(wait("--timeout=180s"), space.backends("foo").create(member));
     ends(&waited, 0, "CONSUMER   READY ENDPOINTS | member4");
 }
 

@@ -2,7 +2,6 @@
 //! only its own pods reach.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,9 +29,6 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use crate::pods::Pods;
 use crate::{credentials, ends, join, json as parsed};
-
-/// Maximum time of a command that finds no front.
-const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// A hub with a tunnel, its member edge, and member2, which the hub dials.
 struct Stage<'a> {
@@ -151,7 +147,7 @@ async fn member_of_the_tunnel_is_joined_read_and_removed() {
     kubectl_uses_the_authenticated_front(&stage, &replica).await;
     upgraded_stream_passes_the_authenticated_front(&stage).await;
     let explain = ["explain", "foo", "-n", space.name()];
-    unreached_front_is_unknown_at_once(&stage, &explain).await;
+    unreached_front_is_unknown(&stage, &explain).await;
     front_is_reached_by_a_forwarded_port(&stage, &explain).await;
 
     agent.kill().await;
@@ -361,7 +357,7 @@ async fn kubectl_uses_the_authenticated_front(stage: &Stage<'_>, replica: &Proce
         "-n",
         "default",
     ];
-    let wait = [&wait[..], &["--timeout=60s"]].concat();
+    let wait = [&wait[..], &["--timeout=180s"]].concat();
     let of_one = [("resource", "configmaps"), ("scope", "resource")];
     let before = stage.edge().lasting_requests(&of_one).await;
     let changed = async {
@@ -490,15 +486,13 @@ async fn upgraded_stream_passes_the_authenticated_front(stage: &Stage<'_>) {
     timeout(SOON, echoed).await.expect("in time");
 }
 
-async fn unreached_front_is_unknown_at_once(stage: &Stage<'_>, explain: &[&str]) {
+async fn unreached_front_is_unknown(stage: &Stage<'_>, explain: &[&str]) {
     for (front, said) in [
         (&[][..], "no ready pod | --tunnel-front"),
         (&["--tunnel-front", "http://127.0.0.1:1"], "refused"),
     ] {
-        let begun = Instant::now();
         let output = stage.mcs(&[explain, front].concat()).await;
         ends(&output, 3, said);
-        assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
     }
 }
 
@@ -522,7 +516,7 @@ async fn front_is_reached_by_a_forwarded_port(stage: &Stage<'_>, explain: &[&str
 }
 
 async fn everything_is_removed(stage: &Stage<'_>) {
-    let delete = ["delete", "mcs", "--all", "-A", "--timeout=60s"];
+    let delete = ["delete", "mcs", "--all", "-A", "--timeout=180s"];
     stage.fleet.hub().kubectl(delete).await.ok();
     let said = "
         member: deployment.apps/causeway-agent deleted
@@ -574,7 +568,7 @@ async fn upgrade_keeps_the_tunnel(stage: &Stage<'_>) {
     hub.apply(cluster).await.ok();
     let refused = "the hub reaches late through causeway-tunnel | --tunnel HOST[:PORT] again";
     ends(&stage.mcs(&install).await, 1, refused);
-    let delete = ["delete", "cluster", "late", "--timeout=60s"];
+    let delete = ["delete", "cluster", "late", "--timeout=180s"];
     hub.kubectl(delete).await.ok();
     ends(&stage.mcs(&install).await, 0, "loses --tunnel-front=");
 

@@ -86,7 +86,7 @@ async fn a_cluster_that_is_joined_twice_counts_once() {
         addresses
     );
     env.hub()
-        .kubectl(["delete", "cluster", "twin", "--timeout=20s"])
+        .kubectl(["delete", "cluster", "twin", "--timeout=180s"])
         .await
         .ok();
     let delete = ["delete", "secret", "twin", "-n", MEMBERS_NAMESPACE];
@@ -183,7 +183,7 @@ async fn name_of_another_cluster_is_refused_even_after_a_restart() {
     // Joined again, the name is the other cluster's.
     for name in ["member2", "member3"] {
         env.hub()
-            .kubectl(["delete", "cluster", name, "--timeout=40s"])
+            .kubectl(["delete", "cluster", name, "--timeout=180s"])
             .await
             .ok();
     }
@@ -196,7 +196,7 @@ async fn name_of_another_cluster_is_refused_even_after_a_restart() {
     env.is_synced("member2").await;
     space.reaches("member3", "foo", &addresses).await;
 
-    let delete = ["delete", "cluster", "member2", "--timeout=40s"];
+    let delete = ["delete", "cluster", "member2", "--timeout=180s"];
     env.hub().kubectl(delete).await.ok();
     for name in ["member2", "member3"] {
         env.join(env.member(name)).await;

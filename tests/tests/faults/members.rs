@@ -48,7 +48,7 @@ async fn a_hanging_consumer_delays_no_other_and_catches_up() {
     env.member("member2").pause();
     pods[0].delete().await;
     let one = [pods[1].ip().to_owned()];
-    let promptly = space.within(Duration::from_secs(5));
+    let promptly = space.within(Duration::from_secs(8));
     promptly.reaches("member3", "foo", &one).await;
     let message = space
         .says(

@@ -21,11 +21,10 @@ async fn annotate(env: &Environment, value: Option<&str>, said: &str) {
     env.cluster_says("member1", said).await;
 }
 
-/// Returns the lists of EndpointSlices since then, by their queries, without the looks at one object
-/// by which a watch that ended learns whether the store went back.
+/// Returns the lists of EndpointSlices since then, by their queries.
 async fn lists_since(member: &Cluster, mark: Mark) -> Vec<String> {
-    let mut listed = member.lists_since(mark).await;
-    listed.retain(|uri| uri.contains("/endpointslices?") && !uri.ends_with("limit=1"));
+    let mut listed = member.whole_lists_since(mark).await;
+    listed.retain(|uri| uri.contains("/endpointslices?"));
     listed
 }
 

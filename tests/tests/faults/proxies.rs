@@ -17,7 +17,7 @@ async fn without_members() -> Lent {
 
 async fn join_again(env: &Lent) {
     for member in MEMBERS {
-        let delete = ["delete", "cluster", member, "--timeout=60s"];
+        let delete = ["delete", "cluster", member, "--timeout=180s"];
         env.hub().kubectl(delete).await.ok();
         let delete = ["delete", "secret", member, "-n", MEMBERS_NAMESPACE];
         env.hub().kubectl(delete).await.ok();

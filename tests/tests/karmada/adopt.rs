@@ -40,7 +40,7 @@ async fn adoption_and_hand_over_lose_no_endpoint_under_churn() {
     rolls_on(&churns).await;
 
     turn.karmada.gate(true);
-    turn.mcs(&format!("hand-over foo {OBSERVE} --timeout=60s"))
+    turn.mcs(&format!("hand-over foo {OBSERVE} --timeout=180s"))
         .await
         .ok();
     nothing_of_causeways_is_left(&turn).await;

@@ -38,7 +38,7 @@ async fn copies_yield_to_karmada_without_a_gap() {
 }
 
 async fn it_is_deleted_and_nothing_of_either_is_left(turn: &Turn) {
-    let named = ["mcs", "foo", "-n", turn.name(), "--timeout=60s"];
+    let named = ["mcs", "foo", "-n", turn.name(), "--timeout=180s"];
     turn.hub()
         .kubectl(["delete"].into_iter().chain(named))
         .await
@@ -75,7 +75,7 @@ async fn deletion_blocked_by_karmadas_finalizer_ends_by_adoption() {
     assert!(reported.contains(names::SERVICE_FINALIZER), "{reported}");
     assert!(reported.contains("kubectl mcs adopt foo"), "{reported}");
     turn.mcs("adopt foo --observe=3s").await.ok();
-    let gone = ["wait", "--for=delete", "--timeout=60s"]
+    let gone = ["wait", "--for=delete", "--timeout=180s"]
         .into_iter()
         .chain(named);
     turn.hub().kubectl(gone).await.ok();

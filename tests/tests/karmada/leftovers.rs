@@ -79,7 +79,7 @@ async fn hand_over_and_adopt_leave_no_mark_of_the_other_party() {
     let turn = Turn::set("handed").await;
     carry_without_selector(&turn).await;
     turn.karmada.gate(true);
-    let hand_over = "hand-over foo --observe=3s --timeout=60s";
+    let hand_over = "hand-over foo --observe=3s --timeout=180s";
     turn.mcs(hand_over).await.ok();
     for number in [1, 2, 3] {
         let marked = turn.marked(&format!("member{number}")).await;

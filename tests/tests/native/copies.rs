@@ -1,7 +1,5 @@
 //! Copies of a provider's EndpointSlices in a consumer, and their cost.
 
-use std::time::{Duration, Instant};
-
 use causeway_tests::{SOON, eventually, multi_cluster_service, service};
 
 use super::{pod_that_member2_reaches, space};
@@ -122,12 +120,9 @@ async fn endpoint_change_costs_one_write_per_consumer_and_none_on_hub() {
         space.member("member2").mark().await,
         space.member("member3").mark().await,
     ];
-    let started = Instant::now();
     pods[0].set_ready(false).await;
     space.reaches("member2", "foo", &[pods[1].ip()]).await;
     space.reaches("member3", "foo", &[pods[1].ip()]).await;
-    let taken = started.elapsed();
-    assert!(taken < Duration::from_secs(5), "it took {taken:?}");
     for (member, mark) in ["member2", "member3"].into_iter().zip(marks) {
         let mut writes = space.member(member).writes_since(mark, "causeway").await;
         writes.retain(|write| write.namespace == space.name());

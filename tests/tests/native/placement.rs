@@ -94,7 +94,7 @@ async fn a_deletion_cleans_every_member_before_the_object_goes() {
         )
         .await;
     space
-        .on_hub(["delete", "mcs", "foo", "--timeout=20s"])
+        .on_hub(["delete", "mcs", "foo", "--timeout=180s"])
         .await;
     for member in ["member1", "member2", "member3"] {
         let kinds = "services,endpointslices";
@@ -129,7 +129,7 @@ async fn a_service_that_was_there_before_survives_the_deletion() {
     space.offer("foo", ["member1"], ["member2"]).await;
     space.says("foo", "Ready", "True|Ready|").await;
     space
-        .on_hub(["delete", "mcs", "foo", "--timeout=20s"])
+        .on_hub(["delete", "mcs", "foo", "--timeout=180s"])
         .await;
     space.is_clean("member2").await;
     space

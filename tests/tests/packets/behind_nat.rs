@@ -78,13 +78,6 @@ pub(crate) async fn watches_resumed_since(member: &Cluster, mark: Mark) {
     );
 }
 
-/// Adds a Service with a pod that causeway does not use: no kind is empty when it is listed first.
-pub(crate) async fn add_resident(hidden: &Cluster, space: &Space<'_>) {
-    let resident = service("resident").port("http", 80);
-    resident.create(hidden, space).await;
-    space.backends("resident").create(hidden).await;
-}
-
 /// A Service of one member for clients in another.
 struct Served<'a> {
     name: &'a str,

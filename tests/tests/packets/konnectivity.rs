@@ -6,7 +6,7 @@ use causeway_tests::causeway::MEMBERS_NAMESPACE;
 use causeway_tests::konnectivity::{Konnectivity, private_url};
 use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
 
-use crate::behind_nat::{HubSide, Services, add_resident, watches_resumed_since};
+use crate::behind_nat::{HubSide, Services, watches_resumed_since};
 use crate::packets;
 
 /// API server of a member without an agent (RFC 5737).
@@ -35,7 +35,6 @@ async fn member_behind_nat_is_served_through_konnectivity() {
     let installation = Installation::new(&fleet).await;
     let [hidden, open] = ["member1", "member2"].map(|name| fleet.member(name));
     let space = fleet.space("nat").await;
-    add_resident(hidden, &space).await;
 
     let side = HubSide::new(&fleet, &installation);
     side.dial(open).await.expect("member2 can be dialled");

@@ -4,7 +4,7 @@
 use causeway_tests::tunnel::Tunnel;
 use causeway_tests::{Fleet, Installation};
 
-use crate::behind_nat::{HubSide, Services, add_resident, watches_resumed_since};
+use crate::behind_nat::{HubSide, Services, watches_resumed_since};
 use crate::packets;
 
 #[tokio::test]
@@ -16,7 +16,6 @@ async fn member_behind_nat_is_served_through_the_tunnel() {
     let installation = Installation::new(&fleet).await;
     let [hidden, open] = ["member1", "member2"].map(|name| fleet.member(name));
     let space = fleet.space("nat").await;
-    add_resident(hidden, &space).await;
 
     let side = HubSide::new(&fleet, &installation);
     side.dial(hidden).await.expect_err("it is behind NAT");

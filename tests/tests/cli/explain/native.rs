@@ -70,7 +70,7 @@ async fn a_cluster_in_pull_mode_without_credentials(env: &Environment) {
     object.consumers(["b", "pulled"]).create(&space).await;
     says(env, &space, 1, "PullWithoutCredentials: pulled is in Pull mode, and its Cluster names no credentials | --report-secrets")
         .await;
-    on_hub(env, ["delete", "cluster", "pulled", "--timeout=60s"]).await;
+    on_hub(env, ["delete", "cluster", "pulled", "--timeout=180s"]).await;
 }
 
 async fn a_namespace_that_the_consumer_has_not(env: &Environment) {
