@@ -8,6 +8,7 @@ use std::path::Path;
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 use causeway::domain::path::{self, PathLease, PathReport};
+use causeway_engine::model::HubNamespace;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
@@ -23,7 +24,7 @@ use crate::observe::service::Snapshot;
 /// Name of a state, and the change that produces it from a healthy service.
 type State = (&'static str, fn(&mut Snapshot));
 
-const STATES: [State; 22] = [
+const STATES: [State; 24] = [
     ("all is well", |_| ()),
     ("a consumer has no copies", |s| {
         s.without_copies();
@@ -66,6 +67,14 @@ const STATES: [State; 22] = [
             "mcs.causeway.dev/prefer".to_owned(),
             "region, any".to_owned(),
         );
+    }),
+    ("the Namespace has defaults", |s| {
+        let annotations = json!({"mcs.causeway.dev/prefer": "region, any"});
+        let namespace = json!({"metadata": {"name": "shop", "annotations": annotations}});
+        s.namespaces = Ok(vec![HubNamespace::read(from(namespace))]);
+    }),
+    ("the Namespace may not be read", |s| {
+        s.namespaces = Err("namespaces \"shop\" is forbidden".to_owned());
     }),
     ("a foreign Service lacks the port", |s| {
         s.member("b").services = vec![core_service(false, &[("grpc", 9000)])];

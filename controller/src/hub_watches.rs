@@ -4,8 +4,9 @@ use std::fmt::Debug;
 
 use causeway::api;
 use causeway::process::supervise::Tasks;
-use causeway_engine::model::{HubEvent, Signal};
-use k8s_openapi::api::core::v1::{Secret, Service};
+use causeway_engine::model::{HubEvent, HubNamespace, Signal};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
+use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -70,6 +71,14 @@ impl HubWatches<'_> {
             clusters,
             reports.clusters,
             HubEvent::Clusters,
+        );
+        let namespaces = Api::<PartialObjectMeta<Namespace>>::all(self.client.clone());
+        let namespaces = self.of(namespaces).metadata_only().never_empty();
+        self.watch(
+            "watch-namespaces",
+            namespaces,
+            reports.namespaces,
+            |signal| HubEvent::Namespaces(signal.map(HubNamespace::read)),
         );
         for (namespace, report) in reports.secrets {
             let secrets = Api::<Secret>::namespaced(self.client.clone(), &namespace);

@@ -89,6 +89,7 @@ fn known(size: &Size) -> Anything<Index> {
     );
     index.apply_hub(HubEvent::Services(Signal::Listed(Vec::new())), now);
     index.apply_hub(HubEvent::Clusters(Signal::Listed(clusters)), now);
+    index.apply_hub(HubEvent::Namespaces(Signal::Listed(Vec::new())), now);
     for cluster in 0..size.clusters {
         let name = ClusterName::try_from(&*member(cluster))?;
         index.engage(&name, 1, None);

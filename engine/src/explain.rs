@@ -18,13 +18,13 @@ mod report;
 use causeway::domain::{ClusterName, ServiceKey};
 
 pub use self::report::{
-    ConsumerReport, ConsumerState, EndpointReport, EndpointState, Explanation, ExposureReport,
-    ProviderReport, ShareReport, TierReport,
+    ConsumerReport, ConsumerState, DefaultReport, EndpointReport, EndpointState, Explanation,
+    ExposureReport, ProviderReport, ShareReport, TierReport,
 };
 use crate::lists::{HubLists, Members};
 pub use crate::messages::Diagnosis;
-use crate::messages::leftovers as words;
-use crate::model::TimePoint;
+use crate::messages::{leftovers as words, native};
+use crate::model::{Failure, TimePoint};
 use crate::observed::Index;
 use crate::plan::{CopyCache, Desired, Settings, plan};
 
@@ -34,6 +34,8 @@ struct Facts<'a> {
     desired: &'a Desired,
     members: &'a Members,
     key: &'a ServiceKey,
+    /// Reason why annotations of the MultiClusterService are unknown.
+    unread_defaults: Option<&'a Failure>,
 }
 
 /// Explains the location of each endpoint of the service, and the reason why one is missing.
@@ -52,11 +54,13 @@ pub fn explain(
         desired: &desired,
         members,
         key,
+        unread_defaults: hub.unread_defaults(key),
     };
     let exposures = [facts.native(), facts.clusterset()];
     let exposures: Vec<_> = exposures.into_iter().flatten().collect();
     let nothing = exposures.is_empty().then(|| facts.not_exposed());
-    let diagnoses = nothing.into_iter().chain(facts.kept(&exposures));
+    let diagnoses = nothing.into_iter().chain(facts.unread_defaults());
+    let diagnoses = diagnoses.chain(facts.kept(&exposures));
     Explanation::new(key, diagnoses.collect(), exposures)
 }
 
@@ -66,6 +70,14 @@ impl Facts<'_> {
         let members = self.members.iter();
         let unread = members.filter_map(|(name, lists)| Some((name, lists.as_ref().err()?)));
         words::not_exposed(self.key, unread)
+    }
+
+    /// Reports that the caller could not read the defaults of the Namespace. Services that Karmada
+    /// manages do not follow any.
+    fn unread_defaults(&self) -> Option<Diagnosis> {
+        let why = self.unread_defaults?;
+        let is_followed = self.desired.karmada.is_none();
+        is_followed.then(|| native::namespace_unread(self.key, why))
     }
 
     /// Whether the caller read the member.

@@ -44,6 +44,8 @@ pub(crate) const HUB_UID: &str = "hub-uid";
 pub(crate) const CONFLICT_PAUSE: Duration = Duration::from_secs(300);
 pub(crate) const GRACE: Duration = Duration::from_secs(300);
 
+/// Kinds of which the hub's lists have to be complete.
+const HUB_KINDS: [Kind; 4] = [Kind::Mcs, Kind::Service, Kind::Cluster, Kind::Namespace];
 const MEMBER_KINDS: [Kind; 6] = [
     Kind::Node,
     Kind::Namespace,
@@ -184,7 +186,7 @@ impl Environment {
         if self.says_imports {
             self.list_hub_imports();
         }
-        for kind in [Kind::Mcs, Kind::Service, Kind::Cluster] {
+        for kind in HUB_KINDS {
             let most = self.forgetful.get(&("hub".to_owned(), kind));
             let most = most.copied().unwrap_or(usize::MAX);
             let all = self.hub.all(kind).take(most).cloned().collect();
@@ -227,7 +229,10 @@ impl Environment {
     }
 
     pub(crate) fn off_hub(&mut self, kind: Kind, name: &str) -> &mut Self {
-        let namespace = if kind == Kind::Cluster { "" } else { NAMESPACE };
+        let namespace = match kind {
+            Kind::Cluster | Kind::Namespace => "",
+            _ => NAMESPACE,
+        };
         clock(&mut self.hub, self.now).delete(kind, namespace, name);
         self
     }
@@ -296,9 +301,7 @@ impl Environment {
         while let Some(change) = self.hub.unsent.pop_front() {
             any = true;
             let (kind, signal) = signal(change);
-            if kind != Kind::Namespace {
-                self.index.apply_hub(hub_event(kind, signal), self.now);
-            }
+            self.index.apply_hub(hub_event(kind, signal), self.now);
         }
         let names: Vec<_> = self.members.keys().cloned().collect();
         for cluster in names {

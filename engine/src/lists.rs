@@ -7,17 +7,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::{Cluster, MultiClusterService};
+use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::path::PathLease;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
+use crate::model::object::key_of;
 use crate::model::served::Served;
 use crate::model::slice::ObservedSlice;
 use crate::model::{
-    Failure, HubEvent, HubImport, Identity, MemberEvent, ObservedNode, ServiceWork, Signal,
-    TimePoint,
+    Failure, HubEvent, HubImport, HubNamespace, Identity, MemberEvent, ObservedNode, ServiceWork,
+    Signal, TimePoint,
 };
 use crate::observed::Index;
 use crate::observed::hub::ClusterView;
@@ -37,6 +38,23 @@ pub struct HubLists {
     pub works: Option<Vec<ServiceWork>>,
     /// ServiceImports on the hub itself.
     pub imports: Vec<ServiceKey>,
+    /// Namespaces of these MultiClusterServices, or the reason why they could not be read.
+    pub namespaces: Result<Vec<HubNamespace>, Failure>,
+}
+
+impl HubLists {
+    /// Returns the reason why annotations of a MultiClusterService are unknown: its Namespace, which
+    /// may have defaults for those that it lacks, could not be read.
+    pub fn unread_defaults(&self, key: &ServiceKey) -> Option<&Failure> {
+        let mut services = self.multi_cluster_services.iter();
+        let service = services.find(|one| key_of(&one.metadata).as_ref() == Some(key))?;
+        let has = |name: &&str| {
+            let annotations = service.metadata.annotations.as_ref();
+            annotations.is_some_and(|all| all.contains_key(*name))
+        };
+        let failure = self.namespaces.as_ref().err();
+        failure.filter(|_| !labels::OF_SERVICES.iter().all(has))
+    }
 }
 
 /// Objects in a member, of the services in question.
@@ -142,6 +160,8 @@ fn hub_events(hub: &HubLists) -> Vec<HubEvent> {
         HubEvent::Services(Signal::Confirmed),
         HubEvent::Clusters(Signal::Listed(hub.clusters.to_vec())),
         HubEvent::Clusters(Signal::Confirmed),
+        HubEvent::Namespaces(Signal::Listed(hub.namespaces.clone().unwrap_or_default())),
+        HubEvent::Namespaces(Signal::Confirmed),
         HubEvent::MultiClusterServices(Signal::Listed(hub.multi_cluster_services.clone())),
         HubEvent::MultiClusterServices(Signal::Confirmed),
     ]);

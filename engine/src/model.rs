@@ -1,6 +1,7 @@
 //! Types at the crate's border: reports of watches, planned items, writes and their results.
 
 mod cluster_id;
+pub(crate) mod defaults;
 mod event;
 mod failure;
 mod hub_objects;
@@ -23,7 +24,7 @@ pub use self::cluster_id::ReportedId;
 pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Needs, Signal};
 pub use self::failure::{Failure, FailureKind, absent_object};
 pub(crate) use self::hub_objects::{HubDnsEndpoint, RecordedTargets};
-pub use self::hub_objects::{HubExport, HubImport};
+pub use self::hub_objects::{HubExport, HubImport, HubNamespace};
 pub use self::item::Item;
 pub(crate) use self::member_state::RequiredKind;
 pub use self::member_state::{Configuration, ConfigurationError, LeftOut, MemberState, Refusal};

@@ -142,6 +142,8 @@ reasons! {
     MemberPending: problem,
     /// The caller could not read the member.
     MemberNotRead: problem,
+    /// The caller could not read the Namespace of the MultiClusterService on the hub.
+    NamespaceNotRead: problem,
     /// The member's last lists lack objects, which causeway keeps until a second list lacks them.
     DeletionsSuspended: healthy,
     /// The member does not serve the Multi-Cluster Services API. The condition's word is

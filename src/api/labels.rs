@@ -116,6 +116,9 @@ pub const VALIDATED: [&str; 6] = [PREFER, MIN_READY, UNREACHABLE, SHARE, REACH, 
 /// Annotation on a ServiceExport: the clusters that import the service, joined by commas; without it all.
 pub const CONSUMERS: &str = "mcs.causeway.dev/consumers";
 
+/// Annotations of a MultiClusterService for which an annotation of its Namespace is the default.
+pub const OF_SERVICES: [&str; 4] = [PREFER, MIN_READY, UNREACHABLE, REACH];
+
 /// Annotations of a ServiceExport for which an annotation of its Namespace is the default.
 pub const OF_EXPORTS: [&str; 6] = [PREFER, MIN_READY, UNREACHABLE, SHARE, CONSUMERS, REACH];
 

@@ -183,6 +183,13 @@ impl FieldErrors {
         (self.more > 0).then(|| format!("{} more errors are not shown", self.more))
     }
 
+    /// Replaces the paths of the shown errors for which `place` returns another one.
+    pub fn place(&mut self, place: impl Fn(&str) -> Option<String>) {
+        for error in &mut self.shown {
+            error.path = place(&error.path).unwrap_or_else(|| std::mem::take(&mut error.path));
+        }
+    }
+
     /// Adds what another part of the object has.
     pub fn append(&mut self, other: &Self) {
         self.extend(other.shown.iter().cloned());

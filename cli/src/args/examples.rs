@@ -65,11 +65,11 @@ pub(super) const EXPLAIN_EXAMPLES: &str = "Examples:
   kubectl mcs explain foo -n shop --member-kubeconfig edge1=$HOME/.kube/edge1
 
 Reads the hub, and the members with the credentials that the hub stores for each, and changes nothing. Required rights on the hub: list \
-MultiClusterServices and get Services in the namespace, list Clusters, get the Secrets of the members. Optional: get namespace kube-system \
+MultiClusterServices, get Services and the Namespace itself, list Clusters, get the Secrets of the members. Optional: get namespace kube-system \
 and the Lease of the controller; on Karmada list Works and get ResourceBindings.
 
 Exit code: 0 every ready endpoint is in every consumer, and no problem is known; 1 otherwise; 2 wrong usage; \
-3 the hub cannot be reached, or only members that could not be read are in question.";
+3 the hub cannot be reached, or only members or a Namespace that could not be read are in question.";
 
 pub(super) const DRAIN_EXAMPLES: &str = "Examples:
   # Show which services would lose member1

@@ -114,5 +114,7 @@ async fn compare(
         lists.services.push(service);
     }
     let after = preview(lists, members.clone(), &settings, key, service::now());
-    Ok(Report::new(&wanted.key, admitted, &members, &after)?)
+    let mut report = Report::new(&wanted.key, admitted, &members, &after)?;
+    report.unknown = snapshot.unread_defaults();
+    Ok(report)
 }

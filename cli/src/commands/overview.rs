@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{Failover, ServiceKey};
+use causeway_engine::model::HubNamespace;
 use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt as _};
@@ -98,6 +99,8 @@ impl Overview {
         );
         snapshot.unknown.clear();
         snapshot.exposed = None;
+        let has_defaults =
+            one.as_ref().is_some_and(Result::is_err) && self.may_have_defaults().await;
         if let (Some(key), Some(one)) = (self.key(), one) {
             let observed = match &one {
                 Ok(one) => observed(one),
@@ -110,8 +113,19 @@ impl Overview {
             };
             karmadas.insert((key.namespace.to_string(), key.name.to_string()), observed);
             snapshot.exposed = match one {
-                Ok(one) => Some(explain::exposed(&one)),
-                Err(why) if asks_for_tiers(services, &readings) => snapshot.unknown(TIERS, &why),
+                Ok(one) => {
+                    let mut exposed = explain::exposed(&one);
+                    if let Some(why) = one.unread_defaults() {
+                        exposed.serving.clear();
+                        snapshot
+                            .unknown
+                            .push(format!("{TIERS} are not shown: {why}"));
+                    }
+                    Some(exposed)
+                }
+                Err(why) if asks_for_tiers(services, &readings) || has_defaults => {
+                    snapshot.unknown(TIERS, &why)
+                }
                 Err(_) => None,
             };
         }
@@ -131,6 +145,17 @@ impl Overview {
     async fn one(&self) -> Option<Result<service::Snapshot, GatherError>> {
         let insecure = self.allow_insecure;
         Some(once::read(&self.hub, &self.key()?, insecure).await)
+    }
+
+    /// Whether the Namespace of the named service has defaults, or could not be read.
+    async fn may_have_defaults(&self) -> bool {
+        let Some(key) = self.key() else {
+            return false;
+        };
+        match once::namespaces(&self.hub, &key).await {
+            Ok(Ok(namespaces)) => namespaces.iter().any(HubNamespace::has_defaults),
+            Ok(Err(_)) | Err(_) => true,
+        }
     }
 
     pub(super) fn report(&self, snapshot: &Snapshot) -> Report {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use causeway::api::condition::{self, FALSE};
 use causeway::api::{MultiClusterService, labels};
-use causeway::domain::{ClusterName, Failover, FieldErrors, Share};
+use causeway::domain::{ClusterName, Failover, FieldErrors, ServiceKey, Share};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
@@ -15,6 +16,8 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::FIELD_MANAGER;
 use crate::commands::membership::hub::{self, HubError};
+use crate::observe::verification::{self, Verification};
+use crate::term::age;
 use crate::term::exit::{CommandError, PROBLEM};
 use crate::term::output::{self, OutputError};
 
@@ -45,6 +48,16 @@ pub(crate) enum ShiftError {
         share: String,
         message: String,
     },
+    #[error(
+        "stopped: kubectl mcs verify found failed paths to pods of {cluster} {age} ago: {paths}; correct them, and then \
+         run kubectl mcs verify {name} -n {namespace}", name = key.name, namespace = key.namespace
+    )]
+    PathsFail {
+        key: ServiceKey,
+        cluster: ClusterName,
+        age: String,
+        paths: String,
+    },
     #[error("stopped: {name} has another share meanwhile, {found:?}")]
     Changed { name: String, found: String },
 }
@@ -62,7 +75,11 @@ impl CommandError for ShiftError {
 /// Interval at which the service is read between two steps.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Writes one share after another, as long as the service is ready.
+/// Maximum age of a result of `verify` that stops a shift.
+const VERIFIED_WITHIN: SignedDuration = SignedDuration::from_hours(24);
+
+/// Writes one share after another, as long as the service is ready and no path to the cluster is
+/// known to fail.
 pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), ShiftError> {
     let cluster = hub::cluster_name(&args.to)?;
     let hub = ApiServer::hub(hub).await?;
@@ -83,7 +100,13 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), ShiftErro
             args.until
         ))?;
     }
+    let mut paths = Paths {
+        key: ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str()),
+        cluster,
+        is_noted: false,
+    };
     for (index, share) in steps.iter().enumerate() {
+        paths.check(&hub).await?;
         if args.dry_run {
             let after = args.every.as_secs() * index as u64;
             output::result(format_args!("after {after} s: {share}"))?;
@@ -141,6 +164,70 @@ fn check(service: &MultiClusterService, name: &str, share: &str) -> Result<(), S
     }
 }
 
+/// Paths to the pods of the cluster that gets the traffic.
+struct Paths {
+    key: ServiceKey,
+    cluster: ClusterName,
+    /// Whether a note about a missing result was printed.
+    is_noted: bool,
+}
+
+impl Paths {
+    /// Checks the last result of `verify`. A shift continues without a usable result, and a note
+    /// says so once.
+    async fn check(&mut self, hub: &ApiServer) -> Result<(), ShiftError> {
+        let last = Verification::read(hub, &self.key).await;
+        let Some(note) = self.evaluate(last, Timestamp::now())? else {
+            return Ok(());
+        };
+        if !std::mem::replace(&mut self.is_noted, true) {
+            output::progress(format_args!("note: {note}"))?;
+        }
+        Ok(())
+    }
+
+    /// Returns a note if there is no usable result.
+    fn evaluate(
+        &self,
+        last: verification::Read,
+        now: Timestamp,
+    ) -> Result<Option<String>, ShiftError> {
+        let verify = format!(
+            "kubectl mcs verify {} -n {}",
+            self.key.name, self.key.namespace
+        );
+        let last = match last {
+            Ok(Some(last)) => last,
+            Ok(None) => {
+                return Ok(Some(format!(
+                    "{verify} has no result, so paths are not checked"
+                )));
+            }
+            Err(why) => {
+                let note = format!(
+                    "the last result of {verify} is unknown, so paths are not checked: {why}"
+                );
+                return Ok(Some(note));
+            }
+        };
+        let age = age::since(last.time, now);
+        if now.duration_since(last.time) > VERIFIED_WITHIN {
+            let note =
+                format!("the last result of {verify} is {age} old, so paths are not checked");
+            return Ok(Some(note));
+        }
+        match last.failed_to(self.cluster.as_str()) {
+            failed if failed.is_empty() => Ok(None),
+            failed => Err(ShiftError::PathsFail {
+                key: self.key.clone(),
+                cluster: self.cluster.clone(),
+                age,
+                paths: failed.join("; "),
+            }),
+        }
+    }
+}
+
 async fn write(
     hub: &ApiServer,
     services: &Api<MultiClusterService>,
@@ -184,6 +271,7 @@ async fn watch(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::verification::{Destination, Reached};
 
     fn share(text: &str) -> Share {
         let annotations = [(labels::SHARE.to_owned(), text.to_owned())];
@@ -192,6 +280,61 @@ mod tests {
             ..Default::default()
         };
         Failover::of(&meta).0.share.expect("a share")
+    }
+
+    #[test]
+    fn failed_path_of_the_last_day_stops_a_shift() {
+        let now: Timestamp = "2026-11-28T12:00:00Z".parse().expect("a time");
+        let paths = Paths {
+            key: ServiceKey::new("shop", "foo"),
+            cluster: ClusterName::try_from("new").expect("a name"),
+            is_noted: false,
+        };
+        let reached = |to: Destination, problem: Option<&str>| Reached {
+            from: "member1".to_owned(),
+            to,
+            works: 1,
+            tried: 2,
+            problem: problem.map(ToOwned::to_owned),
+        };
+        let new = || Destination::Provider("new".to_owned());
+        let other = || Destination::Provider("old".to_owned());
+        let refused = Some("connection refused");
+        let after = |hours: i64, results: &[Reached]| {
+            let time = now - SignedDuration::from_hours(hours);
+            Ok(Verification::new(time, results.to_vec()))
+        };
+        let works = reached(new(), None);
+        let fails = reached(new(), refused);
+        let verify = "kubectl mcs verify foo -n shop";
+        let stopped = format!(
+            "stopped: kubectl mcs verify found failed paths to pods of new 23h ago: from member1 to pods \
+             of new 1 of 2 work (connection refused); correct them, and then run {verify}"
+        );
+        let old = format!("the last result of {verify} is 25h old, so paths are not checked");
+        let unknown =
+            format!("the last result of {verify} is unknown, so paths are not checked: forbidden");
+        let none = format!("{verify} has no result, so paths are not checked");
+        for (last, expected) in [
+            (
+                after(1, &[works.clone(), reached(other(), refused)]),
+                Ok(None),
+            ),
+            (
+                after(1, &[reached(Destination::ClusterIp, refused)]),
+                Ok(None),
+            ),
+            (after(23, &[works, fails.clone()]), Err(stopped)),
+            (after(25, &[fails]), Ok(Some(old))),
+            (Ok(None), Ok(Some(none))),
+            (Err("forbidden".to_owned()), Ok(Some(unknown))),
+        ] {
+            let evaluated = paths.evaluate(last, now).map_err(|error| {
+                assert_eq!(error.exit_code(), PROBLEM);
+                error.to_string()
+            });
+            assert_eq!(evaluated, expected);
+        }
     }
 
     #[test]

@@ -129,6 +129,7 @@ pub(crate) fn healthy() -> Snapshot {
         service: Some(core_service(false, &[("http", 80)])),
         derived: None,
         imports: Vec::new(),
+        namespaces: Ok(Vec::new()),
         clusters: Arc::new(clusters.into()),
         works: Some(Vec::new()),
         unapplied: None,

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::bounds::LABEL;
 use causeway::domain::{self, ClusterName, ServiceKey};
+use causeway_engine::model::HubNamespace;
 
 use super::connect::ConnectError;
 use super::hub::Hub;
 use super::member::{Id, Member};
 use super::reader::Apply;
-use super::service::{Held, Readings, Snapshot};
+use super::service::{Held, HubNamespaces, Readings, Snapshot};
 use super::touched::Touched;
 use crate::cluster::karmada::Work;
 use crate::observe::networking::is_by_node_ports;
@@ -124,10 +125,23 @@ impl Fleet {
             service: self.hub.services.of(key).next().cloned(),
             derived: self.hub.services.of(&key.derived()).next().cloned(),
             imports: self.hub.imports.of(key).map(|_| key.clone()).collect(),
+            namespaces: self.namespaces(key),
             clusters: self.hub.all_clusters.clone(),
             works,
             unapplied: None,
             members: members.collect(),
+        }
+    }
+
+    /// Returns the Namespace of a service on the hub.
+    fn namespaces(&self, key: &ServiceKey) -> HubNamespaces {
+        match &self.hub.namespaces_unread {
+            Some(why) => Err(why.clone()),
+            None => {
+                let name = key.namespace.to_string();
+                let all = self.hub.namespaces.of(&name);
+                Ok(all.cloned().map(HubNamespace::read).collect())
+            }
         }
     }
 
@@ -207,7 +221,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{cross, export, service, synced};
-    use crate::observe::hub;
+    use crate::observe::hub::{self, NamespaceMeta};
     use crate::observe::member;
 
     fn apply_cluster(fleet: &mut Fleet, cluster: Cluster) {
@@ -265,6 +279,13 @@ mod tests {
         let foo = service("foo", cross(&["b"], &["d"]), json!([]));
         apply_mcs(&mut state, Event::Apply(foo));
         assert_eq!(needs(&mut state), None);
+        let mut namespace: NamespaceMeta =
+            serde_json::from_value(json!({ "metadata": { "name": "shop" } })).expect("a Namespace");
+        namespace.metadata.annotations = reach("node-ports");
+        let touched = hub::namespaces(&mut state.hub, Event::Apply(namespace));
+        assert!(touched.services.contains(&ServiceKey::new("shop", "foo")));
+        state.node_needs_changed |= touched.node_needs;
+        assert_eq!(needs(&mut state).as_deref(), Some("a b c"));
     }
 
     #[test]

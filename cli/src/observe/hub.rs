@@ -4,17 +4,18 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
-use causeway::api::{Cluster, MultiClusterService};
+use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{self, ServiceKey};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::jiff::Timestamp;
-use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event};
+use kube::{Api, ResourceExt as _};
 use tokio::sync::mpsc;
 
 use super::link::{Kind, Link};
+use super::networking::is_by_node_ports;
 use super::pace::{self, Broken, Ended, Pace};
 use super::reader::{Reader, Sent, View};
 use super::scope::{Breadth, Scope};
@@ -25,6 +26,9 @@ use crate::cluster::karmada::{self, Work};
 
 /// Metadata of Karmada's Work.
 pub(crate) type WorkMeta = PartialObjectMeta<DynamicObject>;
+
+/// Metadata of a Namespace.
+pub(crate) type NamespaceMeta = PartialObjectMeta<Namespace>;
 
 /// Objects of the hub.
 pub(crate) struct Hub {
@@ -41,6 +45,10 @@ pub(crate) struct Hub {
     /// MultiClusterServices whose providers are reached by node ports from other networks.
     pub by_node_ports: BTreeSet<ServiceKey>,
     pub services: Store<ServiceKey, Service>,
+    /// Namespaces, which have defaults for MultiClusterServices.
+    pub namespaces: Store<String, NamespaceMeta>,
+    /// Reason that the user may not read Namespaces.
+    pub namespaces_unread: Option<String>,
     pub clusters: Store<String, Cluster>,
     /// Whether the user may list Clusters.
     pub may_list_clusters: bool,
@@ -63,6 +71,8 @@ impl Default for Hub {
             desired: HashMap::new(),
             by_node_ports: BTreeSet::new(),
             services: Store::new(key_of),
+            namespaces: Store::new(name_of),
+            namespaces_unread: None,
             clusters: Store::new(name_of),
             may_list_clusters: true,
             all_clusters: Arc::default(),
@@ -101,8 +111,37 @@ pub(super) fn multi_cluster_services(hub: &mut Hub, event: Event<MultiClusterSer
         };
     }
     Touched {
-        node_needs: note_reach(&mut hub.by_node_ports, &hub.mcs, &changed),
+        node_needs: note_hub_reach(hub, &changed),
         ..Touched::services(changed)
+    }
+}
+
+/// Records which of the changed MultiClusterServices select node ports, by their own annotation or
+/// by that of their Namespace. Returns true if one does or did.
+fn note_hub_reach(hub: &mut Hub, changed: &BTreeSet<ServiceKey>) -> bool {
+    note_reach(&mut hub.by_node_ports, changed, |key| {
+        let has_own = |mcs: &MultiClusterService| mcs.annotations().contains_key(labels::REACH);
+        let namespace = key.namespace.to_string();
+        let mut services = hub.mcs.of(key);
+        services.any(|mcs| match has_own(mcs) {
+            true => is_by_node_ports(mcs),
+            false => hub.namespaces.of(&namespace).any(is_by_node_ports),
+        })
+    })
+}
+
+/// Applies an event of Namespaces.
+pub(super) fn namespaces(hub: &mut Hub, event: Event<NamespaceMeta>) -> Touched {
+    let is_listed = matches!(event, Event::InitDone);
+    let was_unread = is_listed && hub.namespaces_unread.take().is_some();
+    let changed = hub.namespaces.apply(event);
+    let services = hub.mcs.keys();
+    let services = services.filter(|key| changed.contains(&*key.namespace));
+    let services = services.cloned().collect();
+    Touched {
+        all: was_unread,
+        node_needs: note_hub_reach(hub, &services),
+        ..Touched::services(services)
     }
 }
 
@@ -203,6 +242,7 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
             Kind::MultiClusterService,
             Kind::Service,
             Kind::Cluster,
+            Kind::Namespace,
             Kind::ServiceImport,
             Kind::Work,
         ]);
@@ -220,6 +260,7 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
     Ok(tokio::select! {
         broken = follow_clusters(reader) => Ended::Broken(broken.why),
         why = follow_mcs(reader) => Ended::Broken(why),
+        why = follow_namespaces(reader) => Ended::Broken(why),
         broken = reader.follow(Kind::Service, server.api(namespace), all(), services) => Ended::Broken(broken.why),
         why = reader.follow_served(Kind::ServiceImport, imports_served, imports) => Ended::Broken(why),
         why = follow_works(reader, serves_works) => Ended::Broken(why),
@@ -282,6 +323,28 @@ async fn follow_mcs(reader: &Reader<'_, Hub>) -> RequestError {
     let kind = Kind::MultiClusterService;
     let mcs = reader.follow(kind, api, named, multi_cluster_services);
     mcs.await.why
+}
+
+/// Follows Namespaces. A user who may not list them observes everything else.
+async fn follow_namespaces(reader: &Reader<'_, Hub>) -> RequestError {
+    let api: Api<NamespaceMeta> = Api::all(reader.server.client.clone());
+    let namespace = reader.scope.namespace.as_deref();
+    let named = namespace.map(|namespace| format!("metadata.name={namespace}"));
+    let config = pace::selected(named);
+    let broken = reader
+        .follow(Kind::Namespace, api, config, namespaces)
+        .await;
+    let why = match broken.why {
+        why @ RequestError::NotAllowed { .. } if broken.unlisted => why.to_string(),
+        why => return why,
+    };
+    let unread = move |hub: &mut Hub| Touched {
+        all: hub.namespaces_unread.replace(why).is_none(),
+        link: hub.link.listed(Kind::Namespace),
+        ..Touched::default()
+    };
+    reader.send(unread).await;
+    std::future::pending().await
 }
 
 async fn answers(server: &ApiServer) -> Result<(), RequestError> {

@@ -19,6 +19,7 @@ use tokio::task::AbortHandle;
 
 use super::connect::{self, ConnectError};
 use super::link::{Kind, Link};
+use super::networking::is_by_node_ports;
 use super::once::{self, identify};
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
 use super::reader::{Reader, Sent, View};
@@ -217,7 +218,9 @@ fn exports_changed(
 ) -> Touched {
     let changed = change(&mut member.exports);
     Touched {
-        node_needs: note_reach(&mut member.by_node_ports, &member.exports, &changed),
+        node_needs: note_reach(&mut member.by_node_ports, &changed, |key| {
+            member.exports.of(key).any(is_by_node_ports)
+        }),
         ..Touched::services(changed)
     }
 }

@@ -8,7 +8,7 @@ use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::path::{self, PathLease};
 use causeway::domain::{KubernetesVersion, ServiceKey};
 use causeway_engine::lists::need_nodes;
-use causeway_engine::model::{Failure, FailureKind, Identity};
+use causeway_engine::model::{Failure, FailureKind, HubNamespace, Identity};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use super::connect::{self, ConnectError};
 use super::scope::Scope;
-use super::service::{self, Held, Readings, Snapshot};
+use super::service::{self, Held, HubNamespaces, Readings, Snapshot};
 use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::cluster::definitions::DEFINE;
@@ -73,12 +73,13 @@ async fn read_with(
 ) -> Result<Snapshot, GatherError> {
     let services: Api<Service> = Api::namespaced(hub.client.clone(), &key.namespace);
     let derived = key.derived();
-    let (mcs, clusters, service, derived, imports, works, unapplied) = tokio::try_join!(
+    let (mcs, clusters, service, derived, imports, namespaces, works, unapplied) = tokio::try_join!(
         object,
         async { clusters(hub).await?.ok_or(GatherError::NoApi("Cluster")) },
         async { Ok(hub.request(services.get_opt(&key.name)).await?) },
         async { Ok(hub.request(services.get_opt(&derived.name)).await?) },
         async { Ok(imports(hub, key).await?) },
+        async { Ok(namespaces(hub, key).await?) },
         async { Ok(karmada::works(hub, Some(key)).await?) },
         async { Ok(binding::unapplied(hub, key).await?) },
     )?;
@@ -94,6 +95,7 @@ async fn read_with(
         service,
         derived,
         imports,
+        namespaces,
         clusters: clusters.into(),
         works,
         unapplied,
@@ -137,6 +139,19 @@ async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, R
     let served = of(key).served_in::<ServiceImport>(hub).await;
     let (_, imports) = allowed(served)?.flatten().unwrap_or_default();
     Ok(imports.iter().map(|_| key.clone()).collect())
+}
+
+/// Reads the Namespace of a service on the hub. The reason that the user may not read it is a value.
+pub(crate) async fn namespaces(
+    hub: &ApiServer,
+    key: &ServiceKey,
+) -> Result<HubNamespaces, RequestError> {
+    let all: Api<Namespace> = Api::all(hub.client.clone());
+    match hub.request(all.get_metadata_opt(&key.namespace)).await {
+        Ok(found) => Ok(Ok(found.into_iter().map(HubNamespace::read).collect())),
+        Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(why.to_string())),
+        Err(why) => Err(why),
+    }
 }
 
 /// Returns the scope of one service.

@@ -13,7 +13,7 @@ use causeway::api::{Cluster, MultiClusterService, labels, ownership};
 use causeway::domain::{ClusterName, ServiceKey, imported_by};
 use causeway_engine::lists::{HubLists, MemberLists, Members};
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
-use causeway_engine::model::{Failure, FailureKind, ServiceWork, TimePoint};
+use causeway_engine::model::{Failure, FailureKind, HubNamespace, ServiceWork, TimePoint};
 use causeway_engine::reasons::Reason;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
@@ -38,6 +38,8 @@ pub(crate) struct Snapshot {
     pub derived: Option<Service>,
     /// Keys of the ServiceImports on the hub.
     pub imports: Vec<ServiceKey>,
+    /// Namespace of the service on the hub.
+    pub namespaces: HubNamespaces,
     pub clusters: Arc<Vec<Cluster>>,
     /// Karmada's Works of the service. `None` if the user may not list them.
     pub works: Option<Vec<Work>>,
@@ -46,6 +48,9 @@ pub(crate) struct Snapshot {
     /// Objects of the service in each member, or the error of the read.
     pub members: BTreeMap<String, Result<Held, ConnectError>>,
 }
+
+/// Namespaces of the hub, or the reason that the user may not read them.
+pub(crate) type HubNamespaces = Result<Vec<HubNamespace>, String>;
 
 /// Objects of the clusterset in each member, or the error of the read, by name of the member.
 pub(crate) type Readings = BTreeMap<String, Result<Held, ConnectError>>;
@@ -86,6 +91,10 @@ impl Snapshot {
             clusters: self.clusters.clone(),
             works: Some(works),
             imports: self.imports.clone(),
+            namespaces: self
+                .namespaces
+                .clone()
+                .map_err(|why| Failure::new(FailureKind::Forbidden, why)),
         };
         let members = self.members.iter().filter_map(|(name, held)| {
             let name = ClusterName::try_from(name.as_str()).ok()?;
@@ -94,6 +103,14 @@ impl Snapshot {
             Some((name, lists))
         });
         (hub, members.collect())
+    }
+
+    /// Returns the reason that annotations of the MultiClusterService are unknown: the user may not
+    /// read its Namespace, which may have defaults.
+    pub(crate) fn unread_defaults(&self) -> Option<String> {
+        let (lists, _) = self.lists();
+        let why = lists.unread_defaults(&self.key)?;
+        Some(format!("{}: {why}", Reason::NamespaceNotRead))
     }
 
     /// Returns a placeholder for unreadable Works if the controller reports that Karmada manages

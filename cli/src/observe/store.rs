@@ -9,8 +9,6 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt as _};
 
-use crate::observe::networking::is_by_node_ports;
-
 /// Namespace and name of an object.
 type Id = (String, String);
 
@@ -152,15 +150,15 @@ pub(super) fn service_of(slice: &EndpointSlice) -> Option<ServiceKey> {
     Some(ServiceKey::new(namespace, service.as_str()))
 }
 
-/// Records which of the changed objects select node ports. Returns true if one does or did.
-pub(super) fn note_reach<K: Resource>(
+/// Records which of the changed services select node ports. Returns true if one does or did.
+pub(super) fn note_reach(
     by_node_ports: &mut BTreeSet<ServiceKey>,
-    objects: &Store<ServiceKey, K>,
     changed: &BTreeSet<ServiceKey>,
+    selects: impl Fn(&ServiceKey) -> bool,
 ) -> bool {
     let mut concerned = false;
     for key in changed {
-        concerned |= match objects.of(key).any(is_by_node_ports) {
+        concerned |= match selects(key) {
             true => {
                 by_node_ports.insert(key.clone());
                 true

@@ -1,7 +1,8 @@
 //! Last result of `verify` for a service, stored in a ConfigMap in the service's namespace on the
 //! hub.
 //!
-//! `verify` writes the ConfigMap with the rights of its user. `explain` and `bug-report` read it.
+//! `verify` writes the ConfigMap with the rights of its user. `explain`, `bug-report` and `shift`
+//! read it.
 
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -116,20 +117,7 @@ impl Verification {
 
     /// Summarizes the result in one sentence.
     pub(crate) fn summary(&self) -> String {
-        let problems = self.results.iter().filter_map(|one| {
-            let problem = one.problem.as_ref()?;
-            let to = match &one.to {
-                Destination::Provider(provider) => format!("pods of {provider}"),
-                Destination::ClusterIp => "its ClusterIP".to_owned(),
-                Destination::Names => "its names".to_owned(),
-            };
-            let Reached {
-                from, works, tried, ..
-            } = one;
-            Some(format!(
-                "from {from} to {to} {works} of {tried} work ({problem})"
-            ))
-        });
+        let problems = self.results.iter().filter_map(Reached::problem);
         let problems: Vec<_> = problems.collect();
         let unknown: usize = self.results.iter().map(|one| one.unknown).sum();
         match problems.split_first() {
@@ -141,6 +129,35 @@ impl Verification {
             Some((first, [])) => first.clone(),
             Some((first, others)) => format!("{first}, and {} more", others.len()),
         }
+    }
+
+    /// Lists the failed paths to pods of a provider, a sentence for each origin.
+    pub(crate) fn failed_to(&self, provider: &str) -> Vec<String> {
+        let to = Destination::Provider(provider.to_owned());
+        let results = self.results.iter().filter(|one| one.to == to);
+        results.filter_map(Reached::problem).collect()
+    }
+}
+
+impl Reached {
+    /// Returns the problem of the paths in one sentence; `None` if all work.
+    fn problem(&self) -> Option<String> {
+        let Self {
+            from,
+            to,
+            works,
+            tried,
+            problem,
+        } = self;
+        let problem = problem.as_ref()?;
+        let to = match to {
+            Destination::Provider(provider) => format!("pods of {provider}"),
+            Destination::ClusterIp => "its ClusterIP".to_owned(),
+            Destination::Names => "its names".to_owned(),
+        };
+        Some(format!(
+            "from {from} to {to} {works} of {tried} work ({problem})"
+        ))
     }
 }
 

@@ -49,7 +49,8 @@ mod tests {
             object,
             warnings,
         };
-        let report = Report::new(&snapshot.key, admitted, &members, &after).expect("a report");
+        let mut report = Report::new(&snapshot.key, admitted, &members, &after).expect("a report");
+        report.unknown = snapshot.unread_defaults();
         let unread = report.is_incomplete();
         (render(&report) + &format!("incomplete: {unread}"), report)
     }

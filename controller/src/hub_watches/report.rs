@@ -4,15 +4,19 @@
 use std::sync::{Mutex, PoisonError};
 
 use causeway::process::readiness::{Awaited, Readiness};
-use causeway_engine::model::Signal;
+use causeway_engine::model::{FailureKind, Signal};
 
 use crate::metrics::Metrics;
+
+/// Remedy for a watch that the hub refuses.
+const MISSING_RIGHT: &str = "; apply the manifests of this version to the hub: kubectl mcs install";
 
 /// Reports of all watches of the hub. The process is not ready until their initial lists.
 pub struct Reports {
     pub(super) multi_cluster_services: Report,
     pub(super) services: Report,
     pub(super) clusters: Report,
+    pub(super) namespaces: Report,
     pub(super) secrets: Vec<(String, Report)>,
 }
 
@@ -32,6 +36,7 @@ impl Reports {
             multi_cluster_services: of("multiclusterservices", "MultiClusterServices"),
             services: of("services", "Services"),
             clusters: of("clusters", "Clusters"),
+            namespaces: of("namespaces", "Namespaces"),
             secrets: secret_namespaces.iter().map(of_secrets).collect(),
         }
     }
@@ -78,7 +83,11 @@ impl Report {
             Signal::Failed(error) => {
                 tracing::warn!(resource, %error, "hub watch failed, retrying");
                 if let Some(awaited) = &state.awaited {
-                    awaited.is_blocked_by(error.to_string());
+                    let remedy = match error.kind {
+                        FailureKind::Forbidden => MISSING_RIGHT,
+                        _ => "",
+                    };
+                    awaited.is_blocked_by(format!("{error}{remedy}"));
                 }
                 state.is_failing = true;
                 self.metrics.hub_watch(resource, false);
@@ -101,7 +110,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use causeway_engine::model::{Failure, FailureKind};
+    use causeway_engine::model::Failure;
 
     #[test]
     fn failing_watch_is_named_until_listed_and_counted() {
@@ -123,7 +132,9 @@ mod tests {
         a.note(&Signal::<()>::Failed(failure));
         assert_eq!(
             readiness.problems(),
-            ["the hub's Secrets in namespace a: secrets is forbidden"]
+            [format!(
+                "the hub's Secrets in namespace a: secrets is forbidden{MISSING_RIGHT}"
+            )]
         );
         assert_eq!(up("secrets/a").as_deref(), Some("0"));
         assert_eq!(up("secrets/b"), None);
@@ -133,6 +144,7 @@ mod tests {
             &reports.multi_cluster_services,
             &reports.services,
             &reports.clusters,
+            &reports.namespaces,
         ] {
             assert!(readiness.check().is_err());
             report.note(&Signal::<()>::Listed(Vec::new()));

@@ -18,8 +18,9 @@ pub(crate) struct HubEvidence {
     pub services: ListEvidence,
     /// Lists of its Clusters.
     pub clusters: ListEvidence,
-    /// Time since which absence from its lists counts: complete lists of all three kinds were
-    /// observed.
+    /// Lists of its Namespaces.
+    pub namespaces: ListEvidence,
+    /// Time since which absence from its lists counts: complete lists of all kinds were observed.
     pub(crate) listed_since: Option<TimePoint>,
     /// Services of which a GET on the hub returned 404: their MultiClusterService does not exist,
     /// whatever a watch shows.
@@ -34,8 +35,13 @@ pub(crate) struct HubEvidence {
 }
 
 impl HubEvidence {
-    fn all(&self) -> [&ListEvidence; 3] {
-        [&self.multi_cluster_services, &self.services, &self.clusters]
+    fn all(&self) -> [&ListEvidence; 4] {
+        [
+            &self.multi_cluster_services,
+            &self.services,
+            &self.clusters,
+            &self.namespaces,
+        ]
     }
 
     /// Notes the time at which all lists were first complete.

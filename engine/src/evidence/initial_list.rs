@@ -123,7 +123,8 @@ impl CompleteList {
             HubEvent::MultiClusterServices(signal) => Self::of(signal, Self::MultiClusterServices),
             HubEvent::Services(signal) => Self::of(signal, Self::Services),
             HubEvent::Clusters(signal) => Self::of(signal, Self::Clusters),
-            HubEvent::Secrets(..)
+            HubEvent::Namespaces(_)
+            | HubEvent::Secrets(..)
             | HubEvent::WorksServed(_)
             | HubEvent::Works(_)
             | HubEvent::ExportsServed(_)

@@ -9,7 +9,7 @@ use causeway::domain::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::held::HeldSlice;
-use super::report::{ConsumerReport, ExposureReport, ShareReport, TiersReport};
+use super::report::{ConsumerReport, DefaultReport, ExposureReport, ShareReport, TiersReport};
 use super::{Diagnosis, Facts};
 use crate::messages::conflict;
 use crate::messages::{address, exports, karmada, name, native, service};
@@ -57,10 +57,22 @@ impl<'a> Facts<'a> {
         Some(ExposureReport {
             exposure: Exposure::Native,
             address: address(Exposure::Native, self.key),
+            defaults: self.defaults(),
             diagnoses: [why].into_iter().chain(published(mcs)).collect(),
             consumers: Vec::new(),
             providers: Vec::new(),
         })
+    }
+
+    /// Lists the annotations whose values the Namespace gives.
+    fn defaults(&self) -> Vec<DefaultReport> {
+        let all = self.index.defaulted(self.key).into_iter();
+        all.map(|(annotation, value)| DefaultReport {
+            annotation: annotation.to_owned(),
+            value: value.to_owned(),
+            namespace: self.key.namespace.to_string(),
+        })
+        .collect()
     }
 
     fn dispatched(&self, mcs: &McsView, spec: &MultiClusterService) -> ExposedService<'_> {
@@ -216,6 +228,10 @@ impl<'a> ExposedService<'a> {
         ExposureReport {
             exposure: self.exposure,
             address: address(self.exposure, self.facts.key),
+            defaults: match self.exposure {
+                Exposure::Native => self.facts.defaults(),
+                Exposure::Clusterset => Vec::new(),
+            },
             consumers: consumers.collect(),
             diagnoses,
             providers,

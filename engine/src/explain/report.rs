@@ -35,12 +35,26 @@ pub struct ExposureReport {
     pub exposure: Exposure,
     /// Name by which clients reach the service.
     pub address: String,
+    /// Annotations of the MultiClusterService whose values its Namespace gives.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub defaults: Vec<DefaultReport>,
     /// Diagnoses of the exposure as a whole.
     pub diagnoses: Vec<Diagnosis>,
     /// Clusters whose clients may reach the service.
     pub consumers: Vec<ConsumerReport>,
     /// Clusters whose pods back the service.
     pub providers: Vec<ProviderReport>,
+}
+
+/// Annotation whose value comes from a Namespace of the hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DefaultReport {
+    /// Name of the annotation.
+    pub annotation: String,
+    /// Value, also if it is invalid.
+    pub value: String,
+    /// Name of the Namespace.
+    pub namespace: String,
 }
 
 /// Cluster whose clients may reach a service.
@@ -259,9 +273,11 @@ impl Explanation {
         self.ready = self.is_healthy_but_for(|_| false);
     }
 
-    /// Whether the service is not ready, and members that could not be read are the only reason.
+    /// Whether the service is not ready, and members or a Namespace that could not be read are the
+    /// only reason.
     pub fn is_wrong_only_where_unread(&self) -> bool {
-        !self.ready && self.is_healthy_but_for(|one| one.reason == Reason::MemberNotRead)
+        let unread = [Reason::MemberNotRead, Reason::NamespaceNotRead];
+        !self.ready && self.is_healthy_but_for(|one| unread.contains(&one.reason))
     }
 
     /// Whether all ready endpoints are in place and no problem is known, except the excused ones.

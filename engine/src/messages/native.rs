@@ -60,6 +60,17 @@ pub(crate) fn invalid(key: &ServiceKey, errors: &dyn fmt::Display) -> Diagnosis 
     Diagnosis::new(Reason::Invalid, message).fix(edit(key))
 }
 
+/// Reports that the caller could not read the Namespace of a MultiClusterService on the hub.
+pub(crate) fn namespace_unread(key: &ServiceKey, why: &dyn fmt::Display) -> Diagnosis {
+    let namespace = &key.namespace;
+    let message = format!(
+        "Namespace {namespace} of the hub could not be read, and may have defaults for annotations of {key}: {why}"
+    );
+    Diagnosis::new(Reason::NamespaceNotRead, message).fix(format!(
+        "look with the right to get Namespace {namespace} of the hub"
+    ))
+}
+
 /// Reports a MultiClusterService of type LoadBalancer.
 pub(crate) fn load_balancer(key: &ServiceKey) -> Diagnosis {
     let (namespace, name) = (&key.namespace, &key.name);

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 
 use super::cluster_id::ReportedId;
 use super::failure::Failure;
-use super::hub_objects::{HubExport, HubImport};
+use super::hub_objects::{HubExport, HubImport, HubNamespace};
 use super::node::ObservedNode;
 use super::profile::Profile;
 use super::served::Served;
@@ -70,6 +70,8 @@ pub enum HubEvent {
     Services(Signal<Service>),
     /// Clusters.
     Clusters(Signal<api::Cluster>),
+    /// Namespaces.
+    Namespaces(Signal<HubNamespace>),
     /// Secrets of one namespace that hold members' credentials.
     Secrets(String, Signal<Secret>),
     /// Whether the hub serves Karmada's Works; reported once this is known, and when it changes.

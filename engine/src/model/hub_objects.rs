@@ -1,14 +1,16 @@
-//! ServiceExports and ServiceImports on the hub itself, of which only the metadata is read, and
-//! DNSEndpoints.
+//! ServiceExports, ServiceImports and Namespaces of the hub, of which only the metadata is read,
+//! and DNSEndpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{DNSEndpoint, DnsRecord, labels};
 use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
 
+use super::defaults::{self, Annotations};
 use super::object::key_of;
 
 /// ServiceExport on the hub.
@@ -37,6 +39,32 @@ impl HubImport {
     /// Reads the metadata of a ServiceImport.
     pub fn read(import: PartialObjectMeta<ServiceImport>) -> Self {
         Self(key_of(&import.metadata))
+    }
+}
+
+/// Namespace of the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubNamespace {
+    pub(crate) name: Box<str>,
+    /// Annotations of each MultiClusterService in it that does not have them itself
+    /// ([`labels::OF_SERVICES`]).
+    pub(crate) defaults: Annotations,
+}
+
+impl HubNamespace {
+    /// Reads the metadata of a Namespace.
+    pub fn read(namespace: PartialObjectMeta<Namespace>) -> Self {
+        let meta = namespace.metadata;
+        let annotations = meta.annotations.unwrap_or_default();
+        Self {
+            name: meta.name.unwrap_or_default().into(),
+            defaults: defaults::named(&annotations, &labels::OF_SERVICES),
+        }
+    }
+
+    /// Whether it has defaults for MultiClusterServices.
+    pub fn has_defaults(&self) -> bool {
+        !self.defaults.is_empty()
     }
 }
 

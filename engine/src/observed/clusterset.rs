@@ -13,19 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use string_cache::DefaultAtom;
 
+use crate::model::defaults::{self, Annotations, Defaults, Effective};
 use crate::model::slice::Exposure;
-
-/// Annotations of an export, or the defaults of its namespace for them, by name.
-pub(super) type ExportAnnotations = BTreeMap<String, String>;
-
-/// Returns the annotations that an export and its namespace may have.
-pub(super) fn of_exports(annotations: &BTreeMap<String, String>) -> ExportAnnotations {
-    let all = labels::OF_EXPORTS.into_iter();
-    let found = all.filter_map(|name| annotations.get_key_value(name));
-    found
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
-}
 
 /// A ServiceExport of a member.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +47,7 @@ pub struct ExportView {
     /// Errors in its annotations; the values are ignored.
     pub(crate) misread: FieldErrors,
     /// Its annotations for which its namespace may have defaults.
-    annotations: Option<Box<ExportAnnotations>>,
+    annotations: Option<Box<Annotations>>,
     /// Conditions of its status.
     pub conditions: Vec<Condition>,
     /// Clusters of its status.
@@ -101,13 +90,11 @@ pub struct ImportView {
 impl ExportView {
     /// Reads an export from the wire, with the defaults of its namespace. Returns `None` for one
     /// without an identity, which no API server sends.
-    pub(crate) fn read(
-        export: &ServiceExport,
-        defaults: Option<&ExportAnnotations>,
-    ) -> Option<Self> {
+    pub(crate) fn read(export: &ServiceExport, defaults: Option<Defaults<'_>>) -> Option<Self> {
         let meta = &export.metadata;
         let status = export.status.clone().unwrap_or_default();
-        let annotations = meta.annotations.as_ref().map(of_exports);
+        let annotations = meta.annotations.as_ref();
+        let annotations = annotations.map(|all| defaults::named(all, &labels::OF_EXPORTS));
         let annotations = annotations.filter(|all| !all.is_empty());
         let mut view = Self {
             failover: Failover::default(),
@@ -133,20 +120,16 @@ impl ExportView {
     }
 
     /// Reads the annotations of the export again, with other defaults of its namespace.
-    pub(super) fn read_annotations(&mut self, defaults: Option<&ExportAnnotations>) {
-        let mut annotations = defaults.cloned().unwrap_or_default();
-        let own = self.annotations.iter().flat_map(|all| all.iter());
-        annotations.extend(own.map(|(name, value)| (name.clone(), value.clone())));
-        let meta = ObjectMeta {
-            annotations: (!annotations.is_empty()).then_some(annotations),
-            ..ObjectMeta::default()
-        };
-        let (failover, mut misread) = Failover::of_export(&meta, &self.spec.cluster_selectors);
+    pub(super) fn read_annotations(&mut self, defaults: Option<Defaults<'_>>) {
+        let effective = Effective::new(self.annotations.as_deref(), defaults);
+        let meta = &effective.meta;
+        let (failover, mut misread) = Failover::of_export(meta, &self.spec.cluster_selectors);
         let annotations = meta.annotations.as_ref();
         let consumers = annotations.and_then(|all| all.get(labels::CONSUMERS));
         let consumers = consumers.map(String::as_str);
         self.consumers = Consumers::read(consumers, &mut |error| misread.push(error));
-        self.reach = Reach::of_service(&meta, |error| misread.push(error));
+        self.reach = Reach::of_service(meta, |error| misread.push(error));
+        effective.place(&mut misread);
         (self.failover, self.misread) = (failover, misread);
     }
 

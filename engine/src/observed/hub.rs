@@ -7,6 +7,7 @@ mod dns;
 mod exports;
 mod imports;
 pub(crate) mod manager;
+mod namespaces;
 mod profiles;
 mod selections;
 pub(crate) mod works;
@@ -14,7 +15,7 @@ pub(crate) mod works;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use causeway::api::{self, bounds, ownership};
+use causeway::api::{self, bounds, labels, ownership};
 use causeway::domain::{
     ClusterName, ClusterSelection, Failover, FieldErrors, MultiClusterService, Ranges, Reach,
     RequestedHostnames, ServiceKey,
@@ -30,15 +31,17 @@ use self::dns::DnsEndpoints;
 pub(crate) use self::dns::DnsKnowledge;
 use self::exports::HubExports;
 use self::imports::HubImports;
+use self::namespaces::Namespaces;
 pub(crate) use self::profiles::Profiles;
 use self::selections::Selections;
 use self::works::Works;
 use super::finalizers::Finalizers;
 use super::service::{PortShape, ServiceView};
 use crate::evidence::HubEvidence;
+use crate::model::defaults::{self, Annotations, Defaults, Effective};
 use crate::model::map::{HashMap, HashSet};
 use crate::model::object::{is, is_older, key_of};
-use crate::model::{Ack, DeletedObject, HubEvent, Signal, TimePoint};
+use crate::model::{Ack, DeletedObject, HubEvent, HubNamespace, Signal, TimePoint};
 
 /// Observed state of the hub.
 #[derive(Debug)]
@@ -50,6 +53,8 @@ pub(crate) struct Hub {
     selections: Selections,
     /// Its Services.
     pub(super) services: HashMap<ServiceKey, ServiceView>,
+    /// Defaults of its Namespaces.
+    namespaces: Namespaces,
     /// Its Clusters, including those that are gone and whose members have still to be cleaned.
     pub(super) clusters: BTreeMap<ClusterName, ClusterView>,
     /// Ids of the Clusters in their clusterset.
@@ -87,6 +92,8 @@ pub struct McsView {
     pub finalizers: Finalizers,
     /// Its spec, or the errors for which it cannot be read.
     pub spec: Result<MultiClusterService, FieldErrors>,
+    /// Its annotations that the controller reads.
+    annotations: Option<Box<Annotations>>,
     /// Failover settings of its annotations.
     pub failover: Failover,
     /// Way by which clusters of other networks reach its providers; `None` where their Clusters
@@ -121,6 +128,7 @@ impl Hub {
             multi_cluster_services: HashMap::default(),
             selections: Selections::default(),
             services: HashMap::default(),
+            namespaces: Namespaces::default(),
             clusters: BTreeMap::new(),
             ids: ClusterIds::default(),
             lost: HashMap::default(),
@@ -134,8 +142,8 @@ impl Hub {
         }
     }
 
-    /// Whether complete lists of MultiClusterServices, Services and Clusters were observed. Until
-    /// then absence proves nothing.
+    /// Whether complete lists of MultiClusterServices, Services, Clusters and Namespaces were
+    /// observed. Until then absence proves nothing.
     pub(crate) fn is_listed(&self) -> bool {
         self.evidence.listed_since.is_some()
     }
@@ -218,6 +226,7 @@ impl Hub {
             HubEvent::MultiClusterServices(signal) => self.apply_mcs(signal, now, &mut change),
             HubEvent::Services(signal) => self.apply_services(signal, now, &mut change),
             HubEvent::Clusters(signal) => self.apply_clusters(signal, now, &mut change),
+            HubEvent::Namespaces(signal) => self.apply_namespaces(signal, now, &mut change),
             HubEvent::WorksServed(served) => self.works.apply_served(served, now, &mut change),
             HubEvent::Works(signal) => {
                 self.works.apply(signal, now, &mut change);
@@ -322,8 +331,11 @@ impl Hub {
         now: TimePoint,
         change: &mut Change,
     ) {
-        let (Some(key), Some(mut view)) = (key_of(&object.metadata), McsView::read(object, now))
-        else {
+        let Some(key) = key_of(&object.metadata) else {
+            return;
+        };
+        let defaults = self.namespaces.defaults(&key.namespace);
+        let Some(mut view) = McsView::read(object, defaults, now) else {
             return;
         };
         let old = self.multi_cluster_services.get(&key);
@@ -344,6 +356,40 @@ impl Hub {
         self.selections.add(&key, &view);
         self.multi_cluster_services.insert(key.clone(), view);
         change.services.insert(key);
+    }
+
+    fn apply_namespaces(
+        &mut self,
+        signal: Signal<HubNamespace>,
+        now: TimePoint,
+        change: &mut Change,
+    ) {
+        self.evidence.namespaces.observe(&signal, now);
+        let changed = self.namespaces.apply(signal);
+        if changed.is_empty() {
+            return;
+        }
+        let all = self.multi_cluster_services.iter_mut();
+        for (key, view) in all.filter(|(key, _)| changed.contains(&*key.namespace)) {
+            self.selections.remove(key, view);
+            let was_by_node_ports = view.is_by_node_ports();
+            if view.read_annotations(self.namespaces.defaults(&key.namespace)) {
+                change.services.insert(key.clone());
+            }
+            change.node_needs |= view.is_by_node_ports() != was_by_node_ports;
+            self.selections.add(key, view);
+        }
+    }
+
+    /// Lists the annotations of a MultiClusterService whose values its Namespace gives.
+    pub(crate) fn defaulted<'a>(&'a self, key: &'a ServiceKey) -> Vec<(&'a str, &'a str)> {
+        let Some(view) = self.multi_cluster_services.get(key) else {
+            return Vec::new();
+        };
+        let defaults = self.namespaces.defaults(&key.namespace);
+        Effective::new(view.annotations.as_deref(), defaults)
+            .defaulted()
+            .collect()
     }
 
     fn apply_services(&mut self, signal: Signal<Service>, now: TimePoint, change: &mut Change) {
@@ -599,20 +645,39 @@ impl McsView {
         self.reach.is_some_and(Reach::is_by_node_ports)
     }
 
-    fn read(object: &api::MultiClusterService, now: TimePoint) -> Option<Self> {
-        let meta = &object.metadata;
-        let status = object.status.clone().unwrap_or_default();
+    /// Reads the annotations again, with other defaults of the Namespace. Returns true if their
+    /// meaning changed.
+    fn read_annotations(&mut self, defaults: Option<Defaults<'_>>) -> bool {
+        let effective = Effective::new(self.annotations.as_deref(), defaults);
+        let meta = &effective.meta;
         let (failover, mut misread) = Failover::of(meta);
         let reach = Reach::of_service(meta, |error| misread.push(error));
-        let hostnames = RequestedHostnames::of(meta, &mut |error| misread.push(error));
-        Some(Self {
+        self.hostnames = RequestedHostnames::of(meta, &mut |error| misread.push(error));
+        effective.place(&mut misread);
+        let is_same = self.failover == failover && self.reach == reach && self.misread == misread;
+        (self.failover, self.reach, self.misread) = (failover, reach, misread);
+        !is_same
+    }
+
+    fn read(
+        object: &api::MultiClusterService,
+        defaults: Option<Defaults<'_>>,
+        now: TimePoint,
+    ) -> Option<Self> {
+        let meta = &object.metadata;
+        let status = object.status.clone().unwrap_or_default();
+        let annotations = meta.annotations.as_ref();
+        let annotations = annotations.map(|all| defaults::named(all, &labels::VALIDATED));
+        let annotations = annotations.filter(|all| !all.is_empty());
+        let mut view = Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
-            failover,
-            reach,
-            hostnames,
-            misread,
+            annotations: annotations.map(Box::new),
+            failover: Failover::default(),
+            reach: None,
+            hostnames: RequestedHostnames::default(),
+            misread: FieldErrors::default(),
             deleting_since: meta.deletion_timestamp.is_some().then_some(now),
             finalizers: Finalizers::read(meta),
             spec: MultiClusterService::try_from(object),
@@ -623,6 +688,8 @@ impl McsView {
                 .unwrap_or_default(),
             status_writer: ownership::other_writer(meta, "status")
                 .map(|manager| bounds::foreign(manager).into()),
-        })
+        };
+        view.read_annotations(defaults);
+        Some(view)
     }
 }

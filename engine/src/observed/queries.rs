@@ -24,10 +24,16 @@ impl Index {
         &self.hub.uid
     }
 
-    /// Whether complete lists of the hub's MultiClusterServices, Services and Clusters were
-    /// observed. Until then absence proves nothing.
+    /// Whether complete lists of the hub's MultiClusterServices, Services, Clusters and Namespaces
+    /// were observed. Until then absence proves nothing.
     pub fn is_hub_listed(&self) -> bool {
         self.hub.is_listed()
+    }
+
+    /// Lists the annotations of a MultiClusterService whose values its Namespace gives, name and
+    /// value.
+    pub(crate) fn defaulted<'a>(&'a self, key: &'a ServiceKey) -> Vec<(&'a str, &'a str)> {
+        self.hub.defaulted(key)
     }
 
     /// Returns the time since which absence from the hub's lists counts.

@@ -69,6 +69,27 @@ fn a_change_touches_the_service_that_it_concerns() {
 }
 
 #[test]
+fn changed_default_touches_only_services_that_follow_it() {
+    let mut env = three_services();
+    let own = json!({labels::PREFER: "local, any"});
+    env.on_hub(mcs("bar").annotated(&own));
+    env.on_hub(mcs("foo").with(json!({"metadata": {"namespace": "web", "name": "foo"}})));
+    marked(&mut env);
+    let with = |name: &str, prefer: &str| {
+        namespace(name).annotated(&json!({ labels::PREFER: prefer, "note": "x" }))
+    };
+    env.on_hub(with(NAMESPACE, "region, any"));
+    assert_eq!(marked(&mut env), [item("foo")]);
+    env.on_hub(with(NAMESPACE, "region, any").annotated(&json!({"note": "y"})));
+    assert_eq!(marked(&mut env), []);
+    env.on_hub(with("elsewhere", "region, any"));
+    assert_eq!(marked(&mut env), []);
+    env.on_hub(with("web", "region, any"));
+    let of_web = Item::Service(ServiceKey::new("web", "foo"));
+    assert_eq!(marked(&mut env), [of_web]);
+}
+
+#[test]
 fn what_nobody_exposes_touches_nothing() {
     let mut env = three_services();
     env.on("member1", slice("quiet-abc", "quiet").endpoint("10.1.0.5"))
@@ -164,6 +185,7 @@ fn absence_means_nothing_before_the_hub_has_listed_everything() {
         HubEvent::MultiClusterServices(Signal::Listed(Vec::new())),
         HubEvent::Services(Signal::Listed(Vec::new())),
         HubEvent::Clusters(Signal::Listed(Vec::new())),
+        HubEvent::Namespaces(Signal::Listed(Vec::new())),
     ];
     for list in lists {
         assert!(!index.hub.is_listed());
@@ -194,6 +216,13 @@ fn nodes_are_needed_while_an_annotation_names_node_ports() {
     env.on_hub(cluster("member1").annotated(&by_node_ports));
     assert_eq!(node_needs(&mut env), Some(vec!["member1".to_owned()]));
     env.on_hub(cluster("member1"));
+    assert_eq!(node_needs(&mut env), Some(vec![]));
+    env.on_hub(namespace(NAMESPACE).annotated(&by_node_ports));
+    assert_eq!(
+        node_needs(&mut env),
+        Some(vec!["member1".to_owned(), "member2".to_owned()])
+    );
+    env.on_hub(namespace(NAMESPACE));
     assert_eq!(node_needs(&mut env), Some(vec![]));
     let foo = mcs("foo").providers(&["member2"]);
     env.on_hub(foo.annotated(&by_node_ports));
@@ -281,6 +310,7 @@ fn listed_hub_marks_clusters_that_were_reconciled_before() {
             .contains_key(&member_item("member1"))
     );
     env.observe_hub(hub_event(Kind::Service, Signal::Listed(Vec::new())));
+    env.observe_hub(hub_event(Kind::Namespace, Signal::Listed(Vec::new())));
     assert_eq!(env.index.hub.evidence.listed_since, Some(now));
     assert!(
         env.index

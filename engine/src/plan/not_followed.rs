@@ -35,7 +35,7 @@ pub(crate) fn not_followed<'a>(
     let unreachable = Failover::path(labels::UNREACHABLE);
     let mut shown = misread.shown().iter();
     let uses_earliest = failover.unreachable == Some(Unreachable::EARLIEST)
-        && shown.any(|error| error.path == unreachable);
+        && shown.any(|error| error.path.ends_with(&unreachable));
     (!misread.is_empty() || !of_headless.is_empty()).then_some(NotFollowed {
         misread,
         uses_earliest,

@@ -175,6 +175,7 @@ impl Environment {
         env.observe_hub(HubEvent::Services(Signal::Listed(
             service.into_iter().collect(),
         )));
+        env.observe_hub(HubEvent::Namespaces(Signal::Listed(Vec::new())));
         for name in &clusters {
             env.join(name, &document["members"][name.as_str()]);
         }

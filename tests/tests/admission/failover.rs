@@ -55,8 +55,8 @@ async fn annotations_alone_are_validated_like_fields() {
     holds(
         &alone.stderr,
         &[
-            "Warning: metadata.annotations[mcs.causeway.dev/min-ready]: has no effect without a preference; set \
-             mcs.causeway.dev/prefer too",
+            "Warning: metadata.annotations[mcs.causeway.dev/min-ready]: has no effect unless Namespace ",
+            " has mcs.causeway.dev/prefer; or set that too",
         ],
     );
     alone.ok();

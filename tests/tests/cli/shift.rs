@@ -2,12 +2,14 @@
 
 use causeway::api::{MultiClusterService, labels};
 use causeway_tests::{Environment, Fleet};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
+use serde_json::json;
 
 use crate::ends;
 
 #[tokio::test]
-async fn shift_stops_where_the_service_is_not_ready() {
+async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
     let fleet = Fleet::builder().members(2).start().await;
     let env = Environment::builder().webhook().start(fleet).await;
     let space = env.fleet.space("shift").await;
@@ -34,25 +36,54 @@ async fn shift_stops_where_the_service_is_not_ready() {
     let both = "cluster/member1=50%, rest\nafter 1 s: cluster/member1=100%, rest";
     ends(&shift(&["--step", "50%", "--dry-run"]).await, 0, both);
     assert_eq!(stored().await, None);
-    ends(&shift(&step).await, 0, "foo: cluster/member1=50%, rest");
+    let shifted = shift(&step).await;
+    ends(&shifted, 0, "foo: cluster/member1=50%, rest");
     assert_eq!(
         stored().await.as_deref(),
         Some("cluster/member1=100%, rest")
     );
+    let note = "has no result, so paths are not checked";
+    assert_eq!(
+        shifted.stderr.matches(note).count(),
+        1,
+        "{}",
+        shifted.stderr
+    );
     ends(&shift(&step).await, 0, "member1 has 100% already");
+    let without_share = ["annotate", "mcs", "foo", "mcs.causeway.dev/share-"];
+
+    // What kubectl mcs verify keeps of a run.
+    let verified = async |hours: i64| {
+        let time = Timestamp::now() - SignedDuration::from_hours(hours);
+        let result = json!({"time": time, "results": [{
+            "from": "member2", "to": {"Provider": "member1"}, "works": 0, "tried": 2,
+            "problem": "connection refused",
+        }]});
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "causeway-verify.foo", "namespace": name},
+            "data": {"result.json": result.to_string()},
+        });
+        env.hub().apply(&map.to_string()).await;
+    };
+    space.kubectl(env.hub(), without_share).await;
+    verified(1).await;
+    let failed = "found failed paths to pods of member1 60m ago: from member2 to pods of member1 0 of 2 work \
+                  (connection refused)";
+    ends(&shift(&step).await, 1, failed);
+    assert_eq!(stored().await, None);
+    verified(48).await;
+    let shifted = shift(&["--step", "50%", "--until", "50%"]).await;
+    ends(
+        &shifted,
+        0,
+        "is 2d old, so paths are not checked | foo: cluster/member1=50%, rest",
+    );
 
     let delete = ["delete", "service", "foo", "-n", name];
     env.hub().kubectl(delete).await.ok();
     space.says("foo", "Ready", "False|ServiceNotFound").await;
-    let annotate = [
-        "annotate",
-        "mcs",
-        "foo",
-        "-n",
-        name,
-        "mcs.causeway.dev/share-",
-    ];
-    env.hub().kubectl(annotate).await.ok();
+    space.kubectl(env.hub(), without_share).await;
     ends(
         &shift(&step).await,
         1,

@@ -215,6 +215,9 @@ async fn the_controller_reads_the_secrets_of_members_alone_and_holds_its_lease_i
         ("patch", "cluster.karmada.io:clusters/status", "", true),
         ("delete", "cluster.karmada.io:clusters", "", false),
         ("get", ":namespaces=kube-system", "", true),
+        ("list", ":namespaces", "", true),
+        ("watch", ":namespaces", "", true),
+        ("patch", ":namespaces", "", false),
         ("create", ":namespaces", "", false),
         (
             "get",

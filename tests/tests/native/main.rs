@@ -1,6 +1,7 @@
 //! MultiClusterServices on a hub and three members.
 
 mod copies;
+mod defaults;
 mod entry_clusters;
 mod names;
 mod placement;

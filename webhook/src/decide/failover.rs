@@ -117,10 +117,17 @@ fn warn_of_threshold(change: &PreparedChange, violations: &mut Violations) {
         .iter()
         .any(|name| change.annotation_changed(name));
     if changed && !has_preference && change.metadata.annotation(MIN_READY).is_some() {
-        violations.warnings.push(format!(
-            "{}: has no effect without a preference; set {PREFER} too",
-            Failover::path(MIN_READY)
-        ));
+        let (namespace, _) = change.service();
+        let detail = match change.metadata.annotation(PREFER) {
+            Some(_) => format!("has no effect without a preference; set {PREFER} too"),
+            // The Namespace may have a default.
+            None => {
+                format!("has no effect unless Namespace {namespace} has {PREFER}; or set that too")
+            }
+        };
+        violations
+            .warnings
+            .push(format!("{}: {detail}", Failover::path(MIN_READY)));
     }
 }
 

@@ -193,11 +193,17 @@ fn stored_error_stays_until_the_annotation_changes() {
         r#"Unsupported value: "near": supported values: "local", "zone", "region", "cluster/NAME", "same(KEY)", "property(KEY)=VALUE", "any""#,
     )]);
     // Gone, or no preference any more: the threshold is without a use from now on.
-    for preference in [json!(null), json!("RemoteAndLocal")] {
-        changed(json!({ PREFER: preference })).warns(&[&at(
-            MIN_READY,
+    for (preference, warning) in [
+        (
+            json!(null),
+            "has no effect unless Namespace shop has mcs.causeway.dev/prefer; or set that too",
+        ),
+        (
+            json!("RemoteAndLocal"),
             "has no effect without a preference; set mcs.causeway.dev/prefer too",
-        )]);
+        ),
+    ] {
+        changed(json!({ PREFER: preference })).warns(&[&at(MIN_READY, warning)]);
     }
 }
 
@@ -320,7 +326,7 @@ fn that_a_service_is_headless_is_confirmed_before_it_is_refused() {
 fn annotations_without_an_effect_are_warned_of() {
     annotated(&json!({MIN_READY: "50%"}), json!({})).warns(&[&at(
         MIN_READY,
-        "has no effect without a preference; set mcs.causeway.dev/prefer too",
+        "has no effect unless Namespace shop has mcs.causeway.dev/prefer; or set that too",
     )]);
     let all = json!({
         PREFER: "cluster/zz, local", MIN_READY: "50%", UNREACHABLE: "standby",

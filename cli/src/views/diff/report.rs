@@ -23,6 +23,9 @@ pub(crate) struct Report {
     pub name: String,
     /// Warnings of the hub's admission.
     pub warnings: Vec<String>,
+    /// Reason that the changes are incomplete: an unknown input beside the members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
     /// Change of the MultiClusterService, or `None` if it would not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Change>,
@@ -113,16 +116,18 @@ impl Report {
             namespace: key.namespace.to_string(),
             name: key.name.to_string(),
             warnings: admitted.warnings,
+            unknown: None,
             object,
             clusters,
         })
     }
 
-    /// Whether a member could not be compared.
+    /// Whether a member could not be compared, or another input is unknown.
     pub(crate) fn is_incomplete(&self) -> bool {
         let is_unread = |one: &Unreached| one.unread;
         let mut clusters = self.clusters.iter();
-        clusters.any(|cluster| cluster.unread.is_some() || cluster.unreached.iter().any(is_unread))
+        self.unknown.is_some()
+            || clusters.any(|one| one.unread.is_some() || one.unreached.iter().any(is_unread))
     }
 
     /// Whether any object would change.

@@ -9,6 +9,9 @@ pub(crate) fn render(report: &Report) -> String {
     for warning in &report.warnings {
         text.push_str(&format!("# Warning: {warning}\n"));
     }
+    if let Some(why) = &report.unknown {
+        text.push_str(&format!("# not known in full: {why}\n"));
+    }
     if let Some(object) = &report.object {
         text.push_str(&object.diff);
     }

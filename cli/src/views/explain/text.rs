@@ -27,6 +27,7 @@ pub(crate) fn render(explanation: &Explanation, endpoints: bool) -> String {
     ));
     for exposure in &explanation.exposures {
         blocks.push(heading(exposure));
+        blocks.extend(defaults(exposure));
         blocks.extend(tiers(&exposure.consumers));
         blocks.extend(shares(&exposure.consumers));
         let table = if endpoints {
@@ -59,6 +60,16 @@ fn heading(exposure: &ExposureReport) -> String {
         names => names,
     };
     format!("{} ({kind}), in {consumers}:\n", exposure.address)
+}
+
+/// Lists the annotations whose values a Namespace gives. Returns `None` without any.
+fn defaults(exposure: &ExposureReport) -> Option<String> {
+    let all = exposure.defaults.iter().map(|one| {
+        let (value, namespace) = (printable(&one.value), &one.namespace);
+        format!("{}: {value} (by Namespace {namespace})\n", one.annotation)
+    });
+    let text: String = all.collect();
+    (!text.is_empty()).then_some(text)
 }
 
 /// Renders the providers that consumers use first. Returns `None` if all consumers use all

@@ -4,9 +4,11 @@ use causeway::api::labels;
 use serde_json::json;
 
 use super::{all, backed, explained, foo};
-use crate::explain::{EndpointState, Explanation};
-use crate::fixtures::Environment;
-use crate::fixtures::objects::{Object, mcs, slice};
+use crate::explain::{DefaultReport, EndpointState, Explanation, explain};
+use crate::fixtures::objects::{Object, mcs, namespace, slice};
+use crate::fixtures::{Environment, key};
+use crate::model::{Failure, FailureKind};
+use crate::plan::Settings;
 use crate::plan::tiers::HOLD;
 use crate::reasons::Reason;
 
@@ -33,6 +35,49 @@ fn preferring(prefer: &str, own_pods: &[bool]) -> Environment {
     env.on_hub(mcs("foo").consumers(&["b"]).with(annotations));
     env.settle();
     env
+}
+
+#[test]
+fn explanation_names_the_namespace_of_a_default() {
+    let mut env = preferring("local, any", &[true]);
+    let defaults = json!({labels::PREFER: "region, any", labels::UNREACHABLE: "standby"});
+    env.on_hub(namespace("shop").annotated(&defaults)).settle();
+    let defaults = &explained(&env).exposures[0].defaults;
+    let expected = DefaultReport {
+        annotation: labels::UNREACHABLE.to_owned(),
+        value: "standby".to_owned(),
+        namespace: "shop".to_owned(),
+    };
+    assert_eq!(*defaults, [expected]);
+}
+
+#[test]
+fn unread_namespace_is_unknown_unless_the_object_has_all_annotations() {
+    let mut env = preferring("local, any", &[true]);
+    let unread = |env: &Environment| {
+        let (mut hub, members) = env.lists();
+        hub.namespaces = Err(Failure::new(FailureKind::Forbidden, "no"));
+        let settings = Settings::reported(&hub, &members, &key("foo"));
+        let explanation = explain(&hub, &members, &settings, &key("foo"), env.now());
+        let found = all(&explanation);
+        let found = found
+            .into_iter()
+            .find(|one| one.reason == Reason::NamespaceNotRead);
+        assert_eq!(explanation.is_wrong_only_where_unread(), found.is_some());
+        found.map(|one| one.message)
+    };
+    let message = unread(&env).expect("a diagnosis");
+    assert!(
+        message.starts_with("Namespace shop of the hub could not be read"),
+        "{message}"
+    );
+    let every = json!({
+        labels::PREFER: "local, any", labels::MIN_READY: "50%", labels::UNREACHABLE: "keep",
+        labels::REACH: "cluster-ip",
+    });
+    env.on_hub(mcs("foo").consumers(&["b"]).annotated(&every))
+        .settle();
+    assert_eq!(unread(&env), None);
 }
 
 /// Returns reason, state and message of the first endpoint of a in b.

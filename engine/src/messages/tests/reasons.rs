@@ -281,6 +281,7 @@ fn words(reason: Reason) -> Words {
         R::MemberRefused => cluster::not_ready(one, &not_ready(R::Refused), false).into(),
         R::MemberPending => cluster::not_engaged(one).into(),
         R::MemberNotRead => cluster::unread(one, &super::refused()).into(),
+        R::NamespaceNotRead => native::namespace_unread(key, &super::refused()).into(),
         R::DeletionsSuspended => cluster::suspended(one, &not_ready(reason)).into(),
         R::DefinitionMissing => exports::not_served(one, None).into(),
         R::NamespaceMissing => service::namespace("shop", one, NamespaceState::Missing).into(),

@@ -115,8 +115,7 @@ impl Member {
         let keys = exports.update(
             |key| changed.contains(&*key.namespace),
             |key, export: &mut ExportView| {
-                let exports = namespaces.exports(&key.namespace);
-                export.read_annotations(exports.map(|exports| &exports.defaults));
+                export.read_annotations(namespaces.defaults(&key.namespace));
             },
         );
         self.clusterset.note_exports(&keys);

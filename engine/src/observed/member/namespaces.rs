@@ -6,8 +6,9 @@ use k8s_openapi::api::core::v1::Namespace;
 
 use super::written::differing;
 use crate::model::Signal;
+use crate::model::defaults::{self, Annotations, Defaults};
 use crate::model::map::{HashMap, HashSet};
-use crate::observed::clusterset::{ExportAnnotations, ExportView, of_exports};
+use crate::observed::clusterset::ExportView;
 
 /// State of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub(crate) struct NamespaceExports {
     /// UID of the namespace, if its Services are exported ([`labels::EXPORT`]).
     pub(crate) of_all: Option<Box<str>>,
     /// Annotations of each export in it that does not have them itself ([`labels::OF_EXPORTS`]).
-    pub(crate) defaults: ExportAnnotations,
+    pub(crate) defaults: Annotations,
 }
 
 impl NamespaceExports {
@@ -46,7 +47,7 @@ impl NamespaceExports {
         let uid = object.metadata.uid.as_deref().filter(|_| is_exported);
         let read = Self {
             of_all: uid.map(Into::into),
-            defaults: of_exports(annotations),
+            defaults: defaults::named(annotations, &labels::OF_EXPORTS),
         };
         (read != Self::default()).then_some(read)
     }
@@ -66,8 +67,16 @@ impl Namespaces {
     /// Reads an export with the defaults of its namespace.
     pub(super) fn read_export(&self, export: &ServiceExport) -> Option<ExportView> {
         let namespace = export.metadata.namespace.as_deref()?;
-        let defaults = self.exports(namespace).map(|exports| &exports.defaults);
-        ExportView::read(export, defaults)
+        ExportView::read(export, self.defaults(namespace))
+    }
+
+    /// Returns the defaults of a namespace for the annotations of its exports.
+    pub(super) fn defaults<'a>(&'a self, namespace: &'a str) -> Option<Defaults<'a>> {
+        let annotations = &self.exports(namespace)?.defaults;
+        Some(Defaults {
+            namespace,
+            annotations,
+        })
     }
 
     /// Whether the Services of any namespace are exported.

@@ -1,3 +1,4 @@
+mod defaults;
 mod events;
 mod paths;
 mod preferences;

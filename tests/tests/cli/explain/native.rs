@@ -19,7 +19,50 @@ pub(super) async fn all(env: &Environment) {
         a_deletion_that_somebody_else_holds_up(env),
         a_load_balancer(env),
         pods_that_nobody_named(env),
+        defaults_of_the_namespace(env),
     );
+}
+
+/// Defaults are named with their Namespace, and unknown to whoever may not read it.
+async fn defaults_of_the_namespace(env: &Environment) {
+    let space = backed(env, "defaults", &["a"]).await;
+    let name = space.name();
+    space.expose("foo", ["a"], ["b"]).await;
+    let kubectl = async |words: String| {
+        env.hub().kubectl(words.split_whitespace()).await.ok();
+    };
+    kubectl(format!(
+        "annotate namespace {name} mcs.causeway.dev/prefer=local,any"
+    ))
+    .await;
+    let said = format!("mcs.causeway.dev/prefer: local,any (by Namespace {name}) | SERVING FROM");
+    says(env, &space, 0, &said).await;
+
+    let resources = "multiclusterservices,services,secrets,clusters.cluster.karmada.io,leases";
+    kubectl(format!(
+        "create clusterrole {name} --verb=get,list --resource={resources}"
+    ))
+    .await;
+    kubectl(format!(
+        "create clusterrolebinding {name} --clusterrole={name} --user={name}"
+    ))
+    .await;
+    let as_user = ["--as", name];
+    let explain = ["explain", "foo", "-n", name].into_iter().chain(as_user);
+    let said = "NamespaceNotRead: | could not be read";
+    ends(&env.mcs(explain.clone()).await, 3, said);
+    let status = ["status", "foo", "-n", name].into_iter().chain(as_user);
+    let said = "Tiers of the service are not shown: NamespaceNotRead";
+    ends(&env.mcs(status.clone()).await, 3, said);
+
+    // The role view in the namespace permits it.
+    kubectl(format!(
+        "create rolebinding view -n {name} --clusterrole=view --user={name}"
+    ))
+    .await;
+    ends(&env.mcs(explain).await, 0, "(by Namespace");
+    // ServiceExports on the hub are still unknown.
+    ends(&env.mcs(status).await, 3, "SERVING FROM");
 }
 
 async fn without_a_service_on_the_hub(env: &Environment) {

@@ -181,6 +181,10 @@ fn namespace_has_defaults_for_its_exports() {
     assert_eq!(prefer(&env).as_deref(), Some("region, any"));
     env.on("member1", export("foo")).settle();
     assert_eq!(prefer(&env).as_deref(), Some("zone, any"));
+    env.on("member1", with("nearest")).settle();
+    let valid = env.export_says("member1", "foo", "Valid");
+    let expected = "Namespace shop: metadata.annotations[mcs.causeway.dev/prefer]: Unsupported";
+    assert!(valid.contains(expected), "{valid}");
 }
 
 #[test]
