@@ -113,6 +113,17 @@ async fn compare(
         lists.services.retain(|one| one.name_any() != *key.name);
         lists.services.push(service);
     }
-    let after = preview(lists, members.clone(), &settings, key, service::now());
-    Ok(Report::new(&wanted.key, admitted, &members, &after)?)
+    let after = preview(
+        lists.clone(),
+        members.clone(),
+        &settings,
+        key,
+        service::now(),
+    );
+    Ok(Report::new(
+        &wanted.key,
+        admitted,
+        (&lists, &members),
+        &after,
+    )?)
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::bounds::LABEL;
 use causeway::domain::{self, ClusterName, ServiceKey};
+use causeway_engine::lists::NameLists;
 
 use super::connect::ConnectError;
 use super::hub::Hub;
@@ -127,6 +128,7 @@ impl Fleet {
             clusters: self.hub.all_clusters.clone(),
             works,
             unapplied: None,
+            names: NameLists::NotRead,
             members: members.collect(),
         }
     }

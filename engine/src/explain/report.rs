@@ -259,9 +259,12 @@ impl Explanation {
         self.ready = self.is_healthy_but_for(|_| false);
     }
 
-    /// Whether the service is not ready, and members that could not be read are the only reason.
+    /// Whether the service is not ready, and members or names that could not be read are the only
+    /// reason.
     pub fn is_wrong_only_where_unread(&self) -> bool {
-        !self.ready && self.is_healthy_but_for(|one| one.reason == Reason::MemberNotRead)
+        let is_unread =
+            |one: &Diagnosis| matches!(one.reason, Reason::MemberNotRead | Reason::NameNotRead);
+        !self.ready && self.is_healthy_but_for(is_unread)
     }
 
     /// Whether all ready endpoints are in place and no problem is known, except the excused ones.
