@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, DNSEndpoint, MultiClusterService, labels};
 use causeway::domain::path::PathLease;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
@@ -40,6 +40,8 @@ pub struct HubLists {
     pub imports: Vec<ServiceKey>,
     /// Namespaces of these MultiClusterServices, or the reason why they could not be read.
     pub namespaces: Result<Vec<HubNamespace>, Failure>,
+    /// Names in DNS.
+    pub names: NameLists,
 }
 
 impl HubLists {
@@ -55,6 +57,25 @@ impl HubLists {
         let failure = self.namespaces.as_ref().err();
         failure.filter(|_| !labels::OF_SERVICES.iter().all(has))
     }
+}
+
+/// DNSEndpoints on the hub, which publish names in DNS.
+#[derive(Clone, Debug, Default)]
+pub enum NameLists {
+    /// The caller does not read them. No state of a name is reported.
+    #[default]
+    NotRead,
+    /// The hub serves no DNSEndpoints.
+    NotServed,
+    /// They, or the services that request the same names, cannot be read.
+    Unreadable(Failure),
+    /// They were read.
+    Listed {
+        /// DNSEndpoints of the services, and all others that causeway wrote.
+        endpoints: Vec<DNSEndpoint>,
+        /// Other MultiClusterServices, which may request the same names.
+        rivals: Vec<MultiClusterService>,
+    },
 }
 
 /// Objects in a member, of the services in question.
@@ -155,6 +176,22 @@ fn hub_events(hub: &HubLists) -> Vec<HubEvent> {
         events.push(HubEvent::Works(Signal::Listed(works)));
         events.push(HubEvent::Imports(Signal::Listed(imports)));
     }
+    let mut services = hub.multi_cluster_services.clone();
+    match &hub.names {
+        NameLists::NotRead => {}
+        NameLists::NotServed => events.push(HubEvent::DnsEndpointsServed(false)),
+        NameLists::Unreadable(failure) => events.extend([
+            HubEvent::DnsEndpointsServed(true),
+            HubEvent::DnsEndpoints(Signal::Failed(failure.clone())),
+        ]),
+        NameLists::Listed { endpoints, rivals } => {
+            events.extend([
+                HubEvent::DnsEndpointsServed(true),
+                HubEvent::DnsEndpoints(Signal::Listed(endpoints.clone())),
+            ]);
+            services.extend(rivals.iter().cloned());
+        }
+    }
     events.extend([
         HubEvent::Services(Signal::Listed(hub.services.clone())),
         HubEvent::Services(Signal::Confirmed),
@@ -162,7 +199,7 @@ fn hub_events(hub: &HubLists) -> Vec<HubEvent> {
         HubEvent::Clusters(Signal::Confirmed),
         HubEvent::Namespaces(Signal::Listed(hub.namespaces.clone().unwrap_or_default())),
         HubEvent::Namespaces(Signal::Confirmed),
-        HubEvent::MultiClusterServices(Signal::Listed(hub.multi_cluster_services.clone())),
+        HubEvent::MultiClusterServices(Signal::Listed(services)),
         HubEvent::MultiClusterServices(Signal::Confirmed),
     ]);
     events

@@ -2,19 +2,23 @@
 //! plan are carried out on the lists, and this repeats until the plan has no writes. No API server
 //! is involved.
 
+use causeway::api::DNSEndpoint;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::diff::{Moment, diff};
-use crate::lists::{HubLists, MemberLists, Members};
+use crate::diff::{Moment, diff, name_write};
+use crate::lists::{HubLists, MemberLists, Members, NameLists};
+use crate::messages::{Diagnosis, name};
+use crate::model::object::key_of;
 use crate::model::{Operation, TargetCluster, TimePoint};
 use crate::observed::Index;
 use crate::plan::entry::{EntryUnknown, NoEntry};
 use crate::plan::tiers::HOLD;
 use crate::plan::{CopyCache, Desired, Settings, plan};
+use crate::reasons::Reason;
 
 /// Maximum number of rounds, as writes lead to more writes: a namespace, then a Service, then its
 /// copies, then the deletions that follow.
@@ -28,6 +32,10 @@ pub const CHOSEN_LATER: i32 = -1;
 pub struct Preview {
     /// Objects by member.
     pub members: Members,
+    /// DNSEndpoints on the hub.
+    pub names: NameLists,
+    /// Names that ExternalDNS would not get, with the reason.
+    pub unpublished: Vec<Diagnosis>,
     /// Providers whose endpoints a consumer of another network does not get.
     pub unreached: Vec<Unreached>,
 }
@@ -58,7 +66,7 @@ pub fn preview(
     key: &ServiceKey,
     now: TimePoint,
 ) -> Preview {
-    let mut unreached = Vec::new();
+    let (mut unreached, mut unpublished) = (Vec::new(), Vec::new());
     hub.multi_cluster_services.iter_mut().for_each(identify);
     let mut cache = CopyCache::default();
     for _ in 0..ROUNDS {
@@ -69,8 +77,12 @@ pub fn preview(
         let now = now.after(HOLD);
         let desired = plan(&index, settings, key, now, &mut cache);
         unreached = unreached_in(&desired, key);
+        unpublished = unpublished_in(&desired, &index, key);
         let moment = Moment { now, busy: false };
         let mut changed = false;
+        if let Some(write) = name_write(&desired, &index, key) {
+            changed |= hub.names.carry_out(key, write.operation());
+        }
         for (cluster, writes) in diff(&desired, &index, key, moment).writes {
             for write in writes {
                 changed |= match &cluster {
@@ -86,7 +98,24 @@ pub fn preview(
             break;
         }
     }
-    Preview { members, unreached }
+    Preview {
+        members,
+        names: hub.names,
+        unpublished,
+        unreached,
+    }
+}
+
+/// Lists the names that ExternalDNS would not get, although DNSEndpoints were read.
+fn unpublished_in(desired: &Desired, index: &Index, key: &ServiceKey) -> Vec<Diagnosis> {
+    let mcs = index.multi_cluster_service(key);
+    let Some((name, mcs)) = desired.name.wanted().zip(mcs) else {
+        return Vec::new();
+    };
+    let states = name.states(index, (key, &*mcs.uid), None).into_iter();
+    let all = states.map(|(names, state)| name::diagnosis(key, &names, &state));
+    all.filter(|one| one.reason == Reason::NameNotPublished)
+        .collect()
 }
 
 fn unreached_in(desired: &Desired, key: &ServiceKey) -> Vec<Unreached> {
@@ -118,6 +147,30 @@ impl HubLists {
             }
             _ => false,
         }
+    }
+}
+
+impl NameLists {
+    /// Carries out the write of the DNSEndpoint of a service on the lists. Returns whether it
+    /// changed anything.
+    fn carry_out(&mut self, key: &ServiceKey, operation: &Operation) -> bool {
+        let Self::Listed { endpoints, .. } = self else {
+            return false;
+        };
+        let is_own = |one: &DNSEndpoint| key_of(&one.metadata).as_ref() == Some(key);
+        let mut own: Vec<_> = endpoints.extract_if(.., |one| is_own(one)).collect();
+        let changed = match operation {
+            Operation::CreateDnsEndpoint(_, object) => {
+                let mut object = (**object).clone();
+                object.metadata.namespace = Some(key.namespace.to_string());
+                create(&mut own, &object)
+            }
+            Operation::PatchDnsEndpoint(_, patch) => merge(&mut own, &key.name, patch),
+            Operation::DeleteDnsEndpoint(..) => delete(&mut own, &key.name),
+            _ => false,
+        };
+        endpoints.extend(own);
+        changed
     }
 }
 

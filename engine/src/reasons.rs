@@ -208,6 +208,8 @@ reasons! {
     NameHeld: problem,
     /// The service's name is not handed to ExternalDNS.
     NameNotPublished: problem,
+    /// It is unknown whether ExternalDNS has the service's name: DNSEndpoints were not read.
+    NameNotRead: problem,
     /// Two EndpointSlices of a provider differ on the readiness of an endpoint.
     WritersDisagree: problem,
     /// The slice has more endpoints than an EndpointSlice may have.

@@ -23,9 +23,9 @@ pub(crate) const DIFF_EXAMPLES: &str = "Examples:
 The hub's API server computes in a dry run what it would store, with refusals, warnings and conversions. What the controller would then write into \
 the members is computed here, for a controller with default flags, and for the MultiClusterService alone: ServiceExports stay as they are. Nothing is changed. \
 Required rights on the hub: create and patch MultiClusterServices, get Services and their Namespaces, list Clusters and Works, get the Secrets of the members and namespace \
-kube-system.
+kube-system; for names in DNS list dnsendpoints.externaldns.k8s.io and MultiClusterServices in all namespaces.
 
-Exit code: 0 no change; 1 changes; 2 wrong usage, or the hub would refuse it; 3 the hub cannot be reached, or a member not be compared.";
+Exit code: 0 no change; 1 changes; 2 wrong usage, or the hub would refuse it; 3 the hub cannot be reached, or a member or a name in DNS not be compared.";
 
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {

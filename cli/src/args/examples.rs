@@ -66,10 +66,11 @@ pub(super) const EXPLAIN_EXAMPLES: &str = "Examples:
 
 Reads the hub, and the members with the credentials that the hub stores for each, and changes nothing. Required rights on the hub: list \
 MultiClusterServices, get Services and the Namespace itself, list Clusters, get the Secrets of the members. Optional: get namespace kube-system \
-and the Lease of the controller; on Karmada list Works and get ResourceBindings.
+and the Lease of the controller; on Karmada list Works and get ResourceBindings; for names in DNS list dnsendpoints.externaldns.k8s.io \
+and MultiClusterServices in all namespaces.
 
 Exit code: 0 every ready endpoint is in every consumer, and no problem is known; 1 otherwise; 2 wrong usage; \
-3 the hub cannot be reached, or only members or a Namespace that could not be read are in question.";
+3 the hub cannot be reached, or only members, a Namespace or names that could not be read are in question.";
 
 pub(super) const DRAIN_EXAMPLES: &str = "Examples:
   # Show which services would lose member1

@@ -113,8 +113,14 @@ async fn compare(
         lists.services.retain(|one| one.name_any() != *key.name);
         lists.services.push(service);
     }
-    let after = preview(lists, members.clone(), &settings, key, service::now());
-    let mut report = Report::new(&wanted.key, admitted, &members, &after)?;
+    let after = preview(
+        lists.clone(),
+        members.clone(),
+        &settings,
+        key,
+        service::now(),
+    );
+    let mut report = Report::new(&wanted.key, admitted, (&lists, &members), &after)?;
     report.unknown = snapshot.unread_defaults();
     Ok(report)
 }

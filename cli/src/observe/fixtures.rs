@@ -5,6 +5,7 @@ use std::sync::Arc;
 use causeway::api::Cluster;
 use causeway::api::multicluster::Version;
 use causeway::domain::ServiceKey;
+use causeway_engine::lists::NameLists;
 use causeway_engine::model::Identity;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -133,6 +134,7 @@ pub(crate) fn healthy() -> Snapshot {
         clusters: Arc::new(clusters.into()),
         works: Some(Vec::new()),
         unapplied: None,
+        names: NameLists::NotRead,
         members: [
             ("a".to_owned(), Ok(held("a", own(), source(&BOTH)))),
             ("b".to_owned(), Ok(held("b", own(), copy("7", &BOTH)))),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::bounds::LABEL;
 use causeway::domain::{self, ClusterName, ServiceKey};
+use causeway_engine::lists::NameLists;
 use causeway_engine::model::HubNamespace;
 
 use super::connect::ConnectError;
@@ -129,6 +130,7 @@ impl Fleet {
             clusters: self.hub.all_clusters.clone(),
             works,
             unapplied: None,
+            names: NameLists::NotRead,
             members: members.collect(),
         }
     }

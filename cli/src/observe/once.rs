@@ -4,17 +4,18 @@
 use std::fmt::Debug;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, DNSEndpoint, MultiClusterService, labels};
 use causeway::domain::path::{self, PathLease};
 use causeway::domain::{KubernetesVersion, ServiceKey};
-use causeway_engine::lists::need_nodes;
+use causeway_engine::lists::{NameLists, need_nodes};
 use causeway_engine::model::{Failure, FailureKind, HubNamespace, Identity};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Resource as _, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use super::connect::{self, ConnectError};
@@ -88,7 +89,7 @@ async fn read_with(
     let members = connect::read_each(hub, clusters.iter(), allow_insecure, |member| {
         held(member, key)
     });
-    let members = members.await;
+    let (members, names) = tokio::join!(members, names(hub, key, mcs.as_ref()));
     let mut snapshot = Snapshot {
         hub_uid,
         mcs,
@@ -99,6 +100,7 @@ async fn read_with(
         clusters: clusters.into(),
         works,
         unapplied,
+        names,
         members,
         key: key.clone(),
     };
@@ -119,12 +121,7 @@ async fn read_nodes(snapshot: &mut Snapshot, hub: &ApiServer, allow_insecure: bo
     let read = connect::read_each(hub, clusters, allow_insecure, async |member| {
         let nodes: Api<Node> = Api::all(member.client.clone());
         let nodes = member.request(nodes.list(&ListParams::default())).await;
-        Ok(nodes.map(|list| list.items).map_err(|why| match why {
-            RequestError::NotAllowed { .. } => {
-                Failure::new(FailureKind::Forbidden, why.to_string())
-            }
-            why => Failure::new(FailureKind::Other, why.to_string()),
-        }))
+        Ok(nodes.map(|list| list.items).map_err(|why| failure(&why)))
     });
     for (name, nodes) in read.await {
         if let Some(Ok(held)) = snapshot.members.get_mut(&name) {
@@ -132,6 +129,75 @@ async fn read_nodes(snapshot: &mut Snapshot, hub: &ApiServer, allow_insecure: bo
             held.nodes = Some(nodes.map_err(unread).flatten());
         }
     }
+}
+
+fn failure(why: &RequestError) -> Failure {
+    let kind = match why {
+        RequestError::NotAllowed { .. } => FailureKind::Forbidden,
+        _ => FailureKind::Other,
+    };
+    Failure::new(kind, why.to_string())
+}
+
+/// Reads the DNSEndpoints of the hub. If the object requests names, reads the other
+/// MultiClusterServices too: they may have the same names.
+async fn names(
+    hub: &ApiServer,
+    key: &ServiceKey,
+    object: Option<&MultiClusterService>,
+) -> NameLists {
+    let why = match readable_names(hub, key, object).await {
+        Ok(names) => return names,
+        Err(why) => why,
+    };
+    let (version, plural) = (DNSEndpoint::api_version(&()), DNSEndpoint::plural(&()));
+    // A user without the right is refused, whether or not the hub serves the kind.
+    match hub.serves(&version, &plural).await {
+        Ok(false) => NameLists::NotServed,
+        _ => NameLists::Unreadable(failure(&why)),
+    }
+}
+
+async fn readable_names(
+    hub: &ApiServer,
+    key: &ServiceKey,
+    object: Option<&MultiClusterService>,
+) -> Result<NameLists, RequestError> {
+    let (namespace, name) = (&*key.namespace, &*key.name);
+    let own: Api<DNSEndpoint> = Api::namespaced(hub.client.clone(), namespace);
+    let Some(own) = list(hub, own, &named(name)).await? else {
+        return Ok(NameLists::NotServed);
+    };
+    if object.is_none_or(|object| !object.annotations().contains_key(labels::HOSTNAME)) {
+        return Ok(NameLists::Listed {
+            endpoints: own,
+            rivals: Vec::new(),
+        });
+    }
+    let managed = format!("{}={}", labels::MANAGED_BY, labels::MANAGER);
+    let (every, managed) = (
+        ListParams::default(),
+        ListParams::default().labels(&managed),
+    );
+    let (all, rivals) = tokio::try_join!(
+        list(hub, Api::<DNSEndpoint>::all(hub.client.clone()), &managed),
+        list(hub, hub.api::<MultiClusterService>(None), &every),
+    )?;
+    let is_other = |meta: &ObjectMeta| {
+        meta.namespace.as_deref() != Some(namespace) || meta.name.as_deref() != Some(name)
+    };
+    let others = all
+        .into_iter()
+        .flatten()
+        .filter(|one| is_other(&one.metadata));
+    let rivals = rivals
+        .into_iter()
+        .flatten()
+        .filter(|one| is_other(&one.metadata));
+    Ok(NameLists::Listed {
+        endpoints: own.into_iter().chain(others).collect(),
+        rivals: rivals.collect(),
+    })
 }
 
 /// Lists the ServiceImports of the service's name on the hub.

@@ -11,7 +11,7 @@ use causeway::api::condition;
 use causeway::api::multicluster::Version;
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
 use causeway::domain::{ClusterName, ServiceKey, imported_by};
-use causeway_engine::lists::{HubLists, MemberLists, Members};
+use causeway_engine::lists::{HubLists, MemberLists, Members, NameLists};
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::{Failure, FailureKind, HubNamespace, ServiceWork, TimePoint};
 use causeway_engine::reasons::Reason;
@@ -45,6 +45,8 @@ pub(crate) struct Snapshot {
     pub works: Option<Vec<Work>>,
     /// Failure of Karmada's own propagation of the Service.
     pub unapplied: Option<Unapplied>,
+    /// DNSEndpoints of the hub, and other services that request names.
+    pub names: NameLists,
     /// Objects of the service in each member, or the error of the read.
     pub members: BTreeMap<String, Result<Held, ConnectError>>,
 }
@@ -95,6 +97,7 @@ impl Snapshot {
                 .namespaces
                 .clone()
                 .map_err(|why| Failure::new(FailureKind::Forbidden, why)),
+            names: self.names.clone(),
         };
         let members = self.members.iter().filter_map(|(name, held)| {
             let name = ClusterName::try_from(name.as_str()).ok()?;

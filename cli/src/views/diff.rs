@@ -42,14 +42,21 @@ mod tests {
         let (lists, members) = snapshot.lists();
         let settings = Settings::reported(&lists, &members, &snapshot.key);
         let now = observed::now();
-        let after = preview(lists, members.clone(), &settings, &snapshot.key, now);
+        let after = preview(
+            lists.clone(),
+            members.clone(),
+            &settings,
+            &snapshot.key,
+            now,
+        );
         let warnings = vec!["it is deprecated".to_owned()];
         let admitted = Admitted {
             stored,
             object,
             warnings,
         };
-        let mut report = Report::new(&snapshot.key, admitted, &members, &after).expect("a report");
+        let mut report =
+            Report::new(&snapshot.key, admitted, (&lists, &members), &after).expect("a report");
         report.unknown = snapshot.unread_defaults();
         let unread = report.is_incomplete();
         (render(&report) + &format!("incomplete: {unread}"), report)

@@ -18,7 +18,7 @@ pub(crate) fn name_write(desired: &Desired, index: &Index, key: &ServiceKey) -> 
     let is_fixed = known.is_some_and(|known| known.deleting || known.owner.is_none());
     let operation = match (&desired.name, known) {
         _ if is_fixed => return None,
-        (NamePlan::Removed, Some(known)) => {
+        (plan, Some(known)) if plan.is_withdrawn() => {
             let observed = observed(&known.uid, &known.resource_version);
             Operation::DeleteDnsEndpoint(key.clone(), observed)
         }

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition;
-use causeway::domain::{
-    ClusterName, ClusterSelection, MultiClusterService, RequestedHostnames, ServiceKey,
-};
+use causeway::domain::{ClusterName, ClusterSelection, MultiClusterService, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::held::HeldSlice;
@@ -36,15 +34,6 @@ pub(super) struct ExposedService<'a> {
     pub(super) karmadas: BTreeMap<ClusterName, Vec<HeldSlice>>,
 }
 
-/// Returns what the controller reports of the names that DNS is to publish.
-fn published(mcs: &McsView) -> Option<Diagnosis> {
-    let RequestedHostnames::Names(names) = &mcs.hostnames else {
-        return None;
-    };
-    let ready = condition::find(&mcs.conditions, condition::READY)?;
-    name::reported(names, ready)
-}
-
 impl<'a> Facts<'a> {
     /// Reports the exposure by the service's own name, if the hub has a MultiClusterService of it.
     pub(super) fn native(&self) -> Option<ExposureReport> {
@@ -58,7 +47,7 @@ impl<'a> Facts<'a> {
             exposure: Exposure::Native,
             address: address(Exposure::Native, self.key),
             defaults: self.defaults(),
-            diagnoses: [why].into_iter().chain(published(mcs)).collect(),
+            diagnoses: [why].into_iter().chain(self.names(mcs)).collect(),
             consumers: Vec::new(),
             providers: Vec::new(),
         })
@@ -73,6 +62,18 @@ impl<'a> Facts<'a> {
             namespace: self.key.namespace.to_string(),
         })
         .collect()
+    }
+
+    /// Reports the state of the names that DNS is to publish.
+    fn names(&self, mcs: &McsView) -> Vec<Diagnosis> {
+        let Some(name) = self.desired.name.wanted() else {
+            return Vec::new();
+        };
+        let states = name
+            .states(self.index, (self.key, &*mcs.uid), None)
+            .into_iter();
+        let reported = states.map(|(names, state)| name::diagnosis(self.key, &names, &state));
+        reported.collect()
     }
 
     fn dispatched(&self, mcs: &McsView, spec: &MultiClusterService) -> ExposedService<'_> {
@@ -254,7 +255,12 @@ impl<'a> ExposedService<'a> {
             .into_iter()
             .chain(facts.not_observed());
         let all = first.chain(others).chain(self.ambiguous_hostname());
-        all.chain(of_karmada).chain(self.stale()).collect()
+        let mcs = facts.index.multi_cluster_service(key);
+        let names = mcs.into_iter().flat_map(|mcs| facts.names(mcs));
+        all.chain(of_karmada)
+            .chain(self.stale())
+            .chain(names)
+            .collect()
     }
 
     /// Lists the diagnoses of the exports as a whole.

@@ -273,10 +273,14 @@ impl Explanation {
         self.ready = self.is_healthy_but_for(|_| false);
     }
 
-    /// Whether the service is not ready, and members or a Namespace that could not be read are the
-    /// only reason.
+    /// Whether the service is not ready, and members, a Namespace or names that could not be read
+    /// are the only reason.
     pub fn is_wrong_only_where_unread(&self) -> bool {
-        let unread = [Reason::MemberNotRead, Reason::NamespaceNotRead];
+        let unread = [
+            Reason::MemberNotRead,
+            Reason::NamespaceNotRead,
+            Reason::NameNotRead,
+        ];
         !self.ready && self.is_healthy_but_for(|one| unread.contains(&one.reason))
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod agreement;
 mod clusterset;
 mod entry_clusters;
+mod names;
 mod native;
 mod shares;
 mod tiers;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use causeway::domain::{Hostnames, ServiceKey};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use causeway::api::labels::HOSTNAME;
+use causeway::domain::ServiceKey;
 
 use super::{Diagnosis, first};
 use crate::model::RecordedTargets;
@@ -13,54 +13,48 @@ use crate::reasons::Reason;
 /// Maximum number of targets and names in a message.
 const NAMED_AT_MOST: usize = 5;
 
-/// Verbs that follow the names.
-const VERBS: [&str; 4] = [" leads to ", " lead to ", " is ", " are "];
-const NOT_PUBLISHED: &str = "not published: ";
-const STILL: &str = " still, although ";
+/// Remedy where a person may not read names.
+const NAMES_UNREAD: &str = "grant list of dnsendpoints.externaldns.k8s.io and of multiclusterservices.networking.karmada.io in all namespaces";
 
 /// Definition of DNSEndpoint, as ExternalDNS publishes it.
 const DEFINITION: &str = "https://raw.githubusercontent.com/kubernetes-sigs/external-dns/master/config/crd/standard/dnsendpoints.externaldns.k8s.io.yaml";
 
 /// Describes the state of the names of a service, with the remedy.
-pub(super) fn sentence(key: &ServiceKey, hostnames: &Hostnames, state: &NameState<'_>) -> String {
-    let sentence = describe(key, hostnames, state);
+pub(super) fn sentence(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> String {
+    let sentence = describe(key, names, state);
     match remedy(key, state) {
         Some(remedy) => format!("{sentence}: {remedy}"),
         None => sentence,
     }
 }
 
-/// Reports the state of the names of a service, as the Ready condition describes it; `None` where
-/// it says nothing about them.
-pub(crate) fn reported(hostnames: &Hostnames, ready: &Condition) -> Option<Diagnosis> {
-    let names = shown(hostnames);
-    let mut parts = ready.message.split("; ");
-    let part = parts.find(|part| {
-        let rest = part.strip_prefix(&*names);
-        rest.is_some_and(|rest| VERBS.iter().any(|verb| rest.starts_with(verb)))
-    })?;
-    let reason = match part {
-        _ if part.contains(NOT_PUBLISHED) => Reason::NameNotPublished,
-        _ if part.contains(STILL) => Reason::NameHeld,
-        _ => return Some(Diagnosis::new(Reason::NamePublished, part.to_owned())),
+/// Reports the state of the names of a service to a person who reads the hub with own rights.
+pub(crate) fn diagnosis(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> Diagnosis {
+    let reason = match state {
+        NameState::Unreadable(failure) => {
+            let names = first(names, NAMED_AT_MOST);
+            let message = format!("unknown whether ExternalDNS gets {names}: {failure}");
+            return Diagnosis::new(Reason::NameNotRead, message).fix(NAMES_UNREAD);
+        }
+        NameState::Published { basis, .. } if *basis == Basis::Last => Reason::NameHeld,
+        NameState::Published { .. } => Reason::NamePublished,
+        _ => Reason::NameNotPublished,
     };
-    let (message, remedy) = part.rsplit_once(": ").unwrap_or((part, ""));
-    Some(Diagnosis::new(reason, message.to_owned()).fix(remedy.to_owned()))
+    let diagnosis = Diagnosis::new(reason, describe(key, names, state));
+    match remedy(key, state) {
+        Some(remedy) => diagnosis.fix(remedy),
+        None => diagnosis,
+    }
 }
 
-fn shown(hostnames: &Hostnames) -> String {
-    first(&hostnames.iter().collect::<Vec<_>>(), NAMED_AT_MOST)
-}
-
-fn describe(key: &ServiceKey, hostnames: &Hostnames, state: &NameState<'_>) -> String {
-    let (names, many) = (shown(hostnames), hostnames.iter().nth(1).is_some());
-    let [leads_to, lead_to, is, are] = VERBS;
-    let leads = |targets| {
-        let verb = if many { lead_to } else { leads_to };
-        format!("{names}{verb}{}", listed(targets))
+fn describe(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> String {
+    let (lead, is) = match names {
+        [_] => ("leads", "is"),
+        _ => ("lead", "are"),
     };
-    let verb = if many { are } else { is };
-    let not = |why: &dyn fmt::Display| format!("{names}{verb}{NOT_PUBLISHED}{why}");
+    let names = first(names, NAMED_AT_MOST);
+    let leads = |targets| format!("{names} {lead} to {}", listed(targets));
+    let not = |why: &dyn fmt::Display| format!("{names} {is} not published: {why}");
     match state {
         NameState::Published { targets, basis } => match basis {
             Basis::Serving => leads(targets),
@@ -68,7 +62,10 @@ fn describe(key: &ServiceKey, hostnames: &Hostnames, state: &NameState<'_>) -> S
                 "{}, out of reach, because no other cluster has a ready endpoint",
                 leads(targets)
             ),
-            Basis::Last => format!("{}{STILL}no cluster has a ready endpoint", leads(targets)),
+            Basis::Last => format!(
+                "{} still, although no cluster has a ready endpoint",
+                leads(targets)
+            ),
         },
         NameState::NotServed => {
             not(&"the hub has no definition of DNSEndpoint (externaldns.k8s.io/v1alpha1)")
@@ -80,6 +77,10 @@ fn describe(key: &ServiceKey, hostnames: &Hostnames, state: &NameState<'_>) -> S
         NameState::NotWritten(failure) => {
             not(&format!("DNSEndpoint {key} cannot be written ({failure})"))
         }
+        NameState::Taken(owner) => not(&format!("MultiClusterService {owner} has the name")),
+        NameState::Unsettled => format!(
+            "{names} {is} not published as planned: DNSEndpoint {key} is still to be written"
+        ),
         NameState::NoTarget => {
             not(&"no cluster has a load balancer with an address and a ready endpoint")
         }
@@ -102,6 +103,12 @@ fn remedy(key: &ServiceKey, state: &NameState<'_>) -> Option<String> {
             "kubectl describe clusterrole causeway-controller".to_owned()
         }
         NameState::Foreign => format!("kubectl -n {namespace} delete dnsendpoint {name}"),
+        NameState::Taken(owner) => format!(
+            "kubectl -n {namespace} annotate --overwrite mcs {name} {HOSTNAME}=OTHER-NAME, or give \
+             the name up there: kubectl -n {} annotate --overwrite mcs {} {HOSTNAME}-",
+            owner.namespace, owner.name
+        ),
+        NameState::Unsettled => format!("kubectl mcs status {name} -n {namespace}"),
     })
 }
 

@@ -53,7 +53,7 @@ impl Remark<'_> {
             Self::ShareNotApplied(consumers) => shares::not_applied(consumers),
             Self::EntryClusters(all) => entry_clusters::sentences(key, all.iter().copied()),
             Self::NotFollowed(what) => format!("not followed: {what}"),
-            Self::Name(hostnames, state) => name::sentence(key, hostnames, state),
+            Self::Name(names, state) => name::sentence(key, names, state),
             Self::AmbiguousHostname(found) => {
                 format!("{}: {}", found.sentence(key), found.remedy(key))
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use causeway::api::labels;
 use causeway::api::multicluster::Version;
 use causeway::domain::protected::Protected;
-use causeway::domain::{AddressRefusal, FieldErrors, Hostnames, Network, Tier};
+use causeway::domain::{AddressRefusal, FieldErrors, Network, Tier};
 
 use super::*;
 use crate::fixtures::{key, name, now};
@@ -35,10 +35,6 @@ use crate::reasons::Reason;
 fn midnight() -> TimePoint {
     let wall = "2026-01-01T00:00:00Z".parse().expect("a time");
     TimePoint { wall, ..now() }
-}
-
-fn hostnames(text: &str) -> Hostnames {
-    Hostnames::read(text, &mut |error| panic!("{error}")).expect("names")
 }
 
 fn refused() -> Failure {

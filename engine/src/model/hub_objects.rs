@@ -68,14 +68,15 @@ impl HubNamespace {
     }
 }
 
-/// DNSEndpoint on the hub that has causeway's label.
+/// DNSEndpoint on the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HubDnsEndpoint {
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: Box<str>,
     /// Whether it is terminating.
     pub(crate) deleting: bool,
-    /// UID of the MultiClusterService of its name that owns it. Without one it is foreign.
+    /// UID of the MultiClusterService of its name that owns it. Without one, or without causeway's
+    /// label, it is foreign.
     pub(crate) owner: Option<Box<str>>,
     pub(crate) records: Box<[DnsRecord]>,
     /// Annotation [`labels::TARGETS`].
@@ -115,6 +116,10 @@ impl HubDnsEndpoint {
 }
 
 fn owner(meta: &ObjectMeta) -> Option<&str> {
+    let managed_by = meta.labels.as_ref()?.get(labels::MANAGED_BY)?;
+    if managed_by != labels::MANAGER {
+        return None;
+    }
     let mut owners = meta.owner_references.iter().flatten();
     let own = owners.find(|owner| {
         owner.kind == "MultiClusterService" && Some(&owner.name) == meta.name.as_ref()

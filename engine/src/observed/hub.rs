@@ -7,6 +7,7 @@ mod dns;
 mod exports;
 mod imports;
 pub(crate) mod manager;
+mod names;
 mod namespaces;
 mod profiles;
 mod selections;
@@ -22,6 +23,7 @@ use causeway::domain::{
 };
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
 
 pub(crate) use self::change::Change;
 pub use self::cluster::DeclaredReach;
@@ -31,6 +33,7 @@ use self::dns::DnsEndpoints;
 pub(crate) use self::dns::DnsKnowledge;
 use self::exports::HubExports;
 use self::imports::HubImports;
+use self::names::NameRequests;
 use self::namespaces::Namespaces;
 pub(crate) use self::profiles::Profiles;
 use self::selections::Selections;
@@ -71,6 +74,8 @@ pub(crate) struct Hub {
     pub(super) imports: HubImports,
     /// DNSEndpoints that causeway wrote.
     pub(super) dns: DnsEndpoints,
+    /// Names in DNS that the MultiClusterServices request.
+    name_requests: NameRequests,
     /// ClusterProfiles, of which Clusters are made.
     pub(super) profiles: Profiles,
     /// Evidence of what is absent from it.
@@ -84,6 +89,8 @@ pub struct McsView {
     pub uid: Box<str>,
     /// Its resourceVersion, which writes send back unchanged.
     pub resource_version: Box<str>,
+    /// Time of its creation.
+    pub(crate) created: Option<Timestamp>,
     /// Generation of its spec.
     pub generation: i64,
     /// Time at which it was first observed terminating.
@@ -137,6 +144,7 @@ impl Hub {
             exports: HubExports::default(),
             imports: HubImports::default(),
             dns: DnsEndpoints::default(),
+            name_requests: NameRequests::default(),
             profiles: Profiles::default(),
             evidence: HubEvidence::default(),
         }
@@ -243,8 +251,19 @@ impl Hub {
                 self.dns.apply_served(served, named, &mut change);
             }
             HubEvent::DnsEndpoints(signal) => {
+                let key = match &signal {
+                    Signal::Applied(object) | Signal::Deleted(object) => key_of(&object.metadata),
+                    _ => None,
+                };
+                let note_rivals = |hub: &Self, change: &mut Change| {
+                    if let Some(key) = &key {
+                        hub.note_rivals(key, change);
+                    }
+                };
+                note_rivals(self, &mut change);
                 let named = named(&self.multi_cluster_services);
                 self.dns.apply(signal, named, now, &mut change);
+                note_rivals(self, &mut change);
             }
             HubEvent::ProfilesServed(namespace, served) => {
                 if !served {
@@ -287,6 +306,7 @@ impl Hub {
             Signal::Listed(objects) => {
                 let old = std::mem::take(&mut self.multi_cluster_services);
                 self.selections = Selections::default();
+                self.name_requests = NameRequests::default();
                 change.placement = true;
                 change.node_needs = true;
                 change.slice_scopes = true;
@@ -307,8 +327,10 @@ impl Hub {
                     .multi_cluster_services
                     .get(&key)
                     .is_some_and(|old| is(&old.uid, &object.metadata));
+                self.note_rivals(&key, change);
                 if same && let Some(view) = self.multi_cluster_services.remove(&key) {
                     self.selections.remove(&key, &view);
+                    self.name_requests.remove(&key, &view);
                     change.node_needs |= view.is_by_node_ports();
                     change.slice_scopes = true;
                     self.lost.remove(&key);
@@ -349,12 +371,16 @@ impl Hub {
         self.evidence.confirmed_absent.remove(&key);
         change.node_needs |= view.is_by_node_ports();
         change.slice_scopes |= old.is_none_or(|old| !old.selects_like(&view));
-        if let Some(old) = old {
+        self.note_rivals(&key, change);
+        if let Some(old) = self.multi_cluster_services.get(&key) {
             self.selections.remove(&key, old);
+            self.name_requests.remove(&key, old);
             change.node_needs |= old.is_by_node_ports();
         }
         self.selections.add(&key, &view);
+        self.name_requests.add(&key, &view);
         self.multi_cluster_services.insert(key.clone(), view);
+        self.note_rivals(&key, change);
         change.services.insert(key);
     }
 
@@ -672,6 +698,7 @@ impl McsView {
         let mut view = Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
             generation: meta.generation.unwrap_or_default(),
             annotations: annotations.map(Box::new),
             failover: Failover::default(),

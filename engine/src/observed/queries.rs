@@ -199,6 +199,11 @@ impl Index {
         self.hub.dns.get(key)
     }
 
+    /// Returns the owner of a name in DNS among the MultiClusterServices that request it.
+    pub(crate) fn name_owner(&self, name: &str) -> Option<&ServiceKey> {
+        self.hub.name_owner(name)
+    }
+
     /// Lists the MultiClusterServices.
     pub(crate) fn multi_cluster_services(&self) -> impl ExactSizeIterator<Item = &McsView> {
         self.hub.multi_cluster_services.values()

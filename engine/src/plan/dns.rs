@@ -1,16 +1,17 @@
 //! Names that DNS publishes for a service of type LoadBalancer: the DNSEndpoint on the hub.
 //!
 //! A target goes by the same evidence as an endpoint does, and never the last one: resolvers
-//! remember that a name has no address.
+//! remember that a name has no address. A name has one owner ([`Index::name_owner`]); other services
+//! that request it do without.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use causeway::api::labels;
 use causeway::api::{DNSEndpoint, DNSEndpointSpec, DnsRecord};
 use causeway::domain::{
-    ClusterName, ExposureType, Hostnames, Ranges, RequestedHostnames, ServiceKey, is_subdomain,
+    ClusterName, Hostnames, Ranges, RequestedHostnames, ServiceKey, is_subdomain,
 };
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -44,8 +45,10 @@ pub(crate) enum NamePlan {
 /// Names of a service, and the records that they should have.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DesiredName {
-    /// Names.
-    pub hostnames: Hostnames,
+    /// Names that the service owns. Without any, it has no DNSEndpoint.
+    pub owned: Vec<Box<str>>,
+    /// Names that another service owns, with the owner.
+    pub taken: Vec<(Box<str>, ServiceKey)>,
     /// Targets of each cluster to which they lead.
     pub targets: RecordedTargets,
     /// Origin of these targets.
@@ -77,6 +80,15 @@ impl NamePlan {
             Self::Untouched | Self::Removed => None,
         }
     }
+
+    /// Whether the service has no name of its own, so that its DNSEndpoint is deleted.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        match self {
+            Self::Untouched => false,
+            Self::Removed => true,
+            Self::Wanted(name) => name.owned.is_empty(),
+        }
+    }
 }
 
 /// Plans the DNSEndpoint of a service, given its entry clusters if it has any.
@@ -89,15 +101,10 @@ pub(super) fn plan(
         // The API server's garbage collector deletes it with its owner.
         return NamePlan::Untouched;
     };
-    if mcs.is_deleting() {
-        return NamePlan::Removed;
-    }
-    let exposure = mcs.spec.as_ref().map(|spec| spec.exposure);
-    match (&mcs.hostnames, exposure) {
-        (RequestedHostnames::Nothing, _) => NamePlan::Removed,
-        (RequestedHostnames::Unreadable, _) | (_, Err(_)) => NamePlan::Untouched,
-        (_, Ok(ExposureType::CrossCluster)) => NamePlan::Removed,
-        (RequestedHostnames::Names(names), Ok(_)) => {
+    match mcs.requested_names() {
+        RequestedHostnames::Nothing => NamePlan::Removed,
+        RequestedHostnames::Unreadable => NamePlan::Untouched,
+        RequestedHostnames::Names(names) => {
             let entries = Entries {
                 index: inputs.index,
                 key: inputs.key,
@@ -175,6 +182,10 @@ fn desired_name(
     entries: &Entries<'_>,
 ) -> DesiredName {
     let (index, key) = (inputs.index, inputs.key);
+    let (owned, taken) = split(index, key, hostnames);
+    if owned.is_empty() {
+        return DesiredName::all_taken(taken);
+    }
     let uses = entries.uses(inputs, mcs);
     let recorded = match index.dns_endpoint(key) {
         DnsKnowledge::Known(Some(object)) => object.targets(),
@@ -187,9 +198,12 @@ fn desired_name(
         let (ingress, can_serve) = entries.entry(name);
         let found = Found::read(index, ingress, is_alone);
         lookups.extend(found.lookups);
-        let known = (can_serve.is_some() && !found.is_pending).then_some(found.targets);
-        let targets = known.or_else(|| recorded.get(name).cloned());
-        let targets = targets.unwrap_or_default();
+        let mut targets = recorded.get(name).cloned().unwrap_or_default();
+        match can_serve {
+            None => {}
+            Some(_) if found.is_pending => targets.extend(found.targets),
+            Some(_) => targets = found.targets,
+        }
         if uses.standby.contains(name) {
             standby.insert(name.clone(), targets);
         } else if can_serve != Some(false) {
@@ -208,9 +222,10 @@ fn desired_name(
         (Basis::Standby, standby),
         (Basis::Last, recorded),
     ];
-    let (basis, records, targets) = first_with_records(hostnames, all);
+    let (basis, records, targets) = first_with_records(&owned, all);
     DesiredName {
-        hostnames: hostnames.clone(),
+        owned,
+        taken,
         targets,
         basis,
         records,
@@ -219,9 +234,23 @@ fn desired_name(
     }
 }
 
+/// Names that a service owns, and those that another one owns.
+type Split = (Vec<Box<str>>, Vec<(Box<str>, ServiceKey)>);
+
+fn split(index: &Index, key: &ServiceKey, hostnames: &Hostnames) -> Split {
+    let mut split = Split::default();
+    for name in hostnames.iter() {
+        match index.name_owner(name).filter(|owner| *owner != key) {
+            Some(owner) => split.1.push((name.into(), owner.clone())),
+            None => split.0.push(name.into()),
+        }
+    }
+    split
+}
+
 /// Returns the first of these targets that make any record, and the records.
 fn first_with_records(
-    hostnames: &Hostnames,
+    hostnames: &[Box<str>],
     all: [(Basis, RecordedTargets); 3],
 ) -> (Basis, Vec<DnsRecord>, RecordedTargets) {
     let all = all.into_iter().map(|(basis, mut targets)| {
@@ -238,7 +267,7 @@ struct Found {
     targets: BTreeSet<Box<str>>,
     /// Hostnames whose addresses are needed.
     lookups: BTreeSet<Box<str>>,
-    /// Whether none of these hostnames has an address yet.
+    /// Whether one of these hostnames has no address yet.
     is_pending: bool,
 }
 
@@ -266,7 +295,7 @@ impl Found {
         }
         let resolved = hosts.iter().flat_map(|host| index.resolved(host));
         addresses.extend(resolved.copied().filter(is_public));
-        let is_pending = addresses.is_empty() && !hosts.is_empty();
+        let is_pending = hosts.iter().any(|host| index.resolved(host).is_empty());
         let targets = addresses.into_iter().take(TARGETS_MAX);
         Self {
             targets: targets.map(|ip| ip.to_string().into()).collect(),
@@ -282,7 +311,7 @@ fn is_public(address: &IpAddr) -> bool {
 }
 
 /// Returns the records of each name, sorted by type.
-fn records(hostnames: &Hostnames, targets: &RecordedTargets) -> Vec<DnsRecord> {
+fn records(hostnames: &[Box<str>], targets: &RecordedTargets) -> Vec<DnsRecord> {
     let mut by_type = [("A", BTreeSet::new()), ("AAAA", BTreeSet::new())];
     let mut hosts = BTreeSet::new();
     for target in targets.values().flatten() {
@@ -312,7 +341,8 @@ fn records(hostnames: &Hostnames, targets: &RecordedTargets) -> Vec<DnsRecord> {
         let values = values.iter();
         values.map(move |(type_, targets)| record(name, type_, targets))
     };
-    hostnames.iter().flat_map(of_name).collect()
+    let hostnames = hostnames.iter().map(|name| &**name);
+    hostnames.flat_map(of_name).collect()
 }
 
 /// State of the names of a service, which Ready and `explain` report.
@@ -326,6 +356,10 @@ pub(crate) enum NameState<'a> {
     Foreign,
     /// The DNSEndpoint cannot be written.
     NotWritten(&'a Failure),
+    /// This service owns them.
+    Taken(&'a ServiceKey),
+    /// The DNSEndpoint is not as planned yet.
+    Unsettled,
     /// No cluster has given a target yet.
     NoTarget,
     /// The DNSEndpoint has these targets.
@@ -338,33 +372,70 @@ pub(crate) enum NameState<'a> {
 }
 
 impl DesiredName {
-    /// Returns the state of the names; `None` while it is not settled. `failure` is that of the
-    /// write of the DNSEndpoint.
-    pub(crate) fn state<'a>(
+    fn all_taken(taken: Vec<(Box<str>, ServiceKey)>) -> Self {
+        Self {
+            owned: Vec::new(),
+            taken,
+            targets: RecordedTargets::new(),
+            basis: Basis::Last,
+            records: Vec::new(),
+            lookups: BTreeSet::new(),
+            again_at: None,
+        }
+    }
+
+    /// Returns the state of all names, each name once; nothing while DNSEndpoints are unknown.
+    /// `failure` is that of the write of the DNSEndpoint.
+    pub(crate) fn states<'a>(
         &'a self,
         index: &'a Index,
         (key, owner): (&ServiceKey, &str),
         failure: Option<&'a Failure>,
-    ) -> Option<NameState<'a>> {
+    ) -> Vec<(Vec<&'a str>, NameState<'a>)> {
+        let owned = self.owned.iter().map(|name| &**name);
+        let all = owned
+            .clone()
+            .chain(self.taken.iter().map(|(name, _)| &**name));
         let known = match index.dns_endpoint(key) {
-            DnsKnowledge::Pending => return None,
-            DnsKnowledge::NotServed => return Some(NameState::NotServed),
-            DnsKnowledge::Unreadable(failure) => return Some(NameState::Unreadable(failure)),
+            DnsKnowledge::Pending => return Vec::new(),
+            DnsKnowledge::NotServed => return vec![(all.collect(), NameState::NotServed)],
+            DnsKnowledge::Unreadable(failure) => {
+                return vec![(all.collect(), NameState::Unreadable(failure))];
+            }
             DnsKnowledge::Known(known) => known,
         };
-        let published = NameState::Published {
-            targets: &self.targets,
-            basis: self.basis,
-        };
+        let mut states = Vec::new();
+        if !self.owned.is_empty() {
+            states.push((owned.collect(), self.state(known, owner, failure)));
+        }
+        let mut by_owner: BTreeMap<&ServiceKey, Vec<&str>> = BTreeMap::new();
+        for (name, owner) in &self.taken {
+            by_owner.entry(owner).or_default().push(name);
+        }
+        let taken = by_owner.into_iter();
+        states.extend(taken.map(|(owner, names)| (names, NameState::Taken(owner))));
+        states
+    }
+
+    /// Returns the state of the names that the service owns, given its DNSEndpoint.
+    fn state<'a>(
+        &'a self,
+        known: Option<&HubDnsEndpoint>,
+        owner: &str,
+        failure: Option<&'a Failure>,
+    ) -> NameState<'a> {
         match (known, failure) {
-            (Some(known), _) if known.owner.is_none() => Some(NameState::Foreign),
+            (Some(known), _) if known.owner.is_none() => NameState::Foreign,
             (None, Some(failure)) if failure.kind == FailureKind::AlreadyExists => {
-                Some(NameState::Foreign)
+                NameState::Foreign
             }
-            (_, Some(failure)) => Some(NameState::NotWritten(failure)),
-            _ if self.records.is_empty() => Some(NameState::NoTarget),
-            (Some(known), None) => self.is_met_by(known, owner).then_some(published),
-            (None, None) => None,
+            (_, Some(failure)) => NameState::NotWritten(failure),
+            _ if self.records.is_empty() => NameState::NoTarget,
+            (Some(known), None) if self.is_met_by(known, owner) => NameState::Published {
+                targets: &self.targets,
+                basis: self.basis,
+            },
+            _ => NameState::Unsettled,
         }
     }
 

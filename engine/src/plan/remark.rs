@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::domain::{ClusterName, Hostnames, ServiceKey, Tier};
+use causeway::domain::{ClusterName, ServiceKey, Tier};
 
 use super::clusterset::Unresolved;
 use super::copies::{DesiredCopies, Refused, SliceOfProvider};
@@ -48,7 +48,7 @@ pub(crate) enum Remark<'a> {
     /// Annotations are not followed.
     NotFollowed(NotFollowed<'a>),
     /// Names that DNS is to publish are in this state.
-    Name(&'a Hostnames, NameState<'a>),
+    Name(Vec<&'a str>, NameState<'a>),
     /// Hostnames lead to pods of several clusters.
     AmbiguousHostname(Ambiguous),
     /// The Clusters of these consumers lack the region or zone that the preference names.

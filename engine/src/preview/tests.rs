@@ -5,11 +5,11 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::objects::{Object, cluster, mcs, node, service, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, mcs, namespace, node, service, slice};
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, env, key, name};
 use crate::lists::need_nodes;
-use crate::model::{Failure, FailureKind};
+use crate::model::{Failure, FailureKind, HubEvent, Signal};
 
 /// Returns the lists of an environment, with the MultiClusterService as it would be stored.
 fn lists(env: &Environment, object: Object) -> (HubLists, Members) {
@@ -210,4 +210,62 @@ fn preview_says_why_a_load_balancer_that_does_not_exist_is_no_entry() {
         unreached.message.contains("no address yet"),
         "{unreached:?}"
     );
+}
+
+/// Returns `shop/foo` of type LoadBalancer, which requests a name.
+fn named(name: &str) -> Object {
+    let annotations = json!({ labels::HOSTNAME: "foo.example.com" });
+    let object = mcs(name).load_balancer().providers(&["member1"]);
+    object.with(json!({ "metadata": { "annotations": annotations } }))
+}
+
+#[test]
+fn preview_shows_the_dns_endpoint_that_follows() {
+    let mut env = env();
+    env.member("member1");
+    let ingress = json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }] } });
+    let balanced = json!({ "spec": { "type": "LoadBalancer" }, "status": ingress });
+    let source = slice("foo-abc", "foo").port("http", 8080);
+    env.on("member1", service("foo").port("http", 80).with(balanced))
+        .on("member1", source.endpoint("10.1.0.1"))
+        .on_hub(service("foo").port("http", 80))
+        .on_hub(namespace("shop"))
+        .observe_hub(HubEvent::DnsEndpointsServed(true))
+        .observe_hub(HubEvent::DnsEndpoints(Signal::Listed(Vec::new())));
+    let plain = mcs("foo").load_balancer().providers(&["member1"]);
+    let shown = |env: &Environment, rivals: &[&str], object: Object| {
+        let (mut hub, members) = lists(env, object);
+        if let NameLists::Listed { rivals: others, .. } = &mut hub.names {
+            others.extend(
+                rivals
+                    .iter()
+                    .filter_map(|name| env.mcs(name).cloned())
+                    .map(decode),
+            );
+        }
+        let settings = Settings::default();
+        let after = preview(hub, members, &settings, &key("foo"), env.now());
+        let NameLists::Listed { endpoints, .. } = after.names else {
+            panic!("no DNSEndpoints");
+        };
+        let is_own = |one: &&DNSEndpoint| key_of(&one.metadata) == Some(key("foo"));
+        let own = endpoints.iter().find(is_own);
+        let targets = own.map(|one| one.spec.endpoints[0].targets.join(" "));
+        let unpublished = after.unpublished.iter().map(|one| one.message.clone());
+        (targets, unpublished.collect::<Vec<_>>().join("; "))
+    };
+    let none = String::new();
+    let target = Some("192.0.2.1".to_owned());
+    assert_eq!(
+        shown(&env, &[], named("foo")),
+        (target.clone(), none.clone())
+    );
+    env.on_hub(named("foo")).settle();
+    assert_eq!(shown(&env, &[], named("foo")), (target, none.clone()));
+    assert_eq!(shown(&env, &[], plain), (None, none));
+    env.off_hub(Kind::Mcs, "foo");
+    env.on_hub(named("bar")).settle();
+    let taken = "foo.example.com is not published: MultiClusterService shop/bar has the name";
+    let shown = shown(&env, &["bar"], named("foo"));
+    assert_eq!(shown, (None, taken.to_owned()));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::api::condition::{self as names, TRUE};
 use causeway::api::ownership::NATIVE_OWNER;
-use causeway::domain::{ClusterName, Hostnames, Preference, Tier};
+use causeway::domain::{ClusterName, Preference, Tier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
@@ -68,7 +68,7 @@ impl View<'_> {
         let is_current = |one: &&Condition| one.observed_generation == Some(self.mcs.generation);
         let current = stored.len() == states.len() && stored.iter().all(is_current);
         let was_ready = names::is_true(&self.mcs.conditions, names::READY);
-        if self.name_state().is_some_and(|(_, state)| state.is_none()) {
+        if self.is_name_unsettled() {
             ConditionState::Unchanged
         } else if settled || (current && !was_ready) {
             match self.without_providers() {
@@ -101,13 +101,17 @@ impl View<'_> {
         (is_planned && !used).then(|| native::no_providers(self.key, &self.left_out()))
     }
 
-    /// Returns the names that DNS is to publish and their state, which is `None` while it is not
-    /// settled.
-    fn name_state(&self) -> Option<(&Hostnames, Option<NameState<'_>>)> {
+    /// Returns the names that DNS is to publish, by their state; `None` if none is requested.
+    fn name_states(&self) -> Option<Vec<(Vec<&str>, NameState<'_>)>> {
         let name = self.desired.name.wanted()?;
         let of = (self.key, &*self.mcs.uid);
-        let state = name.state(self.index, of, self.name_failure.as_ref());
-        Some((&name.hostnames, state))
+        Some(name.states(self.index, of, self.name_failure.as_ref()))
+    }
+
+    fn is_name_unsettled(&self) -> bool {
+        let is_unsettled = |(_, state): &_| *state == NameState::Unsettled;
+        self.name_states()
+            .is_some_and(|all| all.is_empty() || all.iter().any(is_unsettled))
     }
 
     fn has_ttl_expired(&self) -> bool {
@@ -155,8 +159,9 @@ impl View<'_> {
 
     /// Adds the facts that need a person's attention although the service is exposed.
     fn push_remarks<'a>(&'a self, remarks: &mut Vec<Remark<'a>>) {
-        let name = self.name_state();
-        remarks.extend(name.and_then(|(names, state)| Some(Remark::Name(names, state?))));
+        let names = self.name_states().into_iter().flatten();
+        let names = names.filter(|(_, state)| *state != NameState::Unsettled);
+        remarks.extend(names.map(|(names, state)| Remark::Name(names, state)));
         remarks.extend(some(self.left_out()).map(Remark::LeftOut));
         let refused = self.refused();
         remarks.extend((!refused.is_empty()).then_some(Remark::NotCopied(refused)));

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::api::{labels, ownership};
+use causeway::api::{DNSEndpoint, MultiClusterService, labels, ownership};
 use causeway::domain::{self, ClusterName, ServiceKey};
-use causeway_engine::lists::{MemberLists, Members};
+use causeway_engine::explain::Diagnosis;
+use causeway_engine::lists::{HubLists, MemberLists, Members, NameLists};
 use causeway_engine::model::Failure;
 use causeway_engine::preview::{CHOSEN_LATER, Preview};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -18,6 +19,7 @@ use crate::term::output::OutputError;
 
 /// Changes that applying one MultiClusterService would cause.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
     pub namespace: String,
     pub name: String,
@@ -29,6 +31,15 @@ pub(crate) struct Report {
     /// Change of the MultiClusterService, or `None` if it would not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Change>,
+    /// Change of the DNSEndpoint on the hub, or `None` if it would not change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dns_endpoint: Option<Change>,
+    /// Reason that DNSEndpoints cannot be read. Changes of names in DNS are then unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names_unread: Option<String>,
+    /// Names that ExternalDNS would not get, with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unpublished: Vec<Diagnosis>,
     /// Members that would change, and members that cannot be read.
     pub clusters: Vec<ClusterReport>,
 }
@@ -98,10 +109,19 @@ impl Report {
     pub(crate) fn new(
         key: &ServiceKey,
         admitted: Admitted,
-        before: &Members,
+        (hub, before): (&HubLists, &Members),
         after: &Preview,
     ) -> Result<Self, OutputError> {
         let stored = admitted.stored.as_ref();
+        let requests = |one: &MultiClusterService| one.annotations().contains_key(labels::HOSTNAME);
+        let names_unread = match &hub.names {
+            NameLists::Unreadable(failure) => Some(failure.to_string()),
+            _ => None,
+        };
+        let names_unread =
+            names_unread.filter(|_| stored.into_iter().chain([&admitted.object]).any(requests));
+        let [now, then] = [&hub.names, &after.names].map(|names| dns_endpoint(names, key));
+        let dns_endpoint = change("hub", now, then)?;
         let object = change("hub", stored, Some(&admitted.object))?;
         let mut clusters = Vec::new();
         let wanted = domain::MultiClusterService::try_from(&admitted.object).ok();
@@ -118,23 +138,38 @@ impl Report {
             warnings: admitted.warnings,
             unknown: None,
             object,
+            dns_endpoint,
+            names_unread,
+            unpublished: after.unpublished.clone(),
             clusters,
         })
     }
 
-    /// Whether a member could not be compared, or another input is unknown.
+    /// Whether a member or the names in DNS could not be compared, or another input is unknown.
     pub(crate) fn is_incomplete(&self) -> bool {
         let is_unread = |one: &Unreached| one.unread;
         let mut clusters = self.clusters.iter();
-        self.unknown.is_some()
-            || clusters.any(|one| one.unread.is_some() || one.unreached.iter().any(is_unread))
+        let is_unread =
+            |one: &ClusterReport| one.unread.is_some() || one.unreached.iter().any(is_unread);
+        self.unknown.is_some() || self.names_unread.is_some() || clusters.any(is_unread)
     }
 
     /// Whether any object would change.
     pub(crate) fn has_changes(&self) -> bool {
         let changes = |cluster: &ClusterReport| !cluster.objects.is_empty();
-        self.object.is_some() || self.clusters.iter().any(changes)
+        self.object.is_some() || self.dns_endpoint.is_some() || self.clusters.iter().any(changes)
     }
+}
+
+/// Returns the DNSEndpoint of a service, if it exists.
+fn dns_endpoint<'a>(names: &'a NameLists, key: &ServiceKey) -> Option<&'a DNSEndpoint> {
+    let NameLists::Listed { endpoints, .. } = names else {
+        return None;
+    };
+    let mut endpoints = endpoints.iter();
+    endpoints.find(|one| {
+        one.name_any() == *key.name && one.namespace().as_deref() == Some(&*key.namespace)
+    })
 }
 
 impl ClusterReport {
@@ -278,6 +313,12 @@ fn yaml<K: Serialize>(object: Option<&K>) -> Result<String, OutputError> {
     let mut value = serde_json::to_value(object)?;
     if let Some(fields) = value.as_object_mut() {
         fields.remove("status");
+    }
+    if value.get("kind").is_some_and(|kind| kind == "DNSEndpoint")
+        && let Some(owner) = value.pointer_mut("/metadata/ownerReferences/0")
+    {
+        // A dry run makes up the UID of a new MultiClusterService.
+        owner.as_object_mut().and_then(|owner| owner.remove("uid"));
     }
     if let Some(Value::Object(meta)) = value.get_mut("metadata") {
         for field in [

@@ -10,7 +10,6 @@ use super::*;
 use crate::messages::copies::Slice;
 use crate::messages::endpoint::Endpoint;
 use crate::messages::profiles;
-use crate::messages::remarks::with_remarks;
 use crate::model::ObjectEvent;
 use crate::model::slice::SourceEndpoint;
 use crate::observed::member::NamespaceState;
@@ -125,9 +124,9 @@ fn failed(reason: Reason, problem: MemberProblem) -> Words {
     (reason, tally.message()).into()
 }
 
-/// Returns what `explain` reports of a name that Ready describes.
+/// Returns what `explain` reports of a name.
 fn name_words(reason: Reason) -> Words {
-    let names = hostnames("foo.example.com");
+    let failure = super::refused();
     let targets = BTreeMap::from([(name("member1"), BTreeSet::from(["192.0.2.1".into()]))]);
     let published = |basis| NameState::Published {
         targets: &targets,
@@ -136,15 +135,10 @@ fn name_words(reason: Reason) -> Words {
     let state = match reason {
         Reason::NamePublished => published(Basis::Serving),
         Reason::NameHeld => published(Basis::Last),
+        Reason::NameNotRead => NameState::Unreadable(&failure),
         _ => NameState::NotServed,
     };
-    let remark = Remark::Name(&names, state);
-    let message = with_remarks("gathered".to_owned(), &key("foo"), &[remark]);
-    let ready = Condition {
-        message,
-        ..not_ready(Reason::Ready)
-    };
-    crate::messages::name::reported(&names, &ready).into()
+    crate::messages::name::diagnosis(&key("foo"), &["foo.example.com"], &state).into()
 }
 
 /// Returns the words of a reason. A reason without an arm does not compile.
@@ -260,7 +254,7 @@ fn words(reason: Reason) -> Words {
         R::EntryUnused => entry(EntryState::GivenUp),
         R::NoEntryAddress => entry(EntryState::NoAddress(NoAddress::NoService)),
         R::EntryNotLoadBalancer => entry(EntryState::NoAddress(NoAddress::OtherType)),
-        R::NamePublished | R::NameHeld | R::NameNotPublished => name_words(reason),
+        R::NamePublished | R::NameHeld | R::NameNotPublished | R::NameNotRead => name_words(reason),
         R::PortNotFound => native_problem(&Problem::PortNotFound {
             missing: Vec::new(),
             has: vec![port],

@@ -74,12 +74,14 @@ impl DnsEndpoints {
         now: TimePoint,
         change: &mut Change,
     ) {
+        let is_list = matches!(signal, Signal::Listed(_));
         let (was_listed, had_failed) = (self.list.is_listed(), self.list.failure.is_some());
         self.list.observe(&signal, now);
         let read = |object: &DNSEndpoint| Some(HubDnsEndpoint::read(object));
         let (tombstones, changed) = (&mut self.tombstones, &mut change.services);
         self.all.apply(signal, read, tombstones, changed);
-        let is_news = self.list.is_listed() != was_listed
+        let is_news = is_list
+            || self.list.is_listed() != was_listed
             || !was_listed && self.list.failure.is_some() != had_failed;
         if is_news {
             change.services.extend(named);

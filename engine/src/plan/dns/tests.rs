@@ -1,3 +1,5 @@
+mod owner;
+
 use causeway::api::{condition, labels};
 use serde_json::{Value, json};
 
