@@ -295,6 +295,7 @@ mod tests {
             to,
             works: 1,
             tried: 2,
+            unknown: 0,
             problem: problem.map(ToOwned::to_owned),
         };
         let new = || Destination::Provider("new".to_owned());

@@ -147,6 +147,7 @@ impl Reached {
             to,
             works,
             tried,
+            unknown: _,
             problem,
         } = self;
         let problem = problem.as_ref()?;

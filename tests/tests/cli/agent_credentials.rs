@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use causeway::process::Process;
 use causeway::process::kube_client::HubAccess;
-use causeway_tests::audit::Mark;
 use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE, Running};
 use causeway_tests::kubectl::Output;
 use causeway_tests::reaper::Process as Program;

@@ -4,6 +4,7 @@ use causeway::api::labels::HOSTNAME;
 use causeway_tests::causeway::Lent;
 use causeway_tests::external_dns::{ExternalDns, definition, prerequisites};
 use causeway_tests::fixtures::RunningPod;
+use causeway_tests::reaper::Exit;
 use causeway_tests::{LONG, Space, eventually, multi_cluster_service, same, service};
 use serde_json::json;
 
@@ -114,6 +115,67 @@ async fn published_name_follows_clusters_and_is_never_empty() {
         is_gone.then_some(()).ok_or(format!("{answer:?}"))
     })
     .await;
+    let definition = ["delete", "crd", "dnsendpoints.externaldns.k8s.io"];
+    env.hub().kubectl(definition).await.ok();
+}
+
+/// Waits until a command ends with this code and prints all these parts.
+async fn prints<const N: usize>(env: &Lent, args: [&str; N], code: i32, parts: &[&str]) {
+    eventually(&format!("{args:?} prints {parts:?}"), LONG, async || {
+        let output = env.mcs(args).await;
+        let text = format!("{}{}", output.stdout, output.stderr);
+        let has_all = parts.iter().all(|part| text.contains(part));
+        let is_it = has_all && output.exit == Exit::Code(code);
+        is_it
+            .then_some(())
+            .ok_or(format!("{:?}: {text}", output.exit))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn explain_and_diff_read_the_owner_of_a_name() {
+    let env = Lent::take().await;
+    let space = env.space("owner").await;
+    let own = space.name();
+    env.hub().apply(&definition()).await.ok();
+    request(&space).await;
+    space.pod("foo", "member1").await;
+    let [foo, bar] = ["foo", "bar"].map(|name| ["explain", name, "-n", own]);
+    let leads = format!("{NAME} leads to {ONE} (member1)");
+    prints(&env, foo, 0, &["NamePublished", &leads]).await;
+    service("bar")
+        .port("http", 80)
+        .create(env.hub(), &space)
+        .await;
+    let second = multi_cluster_service("bar").type_("LoadBalancer");
+    second.annotation(HOSTNAME, NAME).create(&space).await;
+    let taken = format!("MultiClusterService {own}/foo has the name");
+    prints(&env, bar, 1, &["NameNotPublished", &taken]).await;
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let mut named = json!({
+        "apiVersion": "networking.karmada.io/v1alpha1",
+        "kind": "MultiClusterService",
+        "metadata": { "name": "foo", "namespace": own, "annotations": {} },
+        "spec": { "types": ["LoadBalancer"], "providerClusters": [{ "name": "member1" }] },
+    });
+    named["metadata"]["annotations"][HOSTNAME] = json!("other.example.com");
+    std::fs::write(file.path(), named.to_string()).expect("it is written");
+    let path = file.path().display().to_string();
+    let parts = [
+        &*format!("hub DNSEndpoint {own}/foo"),
+        "-  - dnsName: foo.example.com",
+        "+  - dnsName: other.example.com",
+    ];
+    prints(&env, ["diff", "-f", &path], 1, &parts).await;
+    named["metadata"]["name"] = json!("baz");
+    named["metadata"]["annotations"][HOSTNAME] = json!(NAME);
+    std::fs::write(file.path(), named.to_string()).expect("it is written");
+    let not = format!("# hub: {NAME} is not published: {taken}");
+    prints(&env, ["diff", "-f", &path], 1, &[&not]).await;
+    space.kubectl(env.hub(), ["delete", "mcs", "foo"]).await;
+    let free = "no cluster has a load balancer with an address";
+    prints(&env, bar, 1, &["NameNotPublished", free]).await;
     let definition = ["delete", "crd", "dnsendpoints.externaldns.k8s.io"];
     env.hub().kubectl(definition).await.ok();
 }
