@@ -300,6 +300,8 @@ pub fn inventory() -> &'static Inventory {
 
 /// Returns the sources of a module that a Go module of `tests` requires.
 pub(crate) fn module_directory(module: &str, required: &str) -> PathBuf {
+    // A module that is not downloaded has no directory.
+    go(module, ["mod", "download", required].map(OsStr::new));
     let list = ["list", "-m", "-f", "{{.Dir}}", required];
     go(module, list.map(OsStr::new)).trim().into()
 }

@@ -83,6 +83,9 @@ fn assert_owner(env: &mut Environment, owner: &str, what: &str) {
 /// Case: description, the requests and what happens to them, and the owner.
 type Case = (&'static str, fn(&mut Environment), &'static str);
 
+/// Name of a change that frees a name, and the change.
+type Release = (&'static str, fn(&mut Environment));
+
 #[test]
 fn name_belongs_to_its_publisher_then_to_the_oldest() {
     let cases: [Case; 8] = [
@@ -188,7 +191,7 @@ fn publish_both(env: &mut Environment, order: &[&str]) {
 
 #[test]
 fn next_service_gets_a_name_that_its_owner_gives_up() {
-    let cases: [(&str, fn(&mut Environment)); 5] = [
+    let cases: [Release; 5] = [
         ("the annotation goes", |env| {
             env.on_hub(named("foo", Value::Null));
         }),
