@@ -70,7 +70,7 @@ async fn exports_imports_conflicts_and_derived_addresses_are_shown() {
     let set = Set::start().await;
     let space = set.fleet.space("exported").await;
     ends(
-        &set.status(&space, &["foo", "--wait", "--timeout=1s"]).await,
+        &set.status(&space, &["foo", "--wait", "--timeout=5s"]).await,
         1,
         "\"foo\" not found | neither a MultiClusterService on the hub nor a ServiceExport",
     );
@@ -105,8 +105,8 @@ async fn an_export_without_a_service_is_not_well(set: &Set, space: &Space<'_>) {
         1,
         "foo | NoService | member1",
     );
-    let late = set.status(space, &["foo", "--wait", "--timeout=1s"]).await;
-    ends(&late, 1, "not ready within 1 s: export of | NoService");
+    let late = set.status(space, &["foo", "--wait", "--timeout=5s"]).await;
+    ends(&late, 1, "not ready within 5 s: export of | NoService");
     let delete = ["delete", "serviceexport", "foo", "-n", space.name()];
     member.kubectl(delete).await.ok();
 }
@@ -263,11 +263,11 @@ async fn a_member_that_does_not_answer_is_a_line(set: &Set, space: &Space<'_>) {
         3,
         "True (Exported) | Exports and imports of member3 are not shown: ",
     );
-    let waited = set.status(space, &["foo", "--wait", "--timeout=1s"]).await;
+    let waited = set.status(space, &["foo", "--wait", "--timeout=5s"]).await;
     ends(
         &waited,
         3,
-        "unknown after 1 s whether all is ready: member member3 is not read",
+        "unknown after 5 s whether all is ready: member member3 is not read",
     );
     let mcs = &set.installation;
     let drain = ["drain", "member1", "--wait", "--timeout=3s"];

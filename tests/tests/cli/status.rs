@@ -44,14 +44,14 @@ async fn a_service_is_waited_for_and_reported() {
         "False (ServiceNotFound) | the hub has no Service",
     );
     let late = env
-        .mcs(["status", "foo", "-n", name, "--wait", "--timeout", "1s"])
+        .mcs(["status", "foo", "-n", name, "--wait", "--timeout", "5s"])
         .await;
     ends(
         &late,
         1,
         "
             waiting: 
-            not ready within 1 s
+            not ready within 5 s
             ServiceNotFound
         ",
     );
