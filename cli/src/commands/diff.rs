@@ -120,7 +120,5 @@ async fn compare(
         key,
         service::now(),
     );
-    let mut report = Report::new(&wanted.key, admitted, (&lists, &members), &after)?;
-    report.unknown = snapshot.unread_defaults();
-    Ok(report)
+    Ok(Report::new(key, admitted, (&lists, &members), &after)?)
 }

@@ -75,14 +75,25 @@ impl Snapshot {
         Some(format!("{} ({})", ready.reason, ready.message))
     }
 
-    /// Returns complete lists for the engine. An unknown hub UID is taken from causeway's objects
-    /// in the members. Unreadable Works are inferred from the controller's conditions.
+    /// Returns complete lists for the engine.
     pub(crate) fn lists(&self) -> (HubLists, Members) {
+        let members = self.members.iter().filter_map(|(name, held)| {
+            let name = ClusterName::try_from(name.as_str()).ok()?;
+            let lists = held.clone();
+            let lists = lists.map_err(|why| Failure::new(FailureKind::Other, why.to_string()));
+            Some((name, lists))
+        });
+        (self.hub_lists(), members.collect())
+    }
+
+    /// Returns complete lists of the hub. An unknown hub UID is taken from causeway's objects in the
+    /// members. Unreadable Works are inferred from the controller's conditions.
+    fn hub_lists(&self) -> HubLists {
         let works = match &self.works {
             Some(works) => works.iter().map(of_work).collect(),
             None => self.reported_work().into_iter().collect(),
         };
-        let hub = HubLists {
+        HubLists {
             uid: self
                 .hub_uid
                 .clone()
@@ -98,20 +109,13 @@ impl Snapshot {
                 .clone()
                 .map_err(|why| Failure::new(FailureKind::Forbidden, why)),
             names: self.names.clone(),
-        };
-        let members = self.members.iter().filter_map(|(name, held)| {
-            let name = ClusterName::try_from(name.as_str()).ok()?;
-            let lists = held.clone();
-            let lists = lists.map_err(|why| Failure::new(FailureKind::Other, why.to_string()));
-            Some((name, lists))
-        });
-        (hub, members.collect())
+        }
     }
 
     /// Returns the reason that annotations of the MultiClusterService are unknown: the user may not
     /// read its Namespace, which may have defaults.
     pub(crate) fn unread_defaults(&self) -> Option<String> {
-        let (lists, _) = self.lists();
+        let lists = self.hub_lists();
         let why = lists.unread_defaults(&self.key)?;
         Some(format!("{}: {why}", Reason::NamespaceNotRead))
     }

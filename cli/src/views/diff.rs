@@ -55,9 +55,8 @@ mod tests {
             object,
             warnings,
         };
-        let mut report =
+        let report =
             Report::new(&snapshot.key, admitted, (&lists, &members), &after).expect("a report");
-        report.unknown = snapshot.unread_defaults();
         let unread = report.is_incomplete();
         (render(&report) + &format!("incomplete: {unread}"), report)
     }

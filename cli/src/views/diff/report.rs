@@ -8,6 +8,7 @@ use causeway_engine::explain::Diagnosis;
 use causeway_engine::lists::{HubLists, MemberLists, Members, NameLists};
 use causeway_engine::model::Failure;
 use causeway_engine::preview::{CHOSEN_LATER, Preview};
+use causeway_engine::reasons::Reason;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
@@ -136,7 +137,9 @@ impl Report {
             namespace: key.namespace.to_string(),
             name: key.name.to_string(),
             warnings: admitted.warnings,
-            unknown: None,
+            unknown: hub
+                .unread_defaults(key)
+                .map(|why| format!("{}: {why}", Reason::NamespaceNotRead)),
             object,
             dns_endpoint,
             names_unread,
