@@ -9,6 +9,8 @@ use causeway_tests::{LONG, Space, eventually, multi_cluster_service, same, servi
 use serde_json::json;
 
 const NAME: &str = "foo.example.com";
+/// The name of the second test: an environment keeps the objects of the tests before.
+const OWNED: &str = "owned.example.com";
 const ONE: &str = "192.0.2.1";
 const TWO: &str = "192.0.2.2";
 
@@ -30,13 +32,13 @@ async fn leads_to(dns: &ExternalDns<'_>, addresses: &[&str]) {
     .await;
 }
 
-/// Creates the Services, and the MultiClusterService with the name.
-async fn request(space: &Space<'_>) {
+/// Creates the Services, and the MultiClusterService with this name.
+async fn request(space: &Space<'_>, name: &str) {
     let balanced = service("foo").port("http", 80).type_("LoadBalancer");
     balanced.create(space.hub(), space).await;
     let named = multi_cluster_service("foo").type_("LoadBalancer");
     let named = named.providers(["member1", "member2"]);
-    named.annotation(HOSTNAME, NAME).create(space).await;
+    named.annotation(HOSTNAME, name).create(space).await;
     for (member, address) in [("member1", ONE), ("member2", TWO)] {
         balance(space, member, address).await;
     }
@@ -94,7 +96,7 @@ async fn published_name_follows_clusters_and_is_never_empty() {
     }
     let env = Lent::take().await;
     let space = env.space("names").await;
-    request(&space).await;
+    request(&space, NAME).await;
     let one = space.pod("foo", "member1").await;
     let two = space.pod("foo", "member2").await;
     let said = space.says("foo", "Ready", "True|Ready|").await;
@@ -139,17 +141,17 @@ async fn explain_and_diff_read_the_owner_of_a_name() {
     let space = env.space("owner").await;
     let own = space.name();
     env.hub().apply(&definition()).await.ok();
-    request(&space).await;
+    request(&space, OWNED).await;
     space.pod("foo", "member1").await;
     let [foo, bar] = ["foo", "bar"].map(|name| ["explain", name, "-n", own]);
-    let leads = format!("{NAME} leads to {ONE} (member1)");
+    let leads = format!("{OWNED} leads to {ONE} (member1)");
     prints(&env, foo, 0, &["NamePublished", &leads]).await;
     service("bar")
         .port("http", 80)
         .create(env.hub(), &space)
         .await;
     let second = multi_cluster_service("bar").type_("LoadBalancer");
-    second.annotation(HOSTNAME, NAME).create(&space).await;
+    second.annotation(HOSTNAME, OWNED).create(&space).await;
     let taken = format!("MultiClusterService {own}/foo has the name");
     prints(&env, bar, 1, &["NameNotPublished", &taken]).await;
     let file = tempfile::NamedTempFile::new().expect("a file");
@@ -164,14 +166,14 @@ async fn explain_and_diff_read_the_owner_of_a_name() {
     let path = file.path().display().to_string();
     let parts = [
         &*format!("hub DNSEndpoint {own}/foo"),
-        "-  - dnsName: foo.example.com",
+        "-  - dnsName: owned.example.com",
         "+  - dnsName: other.example.com",
     ];
     prints(&env, ["diff", "-f", &path], 1, &parts).await;
     named["metadata"]["name"] = json!("baz");
-    named["metadata"]["annotations"][HOSTNAME] = json!(NAME);
+    named["metadata"]["annotations"][HOSTNAME] = json!(OWNED);
     std::fs::write(file.path(), named.to_string()).expect("it is written");
-    let not = format!("# hub: {NAME} is not published: {taken}");
+    let not = format!("# hub: {OWNED} is not published: {taken}");
     prints(&env, ["diff", "-f", &path], 1, &[&not]).await;
     space.kubectl(env.hub(), ["delete", "mcs", "foo"]).await;
     let free = "no cluster has a load balancer with an address";
