@@ -142,7 +142,7 @@ pub(crate) fn konnectivity(program: &str) -> PathBuf {
 }
 
 /// Returns ExternalDNS, built from its Go module if it was not yet.
-pub(crate) fn external_dns() -> PathBuf {
+pub fn external_dns() -> PathBuf {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY
         .get_or_init(|| EXTERNAL_DNS.built())

@@ -6,7 +6,7 @@ use causeway::domain::path::{NAMESPACE, Path, PathReport};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams};
 
 use crate::{Cluster, Environment};
 
@@ -46,13 +46,10 @@ pub async fn report_path(member: &Cluster, source: &str, path: Option<Path>, sec
     }
     let leases = Api::<Lease>::namespaced(member.client(), NAMESPACE);
     let name = lease.metadata.name.clone().expect("a name");
-    let known = leases.get_opt(&name).await.expect("an answer");
-    let stored = match known {
-        Some(known) => {
-            lease.metadata.resource_version = known.metadata.resource_version;
-            leases.replace(&name, &PostParams::default(), &lease).await
-        }
-        None => leases.create(&PostParams::default(), &lease).await,
-    };
+    // Applied, not replaced: a write that is repeated because its answer was lost is no conflict.
+    let parameters = PatchParams::apply("a test").force();
+    let stored = leases
+        .patch(&name, &parameters, &Patch::Apply(&lease))
+        .await;
     drop(stored.expect("it is stored"));
 }

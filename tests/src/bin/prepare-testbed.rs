@@ -16,7 +16,7 @@ fn main() {
         Err(missing) => println!("names of the clusterset: skipped; {missing}"),
     }
     match external_dns::prerequisites() {
-        Ok(()) => println!("names in BIND: yes"),
+        Ok(()) => println!("names in BIND: by {}", binaries::external_dns().display()),
         Err(missing) => println!("names in BIND: skipped; {missing}"),
     }
     match prometheus::prerequisites() {

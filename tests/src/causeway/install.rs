@@ -19,7 +19,7 @@ use crate::causeway::running::{Launch, Running};
 use crate::fleet::Logs;
 use crate::kubectl::{Command, Output};
 use crate::reaper::{Program, Reaper};
-use crate::{Cluster, Fleet, Release, ports};
+use crate::{Cluster, Fleet, LONG, Release, ports};
 
 pub use causeway::domain::protected::{DEFAULT_NAMESPACE as NAMESPACE, MEMBERS_NAMESPACE};
 
@@ -173,19 +173,23 @@ spec: {types: [CrossCluster]}
 
     /// `kubectl mcs join`, as a person would: with the member's administrator's kubeconfig.
     pub async fn join(&self, member: &Cluster) {
-        let kubeconfig = member.kubeconfig().display().to_string();
-        self.kubectl_mcs(["join", member.name(), "--member-kubeconfig", &kubeconfig])
-            .await
-            .ok();
+        self.join_with(member, &[]).await;
     }
 
     /// [`Installation::join`], for a controller that reaches the member at another address.
     pub async fn join_at(&self, member: &Cluster, url: &str) {
+        self.join_with(member, &["--api-endpoint", url]).await;
+    }
+
+    /// [`Installation::join`] with these flags.
+    pub(crate) async fn join_with(&self, member: &Cluster, flags: &[&str]) {
         let kubeconfig = member.kubeconfig().display().to_string();
-        let join = ["join", member.name(), "--member-kubeconfig", &kubeconfig];
-        self.kubectl_mcs(join.into_iter().chain(["--api-endpoint", url]))
-            .await
-            .ok();
+        // While the API servers of other fleets start, a member is not synced within a minute.
+        let timeout = format!("--timeout={}s", LONG.as_secs());
+        let join = ["join", member.name(), &timeout];
+        let join = join.into_iter().chain(["--member-kubeconfig", &kubeconfig]);
+        let join = join.chain(flags.iter().copied());
+        self.kubectl_mcs(join).await.ok();
     }
 
     /// Joins a member without `kubectl mcs`: makes its Secret and its Cluster, changed by `change`.

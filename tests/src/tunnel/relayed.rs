@@ -77,11 +77,9 @@ impl RelayedTunnel {
         member: &Cluster,
         url: &str,
     ) -> Process {
-        let kubeconfig = member.kubeconfig().display().to_string();
         let address = self.agents.address().to_string();
-        let join = ["join", member.name(), "--member-kubeconfig", &kubeconfig];
         let through = ["--api-endpoint", url, "--pull", "--tunnel", &address];
-        let joined = installation.kubectl_mcs([&join[..], &through].concat());
+        let joined = installation.join_with(member, &through);
         let agent = async {
             let directory = written(fleet, member, "causeway-agent").await;
             let log = directory.with_extension("log");
@@ -96,8 +94,7 @@ impl RelayedTunnel {
                 .arg(format!("--admin-bind=127.0.0.1:{}", ports::fresh()));
             fleet.reaper().run(program)
         };
-        let (joined, agent) = tokio::join!(joined, agent);
-        joined.ok();
+        let ((), agent) = tokio::join!(joined, agent);
         agent
     }
 }

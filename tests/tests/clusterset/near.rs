@@ -3,6 +3,7 @@
 use causeway::api::labels;
 use causeway_tests::{SOON, eventually};
 use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
@@ -70,18 +71,19 @@ async fn preference_of_an_export_promotes_the_next_tier() {
         .await;
     turn.says("member2", "Conflict", "True", "PreferConflict")
         .await;
-    let standby = turn
-        .imported_slices("member3")
-        .await
-        .into_iter()
-        .find(|slice| {
+    eventually("member2's slice is a standby", SOON, async || {
+        let slices = turn.imported_slices("member3").await;
+        let is_standby = |slice: &&EndpointSlice| {
             let annotations = slice.metadata.annotations.as_ref();
             annotations.is_some_and(|all| all.contains_key(labels::STANDBY))
-        });
-    let standby = standby.expect("a copy of member2's slice");
-    let conditions = standby.endpoints[0].conditions.clone().expect("conditions");
-    let all = (conditions.ready, conditions.serving, conditions.terminating);
-    assert_eq!(all, (Some(false), Some(true), Some(true)));
+        };
+        let standby = slices.iter().find(is_standby).ok_or("it is not there")?;
+        let conditions = standby.endpoints[0].conditions.clone().unwrap_or_default();
+        let all = (conditions.ready, conditions.serving, conditions.terminating);
+        let expected = (Some(false), Some(true), Some(true));
+        (all == expected).then_some(()).ok_or(format!("{all:?}"))
+    })
+    .await;
     near.set_ready(false).await;
     turn.reaches("member3", &[far.ip()]).await;
     let events = turn.api::<Event>(turn.member("member3"));
