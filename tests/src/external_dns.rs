@@ -1,10 +1,15 @@
 //! ExternalDNS, which publishes DNSEndpoints of a hub in a zone of BIND.
 
+use std::convert::Infallible;
 use std::path::Path;
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::time::{interval, timeout};
 
 use crate::cluster::Cluster;
 use crate::dns::{Answer, question};
-use crate::eventually::{START, eventually};
+use crate::eventually::{LONG, START, eventually};
 use crate::fleet::Fleet;
 use crate::kubectl::Command;
 use crate::network::{self, have_unstarted};
@@ -99,6 +104,39 @@ impl<'a> ExternalDns<'a> {
             .await;
         Answer::parse(&output.stdout)
     }
+
+    /// Asks BIND for the IPv4 addresses of that name every 10 ms, and fails on an answer without one.
+    /// No process is started for a question, so it costs little.
+    pub async fn is_never_empty(&self, name: &str) -> Infallible {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
+        let server = ("127.0.0.1", self.port);
+        socket.connect(server).await.expect("an address of BIND");
+        let mut ticks = interval(Duration::from_millis(10));
+        for id in (0..=u16::MAX).cycle() {
+            ticks.tick().await;
+            socket.send(&query(id, name)).await.expect("it is sent");
+            let mut answer = [0; 512];
+            let received = timeout(LONG, socket.recv(&mut answer)).await;
+            received.expect("an answer in time").expect("an answer");
+            let answered = u16::from_be_bytes([answer[0], answer[1]]);
+            let records = u16::from_be_bytes([answer[6], answer[7]]);
+            assert_eq!((answered, answer[3] & 0xf), (id, 0), "{answer:?}");
+            assert!(records > 0, "{answer:?}");
+        }
+        unreachable!("it has no end")
+    }
+}
+
+/// Returns a query for the IPv4 addresses of that name (RFC 1035, section 4).
+fn query(id: u16, name: &str) -> Vec<u8> {
+    let mut query = id.to_be_bytes().to_vec();
+    query.extend([0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    for label in name.split('.') {
+        query.push(u8::try_from(label.len()).expect("a label"));
+        query.extend(label.bytes());
+    }
+    query.extend([0, 0, 1, 0, 1]);
+    query
 }
 
 fn zone() -> String {

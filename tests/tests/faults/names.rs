@@ -88,15 +88,6 @@ async fn play(space: &Space<'_>, dns: &ExternalDns<'_>, [one, two]: [&RunningPod
     leads_to(dns, &[ONE, TWO]).await;
 }
 
-/// Asks for the name again and again. An answer without an address ends the test.
-async fn never_empty(dns: &ExternalDns<'_>) -> std::convert::Infallible {
-    loop {
-        let answer = dns.dig(NAME, "A").await;
-        assert_eq!(answer.status, "NOERROR", "{answer:?}");
-        assert!(!answer.records.is_empty(), "{answer:?}");
-    }
-}
-
 #[tokio::test]
 async fn published_name_follows_clusters_and_is_never_empty() {
     if let Err(missing) = prerequisites() {
@@ -118,7 +109,7 @@ async fn published_name_follows_clusters_and_is_never_empty() {
     leads_to(&dns, &[ONE, TWO]).await;
     tokio::select! {
         () = play(&space, &dns, [&one, &two]) => {}
-        never = never_empty(&dns) => match never {},
+        never = dns.is_never_empty(NAME) => match never {},
     }
     let remove = ["annotate", "mcs", "foo", &format!("{HOSTNAME}-")];
     space.kubectl(env.hub(), remove).await;
