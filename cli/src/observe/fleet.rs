@@ -118,7 +118,7 @@ impl Fleet {
         let members = self
             .read()
             .filter(|(name, _)| part.is_of(name, &self.members))
-            .map(|(name, member)| (name.clone(), member.map(|member| member.held(key))));
+            .map(|(name, member)| (name.clone(), member.and_then(|member| member.held(key))));
         Snapshot {
             key: key.clone(),
             hub_uid: self.hub.uid.clone(),

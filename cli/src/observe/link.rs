@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     ServiceExport,
     ServiceImport,
     Node,
+    /// Lease with a report on a path.
+    PathReport,
 }
 
 /// State of the watches of one cluster. The cluster is connected once every list is complete.
