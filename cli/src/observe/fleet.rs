@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::bounds::LABEL;
 use causeway::domain::{self, ClusterName, ServiceKey};
-use causeway_engine::lists::NameLists;
 use causeway_engine::model::HubNamespace;
 
 use super::connect::ConnectError;
@@ -130,7 +129,7 @@ impl Fleet {
             clusters: self.hub.all_clusters.clone(),
             works,
             unapplied: None,
-            names: NameLists::NotRead,
+            names: self.hub.name_lists(key),
             members: members.collect(),
         }
     }

@@ -146,15 +146,22 @@ async fn names(
     key: &ServiceKey,
     object: Option<&MultiClusterService>,
 ) -> NameLists {
-    let why = match readable_names(hub, key, object).await {
-        Ok(names) => return names,
-        Err(why) => why,
-    };
+    match readable_names(hub, key, object).await {
+        Ok(names) => names,
+        Err(why) => {
+            let failure = unread_names(hub, &why).await;
+            failure.map_or(NameLists::NotServed, NameLists::Unreadable)
+        }
+    }
+}
+
+/// Returns the failure to read names in DNS, or `None` if the hub does not serve DNSEndpoints. A
+/// user without the right is refused, whether or not the hub serves the kind.
+pub(super) async fn unread_names(hub: &ApiServer, why: &RequestError) -> Option<Failure> {
     let (version, plural) = (DNSEndpoint::api_version(&()), DNSEndpoint::plural(&()));
-    // A user without the right is refused, whether or not the hub serves the kind.
     match hub.serves(&version, &plural).await {
-        Ok(false) => NameLists::NotServed,
-        _ => NameLists::Unreadable(failure(&why)),
+        Ok(false) => None,
+        _ => Some(failure(why)),
     }
 }
 
