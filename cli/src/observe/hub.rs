@@ -6,19 +6,19 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{self, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::jiff::Timestamp;
+use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, ResourceExt as _};
 use tokio::sync::mpsc;
 
 use self::names::Names;
 use super::link::{Kind, Link};
-use super::networking::is_by_node_ports;
+use super::networking::selects_node_ports;
 use super::pace::{self, Broken, Ended, Pace};
 use super::reader::{Reader, Sent, View};
 use super::scope::{Breadth, Scope};
@@ -130,13 +130,9 @@ pub(super) fn multi_cluster_services(hub: &mut Hub, event: Event<MultiClusterSer
 /// by that of their Namespace. Returns true if one does or did.
 fn note_hub_reach(hub: &mut Hub, changed: &BTreeSet<ServiceKey>) -> bool {
     note_reach(&mut hub.by_node_ports, changed, |key| {
-        let has_own = |mcs: &MultiClusterService| mcs.annotations().contains_key(labels::REACH);
         let namespace = key.namespace.to_string();
         let mut services = hub.mcs.of(key);
-        services.any(|mcs| match has_own(mcs) {
-            true => is_by_node_ports(mcs),
-            false => hub.namespaces.of(&namespace).any(is_by_node_ports),
-        })
+        services.any(|mcs| selects_node_ports(mcs, hub.namespaces.of(&namespace)))
     })
 }
 
@@ -351,7 +347,9 @@ async fn follow_namespaces(reader: &Reader<'_, Hub>) -> RequestError {
         .follow(Kind::Namespace, api, config, namespaces)
         .await;
     let why = match broken.why {
-        why @ RequestError::NotAllowed { .. } if broken.unlisted => why.to_string(),
+        why @ RequestError::NotAllowed { .. } if broken.unlisted => {
+            format!("{why}; to follow them takes the right to list and watch Namespaces")
+        }
         why => return why,
     };
     let unread = move |hub: &mut Hub| Touched {

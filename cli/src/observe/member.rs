@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 
 use super::connect::{self, ConnectError};
 use super::link::{Kind, Link};
-use super::networking::is_by_node_ports;
+use super::networking::selects_node_ports;
 use super::once::{self, identify};
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
 use super::reader::{Reader, Sent, View};
@@ -184,11 +184,27 @@ impl Member {
     }
 }
 
-fn namespaces(member: &mut Member, event: Event<Namespace>) -> Touched {
+/// Applies an event of Namespaces.
+pub(super) fn namespaces(member: &mut Member, event: Event<Namespace>) -> Touched {
+    let namespaces = member.namespaces.apply(event);
+    let exports = member.exports.keys();
+    let exports = exports.filter(|key| namespaces.contains(&*key.namespace));
+    let exports = exports.cloned().collect();
     Touched {
-        namespaces: member.namespaces.apply(event),
+        node_needs: note_export_reach(member, &exports),
+        namespaces,
         ..Touched::default()
     }
+}
+
+/// Records which of the changed exports select node ports, by their own annotation or by that of
+/// their Namespace. Returns true if one does or did.
+fn note_export_reach(member: &mut Member, changed: &BTreeSet<ServiceKey>) -> bool {
+    note_reach(&mut member.by_node_ports, changed, |key| {
+        let namespace = key.namespace.to_string();
+        let mut exports = member.exports.of(key);
+        exports.any(|export| selects_node_ports(export, member.namespaces.of(&namespace)))
+    })
 }
 
 fn services(member: &mut Member, event: Event<Service>) -> Touched {
@@ -224,9 +240,7 @@ fn exports_changed(
 ) -> Touched {
     let changed = change(&mut member.exports);
     Touched {
-        node_needs: note_reach(&mut member.by_node_ports, &changed, |key| {
-            member.exports.of(key).any(is_by_node_ports)
-        }),
+        node_needs: note_export_reach(member, &changed),
         ..Touched::services(changed)
     }
 }
