@@ -299,7 +299,8 @@ impl Metrics {
                 "Times that an object was left as it is for a while because somebody changed it \
                  back as often as it was written",
                 self.conflicts.clone();
-            "queue_keys": "Services that wait to be planned", self.queue_keys.clone();
+            "queue_keys": "Services that wait to be planned, including those that are due later",
+                self.queue_keys.clone();
             "queue_oldest_seconds":
                 "How long the first of the waiting services has been waiting, or the loop has \
                  been at work on one",

@@ -241,16 +241,14 @@ impl Native<'_> {
             }
         };
         let exposed = self.exposed.ports.iter();
+        let of_entries = entries.as_ref().and_then(|entries| entries.uses.again_at);
+        let ends = [self.exposed.again_at, uses.again_at, of_entries];
         let desired = Desired {
             members,
             exposed: exposed.map(|shape| shape.port.clone()).collect(),
             problem: self.exposed.problem.clone(),
             placement,
-            again_at: {
-                let of_entries = entries.as_ref().and_then(|entries| entries.uses.again_at);
-                let ends = [self.exposed.again_at, uses.again_at, of_entries];
-                ends.into_iter().flatten().min()
-            },
+            again_at: ends.into_iter().flatten().min(),
             uses,
             entry_clusters: entries,
             ..Desired::default()

@@ -134,9 +134,7 @@ impl Cluster {
 
     /// Whether causeway-agent reports the paths from the member ([`labels::PATH_REPORTS`]).
     pub fn reports_paths(&self) -> bool {
-        let annotations = self.metadata.annotations.as_ref();
-        let value = annotations.and_then(|annotations| annotations.get(labels::PATH_REPORTS));
-        value.is_some_and(|value| value == "true")
+        reports_paths(&self.metadata) == Some(true)
     }
 
     /// Whether the agent of the member gives its credentials to the controller
@@ -144,6 +142,13 @@ impl Cluster {
     pub fn has_agent_credentials(&self) -> bool {
         has_agent_credentials(&self.metadata)
     }
+}
+
+/// Whether causeway-agent reports the paths from the member with this Cluster; `None` if the Cluster
+/// does not say it ([`labels::PATH_REPORTS`]).
+pub fn reports_paths(meta: &ObjectMeta) -> Option<bool> {
+    let value = meta.annotations.as_ref()?.get(labels::PATH_REPORTS)?;
+    Some(value == "true")
 }
 
 /// Whether the agent of the member with this Cluster gives its credentials to the controller
@@ -215,6 +220,20 @@ mod tests {
         ] {
             let read: ClusterSpec = serde_json::from_value(spec).expect("a spec");
             assert_eq!(read.effective_zones(), zones);
+        }
+    }
+
+    #[test]
+    fn reports_on_paths_are_read_where_the_cluster_says_so() {
+        for (annotations, reports) in [
+            (json!({}), None),
+            (json!({ labels::PATH_REPORTS: "true" }), Some(true)),
+            (json!({ labels::PATH_REPORTS: "false" }), Some(false)),
+            (json!({ labels::PATH_REPORTS: "yes" }), Some(false)),
+        ] {
+            let meta = json!({ "annotations": annotations });
+            let meta: ObjectMeta = serde_json::from_value(meta).expect("metadata");
+            assert_eq!(reports_paths(&meta), reports, "{meta:?}");
         }
     }
 }

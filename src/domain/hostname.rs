@@ -70,6 +70,12 @@ impl RequestedHostnames {
     }
 }
 
+/// Returns a DNS name in the form in which names are compared: in lower case and without a dot at
+/// its end. A readable [`Hostnames`] has this form.
+pub fn canonical_name(name: &str) -> String {
+    name.trim_end_matches('.').to_ascii_lowercase()
+}
+
 /// Checks a name that DNS is to publish.
 ///
 /// # Errors

@@ -23,6 +23,8 @@ pub const NAMESPACE: &str = "causeway-system";
 pub const REPORTER: &str = "causeway-agent";
 /// Time after which a report says nothing any more.
 pub const VALID: Duration = Duration::from_secs(90);
+/// Maximum number of reports that are read in a member.
+pub const REPORTS_MAX: u16 = 4096;
 /// Interval of reports while nothing changes.
 pub const RENEWED: Duration = Duration::from_secs(30);
 

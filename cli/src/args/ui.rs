@@ -24,8 +24,8 @@ With --verify the page starts kubectl mcs verify of a service, one at a time, wi
 end and after Ctrl-C, and keeps the result on the hub. Whoever has the address may start it.
 
 Required rights on the hub: list and watch MultiClusterServices, Services and Clusters. Without the right to list and watch Namespaces, annotations \
-that these may give services are unknown. To see what members hold, get their Secrets; members of which you may not are said to be disconnected. Optional: get namespace kube-system and the Lease of the controller; on Karmada list and watch \
-Works and get ResourceBindings.
+that these may give services are unknown. To see what members hold, get their Secrets; members of which you may not are said to be disconnected. Optional: get namespace kube-system and the Lease of the controller; for names in DNS list and watch dnsendpoints.externaldns.k8s.io and MultiClusterServices \
+in all namespaces; on Karmada list and watch Works and get ResourceBindings.
 
 Exit code: 0 ended by Ctrl-C; 1 the port is taken, or the command failed; 2 wrong usage; 3 the hub cannot be reached, or a right is missing.";
 

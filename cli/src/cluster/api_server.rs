@@ -73,6 +73,9 @@ pub(crate) enum RequestError {
     /// The API server rejected the request for another reason.
     #[error("the {side} refused: {message}")]
     Refused { side: Side, message: String },
+    /// The API server has more objects of one kind than are read.
+    #[error("too many objects in the {side}: {message}")]
+    TooMany { side: Side, message: String },
     /// The API server is reachable and cannot serve the request now.
     #[error("the {side} is unavailable: {message}; try again")]
     Busy { side: Side, message: String },
@@ -85,6 +88,7 @@ impl CommandError for RequestError {
             Self::NoKubeconfig(_)
             | Self::Unreachable { .. }
             | Self::NotAllowed { .. }
+            | Self::TooMany { .. }
             | Self::Busy { .. } => UNKNOWN,
             _ => PROBLEM,
         }

@@ -219,6 +219,7 @@ impl From<RequestError> for ConnectError {
             RequestError::NotFound { message, .. }
             | RequestError::Conflict { message, .. }
             | RequestError::Refused { message, .. }
+            | RequestError::TooMany { message, .. }
             | RequestError::Busy { message, .. } => Self::Failed(message),
             other @ (RequestError::NoKubeconfig(_) | RequestError::NotJoined(_)) => {
                 Self::Failed(other.to_string())

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::bounds::LABEL;
 use causeway::domain::{self, ClusterName, ServiceKey};
-use causeway_engine::lists::NameLists;
 use causeway_engine::model::HubNamespace;
 
 use super::connect::ConnectError;
@@ -118,7 +117,7 @@ impl Fleet {
         let members = self
             .read()
             .filter(|(name, _)| part.is_of(name, &self.members))
-            .map(|(name, member)| (name.clone(), member.map(|member| member.held(key))));
+            .map(|(name, member)| (name.clone(), member.and_then(|member| member.held(key))));
         Snapshot {
             key: key.clone(),
             hub_uid: self.hub.uid.clone(),
@@ -130,7 +129,7 @@ impl Fleet {
             clusters: self.hub.all_clusters.clone(),
             works,
             unapplied: None,
-            names: NameLists::NotRead,
+            names: self.hub.name_lists(key),
             members: members.collect(),
         }
     }
@@ -217,6 +216,7 @@ impl Part<'_> {
 #[cfg(test)]
 mod tests {
     use causeway::api::{Cluster, MultiClusterService, labels};
+    use k8s_openapi::api::core::v1::Namespace;
     use k8s_openapi::api::discovery::v1::EndpointSlice;
     use kube::runtime::watcher::Event;
     use serde_json::json;
@@ -271,10 +271,10 @@ mod tests {
         foo.metadata.annotations = reach("node-ports");
         apply_mcs(&mut state, Event::Apply(foo.clone()));
         assert_eq!(needs(&mut state).as_deref(), Some("a b"));
-        let mut export = export("bar", json!([]));
-        export.metadata.annotations = reach("node-ports");
+        let mut bar = export("bar", json!([]));
+        bar.metadata.annotations = reach("node-ports");
         let member = state.members.get_mut("c").expect("a member");
-        let touched = member::exports(member, Event::Apply(export));
+        let touched = member::exports(member, Event::Apply(bar));
         assert!(touched.node_needs && state.needs_nodes("c"));
         apply_mcs(&mut state, Event::Delete(foo));
         assert_eq!(needs(&mut state).as_deref(), Some("a c"));
@@ -288,6 +288,24 @@ mod tests {
         assert!(touched.services.contains(&ServiceKey::new("shop", "foo")));
         state.node_needs_changed |= touched.node_needs;
         assert_eq!(needs(&mut state).as_deref(), Some("a b c"));
+        let mut own = export("baz", json!([]));
+        own.metadata.annotations = reach("cluster-ip");
+        let member = state.members.get_mut("d").expect("a member");
+        member::exports(member, Event::Apply(own));
+        let in_member = |version: &str, reach| {
+            let metadata = json!({ "name": "shop", "resourceVersion": version });
+            let mut namespace: Namespace =
+                serde_json::from_value(json!({ "metadata": metadata })).expect("a Namespace");
+            namespace.metadata.annotations = reach;
+            Event::Apply(namespace)
+        };
+        member::namespaces(member, in_member("1", reach("node-ports")));
+        assert!(member.by_node_ports.is_empty(), "the export has its own");
+        member::exports(member, Event::Apply(export("qux", json!([]))));
+        let touched = member::namespaces(member, in_member("2", None));
+        assert!(touched.node_needs && member.by_node_ports.is_empty());
+        let touched = member::namespaces(member, in_member("3", reach("node-ports")));
+        assert!(touched.node_needs && state.needs_nodes("d"));
     }
 
     #[test]

@@ -1,21 +1,24 @@
 //! Objects of the hub and their watches, with the user's rights.
 
+mod names;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{self, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::jiff::Timestamp;
+use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, ResourceExt as _};
 use tokio::sync::mpsc;
 
+use self::names::Names;
 use super::link::{Kind, Link};
-use super::networking::is_by_node_ports;
+use super::networking::selects_node_ports;
 use super::pace::{self, Broken, Ended, Pace};
 use super::reader::{Reader, Sent, View};
 use super::scope::{Breadth, Scope};
@@ -56,6 +59,8 @@ pub(crate) struct Hub {
     pub all_clusters: Arc<Vec<Cluster>>,
     pub exports: Store<ServiceKey, ServiceExport>,
     pub imports: Store<ServiceKey, ServiceImport>,
+    /// Names in DNS.
+    names: Names,
     /// Works. `None` if the user may not list them.
     pub works: Option<Store<ServiceKey, WorkMeta>>,
 }
@@ -78,6 +83,7 @@ impl Default for Hub {
             all_clusters: Arc::default(),
             exports: Store::new(key_of),
             imports: Store::new(key_of),
+            names: Names::default(),
             works: Some(works()),
         }
     }
@@ -110,9 +116,13 @@ pub(super) fn multi_cluster_services(hub: &mut Hub, event: Event<MultiClusterSer
             None => hub.desired.remove(key),
         };
     }
+    let mut services = hub.note_names(&changed);
+    services.retain(|key| hub.mcs.has(key));
+    let node_needs = note_hub_reach(hub, &changed);
+    services.extend(changed);
     Touched {
-        node_needs: note_hub_reach(hub, &changed),
-        ..Touched::services(changed)
+        node_needs,
+        ..Touched::services(services)
     }
 }
 
@@ -120,13 +130,9 @@ pub(super) fn multi_cluster_services(hub: &mut Hub, event: Event<MultiClusterSer
 /// by that of their Namespace. Returns true if one does or did.
 fn note_hub_reach(hub: &mut Hub, changed: &BTreeSet<ServiceKey>) -> bool {
     note_reach(&mut hub.by_node_ports, changed, |key| {
-        let has_own = |mcs: &MultiClusterService| mcs.annotations().contains_key(labels::REACH);
         let namespace = key.namespace.to_string();
         let mut services = hub.mcs.of(key);
-        services.any(|mcs| match has_own(mcs) {
-            true => is_by_node_ports(mcs),
-            false => hub.namespaces.of(&namespace).any(is_by_node_ports),
-        })
+        services.any(|mcs| selects_node_ports(mcs, hub.namespaces.of(&namespace)))
     })
 }
 
@@ -237,15 +243,20 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
     };
     // Without the hub's UID only objects of other hubs become indistinguishable.
     let uid = server.uid().await.ok();
+    let kinds = [
+        Kind::MultiClusterService,
+        Kind::Service,
+        Kind::Cluster,
+        Kind::Namespace,
+        Kind::ServiceImport,
+        Kind::Work,
+    ];
+    let kinds: Vec<_> = kinds
+        .into_iter()
+        .chain(names::kinds(reader.scope))
+        .collect();
     let begin = move |hub: &mut Hub| {
-        hub.link.begin(&[
-            Kind::MultiClusterService,
-            Kind::Service,
-            Kind::Cluster,
-            Kind::Namespace,
-            Kind::ServiceImport,
-            Kind::Work,
-        ]);
+        hub.link.begin(&kinds);
         let is_same = hub.uid == uid && hub.karmada == karmada;
         (hub.uid, hub.karmada) = (uid, karmada);
         hub.works.get_or_insert_with(works);
@@ -261,6 +272,7 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
         broken = follow_clusters(reader) => Ended::Broken(broken.why),
         why = follow_mcs(reader) => Ended::Broken(why),
         why = follow_namespaces(reader) => Ended::Broken(why),
+        why = names::follow(reader) => Ended::Broken(why),
         broken = reader.follow(Kind::Service, server.api(namespace), all(), services) => Ended::Broken(broken.why),
         why = reader.follow_served(Kind::ServiceImport, imports_served, imports) => Ended::Broken(why),
         why = follow_works(reader, serves_works) => Ended::Broken(why),
@@ -335,7 +347,9 @@ async fn follow_namespaces(reader: &Reader<'_, Hub>) -> RequestError {
         .follow(Kind::Namespace, api, config, namespaces)
         .await;
     let why = match broken.why {
-        why @ RequestError::NotAllowed { .. } if broken.unlisted => why.to_string(),
+        why @ RequestError::NotAllowed { .. } if broken.unlisted => {
+            format!("{why}; to follow them takes the right to list and watch Namespaces")
+        }
         why => return why,
     };
     let unread = move |hub: &mut Hub| Touched {

@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 
 use super::connect::{self, ConnectError};
 use super::link::{Kind, Link};
-use super::networking::is_by_node_ports;
+use super::networking::selects_node_ports;
 use super::once::{self, identify};
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
 use super::reader::{Reader, Sent, View};
@@ -39,7 +39,7 @@ pub(crate) struct Member {
     pub link: Link,
     /// Error of the connection. Meaningful only without a connection.
     pub failure: ConnectError,
-    /// Kinds of the clusterset that cannot be read, with the errors.
+    /// Kinds that cannot be read, with the errors.
     refused: BTreeMap<Kind, ConnectError>,
     identity: Identity,
     exports_served: Option<Version>,
@@ -119,6 +119,7 @@ impl Member {
 
     /// Drops the reports on paths, which are no longer read.
     pub(super) fn drop_paths(&mut self) {
+        self.refused.remove(&Kind::PathReport);
         self.paths.clear();
     }
 
@@ -128,8 +129,11 @@ impl Member {
         services.any(|key| self.services.has(key) || self.slices.has(key))
     }
 
-    /// Returns the objects of one service.
-    pub(super) fn held(&self, key: &ServiceKey) -> Held {
+    /// Returns the objects of one service, or the error of the read of reports on paths.
+    pub(super) fn held(&self, key: &ServiceKey) -> Result<Held, ConnectError> {
+        if let Some(why) = self.refused.get(&Kind::PathReport) {
+            return Err(why.clone());
+        }
         let derived = key.derived();
         let companion = key.companion();
         let services = self.services.of(key).chain(self.services.of(&derived));
@@ -137,7 +141,7 @@ impl Member {
         let nodes = self.nodes_read.clone();
         let slices = self.slices.of(key).chain(self.slices.of(&derived));
         let namespace = String::from(&*key.namespace);
-        Held {
+        Ok(Held {
             identity: self.identity.clone(),
             served: served(self.exports_served, self.imports_served),
             namespaces: self.namespaces.of(&namespace).cloned().collect(),
@@ -147,15 +151,17 @@ impl Member {
             imports: self.imports.of(key).cloned().collect(),
             nodes: nodes.map(|read| read.map(|()| self.nodes.all().cloned().collect())),
             paths: self.paths.clone(),
-        }
+        })
     }
 
-    /// Records the refused read of a kind, or removes the record.
-    fn refuse(&mut self, kind: Kind, refused: Option<RequestError>) {
-        match refused {
-            Some(why) => self.refused.insert(kind, why.into()),
+    /// Records the refused read of a kind, or removes the record. Returns true if that is a change.
+    fn refuse(&mut self, kind: Kind, refused: Option<RequestError>) -> bool {
+        let refused: Option<ConnectError> = refused.map(Into::into);
+        let before = match refused.clone() {
+            Some(why) => self.refused.insert(kind, why),
             None => self.refused.remove(&kind),
         };
+        before != refused
     }
 
     /// Returns all exports and imports, or the error of the read. `None` before the first complete
@@ -178,11 +184,27 @@ impl Member {
     }
 }
 
-fn namespaces(member: &mut Member, event: Event<Namespace>) -> Touched {
+/// Applies an event of Namespaces.
+pub(super) fn namespaces(member: &mut Member, event: Event<Namespace>) -> Touched {
+    let namespaces = member.namespaces.apply(event);
+    let exports = member.exports.keys();
+    let exports = exports.filter(|key| namespaces.contains(&*key.namespace));
+    let exports = exports.cloned().collect();
     Touched {
-        namespaces: member.namespaces.apply(event),
+        node_needs: note_export_reach(member, &exports),
+        namespaces,
         ..Touched::default()
     }
+}
+
+/// Records which of the changed exports select node ports, by their own annotation or by that of
+/// their Namespace. Returns true if one does or did.
+fn note_export_reach(member: &mut Member, changed: &BTreeSet<ServiceKey>) -> bool {
+    note_reach(&mut member.by_node_ports, changed, |key| {
+        let namespace = key.namespace.to_string();
+        let mut exports = member.exports.of(key);
+        exports.any(|export| selects_node_ports(export, member.namespaces.of(&namespace)))
+    })
 }
 
 fn services(member: &mut Member, event: Event<Service>) -> Touched {
@@ -218,9 +240,7 @@ fn exports_changed(
 ) -> Touched {
     let changed = change(&mut member.exports);
     Touched {
-        node_needs: note_reach(&mut member.by_node_ports, &changed, |key| {
-            member.exports.of(key).any(is_by_node_ports)
-        }),
+        node_needs: note_export_reach(member, &changed),
         ..Touched::services(changed)
     }
 }
@@ -446,17 +466,24 @@ async fn follow_rest(reader: &Reader<'_, Member>, needs: &watch::Receiver<Needs>
     }
 }
 
-/// Reads the reports on paths every 10 seconds while they are required.
+/// Reads the reports on paths every 10 seconds while they are required. Too many leave the services
+/// of the member unknown.
 async fn follow_needed_paths(
     reader: &Reader<'_, Member>,
     mut needs: watch::Receiver<Needs>,
 ) -> RequestError {
     while needs.wait_for(|needs| needs.paths).await.is_ok() {
-        let paths = match once::paths(reader.server).await {
-            Ok(paths) => paths,
+        let (paths, refused) = match once::paths(reader.server).await {
+            Ok(paths) => (paths, None),
+            Err(why @ RequestError::TooMany { .. }) => (Vec::new(), Some(why)),
             Err(why) => return why,
         };
-        let take = move |member: &mut Member| member.take_paths(paths, Timestamp::now());
+        let take = move |member: &mut Member| {
+            let is_news = member.refuse(Kind::PathReport, refused);
+            let mut touched = member.take_paths(paths, Timestamp::now());
+            touched.paths |= is_news;
+            touched
+        };
         reader.send(take).await;
         tokio::time::sleep(LOOK_AGAIN).await;
     }
@@ -566,6 +593,25 @@ mod tests {
                 "{seconds}"
             );
         }
+    }
+
+    #[test]
+    fn too_many_reports_leave_services_unknown() {
+        let key = ServiceKey::new("shop", "foo");
+        let too_many = || RequestError::TooMany {
+            side: Side::Member,
+            message: "more than 4096 Leases".to_owned(),
+        };
+        let mut member = Member::new(1);
+        assert!(member.refuse(Kind::PathReport, Some(too_many())));
+        assert!(!member.refuse(Kind::PathReport, Some(too_many())));
+        let unknown = member.held(&key);
+        assert!(unknown.is_err_and(|why| why.to_string().contains("4096 Leases")));
+        assert!(member.refuse(Kind::PathReport, None));
+        assert!(member.held(&key).is_ok());
+        member.refuse(Kind::PathReport, Some(too_many()));
+        member.drop_paths();
+        assert!(member.held(&key).is_ok());
     }
 
     #[test]

@@ -75,12 +75,23 @@ pub(crate) fn network(cluster: &impl ResourceExt) -> Network {
     network.map_or_else(Network::default, |text| Network::read(text))
 }
 
-/// Whether the annotation of a Cluster, MultiClusterService or ServiceExport selects node ports as
-/// entry to providers.
+/// Whether the annotation of a Cluster, Namespace, MultiClusterService or ServiceExport selects node
+/// ports as entry to providers.
 pub(crate) fn is_by_node_ports(object: &impl ResourceExt) -> bool {
     let reach = object.annotations().get(labels::REACH);
     let reach = reach.and_then(|text| Reach::read(text));
     reach.is_some_and(Reach::is_by_node_ports)
+}
+
+/// Whether an object selects node ports, by its own annotation or by that of its Namespace.
+pub(crate) fn selects_node_ports<'a, N: ResourceExt + 'a>(
+    object: &impl ResourceExt,
+    mut namespaces: impl Iterator<Item = &'a N>,
+) -> bool {
+    match object.annotations().contains_key(labels::REACH) {
+        true => is_by_node_ports(object),
+        false => namespaces.any(is_by_node_ports),
+    }
 }
 
 /// Network and entry type of a cluster in reports.

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::version::Info;
-use kube::api::ListParams;
+use kube::api::{ListParams, ObjectList};
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
@@ -146,15 +146,22 @@ async fn names(
     key: &ServiceKey,
     object: Option<&MultiClusterService>,
 ) -> NameLists {
-    let why = match readable_names(hub, key, object).await {
-        Ok(names) => return names,
-        Err(why) => why,
-    };
+    match readable_names(hub, key, object).await {
+        Ok(names) => names,
+        Err(why) => {
+            let failure = unread_names(hub, &why).await;
+            failure.map_or(NameLists::NotServed, NameLists::Unreadable)
+        }
+    }
+}
+
+/// Returns the failure to read names in DNS, or `None` if the hub does not serve DNSEndpoints. A
+/// user without the right is refused, whether or not the hub serves the kind.
+pub(super) async fn unread_names(hub: &ApiServer, why: &RequestError) -> Option<Failure> {
     let (version, plural) = (DNSEndpoint::api_version(&()), DNSEndpoint::plural(&()));
-    // A user without the right is refused, whether or not the hub serves the kind.
     match hub.serves(&version, &plural).await {
-        Ok(false) => NameLists::NotServed,
-        _ => NameLists::Unreadable(failure(&why)),
+        Ok(false) => None,
+        _ => Some(failure(why)),
     }
 }
 
@@ -358,13 +365,32 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
 
 /// Reads the reports of causeway-agent on paths from a member. Without the right to read them, paths
 /// are unknown.
+///
+/// # Errors
+/// [`RequestError::TooMany`] beyond [`path::REPORTS_MAX`] Leases.
 pub(super) async fn paths(member: &ApiServer) -> Result<Vec<PathLease>, RequestError> {
     let leases: Api<Lease> = Api::namespaced(member.client.clone(), path::NAMESPACE);
     let own = format!("{}={}", labels::MANAGED_BY, path::REPORTER);
     let own = ListParams::default().labels(&own);
+    let own = own.limit(path::REPORTS_MAX.into());
     let leases = allowed(member.request(leases.list(&own)).await)?;
-    let leases = leases.into_iter().flatten();
-    Ok(leases.filter_map(|lease| PathLease::read(&lease)).collect())
+    leases.map_or_else(|| Ok(Vec::new()), reports)
+}
+
+/// Reads a complete list of Leases.
+fn reports(leases: ObjectList<Lease>) -> Result<Vec<PathLease>, RequestError> {
+    let most = usize::from(path::REPORTS_MAX);
+    if leases.metadata.continue_.is_some() || leases.items.len() > most {
+        return Err(RequestError::TooMany {
+            side: Side::Member,
+            message: format!(
+                "namespace {} has more than {most} Leases of {}; delete those of clusters that are gone",
+                path::NAMESPACE,
+                path::REPORTER
+            ),
+        });
+    }
+    Ok(leases.iter().filter_map(PathLease::read).collect())
 }
 
 /// Reads the identity of a member.
@@ -389,4 +415,51 @@ fn release(version: &Info) -> Result<KubernetesVersion, RequestError> {
 
 fn named(name: &str) -> ListParams {
     ListParams::default().fields(&format!("metadata.name={name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway::domain::ClusterName;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+    use kube::core::TypeMeta;
+
+    use super::*;
+    use crate::term::exit::UNKNOWN;
+
+    fn listed(number: usize, token: Option<&str>) -> ObjectList<Lease> {
+        let lease = |number| {
+            let source = format!("c{number}");
+            let source = ClusterName::try_from(source.as_str()).expect("a name");
+            let mut lease = Lease::default();
+            lease.metadata.name = Some(path::lease_name(&source));
+            lease
+        };
+        ObjectList {
+            types: TypeMeta::default(),
+            metadata: ListMeta {
+                continue_: token.map(ToOwned::to_owned),
+                ..ListMeta::default()
+            },
+            items: (0..number).map(lease).collect(),
+        }
+    }
+
+    #[test]
+    fn more_reports_than_are_read_are_unknown() {
+        let most = usize::from(path::REPORTS_MAX);
+        for (number, token, read) in [
+            (0, None, Some(0)),
+            (most, None, Some(most)),
+            (most, Some("more"), None),
+            (most + 1, None, None),
+        ] {
+            let reports = reports(listed(number, token));
+            let number = reports.as_ref().map(Vec::len).ok();
+            assert_eq!(number, read);
+            if let Err(why) = reports {
+                assert_eq!(why.exit_code(), UNKNOWN);
+                assert!(why.to_string().contains("more than 4096 Leases"), "{why}");
+            }
+        }
+    }
 }

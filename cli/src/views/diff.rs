@@ -21,15 +21,17 @@ pub(crate) struct Admitted {
 
 #[cfg(test)]
 mod tests {
-    use causeway::api::MultiClusterService;
-    use serde_json::json;
-
+    use causeway::api::{MultiClusterService, labels};
+    use causeway_engine::lists::NameLists;
+    use causeway_engine::model::{Failure, FailureKind};
     use causeway_engine::plan::Settings;
     use causeway_engine::preview::preview;
+    use serde_json::json;
 
     use super::*;
     use crate::fixtures::{cross, service};
     use crate::golden;
+    use crate::observe::fixtures::healthy;
     use crate::observe::service::{self as observed, Snapshot};
 
     /// Compares the current state with the state after this object is applied.
@@ -59,6 +61,46 @@ mod tests {
             Report::new(&snapshot.key, admitted, (&lists, &members), &after).expect("a report");
         let unread = report.is_incomplete();
         (render(&report) + &format!("incomplete: {unread}"), report)
+    }
+
+    #[test]
+    fn unread_inputs_are_unknown_in_one_field() {
+        let failure = |text: &str| Failure::new(FailureKind::Forbidden, text);
+        for (namespaces, names, hostname, unknown) in [
+            (None, None, true, None),
+            (
+                Some("no Namespace"),
+                None,
+                true,
+                Some("NamespaceNotRead: no Namespace"),
+            ),
+            (None, Some("no name"), true, Some("NameNotRead: no name")),
+            (None, Some("no name"), false, None),
+            (
+                Some("no Namespace"),
+                Some("no name"),
+                true,
+                Some("NamespaceNotRead: no Namespace; NameNotRead: no name"),
+            ),
+        ] {
+            let mut snapshot = healthy();
+            if let Some(why) = namespaces {
+                snapshot.namespaces = Err(why.to_owned());
+            }
+            if let Some(why) = names {
+                snapshot.names = NameLists::Unreadable(failure(why));
+            }
+            let mut object = snapshot.mcs.clone().expect("it");
+            if hostname {
+                let annotations = object.metadata.annotations.get_or_insert_default();
+                annotations.insert(labels::HOSTNAME.to_owned(), "foo.example.com".to_owned());
+            }
+            let (text, report) = applied(&snapshot, object);
+            assert_eq!(report.unknown.as_deref(), unknown);
+            assert_eq!(report.is_incomplete(), unknown.is_some());
+            let line = unknown.map(|why| format!("# not known in full: {why}\n"));
+            assert!(line.is_none_or(|line| text.contains(&line)), "{text}");
+        }
     }
 
     #[test]

@@ -54,6 +54,13 @@ function condition({ ready, serving, terminating }: Endpoint): string {
 /** Reasons of an endpoint that is used as its consumer prefers. */
 const PREFERRED = new Set(["EntryCopied", "Standby", "Promoted", "NotPreferred"]);
 
+/** Reasons for which a part could not be read: the state is unknown. Every problem has a remedy. */
+const UNREAD = new Set(["MemberNotRead", "NamespaceNotRead", "NameNotRead"]);
+
+function problemHealth(one: Problem): Health {
+  return one.remedy && !UNREAD.has(one.reason) ? "bad" : "partial";
+}
+
 /** In a consumer an endpoint is as it should be, is there and not used, or is missing. */
 function consumerHealth(one: EndpointConsumer, endpoint: Endpoint): Health {
   if (PLAIN.has(one.reason) || PREFERRED.has(one.reason)) return "ok";
@@ -214,7 +221,7 @@ export function ServiceView({ namespace, name }: { namespace: string; name: stri
     <div class="view detail">
       <Title rows={rows} namespace={namespace} name={name} />
       {!explanation && <p class="none" role="status">Asking the hub and the members</p>}
-      {explanation && <Summary explanation={explanation} count={all.length} />}
+      {explanation && <Summary explanation={explanation} all={all} />}
       {explanation && <Verified explanation={explanation} namespace={namespace} name={name} />}
       {reports.length > 0 && (
         <section aria-labelledby="reports">
@@ -222,7 +229,7 @@ export function ServiceView({ namespace, name }: { namespace: string; name: stri
           <Reports all={reports} />
         </section>
       )}
-      {all.length > 0 && <Problems all={all} health={(one) => (explanation?.ready ? "ok" : one.remedy ? "bad" : "partial")} />}
+      {all.length > 0 && <Problems all={all} health={(one) => (explanation?.ready ? "ok" : problemHealth(one))} />}
       {explanation && explanation.exposures.length > 0 && (
         <section aria-labelledby="endpoints">
           <h2 id="endpoints">Endpoints</h2>
@@ -265,9 +272,12 @@ function Verified({ explanation, namespace, name }: { explanation: Explanation; 
   );
 }
 
-function Summary({ explanation, count }: { explanation: Explanation; count: number }) {
+function Summary({ explanation, all }: { explanation: Explanation; all: Problem[] }) {
   if (explanation.ready) {
-    return <p class="outcome ok"><Mark health="ok" /> Every ready endpoint is in every consumer.{count > 0 ? " Worth to know:" : ""}</p>;
+    return <p class="outcome ok"><Mark health="ok" /> Every ready endpoint is in every consumer.{all.length > 0 ? " Worth to know:" : ""}</p>;
   }
-  return <p class="outcome bad"><Mark health="bad" /> {count > 0 ? "Something is wrong:" : "Something is wrong."}</p>;
+  if (all.some((one) => UNREAD.has(one.reason)) && all.every((one) => problemHealth(one) !== "bad")) {
+    return <p class="outcome partial"><Mark health="partial" /> Unknown, because a part could not be read:</p>;
+  }
+  return <p class="outcome bad"><Mark health="bad" /> {all.length > 0 ? "Something is wrong:" : "Something is wrong."}</p>;
 }

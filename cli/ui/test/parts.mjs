@@ -115,6 +115,31 @@ export async function a_service_is_followed_until_it_is_gone_and_back(browser, f
   });
 }
 
+export async function unread_part_is_unknown_and_not_wrong(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    await watched.go("#/shop/foo");
+    await watched.says("Every ready endpoint is in every consumer");
+    const [foo] = fixture.state.services;
+    const explained = (diagnoses) => data.explanation(foo, (made) => Object.assign(made, { ready: false, diagnoses }));
+    const marks = () =>
+      watched.page.locator(".problems > li").evaluateAll((all) => all.map((one) => `${one.className} ${one.querySelector("strong").textContent}`));
+    const unread = {
+      reason: "NamespaceNotRead",
+      message: "Namespace shop of the hub could not be read",
+      remedy: "look with the right to get Namespace shop of the hub",
+    };
+    fixture.explain("shop/foo", explained([unread]));
+    await watched.says("Unknown, because a part could not be read:");
+    assert.deepEqual(await marks(), ["partial NamespaceNotRead"]);
+    const wrong = { reason: "Leftovers", message: "objects are left in member2", remedy: "kubectl mcs status" };
+    fixture.explain("shop/foo", explained([unread, wrong]));
+    await watched.says("Something is wrong:");
+    assert.deepEqual(await marks(), ["partial NamespaceNotRead", "bad Leftovers"]);
+  });
+}
+
 export async function commands_are_copied_without_the_words_around_them(browser, fixture) {
   fixture.state = data.small();
   await fixture.start();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{DNSEndpoint, DnsRecord, labels};
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::{ClusterName, ServiceKey, canonical_name};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
@@ -100,6 +100,12 @@ impl HubDnsEndpoint {
             resource_version: meta.resource_version.as_deref().unwrap_or_default().into(),
             records: object.spec.endpoints.as_slice().into(),
         }
+    }
+
+    /// Lists the names of the records, in their canonical form.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        let records = self.records.iter();
+        records.map(|record| canonical_name(&record.dns_name))
     }
 
     /// Returns the targets that causeway recorded for each cluster; none if somebody made them

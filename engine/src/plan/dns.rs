@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use causeway::api::labels;
 use causeway::api::{DNSEndpoint, DNSEndpointSpec, DnsRecord};
 use causeway::domain::{
-    ClusterName, Hostnames, Ranges, RequestedHostnames, ServiceKey, is_subdomain,
+    ClusterName, Hostnames, Ranges, RequestedHostnames, ServiceKey, canonical_name, is_subdomain,
 };
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -280,7 +280,7 @@ impl Found {
         let addresses = addresses.filter_map(|ip| ip.parse().ok());
         let mut addresses: BTreeSet<IpAddr> = addresses.filter(is_public).collect();
         let hosts = ingress.iter().filter_map(|one| one.hostname.as_deref());
-        let hosts = hosts.map(|host| host.trim_end_matches('.').to_ascii_lowercase());
+        let hosts = hosts.map(canonical_name);
         let hosts: BTreeSet<Box<str>> = hosts
             .filter(|host| is_subdomain(host))
             .map(Into::into)

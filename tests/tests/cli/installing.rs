@@ -233,11 +233,11 @@ async fn images_are(hub: &Cluster, expected: [String; 2]) {
 }
 
 async fn it_is_waited_for(fleet: &Fleet, hub: &Cluster) {
-    let late = mcs(fleet, hub, "install --timeout 1s").await;
+    let late = mcs(fleet, hub, "install --timeout 5s").await;
     ends(
         &late,
         1,
-        "not ready within 1 s | deployment.apps/causeway-webhook: | get pods",
+        "not ready within 5 s | deployment.apps/causeway-webhook: | get pods",
     );
     let kubelet = pin!(Kubelet::new(hub).run());
     let installed = pin!(async {
@@ -568,14 +568,14 @@ async fn the_controller_is_waited_for(
     controller: &causeway_tests::Running,
 ) {
     controller.process().pause();
-    let late = mcs(fleet, hub, "uninstall --yes --cascade --timeout 1s").await;
+    let late = mcs(fleet, hub, "uninstall --yes --cascade --timeout 5s").await;
     controller.process().resume();
     ends(
         &late,
         1,
         "
             multiclusterservice.networking.karmada.io/foo deleted
-            has not cleaned up within 1 s; left: 1 MultiClusterService (default/foo)
+            has not cleaned up within 5 s; left: 1 MultiClusterService (default/foo)
             kubectl -n default patch mcs foo
         ",
     );

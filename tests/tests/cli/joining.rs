@@ -694,12 +694,12 @@ async fn join_and_unjoin_report_a_missing_controller_and_resume() {
     let fleet = Fleet::builder().members(1).start().await;
     let installation = Installation::new(&fleet).await;
     let (hub, member) = (fleet.hub(), fleet.member("member1"));
-    let unseen = join(&installation, "member1", member, &["--timeout", "1s"]).await;
+    let unseen = join(&installation, "member1", member, &["--timeout", "5s"]).await;
     ends(
         &unseen,
         1,
         "
-            not synced within 1 s
+            not synced within 5 s
             not processed by the controller yet
             causeway-controller
         ",
@@ -716,7 +716,7 @@ async fn another_cluster_does_not_take_its_name(
     member: &Cluster,
 ) {
     patch_cluster(hub, r#"{"spec":{"id":"of-another-cluster"}}"#).await;
-    let other = join(installation, "member1", member, &["--timeout", "1s"]).await;
+    let other = join(installation, "member1", member, &["--timeout", "5s"]).await;
     ends(
         &other,
         1,
@@ -734,7 +734,7 @@ async fn another_cluster_does_not_take_its_name(
         "of another cluster than member1",
     );
     patch_cluster(hub, r#"{"spec":{"id":null}}"#).await;
-    let fixed = join(installation, "member1", member, &["--timeout", "1s"]).await;
+    let fixed = join(installation, "member1", member, &["--timeout", "5s"]).await;
     ends(
         &fixed,
         1,
@@ -758,14 +758,14 @@ async fn what_the_controller_cleans_is_waited_for(installation: &Installation, h
     ];
     assert_eq!(hub.kubectl(get).await.ok(), "");
     let held = installation
-        .kubectl_mcs(["unjoin", "member1", "--timeout", "1s", "--force"])
+        .kubectl_mcs(["unjoin", "member1", "--timeout", "5s", "--force"])
         .await;
     ends(
         &held,
         1,
         "
             waiting for the cleanup of member1
-            within 1 s
+            within 5 s
             mcs.causeway.dev/cleanup
             kubectl patch cluster
         ",

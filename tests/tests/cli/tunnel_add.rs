@@ -120,9 +120,9 @@ async fn karmadas_pull_member_is_added_to_the_tunnel_and_removed() {
 
     added_again_keeps_the_certificate(&stage).await;
     agent.kill().await;
-    let late = stage.add(Some(stage.edge()), &["--timeout", "1s"]).await;
+    let late = stage.add(Some(stage.edge()), &["--timeout", "5s"]).await;
     let said =
-        "edge is not connected within 1 s | its agent is not connected | see kubectl mcs tunnel";
+        "edge is not connected within 5 s | its agent is not connected | see kubectl mcs tunnel";
     ends(&late, 1, said);
     agent.restart().await;
     interrupted_runs_are_completed(&stage).await;
@@ -265,7 +265,7 @@ async fn interrupted_runs_are_completed(stage: &Stage<'_>) {
 async fn host_has_to_be_in_the_certificate(stage: &Stage<'_>) {
     let endpoint = |url: &str| json!({"spec": {"apiEndpoint": url}});
     stage.patch(&endpoint("https://edge.invalid:6443")).await;
-    let wrong = stage.add(Some(stage.edge()), &["--timeout", "1s"]).await;
+    let wrong = stage.add(Some(stage.edge()), &["--timeout", "5s"]).await;
     let said = "certificate of the member's API server has to be valid for the host of https://edge.invalid:6443";
     ends(&wrong, 1, said);
     stage.patch(&endpoint(NOBODY)).await;

@@ -1,7 +1,9 @@
+use causeway::api::labels::HOSTNAME;
 use causeway::domain::path::Path;
+use causeway_tests::external_dns::definition;
 use causeway_tests::path_reports::{report_path, with_path_reports, without_path_reports};
 use causeway_tests::ui::Page;
-use causeway_tests::{Environment, Fault, LONG, service};
+use causeway_tests::{Environment, Fault, LONG, multi_cluster_service, service};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
@@ -91,6 +93,41 @@ fn reasons(explanation: &Value) -> Vec<&str> {
     let mut reasons: Vec<_> = reasons.collect();
     reasons.sort_unstable();
     reasons
+}
+
+#[tokio::test]
+async fn name_in_dns_follows_its_definition_and_its_object() {
+    let env = Environment::start(members().await).await;
+    let ui = env.ui(&[]).await;
+    let (space, a) = (env.space("named").await, env.fleet.member("a"));
+    let balanced = || service("foo").port("http", 80).type_("LoadBalancer");
+    balanced().create(space.hub(), &space).await;
+    balanced().create(a, &space).await;
+    space.set_ingress(a, json!({ "ip": "192.0.2.1" })).await;
+    space.pod("foo", "a").await;
+    let named = multi_cluster_service("foo").type_("LoadBalancer");
+    let named = named
+        .providers(["a"])
+        .annotation(HOSTNAME, "named.example.com");
+    named.create(&space).await;
+    let url = format!("api/services/{}/foo/events", space.name());
+    let mut explanation = ui.events(&url).await;
+    let mut is = async |reason: &str, part: &str| {
+        let said = |explanation: &Value| {
+            let diagnoses = explanation["exposures"][0]["diagnoses"].as_array();
+            diagnoses.into_iter().flatten().any(|one| {
+                let message = one["message"].as_str().unwrap_or_default();
+                one["reason"] == reason && message.contains(part)
+            })
+        };
+        explanation.until("explain", LONG, said).await;
+    };
+    is("NameNotPublished", "the hub has no definition").await;
+    env.fleet.hub().apply(&definition()).await.ok();
+    is("NamePublished", "leads to 192.0.2.1 (a)").await;
+    let definition = ["delete", "crd", "dnsendpoints.externaldns.k8s.io"];
+    env.fleet.hub().kubectl(definition).await.ok();
+    is("NameNotPublished", "the hub has no definition").await;
 }
 
 #[tokio::test]

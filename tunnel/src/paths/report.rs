@@ -148,7 +148,8 @@ impl Reports {
 
     async fn earlier(&self) -> Option<Vec<ClusterName>> {
         let own = format!("{}={}", causeway::api::labels::MANAGED_BY, path::REPORTER);
-        let own = ListParams::default().labels(&own).limit(4096);
+        let own = ListParams::default().labels(&own);
+        let own = own.limit(path::REPORTS_MAX.into());
         let leases = timeout(REQUEST, self.leases.list(&own)).await.ok()?.ok()?;
         let sources = leases
             .iter()

@@ -11,11 +11,9 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
 
 use super::agent::{Agent, gives_credentials};
+use super::checks::{certificates, check_identity, check_tunnelled};
 use super::paths::Paths;
-use super::{
-    JoinError, certificates, check_identity, check_tunnelled, location, networking,
-    optional_rights, reached_at, recorded,
-};
+use super::{JoinError, location, networking, optional_rights, reached_at, recorded};
 use crate::args::JoinArgs;
 use crate::cluster::access::Side;
 use crate::cluster::api_server::ApiServer;

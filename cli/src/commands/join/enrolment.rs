@@ -15,8 +15,9 @@ use kube::api::DynamicObject;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 
+use super::checks::{check_identity, check_verified};
 use super::dry_run::manifest;
-use super::{JoinError, check_identity, check_verified, networking, optional_rights, recorded};
+use super::{JoinError, networking, optional_rights, recorded};
 use crate::args::JoinArgs;
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::api_server::ApiServer;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use causeway::api::cluster::has_agent_credentials;
+use causeway::api::cluster::{has_agent_credentials, reports_paths};
 use causeway::api::{Cluster, labels};
 use causeway::domain::protected::MEMBERS_NAMESPACE;
 use causeway::domain::{ClusterName, NameError, enrolment};
@@ -177,7 +177,7 @@ pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
                 .cloned(),
             is_tunnelled: is_tunnelled(&cluster),
             has_agent_credentials: has_agent_credentials(&cluster.metadata),
-            reports_paths: reports_paths(&cluster),
+            reports_paths: reports_paths(&cluster.metadata),
             name: cluster.metadata.name.unwrap_or_default(),
         })
         .collect())
@@ -303,12 +303,6 @@ pub(crate) fn cluster(
     }
     cluster.data = json!({ "spec": spec });
     Ok(cluster)
-}
-
-/// Returns what a Cluster says about an agent that reports paths.
-fn reports_paths(cluster: &DynamicObject) -> Option<bool> {
-    let value = cluster.annotations().get(labels::PATH_REPORTS)?;
-    Some(value == "true")
 }
 
 /// Returns a member's Cluster without spec, which identifies it.

@@ -56,6 +56,7 @@ fn of_failure(error: &RequestError) -> Creation {
         | RequestError::NotJoined(_)
         | RequestError::NotAllowed { .. }
         | RequestError::NotFound { .. }
+        | RequestError::TooMany { .. }
         | RequestError::Conflict { .. } => Creation::Unknown(message),
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Report {
     pub name: String,
     /// Warnings of the hub's admission.
     pub warnings: Vec<String>,
-    /// Reason that the changes are incomplete: an unknown input beside the members.
+    /// Reasons that the changes are incomplete: unknown inputs beside the members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
     /// Change of the MultiClusterService, or `None` if it would not change.
@@ -35,9 +35,6 @@ pub(crate) struct Report {
     /// Change of the DNSEndpoint on the hub, or `None` if it would not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns_endpoint: Option<Change>,
-    /// Reason that DNSEndpoints cannot be read. Changes of names in DNS are then unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub names_unread: Option<String>,
     /// Names that ExternalDNS would not get, with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unpublished: Vec<Diagnosis>,
@@ -115,12 +112,7 @@ impl Report {
     ) -> Result<Self, OutputError> {
         let stored = admitted.stored.as_ref();
         let requests = |one: &MultiClusterService| one.annotations().contains_key(labels::HOSTNAME);
-        let names_unread = match &hub.names {
-            NameLists::Unreadable(failure) => Some(failure.to_string()),
-            _ => None,
-        };
-        let names_unread =
-            names_unread.filter(|_| stored.into_iter().chain([&admitted.object]).any(requests));
+        let requests_names = stored.into_iter().chain([&admitted.object]).any(requests);
         let [now, then] = [&hub.names, &after.names].map(|names| dns_endpoint(names, key));
         let dns_endpoint = change("hub", now, then)?;
         let object = change("hub", stored, Some(&admitted.object))?;
@@ -137,24 +129,21 @@ impl Report {
             namespace: key.namespace.to_string(),
             name: key.name.to_string(),
             warnings: admitted.warnings,
-            unknown: hub
-                .unread_defaults(key)
-                .map(|why| format!("{}: {why}", Reason::NamespaceNotRead)),
+            unknown: unknown(key, hub, requests_names),
             object,
             dns_endpoint,
-            names_unread,
             unpublished: after.unpublished.clone(),
             clusters,
         })
     }
 
-    /// Whether a member or the names in DNS could not be compared, or another input is unknown.
+    /// Whether a member could not be compared, or another input is unknown.
     pub(crate) fn is_incomplete(&self) -> bool {
         let is_unread = |one: &Unreached| one.unread;
         let mut clusters = self.clusters.iter();
         let is_unread =
             |one: &ClusterReport| one.unread.is_some() || one.unreached.iter().any(is_unread);
-        self.unknown.is_some() || self.names_unread.is_some() || clusters.any(is_unread)
+        self.unknown.is_some() || clusters.any(is_unread)
     }
 
     /// Whether any object would change.
@@ -162,6 +151,23 @@ impl Report {
         let changes = |cluster: &ClusterReport| !cluster.objects.is_empty();
         self.object.is_some() || self.dns_endpoint.is_some() || self.clusters.iter().any(changes)
     }
+}
+
+/// Returns the reasons that inputs beside the members are unknown: the Namespace, and names in DNS if
+/// the service requests any.
+fn unknown(key: &ServiceKey, hub: &HubLists, requests_names: bool) -> Option<String> {
+    let names = match &hub.names {
+        NameLists::Unreadable(failure) if requests_names => Some(failure),
+        _ => None,
+    };
+    let inputs = [
+        (Reason::NamespaceNotRead, hub.unread_defaults(key)),
+        (Reason::NameNotRead, names),
+    ];
+    let unread = inputs.into_iter();
+    let unread = unread.filter_map(|(reason, why)| Some(format!("{reason}: {}", why?)));
+    let all: Vec<_> = unread.collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// Returns the DNSEndpoint of a service, if it exists.

@@ -15,9 +15,6 @@ pub(crate) fn render(report: &Report) -> String {
     if let Some(object) = &report.object {
         text.push_str(&object.diff);
     }
-    if let Some(why) = &report.names_unread {
-        text.push_str(&format!("# hub: names in DNS are not compared: {why}\n"));
-    }
     for one in &report.unpublished {
         text.push_str(&format!("# hub: {}\n", one.message));
         if let Some(remedy) = &one.remedy {

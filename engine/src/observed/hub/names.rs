@@ -83,21 +83,14 @@ impl Hub {
         })
     }
 
-    /// Whether the DNSEndpoint of a MultiClusterService publishes a name. Names in DNS have no case,
-    /// and a dot at the end means nothing.
+    /// Whether the DNSEndpoint of a MultiClusterService publishes a name.
     fn publishes(&self, key: &ServiceKey, name: &str) -> bool {
         let DnsKnowledge::Known(Some(object)) = self.dns.get(key) else {
             return false;
         };
         let mcs = self.multi_cluster_services.get(key);
         let is_own = mcs.is_some_and(|mcs| object.owner.as_ref() == Some(&mcs.uid));
-        let mut records = object.records.iter();
-        is_own
-            && !object.deleting
-            && records.any(|record| {
-                let published = record.dns_name.trim_end_matches('.');
-                published.eq_ignore_ascii_case(name)
-            })
+        is_own && !object.deleting && object.names().any(|published| published == name)
     }
 
     /// Marks the services that request a name which this one requests or publishes.
@@ -107,14 +100,13 @@ impl Hub {
             Some(RequestedHostnames::Names(names)) => Some(names.iter()),
             _ => None,
         };
+        let requested = requested.into_iter().flatten().map(ToOwned::to_owned);
         let published = match self.dns.get(key) {
-            DnsKnowledge::Known(Some(object)) => Some(object.records.iter()),
+            DnsKnowledge::Known(Some(object)) => Some(object.names()),
             _ => None,
         };
-        let published = published.into_iter().flatten();
-        let published = published.map(|record| &*record.dns_name);
-        for name in requested.into_iter().flatten().chain(published) {
-            let rivals = self.name_requests.requesting(name);
+        for name in requested.chain(published.into_iter().flatten()) {
+            let rivals = self.name_requests.requesting(&name);
             change.services.extend(rivals.cloned());
         }
     }

@@ -1,13 +1,10 @@
 //! Paths from a member to other clusters, as causeway-agent reports them there.
 
 use causeway::domain::ClusterName;
-use causeway::domain::path::{Path, PathLease, PathReport, VALID};
+use causeway::domain::path::{Path, PathLease, PathReport, REPORTS_MAX, VALID};
 
 use crate::model::map::HashMap;
 use crate::model::{Signal, TimePoint};
-
-/// Maximum number of clusters of which a member has reports.
-const MOST: usize = 4096;
 
 /// Reports of a member, by the cluster to which the path leads.
 #[derive(Debug, Default)]
@@ -40,9 +37,10 @@ impl Paths {
 
     /// Applies an event of the watch. Returns whether a path changed.
     pub(super) fn apply(&mut self, signal: Signal<Option<PathLease>>, now: TimePoint) -> bool {
+        let most = usize::from(REPORTS_MAX);
         match signal {
             Signal::Listed(leases) => {
-                let listed = leases.into_iter().flatten().take(MOST);
+                let listed = leases.into_iter().flatten().take(most);
                 let listed = listed.map(|lease| (lease.source.clone(), lease)).collect();
                 let before = Self(std::mem::replace(&mut self.0, listed));
                 let mut all = before.0.keys().chain(self.0.keys());
@@ -51,7 +49,7 @@ impl Paths {
             Signal::Applied(Some(lease)) => {
                 let source = lease.source.clone();
                 let before = self.get(&source, now);
-                if self.0.len() < MOST || self.0.contains_key(&source) {
+                if self.0.len() < most || self.0.contains_key(&source) {
                     self.0.insert(source.clone(), lease);
                 }
                 before != self.get(&source, now)

@@ -253,6 +253,9 @@ fn names_are_compared_as_dns_does() {
         request(&mut env, &["bar"]);
         let other = env.hub.get(Kind::DnsEndpoint, "shop", "bar");
         assert_eq!(other, None, "{published}");
+        // Its deletion alone leads to the next service.
+        env.off_hub(Kind::DnsEndpoint, "foo").settle();
+        assert_owner(&mut env, "bar", published);
     }
 }
 

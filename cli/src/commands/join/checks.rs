@@ -1,0 +1,182 @@
+//! Refusals before anything is written.
+
+use std::path::Path;
+
+use causeway::domain::ClusterName;
+
+use super::{JoinError, recorded};
+use crate::args::JoinArgs;
+use crate::cluster::api_server::ApiServer;
+use crate::cluster::identity;
+use crate::commands::membership::hub::Known;
+use crate::commands::membership::member;
+
+/// Checks that a member of the tunnel stays one: the hub could not dial it.
+pub(super) fn check_tunnelled(
+    known: &[Known],
+    name: &ClusterName,
+    args: &JoinArgs,
+) -> Result<(), JoinError> {
+    let is_tunnelled = recorded(known, name).is_some_and(|one| one.is_tunnelled);
+    match is_tunnelled && !args.pull {
+        true => Err(JoinError::Tunnelled(name.clone())),
+        false => Ok(()),
+    }
+}
+
+/// Reads a file of PEM certificates.
+pub(super) fn certificates(file: &Path) -> Result<String, JoinError> {
+    let wrong = |why: String| JoinError::ProxyCa {
+        file: file.to_owned(),
+        why,
+    };
+    member::certificates(file).map_err(wrong)
+}
+
+/// Rejects a server whose identity is not verified.
+pub(super) fn check_verified(server: &ApiServer) -> Result<(), JoinError> {
+    let side = server.side;
+    match server.unverified() {
+        Some(what) => Err(JoinError::Insecure { side, what }),
+        None => Ok(()),
+    }
+}
+
+/// Rejects a proxy URL with user info, because `spec.proxyURL` is not secret.
+pub(super) fn check_proxy(url: Option<&str>) -> Result<(), JoinError> {
+    let authority = url.and_then(|url| url.split("://").last()?.split('/').next());
+    match authority {
+        Some(authority) if authority.contains('@') => Err(JoinError::ProxyUser),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn checked_endpoint(text: &str) -> Result<String, JoinError> {
+    let wrong = || JoinError::Endpoint(text.to_owned());
+    let config = kube::Config::new(text.parse().map_err(|_| wrong())?);
+    let url = &config.cluster_url;
+    if url.scheme_str() != Some("https") || url.host().is_none() {
+        return Err(wrong());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// Checks that the name belongs to no other cluster, that the cluster has no other name, and that
+/// no ClusterProfile owns the Cluster.
+pub(super) fn check_identity(
+    known: &[Known],
+    name: &ClusterName,
+    uid: &str,
+) -> Result<(), JoinError> {
+    for cluster in known {
+        let same_name = cluster.name == name.as_str();
+        if let Some(namespace) = cluster.profile.clone().filter(|_| same_name) {
+            let name = name.clone();
+            return Err(JoinError::OfProfile { name, namespace });
+        }
+        let known = cluster.id.as_deref();
+        if same_name {
+            let checked = identity::check_identity(&cluster.name, known, uid);
+            checked.map_err(|why| JoinError::AnotherCluster {
+                name: name.clone(),
+                why,
+            })?;
+        } else if known == Some(uid) {
+            return Err(JoinError::JoinedAs(cluster.name.clone()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::access::Side;
+    use crate::commands::membership::location::Location;
+    use crate::observe::networking::Networking;
+
+    fn known(name: &str, id: Option<&str>) -> Known {
+        Known {
+            name: name.to_owned(),
+            id: id.map(ToOwned::to_owned),
+            endpoint: None,
+            location: Location::default(),
+            networking: Networking::default(),
+            profile: None,
+            is_tunnelled: false,
+            has_agent_credentials: false,
+            reports_paths: None,
+        }
+    }
+
+    #[test]
+    fn one_cluster_has_one_name_and_one_name_stands_for_one_cluster() {
+        let name = ClusterName::try_from("a").expect("a name");
+        let check =
+            |known: &[Known]| check_identity(known, &name, "uid-a").map_err(|e| e.to_string());
+        let others = [known("b", Some("uid-b")), known("c", None)];
+        assert_eq!(check(&others), Ok(()));
+        assert_eq!(check(&[known("a", Some("uid-a"))]), Ok(()));
+        assert_eq!(check(&[known("a", None)]), Ok(()));
+        for (cluster, words) in [
+            (
+                known("b", Some("uid-a")),
+                ["named b", "kubectl mcs unjoin b"],
+            ),
+            (
+                known("a", Some("other")),
+                ["another cluster", "kubectl mcs unjoin a"],
+            ),
+        ] {
+            let error = check(&[cluster]).expect_err("refused");
+            assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        }
+    }
+
+    #[test]
+    fn proxy_with_a_user_is_refused() {
+        for url in [
+            "http://me:secret@proxy:1",
+            "http://me@proxy",
+            "me:secret@proxy:1/",
+        ] {
+            let error = check_proxy(Some(url)).expect_err(url).to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        for url in [None, Some("http://proxy:1"), Some("http://proxy/a@b")] {
+            assert!(check_proxy(url).is_ok(), "{url:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn unverified_servers_are_refused() {
+        let check = |url: &str, accept_invalid_certs| {
+            let mut config = kube::Config::new(url.parse().expect("a URL"));
+            config.accept_invalid_certs = accept_invalid_certs;
+            let server = ApiServer::new(Side::Member, config).expect("a client");
+            check_verified(&server).map_err(|error| error.to_string())
+        };
+        assert_eq!(check("https://a", false), Ok(()));
+        for (url, insecure) in [("https://a", true), ("http://a", false)] {
+            let error = check(url, insecure).expect_err(url);
+            assert!(error.contains("of the member"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_is_an_https_url() {
+        assert_eq!(
+            checked_endpoint("https://10.0.0.2:6443/").expect("a URL"),
+            "https://10.0.0.2:6443"
+        );
+        for wrong in [
+            "",
+            "10.0.0.2:6443",
+            "http://10.0.0.2",
+            "https://",
+            "nonsense",
+        ] {
+            assert!(checked_endpoint(wrong).is_err(), "{wrong}");
+        }
+    }
+}

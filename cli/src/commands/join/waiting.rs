@@ -1,0 +1,185 @@
+//! Wait until the controller watches the member.
+
+use causeway::api::{Cluster, condition};
+use causeway::domain::ClusterName;
+use causeway_engine::reasons::Reason;
+use kube::Api;
+use tokio::time::Instant;
+
+use super::JoinError;
+use crate::args::JoinArgs;
+use crate::cluster::api_server::ApiServer;
+use crate::cluster::tunnel::address::TunnelAddress;
+use crate::cluster::wait;
+use crate::term::output;
+
+/// Waits until the controller reports that it watches the member.
+pub(super) async fn synced(
+    hub: &ApiServer,
+    name: &ClusterName,
+    endpoint: &str,
+    args: &JoinArgs,
+) -> Result<(), JoinError> {
+    let mut last = None;
+    let mut shown = Ok(());
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    let deadline = Instant::now() + args.timeout;
+    let found = wait::until(clusters, name.as_str(), deadline, |cluster| {
+        let now = waiting(cluster);
+        if now == Waiting::Done {
+            return cluster.and_then(|cluster| cluster.status.clone());
+        }
+        if last.as_ref() != Some(&now) && shown.is_ok() {
+            shown = output::progress(format_args!("waiting for {name}: {}", now.text()));
+        }
+        last = Some(now);
+        None
+    });
+    let found = found.await;
+    shown?;
+    let last = last.unwrap_or(Waiting::Unseen);
+    match found {
+        Ok(status) => {
+            let version = status.kubernetes_version.unwrap_or_default();
+            let through = match &args.tunnel {
+                Some(address) => format!(" through causeway-tunnel at {address}"),
+                None => String::new(),
+            };
+            Ok(output::result(format_args!(
+                "{name} is synced, Kubernetes {version} at {endpoint}{through}"
+            ))?)
+        }
+        Err(late) => Err(JoinError::NotSynced {
+            name: name.clone(),
+            seconds: args.timeout.as_secs(),
+            state: last.text(),
+            remedy: last.remedy(name, endpoint, args.tunnel.as_ref()),
+            late,
+        }),
+    }
+}
+
+/// Progress of the controller with a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Waiting {
+    Done,
+    /// The controller has not reported on the current generation of the Cluster.
+    Unseen,
+    Gone,
+    Not {
+        reason: String,
+        message: String,
+    },
+}
+
+fn waiting(cluster: Option<&Cluster>) -> Waiting {
+    let Some(cluster) = cluster else {
+        return Waiting::Gone;
+    };
+    let conditions = cluster
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    match condition::find(conditions, condition::READY) {
+        Some(ready) if ready.observed_generation < cluster.metadata.generation => Waiting::Unseen,
+        Some(ready) if ready.status == condition::TRUE => Waiting::Done,
+        Some(ready) => Waiting::Not {
+            reason: ready.reason.clone(),
+            message: ready.message.clone(),
+        },
+        None => Waiting::Unseen,
+    }
+}
+
+impl Waiting {
+    fn text(&self) -> String {
+        match self {
+            Self::Done => "synced".to_owned(),
+            Self::Unseen => "not processed by the controller yet".to_owned(),
+            Self::Gone => "its Cluster object was deleted".to_owned(),
+            Self::Not { reason, message } => format!("{reason} ({message})"),
+        }
+    }
+
+    fn remedy(&self, name: &ClusterName, endpoint: &str, tunnel: Option<&TunnelAddress>) -> String {
+        let is_unreachable = |reason: &String| *reason == Reason::Unreachable;
+        match (self, tunnel) {
+            (Self::Unseen, _) => "check that causeway-controller is running for this hub, e.g. kubectl -n causeway-system get pods".to_owned(),
+            (Self::Not { reason, .. }, Some(address)) if is_unreachable(reason) => format!(
+                "causeway-agent must reach {address} from the member: see kubectl mcs tunnel; in the member: kubectl -n \
+                 causeway-system logs deployment/causeway-agent"
+            ),
+            (Self::Not { reason, .. }, None) if is_unreachable(reason) => format!(
+                "the controller must reach {endpoint} from where it runs; if it needs another address, join again with --api-endpoint"
+            ),
+            (Self::Done | Self::Gone | Self::Not { .. }, _) => format!("see kubectl get cluster {name} -o wide"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn cluster(generation: i64, conditions: Value) -> Cluster {
+        serde_json::from_value(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1",
+            "kind": "Cluster",
+            "metadata": { "name": "a", "generation": generation },
+            "spec": {},
+            "status": { "conditions": conditions },
+        }))
+        .expect("a Cluster")
+    }
+
+    fn ready(status: &str, reason: &str, generation: i64) -> Value {
+        json!([{
+            "type": "Ready", "status": status, "reason": reason, "message": "why",
+            "observedGeneration": generation, "lastTransitionTime": "2026-11-21T00:00:00Z",
+        }])
+    }
+
+    #[test]
+    fn only_what_the_controller_said_of_this_generation_counts() {
+        let not = |reason: &str| Waiting::Not {
+            reason: reason.to_owned(),
+            message: "why".to_owned(),
+        };
+        for (cluster, expected) in [
+            (None, Waiting::Gone),
+            (Some(cluster(1, json!([]))), Waiting::Unseen),
+            (
+                Some(cluster(2, ready("True", "Synced", 1))),
+                Waiting::Unseen,
+            ),
+            (Some(cluster(2, ready("True", "Synced", 2))), Waiting::Done),
+            (
+                Some(cluster(1, ready("False", "Unreachable", 1))),
+                not("Unreachable"),
+            ),
+        ] {
+            assert_eq!(waiting(cluster.as_ref()), expected);
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let name = ClusterName::try_from("a").expect("a name");
+        let text = |waiting: Waiting| waiting.remedy(&name, "https://a:1", None);
+        assert!(text(Waiting::Unseen).contains("causeway-controller"));
+        let unreachable = Waiting::Not {
+            reason: "Unreachable".to_owned(),
+            message: String::new(),
+        };
+        assert!(text(unreachable.clone()).contains("--api-endpoint"));
+        let address = "tunnel.example".parse().expect("an address");
+        let text = unreachable.remedy(&name, "https://a:1", Some(&address));
+        assert!(
+            text.contains("tunnel.example:443") && text.contains("kubectl mcs tunnel"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,268 @@
+//! Pods of a run: those that answer, those that connect, and the outcomes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::domain::ServiceKey;
+use futures::future::join_all;
+use kube::api::DynamicObject;
+use tokio::time::Instant;
+
+use super::pods::{PodError, Pods, Role, Run};
+use super::probe::{self, PORT, Path};
+use super::report::{ConsumerReport, Report, ServiceReport};
+use super::targets::{Dialler, Targets};
+use super::{Notes, VerifyError};
+use crate::cluster::objects::ObjectError;
+
+impl Targets {
+    /// Returns the providers of the paths.
+    fn providers(diallers: &[Dialler]) -> BTreeSet<String> {
+        let paths = diallers.iter().flat_map(|one| one.paths.iter().flatten());
+        paths.filter_map(provider_of).map(str::to_owned).collect()
+    }
+
+    /// Returns the objects that a run would create.
+    pub(super) fn objects(
+        &self,
+        run: &Run,
+        diallers: &[Dialler],
+        as_job: bool,
+    ) -> Result<Vec<DynamicObject>, ObjectError> {
+        let mut objects = Vec::new();
+        if !as_job {
+            for provider in Self::providers(diallers) {
+                objects.push(run.pod(&server_name(&provider), &Role::Serve(&provider), None)?);
+            }
+        }
+        for (number, dialler) in diallers.iter().enumerate() {
+            let (name, role) = (dialler.name(number), Role::Dial(&dialler.paths));
+            objects.push(match as_job {
+                true => run.job(&name, &role)?,
+                false => run.pod(&name, &role, dialler.node.as_deref())?,
+            });
+        }
+        Ok(objects)
+    }
+
+    /// Creates the pods, waits for their outcomes or for `stop`, and deletes the pods.
+    pub(super) async fn verify(
+        &self,
+        run: &Run,
+        (diallers, untried): (Vec<Dialler>, Vec<String>),
+        notes: Notes<'_>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Report, VerifyError> {
+        let mut involved = Self::providers(&diallers);
+        involved.extend(diallers.iter().map(|dialler| dialler.cluster.clone()));
+        let mut pods: BTreeMap<&str, Pods<'_>> = BTreeMap::new();
+        for (name, member) in &self.members {
+            if let Ok(member) = member
+                && involved.contains(name)
+            {
+                pods.insert(name, Pods::new(member, &run.namespace));
+            }
+        }
+        let finished = tokio::select! {
+            report = self.dial(run, &mut pods, (diallers, untried), notes) => Some(report),
+            () = stop => None,
+        };
+        let deleted = join_all(pods.values().map(Pods::delete)).await;
+        let left: Vec<_> = deleted.into_iter().flatten().collect();
+        if !left.is_empty() {
+            return Err(VerifyError::Left(left.join("; ")));
+        }
+        finished.ok_or(VerifyError::Interrupted)?
+    }
+
+    async fn dial(
+        &self,
+        run: &Run,
+        pods: &mut BTreeMap<&str, Pods<'_>>,
+        (mut diallers, mut untried): (Vec<Dialler>, Vec<String>),
+        notes: Notes<'_>,
+    ) -> Result<Report, VerifyError> {
+        notes("starting the pods".to_owned())?;
+        let deadline = Instant::now() + run.timeout;
+        let adopted = pods.iter_mut().map(|(name, pods)| async move {
+            let adopted = pods.adopt_ended().await.err();
+            adopted.map(|error| format!("{name}: {error}"))
+        });
+        untried.extend(join_all(adopted).await.into_iter().flatten());
+        let servers = self.serve(run, pods, &diallers, deadline).await?;
+        self.add_servers(&mut diallers, &servers);
+        for (provider, address) in servers {
+            if let Err(why) = address {
+                untried.push(format!(
+                    "the way to pods of {provider} with large packets: {why}"
+                ));
+            }
+        }
+        let paths = diallers.iter().flat_map(|one| &one.paths);
+        let (paths, number) = (paths.map(Vec::len).sum::<usize>(), diallers.len());
+        notes(format!("dialling {paths} paths from {number} pods"))?;
+        let created = create_diallers(run, pods, &diallers).await?;
+        untried.extend(created);
+        Ok(dialled(run, pods, (diallers, untried), deadline).await)
+    }
+
+    /// Starts a pod in each provider. Returns the address of each pod, or the reason that it has
+    /// none.
+    async fn serve(
+        &self,
+        run: &Run,
+        pods: &mut BTreeMap<&str, Pods<'_>>,
+        diallers: &[Dialler],
+        deadline: Instant,
+    ) -> Result<BTreeMap<String, Result<std::net::IpAddr, String>>, VerifyError> {
+        let mut servers = BTreeMap::new();
+        for provider in Self::providers(diallers) {
+            let pod = run.pod(&server_name(&provider), &Role::Serve(&provider), None)?;
+            let created = match pods.get_mut(provider.as_str()) {
+                Some(pods) => pods.create(&pod).await.map_err(|error| error.to_string()),
+                None => match self.members.get(&provider) {
+                    Some(Err(why)) => Err(why.clone()),
+                    _ => Err(format!("{provider} is not joined")),
+                },
+            };
+            servers.insert(provider, created);
+        }
+        let pods = &*pods;
+        let ready = servers.into_iter().map(|(provider, created)| async move {
+            let address = match (created, pods.get(provider.as_str())) {
+                (Err(why), _) => Err(why),
+                (Ok(()), None) => Err(format!("{provider} is not joined")),
+                (Ok(()), Some(pods)) => {
+                    let name = run.pod_name(&server_name(&provider));
+                    let ready = pods.ready(&name, deadline).await;
+                    ready.map_err(|error: PodError| error.to_string())
+                }
+            };
+            (provider, address)
+        });
+        Ok(join_all(ready).await.into_iter().collect())
+    }
+
+    /// Adds the answering pods to the paths of each dialler. Pods of another network are reachable
+    /// only through entries of the service.
+    fn add_servers(
+        &self,
+        diallers: &mut [Dialler],
+        servers: &BTreeMap<String, Result<std::net::IpAddr, String>>,
+    ) {
+        for dialler in diallers {
+            let network = self.network(&dialler.cluster);
+            for paths in &mut dialler.paths {
+                let of_service: BTreeSet<_> = paths.iter().filter_map(provider_of).collect();
+                let reached = servers.iter().filter(|(provider, _)| {
+                    of_service.contains(provider.as_str()) && self.network(provider) == network
+                });
+                let added = reached.filter_map(|(provider, address)| {
+                    Some(Path::Server {
+                        provider: provider.clone(),
+                        address: *address.as_ref().ok()?,
+                        port: PORT,
+                    })
+                });
+                let added: Vec<_> = added.collect();
+                paths.extend(added);
+            }
+        }
+    }
+}
+
+/// Starts the pods that connect. Returns the reasons that some do not start.
+async fn create_diallers(
+    run: &Run,
+    pods: &mut BTreeMap<&str, Pods<'_>>,
+    diallers: &[Dialler],
+) -> Result<Vec<String>, ObjectError> {
+    let mut untried = Vec::new();
+    for (number, dialler) in diallers.iter().enumerate() {
+        let role = Role::Dial(&dialler.paths);
+        let pod = run.pod(&dialler.name(number), &role, dialler.node.as_deref())?;
+        if let Some(pods) = pods.get_mut(dialler.cluster.as_str())
+            && let Err(error) = pods.create(&pod).await
+        {
+            untried.push(format!("{}: {error}", dialler.cluster));
+        }
+    }
+    Ok(untried)
+}
+
+/// Waits for the outcomes of the pods that connect, and reports them by service.
+async fn dialled(
+    run: &Run,
+    pods: &BTreeMap<&str, Pods<'_>>,
+    (diallers, mut untried): (Vec<Dialler>, Vec<String>),
+    deadline: Instant,
+) -> Report {
+    let outcomes = diallers
+        .iter()
+        .enumerate()
+        .map(|(number, dialler)| async move {
+            let name = run.pod_name(&dialler.name(number));
+            let pods = pods.get(dialler.cluster.as_str())?;
+            Some(pods.dialled(&name, deadline).await)
+        });
+    let outcomes = join_all(outcomes).await;
+    let mut services: BTreeMap<ServiceKey, Vec<ConsumerReport>> = BTreeMap::new();
+    for (dialler, dialled) in diallers.into_iter().zip(outcomes) {
+        let dialled = match dialled {
+            Some(Ok(dialled)) => dialled,
+            Some(Err(error)) => {
+                untried.push(format!("{}: {error}", dialler.cluster));
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        for (key, report) in dialler.reports(dialled) {
+            services.entry(key).or_default().push(report);
+        }
+    }
+    let services = services.into_iter().map(|(key, consumers)| ServiceReport {
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        consumers,
+    });
+    untried.sort();
+    untried.dedup();
+    Report::new(services.collect(), untried)
+}
+
+impl Dialler {
+    /// Returns the suffix of the pod's name.
+    fn name(&self, number: usize) -> String {
+        format!("dial-{number}")
+    }
+
+    /// Splits the outcomes of a pod by service.
+    fn reports(self, dialled: Vec<probe::Dialled>) -> Vec<(ServiceKey, ConsumerReport)> {
+        let Self {
+            cluster,
+            node,
+            services,
+            paths,
+            untried,
+        } = self;
+        let all = services.into_iter().zip(paths).zip(untried).enumerate();
+        let reports = all.map(|(number, ((key, paths), untried))| {
+            let of_service = dialled.iter().filter(|one| one.service == number);
+            let of_service = of_service.cloned().collect();
+            let report =
+                ConsumerReport::new(&cluster, node.as_deref(), &paths, of_service, untried);
+            (key, report)
+        });
+        reports.collect()
+    }
+}
+
+fn server_name(provider: &str) -> String {
+    format!("serve-{provider}")
+}
+
+fn provider_of(path: &Path) -> Option<&str> {
+    match path {
+        Path::Endpoint { provider, .. } => Some(provider),
+        _ => None,
+    }
+}

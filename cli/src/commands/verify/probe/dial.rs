@@ -1,0 +1,314 @@
+//! Dialling role: connects to paths, and prints the outcome of each.
+
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, stream};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::timeout;
+
+use super::names::Names;
+use super::serve::Greeting;
+use super::{CONNECT_WITHIN, Dialled, EXCHANGE_WITHIN, LARGE, Outcome, Path, ProbeError, Protocol};
+use crate::term::exit::ExitState;
+use crate::term::output;
+
+/// Pause after which a node reports "host unreachable" again.
+const PAUSE: Duration = Duration::from_secs(3);
+/// Times after which a datagram is sent again. Their sum is [`CONNECT_WITHIN`].
+const RESEND_AFTER: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(1),
+];
+/// Datagram for a server of an unknown protocol: an empty line, which servers of text ignore.
+const PLAIN_DATAGRAM: &[u8] = b"\n";
+/// Query for the name servers of the root (RFC 1035, 4.1). It desires no recursion, so that the
+/// server answers by itself.
+const DNS_QUERY: &[u8] = b"mc\0\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01";
+/// Maximum size in bytes of an answer that is read. The kernel drops the rest of a datagram.
+const MAX_DATAGRAM: usize = 512;
+/// Maximum number of concurrent connections of the dialling role.
+const AT_ONCE: usize = 16;
+/// Maximum length in bytes of the greeting of the answering role.
+const MAX_GREETING: u64 = 256;
+
+/// Dials the paths of each service. Returns [`ExitState::Problem`] if one does not work.
+pub(super) async fn all(run: &str, services: Vec<Vec<Path>>) -> Result<ExitState, ProbeError> {
+    let names = Names::of_pod()?;
+    let (run, names) = (&run, &names);
+    let paths = services.into_iter().enumerate();
+    let paths = paths.flat_map(|(service, paths)| {
+        let paths = paths.into_iter().map(|path| names.complete(path));
+        paths.map(move |path| (service, path))
+    });
+    let dialled = stream::iter(paths).map(|(service, path)| async move {
+        let begun = Instant::now();
+        let outcome = dial(run, names, &path).await;
+        let milliseconds = begun.elapsed().as_millis();
+        Dialled {
+            service,
+            path,
+            outcome,
+            milliseconds: u64::try_from(milliseconds).unwrap_or(u64::MAX),
+        }
+    });
+    let mut dialled: Vec<Dialled> = dialled.buffer_unordered(AT_ONCE).collect().await;
+    find_missing_routes(run, names, &mut dialled).await;
+    for one in &dialled {
+        output::result(serde_json::to_string(one)?)?;
+    }
+    let none_fails = dialled.iter().all(|one| one.outcome.works() != Some(false));
+    Ok(ExitState::new(none_fails, true))
+}
+
+/// Retries one path to each provider that timed out, alone and after a pause. A node limits the
+/// rate of "host unreachable" to about one in two seconds for each pod (Linux: ip_error and
+/// icmp_ratelimit). Among many paths without a route, most therefore time out.
+async fn find_missing_routes(run: &str, names: &Names, dialled: &mut [Dialled]) {
+    let providers = dialled.iter().filter_map(Dialled::silent_provider);
+    let providers: BTreeSet<_> = providers.map(ToOwned::to_owned).collect();
+    for provider in providers {
+        let is_silent = |one: &Dialled| one.silent_provider() == Some(provider.as_str());
+        let Some(first) = dialled.iter().find(|one| is_silent(one)) else {
+            continue;
+        };
+        tokio::time::sleep(PAUSE).await;
+        if dial(run, names, &first.path).await == Outcome::NoRoute {
+            let silent = dialled.iter_mut().filter(|one| is_silent(one));
+            silent.for_each(|one| one.outcome = Outcome::NoRoute);
+        }
+    }
+}
+
+async fn dial(run: &str, names: &Names, path: &Path) -> Outcome {
+    match path {
+        Path::Endpoint {
+            address,
+            port,
+            protocol,
+            ..
+        }
+        | Path::ClusterIp {
+            address,
+            port,
+            protocol,
+        } => dial_port((*address, *port).into(), *protocol).await,
+        Path::Name { name, expected } => names.look_up(name, expected).await,
+        Path::Server {
+            provider,
+            address,
+            port,
+        } => match connect((*address, *port).into()).await {
+            Ok(stream) => exchange(stream, run, provider).await,
+            Err(failed) => failed,
+        },
+    }
+}
+
+async fn dial_port(address: SocketAddr, protocol: Protocol) -> Outcome {
+    let outcome = match protocol {
+        Protocol::Tcp => connect(address).await.map(|_| Outcome::Works),
+        Protocol::Udp => ask(address, PLAIN_DATAGRAM).await.map(|_| Outcome::Works),
+        Protocol::Dns => ask(address, DNS_QUERY).await.map(of_dns),
+    };
+    outcome.unwrap_or_else(|failed| failed)
+}
+
+/// Sends a datagram up to three times, and returns the first answer. An ICMP message "port
+/// unreachable" is an error of a connected socket (RFC 1122, 4.1.3.3).
+async fn ask(address: SocketAddr, datagram: &[u8]) -> Result<Vec<u8>, Outcome> {
+    let own: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let failed = |error: io::Error| outcome_of(&error);
+    let socket = UdpSocket::bind((own, 0)).await.map_err(failed)?;
+    socket.connect(address).await.map_err(failed)?;
+    let mut answer = [0; MAX_DATAGRAM];
+    for pause in RESEND_AFTER {
+        socket.send(datagram).await.map_err(failed)?;
+        if let Ok(received) = timeout(pause, socket.recv(&mut answer)).await {
+            let length = received.map_err(failed)?;
+            return Ok(answer.get(..length).unwrap_or_default().to_vec());
+        }
+    }
+    Err(Outcome::NoAnswer)
+}
+
+/// Returns the outcome of an answer to [`DNS_QUERY`]. Any response is one of a DNS server, with an
+/// error too.
+fn of_dns(answer: Vec<u8>) -> Outcome {
+    const HEADER: usize = 12;
+    const IS_RESPONSE: u8 = 0x80;
+    let is_ours = answer.len() >= HEADER && answer.get(..2) == DNS_QUERY.get(..2);
+    let is_response = answer.get(2).is_some_and(|flags| flags & IS_RESPONSE != 0);
+    match is_ours && is_response {
+        true => Outcome::Works,
+        false => Outcome::Failed {
+            error: "its answer is no DNS response".to_owned(),
+        },
+    }
+}
+
+async fn connect(address: SocketAddr) -> Result<TcpStream, Outcome> {
+    match timeout(CONNECT_WITHIN, TcpStream::connect(address)).await {
+        Ok(connected) => connected.map_err(|error| outcome_of(&error)),
+        Err(_) => Err(Outcome::TimedOut),
+    }
+}
+
+fn outcome_of(error: &io::Error) -> Outcome {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => Outcome::Refused,
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => Outcome::NoRoute,
+        ErrorKind::TimedOut => Outcome::TimedOut,
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
+            Outcome::Reset
+        }
+        _ => Outcome::Failed {
+            error: error.to_string(),
+        },
+    }
+}
+
+/// Reads the greeting of the answering role, and then requests an echo of large data.
+async fn exchange(stream: TcpStream, run: &str, provider: &str) -> Outcome {
+    let mut stream = BufReader::new(stream);
+    let mut greeting = String::new();
+    let mut bounded = (&mut stream).take(MAX_GREETING);
+    let greeted = bounded.read_line(&mut greeting);
+    match timeout(EXCHANGE_WITHIN, greeted).await {
+        Err(_) => return Outcome::TimedOut,
+        Ok(Err(error)) => return outcome_of(&error),
+        Ok(Ok(_)) => {}
+    }
+    let seen = match Greeting::read(&greeting, run) {
+        Some(greeting) if greeting.cluster == provider => greeting.seen,
+        other => {
+            let answered = other.map_or("another program", |greeting| greeting.cluster);
+            return Outcome::WrongCluster {
+                answered: answered.to_owned(),
+            };
+        }
+    };
+    let own = stream.get_ref().local_addr().map(|own| own.ip());
+    let echoed = async {
+        stream.write_all(&[0; LARGE]).await?;
+        let mut answer = [0; LARGE];
+        stream.read_exact(&mut answer).await
+    };
+    match timeout(EXCHANGE_WITHIN, echoed).await {
+        Ok(Ok(_)) if own.is_ok_and(|own| own != seen) => Outcome::WorksThroughNat { seen },
+        Ok(Ok(_)) => Outcome::Works,
+        Ok(Err(error)) => outcome_of(&error),
+        Err(_) => Outcome::LargePacketsLost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::super::serve;
+    use super::*;
+
+    #[tokio::test]
+    async fn outcomes_of_an_answering_and_a_closed_port_differ() {
+        let nat = "192.0.2.1".parse().expect("an address");
+        let wrong = |answered: &str| Outcome::WrongCluster {
+            answered: answered.to_owned(),
+        };
+        for (greeting, outcome) in [
+            ("causeway-verify/1 r1 member1 127.0.0.1\n", Outcome::Works),
+            (
+                "causeway-verify/1 r1 member1 192.0.2.1\n",
+                Outcome::WorksThroughNat { seen: nat },
+            ),
+            ("causeway-verify/1 r1 member2 127.0.0.1\n", wrong("member2")),
+            ("220 mail.example ESMTP\n", wrong("another program")),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let address = listener.local_addr().expect("an address");
+            tokio::spawn(async move {
+                let (stream, _) = listener.accept().await?;
+                serve::echo(stream, greeting).await
+            });
+            let stream = connect(address).await.expect("a connection");
+            assert_eq!(exchange(stream, "r1", "member1").await, outcome);
+        }
+        let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = closed.local_addr().expect("an address");
+        drop(closed);
+        assert_eq!(
+            connect(address).await.expect_err("closed"),
+            Outcome::Refused
+        );
+    }
+
+    /// Starts a UDP server that sends an answer to each datagram, unless the answer is empty.
+    async fn served(answer: &'static [u8]) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+        let address = socket.local_addr().expect("an address");
+        tokio::spawn(async move {
+            let mut datagram = [0; 64];
+            while let Ok((_, caller)) = socket.recv_from(&mut datagram).await {
+                if !answer.is_empty() {
+                    socket.send_to(answer, caller).await.expect("sent");
+                }
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn silence_of_a_udp_port_is_neither_good_nor_bad() {
+        const REFUSED: &[u8] = b"mc\x80\x05\0\0\0\0\0\0\0\0";
+        let no_dns = Outcome::Failed {
+            error: "its answer is no DNS response".to_owned(),
+        };
+        let cases = [
+            (Protocol::Udp, &b"pong"[..], Outcome::Works),
+            (Protocol::Udp, &[7; 4 * MAX_DATAGRAM], Outcome::Works),
+            (Protocol::Udp, b"", Outcome::NoAnswer),
+            (Protocol::Dns, REFUSED, Outcome::Works),
+            (Protocol::Dns, DNS_QUERY, no_dns.clone()),
+            (Protocol::Dns, b"pong", no_dns),
+            (Protocol::Dns, b"", Outcome::NoAnswer),
+        ];
+        let cases = cases.map(|(protocol, answer, outcome)| async move {
+            let dialled = dial_port(served(answer).await, protocol).await;
+            assert_eq!(dialled, outcome, "{protocol:?} {answer:?}");
+        });
+        futures::future::join_all(cases).await;
+        for (outcome, works) in [
+            (Outcome::Works, Some(true)),
+            (Outcome::NoAnswer, None),
+            (Outcome::Refused, Some(false)),
+        ] {
+            assert_eq!(outcome.works(), works, "{outcome:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn closed_udp_port_refuses_by_icmp() {
+        for own in ["127.0.0.1:0", "[::1]:0"] {
+            // A machine without IPv6 has no ::1.
+            let Ok(closed) = UdpSocket::bind(own).await else {
+                continue;
+            };
+            let address = closed.local_addr().expect("an address");
+            drop(closed);
+            for protocol in [Protocol::Udp, Protocol::Dns] {
+                assert_eq!(
+                    dial_port(address, protocol).await,
+                    Outcome::Refused,
+                    "{own}"
+                );
+            }
+        }
+    }
+}

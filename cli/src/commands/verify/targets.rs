@@ -1,0 +1,238 @@
+//! Services and clusters of a run, and the paths of each consumer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::multicluster::ServiceImport;
+use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::{self, ClusterName, Network, ServiceKey};
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+
+use super::paths::Paths;
+use super::probe::Path;
+use super::{MAX_NODES, MAX_SERVICES, VerifyError};
+use crate::args::WhatArgs;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::observe::once::{self, GatherError};
+use crate::observe::scope::Scope;
+use crate::observe::{kubeconfigs, networking};
+
+/// Member with the user's rights, or the reason that it cannot be read.
+type Member = Result<ApiServer, String>;
+
+/// Services and clusters of a run.
+pub(super) struct Targets {
+    clusters: Vec<Cluster>,
+    pub(super) members: BTreeMap<String, Member>,
+    services: Vec<ServiceKey>,
+    /// Consumers of each service according to its MultiClusterService.
+    consumers: BTreeMap<ServiceKey, BTreeSet<String>>,
+    /// Services that a member imports.
+    imported: BTreeSet<ServiceKey>,
+    /// Members whose ServiceImports cannot be read, with the reasons.
+    unread: BTreeMap<String, String>,
+}
+
+/// Pod that connects, with its paths.
+pub(super) struct Dialler {
+    pub(super) cluster: String,
+    pub(super) node: Option<String>,
+    pub(super) services: Vec<ServiceKey>,
+    pub(super) paths: Vec<Vec<Path>>,
+    pub(super) untried: Vec<Vec<String>>,
+}
+
+impl Targets {
+    pub(super) async fn read(hub: &ApiServer, what: &WhatArgs) -> Result<Self, VerifyError> {
+        let mut clusters = once::clusters(hub).await?.unwrap_or_default();
+        clusters.retain(|cluster| cluster.takes_part());
+        let names: BTreeSet<_> = clusters.iter().map(|one| one.name_any()).collect();
+        let unknown = what.from.iter().find(|one| !names.contains(*one));
+        if let Some(unknown) = unknown {
+            return Err(VerifyError::NotJoined(unknown.clone()));
+        }
+        let members = clusters.iter().map(|cluster| async {
+            let name = cluster.name_any();
+            let given = hub.members.or_by_name(&name);
+            let member = kubeconfigs::connect(hub, cluster, &given).await;
+            (name.clone(), member.map_err(|why| format!("{name}: {why}")))
+        });
+        let members = join_all(members).await.into_iter().collect();
+        let mut targets = Self {
+            clusters,
+            members,
+            services: Vec::new(),
+            consumers: BTreeMap::new(),
+            imported: BTreeSet::new(),
+            unread: BTreeMap::new(),
+        };
+        targets.find_services(hub, what).await?;
+        Ok(targets)
+    }
+
+    /// Finds the services that the arguments name.
+    async fn find_services(&mut self, hub: &ApiServer, what: &WhatArgs) -> Result<(), VerifyError> {
+        let namespace = match what.all_namespaces {
+            true => None,
+            false => Some(hub.config.default_namespace.clone()),
+        };
+        let scope = Scope {
+            namespace: namespace.clone(),
+            name: what.name.clone(),
+            ..Scope::default()
+        };
+        let objects = match once::multi_cluster_services(hub, &scope).await {
+            Ok(objects) => objects,
+            Err(GatherError::NoApi(_)) => Vec::new(),
+            Err(GatherError::Request(error)) => return Err(error.into()),
+        };
+        let mut services = BTreeSet::new();
+        for object in objects {
+            let key = key_of(&object);
+            let consumers = self.named_consumers(&object);
+            self.consumers.insert(key.clone(), consumers);
+            services.insert(key);
+        }
+        let scope = &scope;
+        let imports = self.members.iter().map(|(name, member)| async move {
+            let member = member.as_ref().ok()?;
+            let imports = scope.served::<ServiceImport>(member).await;
+            Some(imports.map_err(|error| (name.clone(), format!("{name}: {error}"))))
+        });
+        for imports in join_all(imports).await.into_iter().flatten() {
+            match imports {
+                Ok(imports) => self.imported.extend(imports.iter().map(key_of)),
+                Err((name, why)) => {
+                    self.unread.insert(name, why);
+                }
+            }
+        }
+        services.extend(self.imported.iter().cloned());
+        if services.is_empty() {
+            let what = match (&what.name, &namespace) {
+                (Some(name), Some(namespace)) => format!("service {namespace}/{name}"),
+                (_, Some(namespace)) => format!("a service of namespace {namespace}"),
+                _ => "any service".to_owned(),
+            };
+            return Err(VerifyError::NotFound { what });
+        }
+        if services.len() > MAX_SERVICES {
+            let count = services.len();
+            return Err(VerifyError::TooMany { count });
+        }
+        self.services = services.into_iter().collect();
+        Ok(())
+    }
+
+    /// Returns the members that a MultiClusterService selects as consumers.
+    fn named_consumers(&self, object: &MultiClusterService) -> BTreeSet<String> {
+        let Ok(valid) = domain::MultiClusterService::try_from(object) else {
+            return BTreeSet::new();
+        };
+        let names = self.members.keys().filter(|name| {
+            ClusterName::try_from(name.as_str()).is_ok_and(|name| valid.consumers.includes(&name))
+        });
+        names.cloned().collect()
+    }
+
+    /// Reads the consumers. Returns the pods to run, and the parts that cannot be tried.
+    pub(super) async fn diallers(&self, what: &WhatArgs) -> (Vec<Dialler>, Vec<String>) {
+        let is_chosen = |name: &String| match what.from.is_empty() {
+            true => self.may_consume(name),
+            false => what.from.contains(name),
+        };
+        let members = self.members.iter().filter(|(name, _)| is_chosen(name));
+        let read = members.map(|(name, member)| async move {
+            let member = member.as_ref().map_err(Clone::clone)?;
+            let why = |error: RequestError| format!("{name}: {error}");
+            let diallers = self.diallers_of(name, member, what.nodes);
+            diallers.await.map_err(why)
+        });
+        let unread = self.unread.iter();
+        let unread = unread.filter(|(name, _)| what.from.is_empty() || what.from.contains(name));
+        let mut untried: Vec<_> = unread.map(|(_, why)| why.clone()).collect();
+        let mut diallers = Vec::new();
+        for read in join_all(read).await {
+            match read {
+                Ok(found) => diallers.extend(found),
+                Err(why) => untried.push(why),
+            }
+        }
+        if diallers.is_empty() && untried.is_empty() {
+            untried.push("no member consumes a service of these".to_owned());
+        }
+        (diallers, untried)
+    }
+
+    /// Whether a member may be a consumer of one of the services, as far as is known without it.
+    fn may_consume(&self, name: &str) -> bool {
+        let named = self.consumers.values();
+        !self.imported.is_empty() || named.flatten().any(|consumer| consumer == name)
+    }
+
+    async fn diallers_of(
+        &self,
+        name: &str,
+        member: &ApiServer,
+        each_node: bool,
+    ) -> Result<Vec<Dialler>, RequestError> {
+        let (mut services, mut paths, mut untried) = (Vec::new(), Vec::new(), Vec::new());
+        for key in &self.services {
+            let held = once::held(member.clone(), key).await?;
+            let named = self.consumers.get(key);
+            let is_named = named.is_some_and(|named| named.contains(name));
+            // A Service of the same name in a cluster that does not consume the service is
+            // unrelated.
+            if !is_named && held.imports.is_empty() {
+                continue;
+            }
+            let found = Paths::of(&held, key, name);
+            services.push(key.clone());
+            paths.push(found.paths);
+            untried.push(found.untried);
+        }
+        if services.is_empty() {
+            return Ok(Vec::new());
+        }
+        let nodes = match each_node {
+            true => nodes(member).await?.into_iter().map(Some).collect(),
+            false => vec![None],
+        };
+        let diallers = nodes.into_iter().map(|node| Dialler {
+            cluster: name.to_owned(),
+            node,
+            services: services.clone(),
+            paths: paths.clone(),
+            untried: untried.clone(),
+        });
+        Ok(diallers.collect())
+    }
+
+    pub(super) fn network(&self, name: &str) -> Network {
+        let mut clusters = self.clusters.iter();
+        let cluster = clusters.find(|one| one.name_any() == name);
+        cluster.map_or_else(Network::default, networking::network)
+    }
+}
+
+fn key_of(object: &impl kube::ResourceExt) -> ServiceKey {
+    ServiceKey::new(object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Returns the names of the nodes that can run pods.
+async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
+    let nodes: Api<Node> = Api::all(member.client.clone());
+    let nodes = member.request(nodes.list(&ListParams::default())).await?;
+    let is_ready = |node: &Node| {
+        let status = node.status.as_ref();
+        let conditions = status
+            .into_iter()
+            .flat_map(|status| status.conditions.iter().flatten());
+        let mut ready = conditions.filter(|one| one.type_ == "Ready");
+        ready.any(|one| one.status == "True")
+    };
+    let nodes = nodes.items.iter().filter(|node| is_ready(node));
+    Ok(nodes.map(|node| node.name_any()).take(MAX_NODES).collect())
+}
