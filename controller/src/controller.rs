@@ -247,6 +247,8 @@ impl Controller {
             for ((cluster, tier), count) in self.parts.index.drop_tiers() {
                 self.parts.metrics.consumer_tier(&cluster, tier, count);
             }
+            let shares = self.parts.index.drop_shares();
+            self.parts.metrics.shares(&shares);
             for ((cluster, reason), count) in self.parts.index.drop_unreached() {
                 self.parts.metrics.unreached(&cluster, reason, count);
             }
@@ -352,6 +354,9 @@ impl Controller {
         index.note_entry_nodes(key, outcome.entry_nodes, now);
         for ((cluster, tier), count) in index.note_tiers(key, outcome.tiers) {
             self.parts.metrics.consumer_tier(&cluster, tier, count);
+        }
+        if let Some(shares) = index.note_shares(key, outcome.shares) {
+            self.parts.metrics.shares(&shares);
         }
         for ((cluster, reason), count) in index.note_unreached(key, outcome.unreached) {
             self.parts.metrics.unreached(&cluster, reason, count);

@@ -22,6 +22,7 @@ use prometheus_client::registry::Registry;
 
 use causeway_engine::model::Failure;
 use causeway_engine::observed::DeclaredReach;
+use causeway_engine::observed::shares::ShareFigures;
 
 /// Registers the expiry of the certificate that agents verify. Its files are read with each scrape.
 pub fn register_certificate(directory: PathBuf, registry: &mut Registry) {
@@ -49,6 +50,8 @@ pub struct Metrics {
     member_last_event: Family<ClusterLabels, Gauge<f64, AtomicU64>>,
     deletions_suspended: Family<ClusterLabels, Gauge>,
     consumer_tier: Family<TierLabels, Gauge>,
+    shared_services: Family<ResultLabels, Gauge>,
+    share_deviation: Gauge<f64, AtomicU64>,
     clusters: Family<InfoLabels, Gauge>,
     cluster_labels: Arc<Mutex<BTreeMap<ClusterName, InfoLabels>>>,
     unreached: Family<UnreachedLabels, Gauge>,
@@ -202,6 +205,11 @@ struct TierLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct InfoLabels {
     cluster: String,
     network: String,
@@ -269,6 +277,8 @@ impl Default for Metrics {
             member_last_event: Family::default(),
             deletions_suspended: Family::default(),
             consumer_tier: Family::default(),
+            shared_services: Family::default(),
+            share_deviation: Gauge::default(),
             clusters: Family::default(),
             cluster_labels: Arc::default(),
             unreached: Family::default(),
@@ -313,6 +323,13 @@ impl Metrics {
                 self.deletions_suspended.clone();
             "consumer_tier": "Services of which this is the farthest tier that the consumer uses",
                 self.consumer_tier.clone();
+            "shared_services":
+                "Services with shares of traffic, by whether all consumers follow them; the leader \
+                 counts them",
+                self.shared_services.clone();
+            "share_deviation_ratio":
+                "Largest deviation of a share from the wanted one, of all services and consumers",
+                self.share_deviation.clone();
             "cluster_info":
                 "1; the labels are the network of the Cluster and the way to reach it from other \
                  networks, empty without the annotation",
@@ -428,6 +445,19 @@ impl Metrics {
         set_or_remove(&self.consumer_tier, &labels, count);
     }
 
+    /// Shows the figures of all services with shares.
+    pub fn shares(&self, figures: &ShareFigures) {
+        for (result, count) in figures.services {
+            let labels = ResultLabels {
+                result: result.as_str(),
+            };
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.shared_services.get_or_create(&labels).set(count);
+        }
+        self.share_deviation
+            .set(figures.deviation as f64 / 10_000.0);
+    }
+
     /// Shows the network of a Cluster and the way to reach it, in place of those before.
     pub fn cluster(&self, cluster: &ClusterName, network: &Network, reach: Option<&DeclaredReach>) {
         let network = match network.is_valid() {
@@ -520,6 +550,7 @@ impl Metrics {
 mod tests {
     use super::*;
     use causeway_engine::model::FailureKind;
+    use causeway_engine::observed::shares::ShareResult;
 
     fn member(name: &str) -> ClusterName {
         ClusterName::try_from(name).unwrap()
@@ -553,6 +584,14 @@ mod tests {
         metrics.consumer_tier(member1, "local".to_owned(), 9);
         metrics.consumer_tier(member1, "local".to_owned(), 0);
         metrics.consumer_tier(member1, "region".to_owned(), 3);
+        metrics.shares(&ShareFigures {
+            services: [
+                (ShareResult::Met, 3),
+                (ShareResult::Coarse, 1),
+                (ShareResult::NotApplied, 0),
+            ],
+            deviation: 425,
+        });
         metrics.cluster(member1, &Network::default(), None);
         let ways = [
             DeclaredReach::read("node-ports"),
@@ -582,6 +621,9 @@ mod tests {
             r#"causeway_controller_member_last_event_timestamp_seconds{cluster="member1"} 1.5"#,
             r#"causeway_controller_deletions_suspended{cluster="member1"} 12"#,
             r#"causeway_controller_consumer_tier{cluster="member1",tier="region"} 3"#,
+            r#"causeway_controller_shared_services{result="met"} 3"#,
+            r#"causeway_controller_shared_services{result="not_applied"} 0"#,
+            "causeway_controller_share_deviation_ratio 0.0425",
             r#"causeway_controller_cluster_info{cluster="member1",network="edge",reach="node-ports"} 1"#,
             r#"causeway_controller_cluster_info{cluster="member2",network="(invalid)",reach="(invalid)"} 1"#,
             r#"causeway_controller_cluster_info{cluster="member3",network="",reach=""} 1"#,

@@ -33,6 +33,7 @@ use crate::model::{
     Dispatch, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, ObjectEvent,
     ReportedId, Signal, TargetCluster, TimePoint, Write, WriteResult,
 };
+use crate::observed::shares::ShareFigures;
 use crate::observed::{Index, RejectedWrite};
 use crate::plan::{CopyCache, Desired, Settings, plan};
 use crate::reconcile::{ClusterOutcome, Reconciler};
@@ -71,6 +72,8 @@ pub(crate) struct Environment {
     pub(crate) seen_out: Vec<(String, Leftovers)>,
     pub(crate) looked_up: BTreeSet<ServiceKey>,
     pub(crate) keeps_clusters: bool,
+    /// Figures of shares, once a service has had any.
+    pub(crate) shares: Option<ShareFigures>,
     /// Number of services that each provider does not serve to consumers of other networks, by
     /// reason.
     pub(crate) unreached: BTreeMap<(ClusterName, &'static str), usize>,
@@ -122,6 +125,7 @@ pub(crate) fn env() -> Environment {
         seen_out: Vec::new(),
         looked_up: BTreeSet::new(),
         keeps_clusters: false,
+        shares: None,
         unreached: BTreeMap::new(),
         paths: BTreeMap::new(),
         now: TimePoint {
@@ -401,6 +405,8 @@ impl Environment {
                     self.index.note_tiers(key, outcome.tiers);
                     self.index.note_hostnames(key, outcome.hostnames);
                     self.index.note_entry_nodes(key, outcome.entry_nodes, now);
+                    let shares = self.index.note_shares(key, outcome.shares);
+                    self.shares = shares.or(self.shares.take());
                     let unreached = self.index.note_unreached(key, outcome.unreached);
                     self.unreached.extend(unreached);
                     for NewerCopy { provider, copied } in &outcome.newer_copies {

@@ -25,6 +25,7 @@ pub mod quota;
 mod recorded_sources;
 pub(crate) mod selector;
 pub(crate) mod service;
+pub mod shares;
 pub(crate) mod since;
 mod slice_scopes;
 mod tally;
@@ -45,6 +46,7 @@ use self::hostnames::Hostnames;
 pub use self::hub::DeclaredReach;
 use self::hub::Hub;
 use self::member::Member;
+use self::shares::ShareNotes;
 use self::since::Since;
 use self::slice_scopes::SliceScopes;
 use self::tiers::TierNotes;
@@ -70,6 +72,7 @@ pub struct Index {
     entry_nodes: Since<(ClusterName, Box<str>)>,
     /// Active tiers of services, by consumer.
     tiers: TierNotes,
+    shares: ShareNotes,
     unready: UnreadyNotes,
     unreached: UnreachedNotes,
     dirty: DirtyKeys,
@@ -91,6 +94,7 @@ impl Index {
             disagreements: Since::default(),
             entry_nodes: Since::default(),
             tiers: TierNotes::default(),
+            shares: ShareNotes::default(),
             unready: UnreadyNotes::default(),
             unreached: UnreachedNotes::default(),
             dirty: DirtyKeys::default(),

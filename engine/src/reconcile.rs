@@ -21,6 +21,7 @@ use crate::model::slice::Exposure;
 use crate::model::{Item, ObjectId, Operation, TargetCluster, TimePoint, Write, status_patch};
 use crate::observed::Index;
 use crate::observed::hub::McsView;
+use crate::observed::shares::NotedShares;
 use crate::observed::tiers::TiersOfService;
 use crate::observed::unreached::UnreachedOfService;
 use crate::plan::{CopyCache, Desired, Settings, plan};
@@ -49,6 +50,8 @@ pub struct Outcome {
     /// Active tiers of the service in its consumers. The caller records them: a farther tier is
     /// given up only after a while.
     pub tiers: TiersOfService,
+    /// Shares of the service in its consumers. The caller counts them.
+    pub shares: Option<NotedShares>,
     /// Hostnames of load balancers by which providers are reached. The caller has their addresses
     /// looked up.
     pub hostnames: BTreeSet<Box<str>>,
@@ -217,6 +220,7 @@ impl Outcome {
             gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
             disagreements: slices.collect(),
             tiers: desired.tiers(),
+            shares: desired.shares(),
             hostnames: desired.hostnames(),
             entry_nodes: desired.companions.entry_nodes.clone(),
             unreached: desired.unreached(),

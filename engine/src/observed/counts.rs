@@ -3,6 +3,7 @@
 use causeway::domain::ServiceKey;
 
 use super::Index;
+use super::shares::{NotedShares, ShareFigures};
 use super::tiers::{TierCount, TiersOfService};
 use super::unreached::{UnreachedCount, UnreachedOfService};
 use super::unready::{ReasonCount, not_ready};
@@ -17,6 +18,21 @@ impl Index {
     /// changed.
     pub fn drop_tiers(&mut self) -> Vec<TierCount> {
         self.tiers.clear()
+    }
+
+    /// Notes the shares of a service, or that it has none. Returns the figures of all services if
+    /// they may have changed.
+    pub fn note_shares(
+        &mut self,
+        key: &ServiceKey,
+        shares: Option<NotedShares>,
+    ) -> Option<ShareFigures> {
+        self.shares.note(key, shares)
+    }
+
+    /// Drops the noted shares: a process that no longer writes reports none. Returns the figures.
+    pub fn drop_shares(&mut self) -> ShareFigures {
+        self.shares.clear()
     }
 
     /// Notes whether a MultiClusterService is Ready. Returns the counts that changed.

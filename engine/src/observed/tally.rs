@@ -28,7 +28,7 @@ impl<L: Ord + Clone> Tally<L> {
         }
         changes.retain(|_, (gone, come)| gone != come);
         let changes = changes.into_iter().map(|(label, (gone, come))| {
-            let count = self.0.get(&label).copied().unwrap_or_default();
+            let count = self.count(&label);
             let count = (count + come).saturating_sub(gone);
             match count {
                 0 => self.0.remove(&label),
@@ -37,6 +37,16 @@ impl<L: Ord + Clone> Tally<L> {
             (label, count)
         });
         changes.collect()
+    }
+
+    /// Returns the number of services under a label.
+    pub(crate) fn count(&self, label: &L) -> usize {
+        self.0.get(label).copied().unwrap_or_default()
+    }
+
+    /// Returns the largest label that any service has.
+    pub(crate) fn largest(&self) -> Option<&L> {
+        self.0.last_key_value().map(|(label, _)| label)
     }
 
     /// Drops all counts. Returns those that changed: all to zero.

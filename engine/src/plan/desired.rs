@@ -15,6 +15,7 @@ use super::service::{DesiredService, OwnService};
 use super::tiers::Tiers;
 use crate::model::TimePoint;
 use crate::model::slice::Exposure;
+use crate::observed::shares::NotedShares;
 use crate::observed::tiers::{NotedTiers, TiersOfService};
 use crate::observed::unreached::UnreachedOfService;
 use crate::problem::{Gap, Problem, ServiceProblem};
@@ -181,6 +182,14 @@ impl Desired {
             Some(((exposure, name.clone()), noted))
         });
         noted.collect()
+    }
+
+    /// Returns the worst result of the service's shares over all consumers, on both paths; `None`
+    /// if it has none.
+    pub(crate) fn shares(&self) -> Option<NotedShares> {
+        let copies = self.each_copies();
+        let noted = copies.filter_map(|(.., copies)| copies.shares.as_ref()?.noted());
+        noted.reduce(NotedShares::worst)
     }
 
     /// Returns the providers that consumers of other networks do not reach, with the reasons, on

@@ -22,6 +22,7 @@ use super::tiers::{self, EndpointRole, Tiers, uses_standby};
 use crate::model::TimePoint;
 use crate::model::slice::{AddressType, Exposure, SourceSlice};
 use crate::observed::member::Member;
+use crate::observed::shares::{NotedShares, ShareResult};
 
 /// Deviation of a share beyond which it is reported, in hundredths of a percent.
 const COARSE: u64 = 300;
@@ -102,6 +103,20 @@ impl Shares {
     /// Returns the share of a provider.
     pub(crate) fn of(&self, provider: &ClusterName) -> Option<&ProviderShare> {
         self.all.iter().find(|share| share.name == *provider)
+    }
+
+    /// Returns the result of the shares for metrics; `None` while nothing is shared, or the request
+    /// is unknown.
+    pub(crate) fn noted(&self) -> Option<NotedShares> {
+        let deviation = self.all.iter().map(ProviderShare::deviation).max();
+        let result = match deviation {
+            _ if !self.is_applied => ShareResult::NotApplied,
+            Some(deviation) if deviation > COARSE => ShareResult::Coarse,
+            Some(_) => ShareResult::Met,
+            None => return None,
+        };
+        let deviation = deviation.unwrap_or_default();
+        Some(NotedShares { result, deviation })
     }
 
     /// Returns the provider whose share deviates most from the wanted one, among all or only the

@@ -15,7 +15,7 @@ pub use churn::{Churn, Network};
 pub use observer::{Observer, Sight};
 pub use oracle::Lines;
 pub use random::{Random, seed};
-pub use rock::{ROCK, ROCK_PODS, STANDBY, entered, rock};
+pub use rock::{ROCK, ROCK_PODS, STANDBY, balanced, entered, give_addresses, rock};
 pub use settle::settle;
 pub use snapshot::Key;
 

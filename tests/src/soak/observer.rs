@@ -1,24 +1,29 @@
-//! Watches what consumers hold all the time: an endpoint that goes, or is there twice, is noted, and decided when it is known
-//! what was changed meanwhile.
+//! Watches what consumers hold all the time, and the addresses that the hub reports: one that goes, or is there twice, is noted,
+//! and decided when it is known what was changed meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::fmt::{self, Debug};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use causeway::api::labels;
-use futures::TryStreamExt as _;
+use causeway::api::{MultiClusterService, labels};
+use futures::{Stream, TryStreamExt as _};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
 
 use crate::Cluster;
-use crate::soak::snapshot::{Key, Snapshot, is_copy, key, label};
+use crate::soak::snapshot::{Key, Snapshot, ingress, is_copy, key, label};
 
-/// Forbidden observation of an endpoint in a consumer, of a service that nobody changed.
+/// Name of the hub among the clusters that are observed.
+const HUB: &str = "hub";
+
+/// Forbidden observation of an endpoint in a consumer, or of an address in the status of a MultiClusterService, of a service that
+/// nobody changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sight {
-    /// The consumer.
+    /// The consumer, or [`HUB`].
     pub member: String,
     /// The service: a copy of the clusterset counts for the exported one.
     pub service: Key,
@@ -32,7 +37,7 @@ impl fmt::Display for Sight {
     }
 }
 
-/// A watch on the copies in one member.
+/// A watch on the copies in one member, or on the MultiClusterServices of the hub.
 pub struct Observer {
     member: String,
     seen: Arc<Mutex<Seen>>,
@@ -42,16 +47,30 @@ pub struct Observer {
 impl Observer {
     /// Begins to watch, with that client of the member.
     pub fn of(member: &Cluster, client: Client) -> Self {
+        let copies = format!("{}={}", labels::SLICE_MANAGED_BY, labels::SLICE_DISPATCHER);
+        let copies = watcher::Config::default().labels(&copies);
+        Self::start(member.name(), Api::all(client), copies, copied)
+    }
+
+    /// Begins to watch the addresses of load balancers that the hub reports.
+    pub fn of_hub(client: Client) -> Self {
+        Self::start(HUB, Api::all(client), watcher::Config::default(), reported)
+    }
+
+    fn start<K>(cluster: &str, api: Api<K>, config: watcher::Config, read: fn(&K) -> Copied) -> Self
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
         let seen = Arc::new(Mutex::new(Seen {
-            member: member.name().to_owned(),
+            member: cluster.to_owned(),
             slices: BTreeMap::new(),
             sights: Vec::new(),
         }));
-        let task = tokio::spawn(watch(client, Arc::clone(&seen))).abort_handle();
+        let task = watch(watcher(api, config), read, Arc::clone(&seen));
         Self {
-            member: member.name().to_owned(),
+            member: cluster.to_owned(),
             seen,
-            task,
+            task: tokio::spawn(task).abort_handle(),
         }
     }
 
@@ -63,12 +82,22 @@ impl Observer {
 
     /// Whether it has seen all that is there now.
     pub(super) fn has_seen(&self, snapshot: &Snapshot) -> bool {
-        let there = snapshot.members[&self.member].slices.iter();
-        let copies = there.filter(|(_, slice)| is_copy(slice));
-        let there = copies.map(|(key, slice)| (key, slice.metadata.resource_version.as_ref()));
+        let there: Vec<_> = match snapshot.members.get(&self.member) {
+            Some(member) => {
+                let copies = member.slices.iter().filter(|(_, slice)| is_copy(slice));
+                copies.map(|(key, one)| (key, &one.metadata)).collect()
+            }
+            None => {
+                let exposed = snapshot.exposed.iter();
+                exposed.map(|(key, one)| (key, &one.metadata)).collect()
+            }
+        };
+        let there = there.into_iter();
         let seen = lock(&self.seen);
         let known = seen.slices.iter();
-        there.eq(known.map(|(key, copy)| (key, copy.version.as_ref())))
+        there
+            .map(|(key, metadata)| (key, metadata.resource_version.as_ref()))
+            .eq(known.map(|(key, copy)| (key, copy.version.as_ref())))
     }
 }
 
@@ -88,7 +117,7 @@ struct Seen {
     sights: Vec<Sight>,
 }
 
-/// The Service that a copy belongs to, and its ready endpoints.
+/// The Service that an object belongs to, and its addresses: the ready endpoints of a copy, or the ingress of a status.
 #[derive(Clone, Default)]
 struct Copied {
     version: Option<String>,
@@ -96,23 +125,24 @@ struct Copied {
     addresses: BTreeSet<String>,
 }
 
-async fn watch(client: Client, seen: Arc<Mutex<Seen>>) {
-    let copies = format!("{}={}", labels::SLICE_MANAGED_BY, labels::SLICE_DISPATCHER);
-    let config = watcher::Config::default().labels(&copies);
-    let events = watcher(Api::<EndpointSlice>::all(client), config);
+async fn watch<K: Resource + Clone>(
+    events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
+    read: fn(&K) -> Copied,
+    seen: Arc<Mutex<Seen>>,
+) {
     let mut events = std::pin::pin!(events.default_backoff());
     let mut listed = BTreeMap::new();
     loop {
         let event = events.try_next().await;
         let mut seen = lock(&seen);
         match event {
-            Ok(Some(watcher::Event::Apply(slice))) => {
-                seen.replace(key(&slice), Some(copied(&slice)));
+            Ok(Some(watcher::Event::Apply(object))) => {
+                seen.replace(key(&object), Some(read(&object)));
             }
-            Ok(Some(watcher::Event::Delete(slice))) => seen.replace(key(&slice), None),
+            Ok(Some(watcher::Event::Delete(object))) => seen.replace(key(&object), None),
             Ok(Some(watcher::Event::Init)) => listed.clear(),
-            Ok(Some(watcher::Event::InitApply(slice))) => {
-                listed.insert(key(&slice), copied(&slice));
+            Ok(Some(watcher::Event::InitApply(object))) => {
+                listed.insert(key(&object), read(&object));
             }
             Ok(Some(watcher::Event::InitDone)) => seen.take(std::mem::take(&mut listed)),
             Ok(None) => return,
@@ -173,6 +203,15 @@ impl Seen {
     }
 }
 
+/// The addresses in the status of a MultiClusterService.
+fn reported(object: &MultiClusterService) -> Copied {
+    Copied {
+        version: object.metadata.resource_version.clone(),
+        service: key(object),
+        addresses: ingress(object).map(str::to_owned).collect(),
+    }
+}
+
 fn copied(slice: &EndpointSlice) -> Copied {
     let namespace = slice.metadata.namespace.clone().unwrap_or_default();
     let is_ready = |conditions: &k8s_openapi::api::discovery::v1::EndpointConditions| {
@@ -187,4 +226,26 @@ fn copied(slice: &EndpointSlice) -> Copied {
             .flat_map(|endpoint| endpoint.addresses.clone())
             .collect(),
     }
+}
+
+#[test]
+fn address_that_leaves_a_status_is_noted() {
+    let mut seen = Seen {
+        member: HUB.to_owned(),
+        slices: BTreeMap::new(),
+        sights: Vec::new(),
+    };
+    for addresses in [&["203.0.113.1", "203.0.113.2"][..], &["203.0.113.2"]] {
+        let ingress = addresses.iter().map(|ip| serde_json::json!({ "ip": ip }));
+        let ingress: Vec<_> = ingress.collect();
+        let object = serde_json::json!({
+            "metadata": { "name": "foo", "namespace": "red" },
+            "spec": { "types": ["LoadBalancer"] },
+            "status": { "loadBalancer": { "ingress": ingress } },
+        });
+        let object: MultiClusterService = serde_json::from_value(object).expect("an object");
+        seen.replace(key(&object), Some(reported(&object)));
+    }
+    let noted: Vec<_> = seen.sights.iter().map(ToString::to_string).collect();
+    assert_eq!(noted, ["hub: red/foo: in foo, 203.0.113.1 was withdrawn"]);
 }

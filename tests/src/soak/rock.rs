@@ -2,7 +2,7 @@
 
 use causeway::api::labels;
 
-use super::churn::make_namespace;
+use super::churn::{balance, make_namespace};
 use crate::{Cluster, Fleet, Space, multi_cluster_service, service, service_export};
 
 /// The namespace of what nobody ever changes.
@@ -10,6 +10,9 @@ pub const ROCK: &str = "rock";
 
 /// The service of [`ROCK`] whose endpoints go on standby while their provider is unreachable.
 pub const STANDBY: &str = "standby";
+
+/// Service of [`ROCK`] with entry clusters.
+const BALANCED: &str = "balanced";
 
 /// Number of pods of each service of [`ROCK`] in each of its members.
 pub const ROCK_PODS: usize = 3;
@@ -43,6 +46,32 @@ pub async fn rock(fleet: &Fleet, steady: [&str; 2]) {
         for backed in ["native", STANDBY, "exported"] {
             space.backends(backed).count(ROCK_PODS).create(member).await;
         }
+    }
+}
+
+/// A service of [`ROCK`] of type LoadBalancer. Two members that stay provide it and are its entry
+/// clusters.
+pub async fn balanced(fleet: &Fleet, steady: [&str; 2]) {
+    let space = Space::existing(fleet, ROCK);
+    let fixture = service(BALANCED).port("http", 80);
+    fixture.create(fleet.hub(), &space).await;
+    let object = multi_cluster_service(BALANCED).type_("LoadBalancer");
+    let object = object.providers(steady).consumers(steady);
+    object.create(&space).await;
+    for name in steady {
+        let pods = space.backends(BALANCED).count(ROCK_PODS);
+        pods.create(fleet.member(name)).await;
+    }
+}
+
+/// Has the load balancers of [`balanced`] give addresses, which then stay.
+pub async fn give_addresses(fleet: &Fleet, steady: [&str; 2]) {
+    let space = Space::existing(fleet, ROCK);
+    for name in steady {
+        let cluster = fleet.member(name);
+        let address = cluster.fresh_pod_ip();
+        let is_given = balance(&space.api(cluster), BALANCED, Some(&address)).await;
+        assert!(is_given, "{name} has a Service of type LoadBalancer");
     }
 }
 

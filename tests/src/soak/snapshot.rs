@@ -145,6 +145,21 @@ pub(super) fn annotation<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a
     all.get(name).map(String::as_str)
 }
 
+/// Whether a Service is of type LoadBalancer.
+pub(super) fn is_balanced(service: &Service) -> bool {
+    let spec = service.spec.as_ref();
+    spec.and_then(|spec| spec.type_.as_deref()) == Some("LoadBalancer")
+}
+
+/// Lists the addresses in the status of a MultiClusterService.
+pub(super) fn ingress(object: &MultiClusterService) -> impl Iterator<Item = &str> {
+    let status = object.status.as_ref();
+    let balancer = status.and_then(|status| status.load_balancer.as_ref());
+    let ingress = balancer.and_then(|balancer| balancer.ingress.as_deref());
+    let ingress = ingress.unwrap_or_default().iter();
+    ingress.filter_map(|one| one.ip.as_deref())
+}
+
 /// Whether the slice is a copy that was delivered from another cluster.
 pub(super) fn is_copy(slice: &EndpointSlice) -> bool {
     label(slice, labels::SLICE_MANAGED_BY) == labels::SLICE_DISPATCHER

@@ -1,12 +1,28 @@
 //! `kubectl mcs shift` on a hub with the webhook and the controller.
 
 use causeway::api::{MultiClusterService, labels};
-use causeway_tests::{Environment, Fleet};
+use causeway_tests::{Environment, Fleet, SOON, eventually};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use serde_json::json;
 
 use crate::ends;
+
+/// Waits until so many services have this result of their shares, and one deviates by so much.
+async fn deviates(env: &Environment, result: &str, services: f64, deviation: f64) {
+    let metric = |name| format!("causeway_controller_{name}");
+    let expected = [Some(services), Some(deviation)];
+    let what = format!("{services} services are {result}, and {deviation} is the deviation");
+    eventually(&what, SOON, async || {
+        let metrics = env.controller.metrics().await;
+        let services = metrics.get(&metric("shared_services"), &[("result", result)]);
+        let found = [services, metrics.get(&metric("share_deviation_ratio"), &[])];
+        (found == expected)
+            .then_some(())
+            .ok_or(format!("{found:?}"))
+    })
+    .await;
+}
 
 #[tokio::test]
 async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
@@ -50,6 +66,9 @@ async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
         shifted.stderr
     );
     ends(&shift(&step).await, 0, "member1 has 100% already");
+    let pods = ["member1", "member2"].map(|member| space.pod("foo", member));
+    let _pods = futures::future::join_all(pods).await;
+    deviates(&env, "coarse", 1.0, 0.5).await;
     let without_share = ["annotate", "mcs", "foo", "mcs.causeway.dev/share-"];
 
     // What kubectl mcs verify keeps of a run.
@@ -67,6 +86,7 @@ async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
         env.hub().apply(&map.to_string()).await;
     };
     space.kubectl(env.hub(), without_share).await;
+    deviates(&env, "coarse", 0.0, 0.0).await;
     verified(1).await;
     let failed = "found failed paths to pods of member1 60m ago: from member2 to pods of member1 0 of 2 work \
                   (connection refused)";

@@ -88,6 +88,41 @@ async fn play(space: &Space<'_>, dns: &ExternalDns<'_>, [one, two]: [&RunningPod
     leads_to(dns, &[ONE, TWO]).await;
 }
 
+/// Makes both clusters entries, which lead to the pods of both. Their load balancers lose addresses
+/// and get them again.
+async fn play_entries(space: &Space<'_>, dns: &ExternalDns<'_>, [one, two]: [&RunningPod; 2]) {
+    let entries = r#"{"consumerClusters":[{"name":"member1"},{"name":"member2"}]}"#;
+    space.edit("foo", entries).await;
+    for member in ["member1", "member2"] {
+        space.reaches(member, "foo", &[one.ip(), two.ip()]).await;
+    }
+    // Its address returns without a pod of its own.
+    one.set_ready(false).await;
+    space.reaches("member1", "foo", &[two.ip()]).await;
+    let none = r#"{"status":{"loadBalancer":{"ingress":null}}}"#;
+    let take = [
+        "patch",
+        "service",
+        "foo",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        none,
+    ];
+    space.kubectl(space.member("member1"), take).await;
+    leads_to(dns, &[TWO]).await;
+    // The last one stays.
+    space.kubectl(space.member("member2"), take).await;
+    space.says("foo", "Ready", "False|NoEntryAddress|").await;
+    leads_to(dns, &[TWO]).await;
+    for (member, address) in [("member1", ONE), ("member2", TWO)] {
+        let cluster = space.member(member);
+        space.set_ingress(cluster, json!({ "ip": address })).await;
+    }
+    leads_to(dns, &[ONE, TWO]).await;
+    one.set_ready(true).await;
+}
+
 #[tokio::test]
 async fn published_name_follows_clusters_and_is_never_empty() {
     if let Err(missing) = prerequisites() {
@@ -108,7 +143,10 @@ async fn published_name_follows_clusters_and_is_never_empty() {
     let dns = ExternalDns::start(&env.fleet).await;
     leads_to(&dns, &[ONE, TWO]).await;
     tokio::select! {
-        () = play(&space, &dns, [&one, &two]) => {}
+        () = async {
+            play(&space, &dns, [&one, &two]).await;
+            play_entries(&space, &dns, [&one, &two]).await;
+        } => {}
         never = dns.is_never_empty(NAME) => match never {},
     }
     let remove = ["annotate", "mcs", "foo", &format!("{HOSTNAME}-")];

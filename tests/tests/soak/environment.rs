@@ -9,8 +9,8 @@ use causeway_tests::clock::Clocks;
 use causeway_tests::eventually::eventually;
 use causeway_tests::reaper::Exit;
 use causeway_tests::soak::{
-    Churn, Lines, Network, Observer, ROCK, ROCK_PODS, Random, STANDBY, Sight, entered, rock,
-    settle, soak,
+    Churn, Lines, Network, Observer, ROCK, ROCK_PODS, Random, STANDBY, Sight, balanced, entered,
+    give_addresses, rock, settle, soak,
 };
 use causeway_tests::tunnel::RelayedTunnel;
 use causeway_tests::{Cluster, Fault, Fleet, Proxy};
@@ -109,6 +109,7 @@ impl Environment {
         let controllers = [controller(0).await, controller(1).await];
         rock(&fleet, STEADY).await;
         entered(&fleet, [STEADY[0], FAR]).await;
+        balanced(&fleet, STEADY).await;
         let observer = |member: &Cluster| Observer::of(member, member.client());
         let mut env = Self {
             seed,
@@ -119,9 +120,15 @@ impl Environment {
             churn: Churn::new(&fleet, MEMBERS.to_vec())
                 .await
                 .with_preferences()
+                .with_entries()
                 .with_networks(NETWORKS),
             memory: Memory::default(),
-            observers: fleet.members().iter().map(observer).collect(),
+            observers: {
+                let of_members = fleet.members().iter().map(observer);
+                of_members
+                    .chain([Observer::of_hub(clients["hub"].clone())])
+                    .collect()
+            },
             clocks,
             controllers,
             tunnelled: Tunnelled::new(tunnel, replicas),
@@ -133,6 +140,8 @@ impl Environment {
         for name in MEMBERS {
             env.join(name).await;
         }
+        env.settled(&mut Vec::new(), false).await;
+        give_addresses(&env.fleet, STEADY).await;
         env.settled(&mut Vec::new(), false).await;
         env
     }

@@ -258,6 +258,28 @@ fn coarse_share_is_reported() {
 }
 
 #[test]
+fn share_result_is_noted_until_the_share_is_removed() {
+    let not_applied = json!({labels::STANDBY: "false"});
+    for (ready, of_consumer, expected) in [
+        ([1, 9], json!({}), ([1, 0, 0], 0)),
+        ([1, 7], json!({}), ([1, 0, 0], 250)),
+        ([1, 6], json!({}), ([0, 1, 0], 429)),
+        ([1, 6], not_applied, ([0, 0, 1], 0)),
+    ] {
+        let mut env = members(ready);
+        env.on_hub(annotated(cluster(CONSUMER), of_consumer));
+        env.on_hub(foo()).on_hub(shared(share(SHARE))).settle();
+        let figures = |env: &Environment| {
+            let figures = env.shares.clone().expect("a service has had shares");
+            (figures.services.map(|(_, count)| count), figures.deviation)
+        };
+        assert_eq!(figures(&env), expected, "{ready:?}");
+        env.on_hub(shared(json!({labels::SHARE: null}))).settle();
+        assert_eq!(figures(&env), ([0; 3], 0), "{ready:?}");
+    }
+}
+
+#[test]
 fn shares_hold_within_the_active_tiers() {
     let annotations = |prefer: &str| json!({labels::SHARE: SHARE, labels::PREFER: prefer});
     let env = native([5, 10], annotations("cluster/member1, any"));

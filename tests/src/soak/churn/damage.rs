@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Churn, NATIVE};
 use crate::soak::random::Random;
-use crate::soak::snapshot::{annotation, label};
+use crate::soak::snapshot::{annotation, is_balanced, label};
 use crate::{Fleet, Space};
 
 impl Churn {
@@ -41,7 +41,8 @@ impl Churn {
         format!("a slice {namespace}/{slice} of {member} is made")
     }
 
-    /// Somebody applies over a Service that was delivered to a member, or deletes what they applied.
+    /// Somebody applies over a Service that was delivered to a member, or deletes what they applied. One
+    /// of type LoadBalancer would remain with an address that belongs to nobody's request.
     pub(super) async fn claim(&mut self, fleet: &Fleet, random: &mut Random) -> String {
         let namespace = self.somewhere(random);
         let (name, member) = (
@@ -63,6 +64,7 @@ impl Churn {
         let delivered = delivered.unwrap_or_else(|e| panic!("cannot read {name}: {e}"));
         let delivered = delivered.filter(|service| {
             label(service, labels::MANAGED_BY) == labels::MANAGER
+                && !is_balanced(service)
                 && service.metadata.deletion_timestamp.is_none()
         });
         let Some(spec) = delivered.and_then(|service| service.spec) else {

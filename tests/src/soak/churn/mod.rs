@@ -16,6 +16,7 @@ use kube::api::DeleteParams;
 
 use self::exported::Exported;
 use self::native::Exposed;
+pub(super) use self::native::balance;
 pub use self::networks::Network;
 use self::networks::Networks;
 use crate::fixtures::RunningPod;
@@ -60,6 +61,8 @@ pub struct Churn {
     spared: Option<&'static str>,
     /// Whether services get preferences among their providers.
     prefers: bool,
+    /// Whether services of type LoadBalancer get entry clusters.
+    has_entries: bool,
     /// Networks of the members, where they have any.
     networks: Option<Networks>,
     /// Members whose networks changed in this round: what they reach of any service changed.
@@ -86,6 +89,7 @@ impl Churn {
             without: BTreeSet::new(),
             spared: None,
             prefers: false,
+            has_entries: false,
             networks: None,
             relocated: BTreeSet::new(),
             keeps_namespaces: false,
@@ -104,6 +108,14 @@ impl Churn {
     #[must_use]
     pub fn with_preferences(mut self) -> Self {
         self.prefers = true;
+        self
+    }
+
+    /// From now on services of type LoadBalancer get entry clusters, whose load balancers give and
+    /// take addresses.
+    #[must_use]
+    pub fn with_entries(mut self) -> Self {
+        self.has_entries = true;
         self
     }
 

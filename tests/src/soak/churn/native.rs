@@ -3,6 +3,7 @@
 use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService, labels};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use super::networks::reach;
@@ -10,6 +11,7 @@ use super::write::{delete, merge};
 use super::{Churn, EXPORTED, NATIVE};
 use crate::fixtures::ServiceFixture;
 use crate::soak::random::Random;
+use crate::soak::snapshot::is_balanced;
 use crate::{Fleet, Space, multi_cluster_service, service};
 
 /// The ports that every such Service has. One more comes and goes, and is never named.
@@ -37,15 +39,6 @@ pub(super) struct Exposed {
 }
 
 impl Exposed {
-    /// Returns the consumers that it names: none for type LoadBalancer, because the oracle does not
-    /// know entry clusters.
-    fn consumers(self, placed: Vec<ClusterSelector>) -> Vec<ClusterSelector> {
-        match self.balanced {
-            true => Vec::new(),
-            false => placed,
-        }
-    }
-
     fn service(self, name: &str) -> ServiceFixture {
         let all = PORTS
             .into_iter()
@@ -80,6 +73,9 @@ impl Churn {
             let way = reach(&objects, name, random).await;
             return format!("{namespace}/{name} {way}");
         }
+        if exposed.balanced && self.has_entries && random.once_in(2) {
+            return self.balance(fleet, (namespace, name), random).await;
+        }
         match random.below(7) {
             0 => {
                 delete(&objects, name).await;
@@ -112,7 +108,7 @@ impl Churn {
             }
             _ => {
                 let (providers, consumers) = (self.placed(random), self.placed(random));
-                let consumers = exposed.consumers(consumers);
+                let consumers = self.consumers(exposed, consumers);
                 let spec = json!({ "providerClusters": providers, "consumerClusters": consumers });
                 merge(&objects, name, json!({ "spec": spec })).await;
                 format!("{namespace}/{name}: from {providers:?} to {consumers:?}")
@@ -129,7 +125,7 @@ impl Churn {
         let exposed = Exposed {
             headless: random.once_in(5) && name != SHARED,
             more: false,
-            balanced: random.once_in(8),
+            balanced: random.once_in(if self.has_entries { 3 } else { 8 }),
         };
         let type_ = match exposed.balanced {
             true => "LoadBalancer",
@@ -138,7 +134,7 @@ impl Churn {
         let (ports, providers, consumers) = (
             some_ports(name, random),
             self.placed(random),
-            exposed.consumers(self.placed(random)),
+            self.consumers(exposed, self.placed(random)),
         );
         let object = multi_cluster_service(name).type_(type_).with(|spec| {
             spec.ports.clone_from(&ports);
@@ -162,6 +158,33 @@ impl Churn {
         )
     }
 
+    /// Returns the consumers that a service names: none for type LoadBalancer without entry clusters.
+    fn consumers(&self, of: Exposed, placed: Vec<ClusterSelector>) -> Vec<ClusterSelector> {
+        match of.balanced && !self.has_entries {
+            true => Vec::new(),
+            false => placed,
+        }
+    }
+
+    /// The load balancers of entry clusters give new addresses, or take theirs away.
+    async fn balance(
+        &self,
+        fleet: &Fleet,
+        (namespace, name): (&str, &str),
+        random: &mut Random,
+    ) -> String {
+        let space = Space::existing(fleet, namespace);
+        let mut said = format!("load balancers of {namespace}/{name}:");
+        for member in self.members_with(namespace) {
+            let cluster = fleet.member(member);
+            let address = (!random.once_in(4)).then(|| cluster.fresh_pod_ip());
+            if balance(&space.api(cluster), name, address.as_deref()).await {
+                said.push_str(&format!(" {member} has {address:?}"));
+            }
+        }
+        said
+    }
+
     fn placed(&self, random: &mut Random) -> Vec<ClusterSelector> {
         let names = random.some(&self.members).into_iter();
         names
@@ -169,6 +192,29 @@ impl Churn {
                 name: name.to_owned(),
             })
             .collect()
+    }
+}
+
+/// Has the load balancer of a Service give that address, or none. Returns whether the Service is
+/// there and of type LoadBalancer.
+pub(in crate::soak) async fn balance(
+    services: &Api<Service>,
+    name: &str,
+    address: Option<&str>,
+) -> bool {
+    let found = services.get_opt(name).await;
+    let found = found.unwrap_or_else(|e| panic!("cannot read {name}: {e}"));
+    if !found.as_ref().is_some_and(is_balanced) {
+        return false;
+    }
+    let ingress: Vec<_> = address.iter().map(|ip| json!({ "ip": ip })).collect();
+    let status = Patch::Merge(json!({ "status": { "loadBalancer": { "ingress": ingress } } }));
+    let params = PatchParams::default();
+    match services.patch_status(name, &params, &status).await {
+        // The controller may have deleted it, or changed its type.
+        Err(kube::Error::Api(status)) if [404, 422].contains(&status.code) => false,
+        Err(e) => panic!("cannot change the status of {name}: {e}"),
+        Ok(_) => true,
     }
 }
 

@@ -7,15 +7,18 @@ use causeway::api::multicluster::ServiceImport;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
-use super::ports::{self, endpoint, is_headless};
-use super::{Lines, clusterset, native, networks};
-use crate::soak::snapshot::{Key, Member, Snapshot, is_copy, label};
+use super::ports::{self, endpoint};
+use super::{Lines, clusterset, crosses, native, networks};
+use crate::soak::snapshot::{Key, Member, Snapshot, ingress, is_copy, label};
 
 pub(super) fn tell(snapshot: &Snapshot) -> Lines {
     let mut lines = Lines::default();
     for (key, exposed) in &snapshot.exposed {
         let ready = native::is_ready(exposed);
         lines.tell(native::object(snapshot, key, exposed, ready));
+        if !crosses(exposed) && snapshot.services.contains_key(key) {
+            lines.tell(native::addresses(key, ingress(exposed)));
+        }
     }
     for (name, member) in &snapshot.members {
         let services = member.services.iter();
@@ -41,14 +44,8 @@ fn tell_service(member: &str, key: &Key, service: &Service, lines: &mut Lines) {
         return lines.tell(networks::existing_companion(member, key, service));
     }
     let selector = super::selector(service);
-    let ports = ports::of_service(service);
-    lines.tell(native::service(
-        member,
-        key,
-        &ports,
-        is_headless(service),
-        &selector,
-    ));
+    let (ports, kind) = (ports::of_service(service), ports::kind(service));
+    lines.tell(native::service(member, key, &ports, kind, &selector));
 }
 
 fn tell_import(name: &str, member: &Member, key: &Key, object: &ServiceImport, lines: &mut Lines) {

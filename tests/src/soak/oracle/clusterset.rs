@@ -43,7 +43,8 @@ pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
                 }
             };
             let derived = (key.0.clone(), format!("derived-{}", key.1));
-            lines.tell(service(consumer, &derived, &shape.1, shape.0, &[]));
+            let kind = ports::kind_of(shape.0);
+            lines.tell(service(consumer, &derived, &shape.1, kind, &[]));
             let tiers = of_one.first().filter(|oldest| !oldest.headless);
             let tiers = tiers.and_then(|oldest| Tiers::of(&oldest.export.metadata));
             let sources: Vec<_> = of_one.iter().map(|one| one.source(snapshot, key)).collect();

@@ -3,7 +3,7 @@
 use causeway::api::labels;
 use causeway::api::multicluster::ServiceImport;
 use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
 use serde_json::{Value, json};
 
 use super::check;
@@ -362,6 +362,109 @@ const DAMAGES_ACROSS: [Damage; 7] = [
         &["too many (1 of 0): b: native endpoint of red/web from a: 192.168.0.1"],
     ),
 ];
+
+/// The same, where `web` is of type LoadBalancer: b and a itself are its entry clusters, and the
+/// load balancer of b has an address.
+fn balanced() -> Snapshot {
+    let mut all = snapshot();
+    let exposed = all.exposed.get_mut(&key("web")).expect("web");
+    exposed.spec.types = vec!["LoadBalancer".to_owned()];
+    exposed
+        .spec
+        .consumer_clusters
+        .push(of(json!({ "name": "a" })));
+    let ingress = json!({ "loadBalancer": { "ingress": [{ "ip": "203.0.113.1" }] } });
+    exposed.status = Some(of(ingress.clone()));
+    for member in ["a", "b"] {
+        let member = all.members.get_mut(member).expect("a member");
+        let service = member.services.get_mut(&key("web")).expect("web");
+        service.spec.as_mut().expect("a spec").type_ = Some("LoadBalancer".to_owned());
+    }
+    balanced_in_b(&mut all).status = Some(of(ingress));
+    all
+}
+
+fn balanced_in_b(snapshot: &mut Snapshot) -> &mut Service {
+    let services = &mut in_b(snapshot).services;
+    services.get_mut(&key("web")).expect("web")
+}
+
+/// Changes of [`balanced`].
+const DAMAGES_BALANCED: [Damage; 7] = [
+    (|_| {}, &[]),
+    (
+        |snapshot| snapshot.exposed.get_mut(&key("web")).expect("web").status = None,
+        &[
+            "missing (0 of 1): hub: MultiClusterService red/web has addresses \"203.0.113.1\"",
+            "too many (1 of 0): hub: MultiClusterService red/web has addresses \"\"",
+        ],
+    ),
+    (
+        |snapshot| balanced_in_b(snapshot).status = None,
+        &[
+            "missing (0 of 1): hub: MultiClusterService red/web has addresses \"\"",
+            "too many (1 of 0): hub: MultiClusterService red/web has addresses \"203.0.113.1\"",
+        ],
+    ),
+    (
+        |snapshot| {
+            let unready: EndpointConditions = of(json!({ "ready": false, "serving": false }));
+            let source = in_a(snapshot).slices.get_mut(&key("web-1"));
+            for endpoint in &mut source.expect("web-1").endpoints {
+                endpoint.conditions = Some(unready.clone());
+            }
+            for endpoint in &mut copy(snapshot).endpoints {
+                endpoint.conditions = Some(unready.clone());
+            }
+        },
+        &[
+            "missing (0 of 1): hub: MultiClusterService red/web has addresses \"\"",
+            "too many (1 of 0): hub: MultiClusterService red/web has addresses \"203.0.113.1\"",
+        ],
+    ),
+    (
+        |snapshot| {
+            let spec = balanced_in_b(snapshot).spec.as_mut();
+            spec.expect("a spec").type_ = None;
+        },
+        &[
+            "missing (0 of 1): b: Service red/web of type LoadBalancer",
+            "too many (1 of 0): b: Service red/web with addresses",
+            "missing (0 of 1): hub: MultiClusterService red/web has addresses \"\"",
+            "too many (1 of 0): hub: MultiClusterService red/web has addresses \"203.0.113.1\"",
+        ],
+    ),
+    (
+        |snapshot| {
+            in_b(snapshot).slices.remove(&key("copy"));
+        },
+        &[
+            "missing (0 of 1): b: native endpoint of red/web from a: 10.1.0.1",
+            "10.1.0.2",
+        ],
+    ),
+    (
+        |snapshot| {
+            snapshot.joined.remove("b");
+        },
+        &[
+            "too many (1 of 0): b: Service red/web of type LoadBalancer",
+            "b: native endpoint of red/web from a: 10.1.0.1",
+            "b: native endpoint of red/web from a: 10.1.0.2",
+            "b: Service red/derived-api",
+            "b: ServiceImport",
+            "b: imported endpoint of red/api from a: 10.1.0.1",
+            "b: imported endpoint of red/api from a: 10.1.0.2",
+            "missing (0 of 1): hub: MultiClusterService red/web has addresses \"\"",
+            "too many (1 of 0): hub: MultiClusterService red/web has addresses \"203.0.113.1\"",
+        ],
+    ),
+];
+
+#[test]
+fn oracle_sees_wrong_entry_clusters() {
+    find(balanced, &DAMAGES_BALANCED);
+}
 
 #[test]
 fn oracle_sees_wrong_entries_and_companions() {

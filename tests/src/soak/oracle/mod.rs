@@ -92,10 +92,20 @@ fn selector(service: &Service) -> Vec<String> {
         .collect()
 }
 
+fn is_of_type(exposed: &MultiClusterService, type_: &str) -> bool {
+    exposed.spec.types.iter().any(|one| one == type_)
+}
+
 fn crosses(exposed: &MultiClusterService) -> bool {
-    exposed
-        .spec
-        .types
-        .iter()
-        .any(|type_| type_ == "CrossCluster")
+    is_of_type(exposed, "CrossCluster")
+}
+
+/// Whether its consumers are entry clusters.
+fn has_entries(exposed: &MultiClusterService) -> bool {
+    !crosses(exposed) && !exposed.spec.consumer_clusters.is_empty()
+}
+
+/// Whether its consumers get the endpoints of its providers.
+fn dispatches(exposed: &MultiClusterService) -> bool {
+    crosses(exposed) || has_entries(exposed)
 }

@@ -9,23 +9,29 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ObjectMeta;
 
 use super::networks::{Entry, Site, are_apart};
-use super::ports::{self, Port, is_headless, translated};
+use super::ports::{self, BALANCED, Port, balanced_at, is_headless, translated};
 use super::tiers::{Standing, Tiers, readiness, standing_endpoint};
-use super::{Lines, crosses, listed, selector};
-use crate::soak::snapshot::{Key, Member, Snapshot, is_applied, is_copy, label};
+use super::{Lines, crosses, dispatches, has_entries, listed, selector};
+use crate::soak::snapshot::{Key, Member, Snapshot, is_applied, is_balanced, is_copy, label};
 
 pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
     for (key, exposed) in &snapshot.exposed {
         lines.tell(object(snapshot, key, exposed, "True"));
-        if let Some(service) = snapshot.services.get(key).filter(|_| crosses(exposed)) {
-            let reported = Reported {
-                snapshot,
-                key,
-                exposed,
-                service,
-            };
+        let Some(service) = snapshot.services.get(key) else {
+            continue;
+        };
+        let reported = Reported {
+            snapshot,
+            key,
+            exposed,
+            service,
+        };
+        if dispatches(exposed) {
             reported.services(lines);
             reported.copies(lines);
+        }
+        if !crosses(exposed) {
+            lines.tell(addresses(key, reported.addresses().into_iter()));
         }
     }
 }
@@ -54,6 +60,17 @@ pub(super) fn is_ready(exposed: &MultiClusterService) -> &str {
     let conditions = status.and_then(|status| status.conditions.as_deref());
     let ready = conditions.and_then(|conditions| condition::find(conditions, "Ready"));
     ready.map_or("unsaid", |ready| &ready.status)
+}
+
+/// The addresses in the status of a MultiClusterService of type LoadBalancer.
+pub(super) fn addresses<'a>(
+    (namespace, name): &Key,
+    addresses: impl Iterator<Item = &'a str>,
+) -> String {
+    let mut addresses: Vec<_> = addresses.collect();
+    addresses.sort_unstable();
+    let addresses = addresses.join(",");
+    format!("hub: MultiClusterService {namespace}/{name} has addresses {addresses:?}")
 }
 
 fn all_named(exposed: &MultiClusterService) -> impl Iterator<Item = &String> {
@@ -116,7 +133,8 @@ impl Reported<'_> {
 
     fn services(&self, lines: &mut Lines) {
         let providers = self.members(&self.exposed.spec.provider_clusters);
-        let mut members = self.members(&self.exposed.spec.consumer_clusters);
+        let consumers = self.members(&self.exposed.spec.consumer_clusters);
+        let mut members = consumers.clone();
         members.extend(providers.clone());
         members.retain(|_, member| self.own_service(member).is_none());
         for (name, _) in members {
@@ -125,21 +143,84 @@ impl Reported<'_> {
             } else {
                 vec![format!("{}=true", labels::NO_LOCAL_BACKENDS)]
             };
-            let headless = is_headless(self.service);
-            lines.tell(service(name, self.key, &self.ports(), headless, &selector));
+            let kind = match has_entries(self.exposed) && consumers.contains_key(name) {
+                true => BALANCED,
+                false => ports::kind_of(is_headless(self.service)),
+            };
+            lines.tell(service(name, self.key, &self.ports(), kind, &selector));
         }
     }
 
-    fn copies(&self, lines: &mut Lines) {
-        let exposed = self.ports();
-        let tiers = Tiers::of(&self.exposed.metadata).filter(|_| !is_headless(self.service));
+    /// Tiers, if a proxy chooses the endpoints. In an entry cluster one does.
+    fn tiers(&self) -> Option<Tiers<'_>> {
+        let chooses = has_entries(self.exposed) || !is_headless(self.service);
+        Tiers::of(&self.exposed.metadata).filter(|_| chooses)
+    }
+
+    /// The cluster as a provider.
+    fn source<'s>(&'s self, (name, member): (&'s str, &'s Member)) -> Source<'s> {
+        let (asks, ports) = (&self.exposed.metadata, self.ports_in(member));
+        Source::of(self.snapshot, (name, member), self.key, asks, ports)
+    }
+
+    fn sources(&self) -> Vec<Source<'_>> {
         let providers = self.members(&self.exposed.spec.provider_clusters);
-        let sources = providers.iter().map(|(name, member)| {
-            let asks = &self.exposed.metadata;
-            let ports = self.ports_in(member);
-            Source::of(self.snapshot, (name, member), self.key, asks, ports)
-        });
-        let sources: Vec<_> = sources.collect();
+        let all = providers.into_iter();
+        all.map(|(name, member)| self.source((name, member)))
+            .collect()
+    }
+
+    /// The exposed ports that the Service of a consumer has, under its own names.
+    fn offered(&self, member: &Member) -> Vec<Port> {
+        let exposed = self.ports();
+        let mut offered = self.ports_in(member);
+        offered.retain(|port| exposed.iter().any(|exposed| exposed.is_same(port)));
+        offered
+    }
+
+    /// The addresses that the status should have: those of the entry clusters that can serve, or of
+    /// the providers' own Services if there are no entry clusters.
+    fn addresses(&self) -> Vec<&str> {
+        let has_entries = has_entries(self.exposed);
+        let spec = &self.exposed.spec;
+        let selected = match has_entries {
+            true => &spec.consumer_clusters,
+            false => &spec.provider_clusters,
+        };
+        let used = self.members(selected).into_iter();
+        let used = used.filter(|(name, member)| !has_entries || self.can_serve(name, member));
+        let services = used.filter_map(|(_, member)| member.services.get(self.key));
+        services.flat_map(balanced_at).collect()
+    }
+
+    /// Whether the Service of an entry cluster has a load balancer that leads to a ready endpoint of
+    /// a provider.
+    fn can_serve(&self, name: &str, member: &Member) -> bool {
+        let ports = self.offered(member);
+        let consumer = Consumer {
+            name,
+            key: self.key,
+            way: "native",
+            ports: &ports,
+        };
+        let (sources, tiers) = (self.sources(), self.tiers());
+        let sources: Vec<_> = sources.iter().collect();
+        let is_used = |provider: &str, ready: &[(&str, [usize; 2])]| {
+            let standing = tiers
+                .as_ref()
+                .map(|tiers| tiers.standing(name, provider, ready));
+            provider == name || standing != Some(Standing::Absent)
+        };
+        let found = consumer.found(&sources);
+        let ready: Vec<_> = found.iter().map(Found::readiness).collect();
+        let mut of_providers = ready.iter();
+        let service = member.services.get(self.key);
+        service.is_some_and(is_balanced)
+            && of_providers.any(|(provider, [count, _])| *count > 0 && is_used(provider, &ready))
+    }
+
+    fn copies(&self, lines: &mut Lines) {
+        let (tiers, sources) = (self.tiers(), self.sources());
         // Also for those that lack the namespace, which may come at any time.
         for (consumer, _) in self.selected(&self.exposed.spec.consumer_clusters) {
             for source in &sources {
@@ -147,12 +228,9 @@ impl Reported<'_> {
             }
         }
         for (consumer, there) in self.members(&self.exposed.spec.consumer_clusters) {
-            let mut offered = self.ports_in(there);
-            offered.retain(|port| exposed.iter().any(|exposed| exposed.is_same(port)));
+            let offered = self.offered(there);
             // The consumer's own pods are its own Service's, whoever provides.
-            let asks = &self.exposed.metadata;
-            let ports = self.ports_in(there);
-            let own = Source::of(self.snapshot, (consumer, there), self.key, asks, ports);
+            let own = self.source((consumer, there));
             let consumer = Consumer {
                 name: consumer,
                 key: self.key,
@@ -175,6 +253,20 @@ pub(super) struct Source<'a> {
     /// Ports of the provider's Service.
     ports: Vec<Port>,
     site: Option<Site<'a>>,
+}
+
+/// Slices of a provider that a consumer gets copies of.
+struct Found<'a> {
+    source: &'a Source<'a>,
+    slices: Vec<EndpointSlice>,
+    /// Number of ready endpoints behind them, and of all.
+    ready: [usize; 2],
+}
+
+impl<'a> Found<'a> {
+    fn readiness(&self) -> (&'a str, [usize; 2]) {
+        (self.source.name, self.ready)
+    }
 }
 
 /// A consumer of a service.
@@ -248,17 +340,9 @@ impl Consumer<'_> {
         copies_own: bool,
         lines: &mut Lines,
     ) {
-        let found = sources.iter().map(|source| {
-            let found = source.slices(self.name);
-            let ready = readiness(&found.behind, &source.ports, self.ports);
-            (*source, found.slices, ready)
-        });
-        let found: Vec<_> = found.collect();
-        let ready: Vec<_> = found
-            .iter()
-            .map(|(one, _, ready)| (one.name, *ready))
-            .collect();
-        for (source, slices, _) in &found {
+        let found = self.found(sources);
+        let ready: Vec<_> = found.iter().map(Found::readiness).collect();
+        for Found { source, slices, .. } in &found {
             if source.name == self.name && !copies_own {
                 continue;
             }
@@ -269,6 +353,19 @@ impl Consumer<'_> {
                 self.tell_copies(source, slices, standing, lines);
             }
         }
+    }
+
+    /// Returns what the consumer finds in each provider.
+    fn found<'s>(&self, sources: &[&'s Source<'s>]) -> Vec<Found<'s>> {
+        let found = sources.iter().map(|source| {
+            let Entry { slices, behind } = source.slices(self.name);
+            Found {
+                source,
+                slices,
+                ready: readiness(&behind, &source.ports, self.ports),
+            }
+        });
+        found.collect()
     }
 
     fn tell_copies(
@@ -303,15 +400,10 @@ pub(super) fn service(
     member: &str,
     (namespace, name): &Key,
     ports: &[Port],
-    headless: bool,
+    kind: &str,
     selector: &[String],
 ) -> String {
     let (ports, selector) = (listed(ports), selector.join(","));
-    let kind = if headless {
-        "headless"
-    } else {
-        "with addresses"
-    };
     format!("{member}: Service {namespace}/{name} {kind}, ports {ports}, selector {selector}")
 }
 

@@ -1,5 +1,6 @@
-//! Entries of providers for clusters of other networks, by the rules of docs/networks.md. No Service
-//! here has a load balancer, and no node an external address.
+//! Entries of providers for clusters of other networks, by the rules of docs/networks.md. Load
+//! balancers here are those of entry clusters, which lead to all providers and are therefore no
+//! entry. No node has an external address.
 //!
 //! An entry is computed from the endpoints of the Service by which the traffic enters: those to
 //! which the proxies of the provider lead.
@@ -10,7 +11,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::ports::{self, is_headless};
-use super::{crosses, listed, selector};
+use super::{dispatches, listed, selector};
 use crate::soak::snapshot::{Key, Member, Snapshot, annotation, is_copy, label};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -66,7 +67,7 @@ impl<'a> Site<'a> {
             annotation(metadata, labels::REACH).filter(|text| WAYS.contains(text))
         };
         let exposed = snapshot.exposed.get(key);
-        let exposed = exposed.filter(|exposed| crosses(exposed));
+        let exposed = exposed.filter(|exposed| dispatches(exposed));
         let consumes = exposed.is_some_and(|exposed| {
             let consumers = &exposed.spec.consumer_clusters;
             consumers.is_empty() || consumers.iter().any(|one| one.name == provider)

@@ -5,6 +5,11 @@ use std::fmt;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
+use crate::soak::snapshot::is_balanced;
+
+/// Kind of a Service of type LoadBalancer in a line.
+pub(super) const BALANCED: &str = "of type LoadBalancer";
+
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Port {
@@ -41,6 +46,31 @@ pub(super) fn of_service(service: &Service) -> Vec<Port> {
 pub(super) fn is_headless(service: &Service) -> bool {
     let spec = service.spec.as_ref();
     spec.and_then(|spec| spec.cluster_ip.as_deref()) == Some("None")
+}
+
+/// Returns the kind of a Service in a line.
+pub(super) fn kind(service: &Service) -> &'static str {
+    match is_balanced(service) {
+        true => BALANCED,
+        false => kind_of(is_headless(service)),
+    }
+}
+
+/// Returns the kind of a Service without a load balancer in a line.
+pub(super) fn kind_of(headless: bool) -> &'static str {
+    match headless {
+        true => "headless",
+        false => "with addresses",
+    }
+}
+
+/// Returns the addresses of the load balancer of a Service.
+pub(super) fn balanced_at(service: &Service) -> impl Iterator<Item = &str> {
+    let status = service.status.as_ref();
+    let balancer = status.and_then(|status| status.load_balancer.as_ref());
+    let all = balancer.and_then(|balancer| balancer.ingress.as_deref());
+    let all = all.unwrap_or_default().iter();
+    all.filter_map(|one| one.ip.as_deref())
 }
 
 /// The ports that a copy of a provider's slice has in a consumer, as `name:number`: those exposed, under the names of the consumer's
