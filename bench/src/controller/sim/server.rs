@@ -31,14 +31,15 @@ const DEFAULT_TIMEOUT: u64 = 1800;
 type Parameters<'a> = HashMap<&'a str, &'a str>;
 
 /// State that all connections share.
+#[derive(Clone)]
 pub(crate) struct Shared {
     /// The hub, then the members.
-    pub(crate) stores: Vec<Arc<Store>>,
+    pub(crate) stores: Arc<[Arc<Store>]>,
     pub(crate) journal: Arc<Journal>,
 }
 
 /// Answers a request. `/NUMBER` is an API server.
-pub(crate) async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
+pub(crate) async fn respond(shared: Shared, request: Request<Incoming>) -> Answer {
     let path = request.uri().path().trim_matches('/').to_owned();
     let (number, path) = path.split_once('/').unwrap_or_default();
     let store = number
@@ -118,7 +119,7 @@ fn read(
     }
     let is_list = is_member && parameters.get("limit") != Some(&"1");
     if is_list && store.counts_list(&place.path) {
-        shared.journal.listed();
+        shared.journal.state().lists += 1;
     }
     list(store, &place, encoding, &parameters)
 }
@@ -230,10 +231,10 @@ async fn write(
         (&Method::PATCH, Some(key)) => writes::merge(store, place, key, &body),
         _ => Err(refusal(405, "MethodNotAllowed", "this is not served here")),
     };
-    let text = done.inspect_err(|_| shared.journal.refused())?;
+    let text = done.inspect_err(|_| shared.journal.state().refused += 1)?;
     let is_slice = *path == self::path::<EndpointSlice>();
     if *path != self::path::<Lease>() {
-        shared.journal.wrote(Write {
+        shared.journal.state().writes.push(Write {
             at: Instant::now(),
             on_hub: store.number == 0,
             is_slice,
