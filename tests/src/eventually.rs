@@ -64,7 +64,8 @@ where
     let mut last = "no answer".to_owned();
     async move {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let asked = Instant::now();
+            let left = deadline.saturating_duration_since(asked);
             match tokio::time::timeout(left, probe()).await.map(Probed::held) {
                 Ok(Ok(value)) => return value,
                 Ok(Err(seen)) => last = seen,
@@ -74,7 +75,7 @@ where
             if Instant::now() >= deadline {
                 panic!("{caller}: not within {within:?}: {what}; last seen: {last}");
             }
-            tokio::time::sleep(pause).await;
+            rest(pause, asked).await;
             pause = (pause * 2).min(Duration::from_millis(100));
         }
     }
@@ -96,12 +97,19 @@ where
     let end = Instant::now() + period;
     async move {
         while Instant::now() < end {
+            let asked = Instant::now();
             if let Err(seen) = probe().await.held() {
                 panic!("{caller}: did not stay so: {what}; seen: {seen}");
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            rest(Duration::from_millis(50), asked).await;
         }
     }
+}
+
+/// Waits for `pause`, or for as long as the probe took: so probes leave half of a slow machine to
+/// what they wait for.
+async fn rest(pause: Duration, asked: Instant) {
+    tokio::time::sleep(pause.max(asked.elapsed())).await;
 }
 
 /// Compares what is seen with what is expected, as the result of a probe of [`eventually`].
