@@ -96,8 +96,8 @@ impl Observed {
     }
 }
 
-/// Returns the seconds of user, nice, system and steal since the machine started. Interrupts
-/// belong to no program.
+/// Returns the seconds of user, nice, system and steal since the machine started. Interrupts are
+/// nobody's work.
 fn busy(stat: &str) -> Option<f64> {
     const TICKS: f64 = 100.0;
     let line = stat.lines().next()?.strip_prefix("cpu ")?;

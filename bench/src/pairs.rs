@@ -61,7 +61,7 @@ pub(crate) fn row_of(
     }
 }
 
-/// Returns the milliseconds within which that part of all happened. `lost` others never did.
+/// Returns the milliseconds within which that part of all happened. What is `lost` never did.
 pub(crate) fn percentile<'a>(
     times: impl IntoIterator<Item = &'a Duration>,
     lost: usize,

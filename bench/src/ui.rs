@@ -2,22 +2,22 @@
 //! a member to the event of the page.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use causeway_tests::Ui;
+use causeway_tests::reaper::Reaper;
 use causeway_tests::ui::Page;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
-use crate::controller::environment::Environment;
-use crate::controller::load::Load;
 use crate::controller::sim::slices::{namespace, service_name};
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
 use crate::machine;
 use crate::pairs::percentile;
 use crate::report::Row;
 
-const CONSUMERS: usize = 10;
+const CONSUMERS: u32 = 10;
 /// Maximum milliseconds from a change to its event.
 const LATENCY: f64 = 200.0;
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -28,18 +28,26 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Vec<Row>> {
 }
 
 async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
-    let (members, services) = if quick { (6, 20) } else { (100, 1000) };
+    let (members, services): (u32, u32) = if quick { (6, 20) } else { (100, 1000) };
     let (per_second, rest) = if quick { (20.0, 1) } else { (25.0, 10) };
-    let specs = ServiceSpec::ring(members, services, CONSUMERS);
-    let served = Simulation::serve(members, specs.collect(), Access::Plain).await?;
-    let env = Environment::new()?;
-    let kubeconfig = env.kubeconfig(&served)?;
+    // Members provide as many services as each other, each for the members that follow.
+    let number = |member: u32| u16::try_from(member % members).unwrap_or_default();
+    let specs = (0..services).map(|service| {
+        let others = 1..=CONSUMERS.min(members - 1);
+        ServiceSpec::new(number(service), others.map(|step| number(service + step)))
+    });
+    let members_count = usize::try_from(members)?;
+    let simulation = Simulation::serve(members_count, specs.collect(), Access::Plain).await?;
+    let simulation = Arc::new(simulation);
+    let directory = tempfile::tempdir()?;
+    let kubeconfig = directory.path().join("hub.kubeconfig");
+    std::fs::write(&kubeconfig, simulation.kubeconfig()).context("the kubeconfig of the hub")?;
     let args = ["--allow-insecure-members", "--lease="];
     let begun = Instant::now();
-    let ui = Ui::start(&env.reaper, env.directory(), &kubeconfig, &args).await;
+    let ui = Ui::start(&Reaper::start(), directory.path(), &kubeconfig, &args).await;
     let mut page = ui.page().await;
     let shown = async {
-        while page.services.len() < services || page.server["synced"] != true {
+        while page.services.len() < services as usize || page.server["synced"] != true {
             page.next().await;
         }
     };
@@ -51,13 +59,12 @@ async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
     sleep(Duration::from_secs(rest)).await;
     let at_rest = (machine::cpu_time(pid)? - before).as_secs_f64();
     let before = machine::cpu_time(pid)?;
-    let load = Load::new(per_second, services as f64 / per_second);
-    let latencies = latencies(&served, load, &mut page).await?;
+    let latencies = latencies(&simulation, services, per_second, &mut page).await?;
     let of_changes = (machine::cpu_time(pid)? - before).as_secs_f64();
     let name = |what: &str| format!("ui, {members} clusters, {services} services: {what}");
     let row = |what: &str, value: f64, unit: &'static str| Row::new(name(what), value, unit);
     let percentile = |part| percentile(&latencies, 0, part);
-    let per_change = of_changes * 1000.0 / services as f64;
+    let per_change = of_changes * 1000.0 / f64::from(services);
     let at_rest = at_rest / rest as f64 * 100.0;
     Ok(vec![
         row("from a change to its event, p50", percentile(0.5), "ms"),
@@ -72,17 +79,29 @@ async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
 /// Replaces a pod of each service, one after the other. Nobody copies the new one, so each row
 /// changes.
 async fn latencies(
-    served: &Simulation,
-    load: Load,
+    simulation: &Arc<Simulation>,
+    services: u32,
+    per_second: f64,
     page: &mut Page,
 ) -> anyhow::Result<Vec<Duration>> {
-    let services = u32::try_from(served.services.len())?;
+    let begun = tokio::time::Instant::now();
+    let simulation = simulation.clone();
+    let changes = tokio::spawn(async move {
+        let mut changed = Vec::new();
+        for service in 0..services {
+            let since = Duration::from_secs_f64(f64::from(service) / per_second);
+            sleep_until(begun + since).await;
+            changed.push(Instant::now());
+            simulation.replace_pod(service);
+        }
+        changed
+    });
     let keys = (0..services).map(|service| {
         let (namespace, name) = (namespace(service), service_name(service));
         (format!("MultiClusterService/{namespace}/{name}"), service)
     });
     let mut awaited: HashMap<_, _> = keys.collect();
-    let mut shown = HashMap::new();
+    let mut shown = Vec::new();
     let all = async {
         while !awaited.is_empty() {
             let changed = page.next().await;
@@ -92,18 +111,14 @@ async fn latencies(
                 let mut consumers = row.into_iter().flat_map(|row| row["consumers"].as_array());
                 let lacks = consumers.any(|all| all.iter().any(|one| one["missing"] == 1));
                 if lacks && let Some(service) = awaited.remove(&key) {
-                    shown.insert(service, now);
+                    shown.push((service, now));
                 }
             }
         }
     };
-    // Neighbours have the same provider, so changes go round the members.
-    let changes = load.make(served, |number| number * 101 % services);
-    let ((), arrived) = tokio::join!(changes, timeout(PATIENCE, all));
+    let arrived = timeout(PATIENCE, all).await;
     arrived.with_context(|| format!("{} changes were never shown", awaited.len()))?;
-    let journal = served.journal.state();
-    let changes = journal.open.values().flatten();
-    Ok(changes
-        .map(|change| shown[&change.service] - change.at)
-        .collect())
+    let changed = changes.await?;
+    let latency = |(service, at): (u32, Instant)| at.duration_since(changed[service as usize]);
+    Ok(shown.into_iter().map(latency).collect())
 }

@@ -1,6 +1,6 @@
-//! Programs that are measured: those of causeway as they are delivered, and the floor.
+//! Programs that are measured: the controller as it is delivered, and the floor.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use causeway_tests::reaper::{Program, Reaper};
 use causeway_tests::{Running, binaries, ports};
 use tokio::time::sleep;
 
-use super::relay::Wiring;
+use super::relay::{self, Wiring};
 use super::sim::Simulation;
 use crate::machine;
 
@@ -22,11 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Directory and reaper of the programs.
 pub(crate) struct Environment {
-    pub(crate) reaper: Arc<Reaper>,
+    reaper: Arc<Reaper>,
     directory: tempfile::TempDir,
 }
 
-/// Program that is measured.
+/// Program that is measured: the controller or the floor.
 pub(crate) struct Subject(pub(crate) Running);
 
 impl Environment {
@@ -37,22 +37,10 @@ impl Environment {
         })
     }
 
-    pub(crate) fn directory(&self) -> &Path {
-        self.directory.path()
-    }
-
-    /// Writes a kubeconfig of the hub.
-    pub(crate) fn kubeconfig(&self, simulation: &Simulation) -> anyhow::Result<PathBuf> {
-        let file = self.directory().join("hub.kubeconfig");
-        std::fs::write(&file, simulation.kubeconfig())
-            .with_context(|| format!("cannot write {}", file.display()))?;
+    fn file(&self, name: &str, text: &[u8]) -> anyhow::Result<PathBuf> {
+        let file = self.directory.path().join(name);
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
         Ok(file)
-    }
-
-    /// Starts a program with an admin server.
-    pub(crate) fn start(&self, program: Program) -> Subject {
-        let launch = Launch::new(self.reaper.clone(), program, ports::fresh());
-        Subject(launch.start_unready())
     }
 
     /// Starts the controller and waits until it is synced with all members but `dead`.
@@ -61,8 +49,7 @@ impl Environment {
         simulation: &Simulation,
         dead: usize,
     ) -> anyhow::Result<Subject> {
-        let flags = [MEMBER_QPS.to_owned()];
-        self.synced_with(simulation, dead, &flags).await
+        self.synced_with(simulation, dead, &[MEMBER_QPS]).await
     }
 
     /// Does the same with these flags.
@@ -70,26 +57,29 @@ impl Environment {
         &self,
         simulation: &Simulation,
         dead: usize,
-        flags: &[String],
+        flags: &[&str],
     ) -> anyhow::Result<Subject> {
-        let kubeconfig = self.kubeconfig(simulation)?;
-        let log = self.directory().join("controller.log");
+        let kubeconfig = self.file("hub.kubeconfig", simulation.kubeconfig().as_bytes())?;
+        let log = self.directory.path().join("controller.log");
         let program = Program::new(binaries::causeway("causeway-controller"), log)
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg("--allow-insecure-members")
-            .args(flags.iter().cloned());
+            .args(flags.iter().copied());
         let controller = self.start(program);
         controller.synced(simulation.members() - dead).await?;
         Ok(controller)
     }
 
+    fn start(&self, program: Program) -> Subject {
+        let launch = Launch::new(self.reaper.clone(), program, ports::fresh());
+        Subject(launch.start_unready())
+    }
+
     fn relay(&self, wiring: &Wiring, list: bool) -> anyhow::Result<Subject> {
-        let file = self.directory().join("wiring.json");
-        std::fs::write(&file, serde_json::to_vec(wiring)?)?;
-        let log = self.directory().join("floor.log");
-        let program = Program::new(std::env::current_exe()?, log)
+        let wiring = self.file("wiring.json", &serde_json::to_vec(wiring)?)?;
+        let program = Program::new(std::env::current_exe()?, self.file("floor.log", b"")?)
             .arg("relay")
-            .arg(file.display().to_string())
+            .arg(wiring.display().to_string())
             .args(list.then_some("--list"));
         Ok(self.start(program))
     }
@@ -97,9 +87,14 @@ impl Environment {
     /// Starts the floor and waits until it watches.
     pub(crate) async fn floor(&self, simulation: &Simulation) -> anyhow::Result<Subject> {
         let wiring = Wiring::of(simulation);
-        let floor = self.relay(&wiring, false)?;
-        let watches = async || simulation.journal.watches() == wiring.providers.len();
-        floor.until("the floor watches", watches).await?;
+        let (floor, begun) = (self.relay(&wiring, false)?, Instant::now());
+        let (process, providers) = (floor.0.process(), wiring.providers.len());
+        while process.log_tail(providers).matches(relay::WATCHES).count() < providers {
+            let patient = begun.elapsed() < PATIENCE && process.is_running();
+            let log = process.log_tail(20);
+            ensure!(patient, "the floor does not watch: {log}");
+            sleep(LOOK_EVERY).await;
+        }
         Ok(floor)
     }
 
@@ -130,21 +125,6 @@ impl Subject {
         self.0.process().exited(PATIENCE).await;
     }
 
-    /// Waits until something holds. Fails if the program ends.
-    pub(crate) async fn until(
-        &self,
-        what: &str,
-        mut holds: impl AsyncFnMut() -> bool,
-    ) -> anyhow::Result<()> {
-        let (process, begun) = (self.0.process(), Instant::now());
-        while !holds().await {
-            let patient = begun.elapsed() < PATIENCE && process.is_running();
-            ensure!(patient, "never: {what}; {}", process.log_tail(30));
-            sleep(LOOK_EVERY).await;
-        }
-        Ok(())
-    }
-
     /// Waits until the controller leads, has synced with so many members and has nothing to plan.
     pub(crate) async fn synced(&self, members: usize) -> anyhow::Result<()> {
         self.reaches(members, true).await
@@ -153,19 +133,29 @@ impl Subject {
     /// Waits until the controller leads and has synced with so many members, and, if `at_rest`, has
     /// nothing to plan, not even later.
     pub(crate) async fn reaches(&self, members: usize, at_rest: bool) -> anyhow::Result<()> {
-        let is_synced = async || {
-            if !matches!(self.0.get("/readyz").await, Ok((200, _))) {
-                return false;
+        let running = &self.0;
+        let begun = Instant::now();
+        loop {
+            let patient = begun.elapsed() < PATIENCE && running.process().is_running();
+            let log = || running.process().log_tail(30);
+            ensure!(patient, "the controller is not synced: {}", log());
+            if matches!(running.get("/readyz").await, Ok((200, _)))
+                && is_synced(running, members, at_rest).await
+            {
+                return Ok(());
             }
-            let metrics = self.0.metrics().await;
-            let get = |name: &str, labels: &[(&str, &str)]| {
-                let name = format!("causeway_controller_{name}");
-                metrics.get(&name, labels).unwrap_or_default()
-            };
-            let synced = get("member_state", &[("state", "synced")]);
-            let is_planned = !at_rest || get("queue_keys", &[]) == 0.0;
-            get("leader", &[]) == 1.0 && synced >= members as f64 && is_planned
-        };
-        self.until("the controller is synced", is_synced).await
+            sleep(LOOK_EVERY).await;
+        }
     }
+}
+
+async fn is_synced(running: &Running, members: usize, at_rest: bool) -> bool {
+    let metrics = running.metrics().await;
+    let get = |name: &str, labels: &[(&str, &str)]| {
+        let name = format!("causeway_controller_{name}");
+        metrics.get(&name, labels).unwrap_or_default()
+    };
+    let synced = get("member_state", &[("state", "synced")]);
+    let is_planned = !at_rest || get("queue_keys", &[]) == 0.0;
+    get("leader", &[]) == 1.0 && synced >= members as f64 && is_planned
 }

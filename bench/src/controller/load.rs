@@ -4,15 +4,12 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, sleep_until};
 
-use super::environment::Subject;
 use super::sim::Simulation;
 use super::sim::journal::{Change, Journal};
-use crate::pairs::{Pairs, both, percentile};
+use crate::pairs::percentile;
 
 /// Time after which a change counts as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Changes before those that are measured.
-const WARM_UP: Load = Load::new(100.0, 0.2);
 
 /// Changes at a rate.
 #[derive(Clone, Copy, Debug)]
@@ -28,23 +25,6 @@ pub(crate) struct Outcome {
     pub(crate) lost: usize,
 }
 
-/// Clusters, and the program that copies there.
-pub(crate) struct Side {
-    pub(crate) served: Simulation,
-    pub(crate) program: Subject,
-}
-
-/// Changes of one side, with their cost.
-pub(crate) struct Round {
-    pub(crate) outcome: Outcome,
-    cpu: Duration,
-    pub(crate) writes: usize,
-    pub(crate) hub_writes: usize,
-}
-
-/// Rounds of two sides.
-pub(crate) struct Rounds(pub(crate) Vec<[Round; 2]>);
-
 impl Load {
     pub(crate) const fn new(per_second: f64, seconds: f64) -> Self {
         Self {
@@ -53,7 +33,7 @@ impl Load {
         }
     }
 
-    fn changes(self) -> u32 {
+    pub(crate) fn changes(&self) -> u32 {
         (self.per_second * self.seconds).round() as u32
     }
 
@@ -71,38 +51,6 @@ impl Load {
         simulation.journal.take();
         self.make(simulation, pick).await;
         Outcome::of(&simulation.journal).await
-    }
-
-    /// Makes the changes on two sides in turns, after others that warm up. `pick` returns the
-    /// service of a change on a side; numbers go on from round to round, as a copy is written ten
-    /// times a second at most.
-    pub(crate) async fn compare(
-        self,
-        sides: [&Side; 2],
-        rounds: usize,
-        pick: impl Fn(usize, u32) -> u32,
-    ) -> anyhow::Result<Rounds> {
-        let (mut compared, mut first) = (Vec::new(), 0);
-        for round in 0..rounds {
-            let warm = first + WARM_UP.changes();
-            let both = both(round, async |turn| {
-                let Side { served, program } = sides[turn];
-                WARM_UP.run(served, |one| pick(turn, first + one)).await;
-                let (since, before) = (Instant::now(), program.cpu()?);
-                let outcome = self.run(served, |one| pick(turn, warm + one)).await;
-                let cpu = program.cpu()? - before;
-                let writes = served.journal.writes_since(since);
-                Ok(Round {
-                    outcome,
-                    cpu,
-                    writes: writes.iter().filter(|write| write.is_slice).count(),
-                    hub_writes: writes.iter().filter(|write| write.on_hub).count(),
-                })
-            });
-            compared.push(both.await?);
-            first = warm + self.changes();
-        }
-        Ok(Rounds(compared))
     }
 }
 
@@ -124,26 +72,5 @@ impl Outcome {
     pub(crate) fn percentile(&self, part: f64) -> f64 {
         let times: Vec<_> = self.arrived.iter().map(Change::last).collect();
         percentile(&times, self.lost, part)
-    }
-}
-
-impl Rounds {
-    /// Returns a figure of each round, of both sides.
-    pub(crate) fn pairs(&self, of: impl Fn(&Round) -> f64) -> Pairs {
-        let pairs = self.0.iter();
-        pairs
-            .map(|[first, second]| (of(first), of(second)))
-            .collect()
-    }
-
-    /// Returns the CPU of so many changes, in seconds.
-    pub(crate) fn cpu_of(&self, changes: f64) -> Pairs {
-        let arrived = |round: &Round| round.outcome.arrived.len() as f64;
-        self.pairs(|round| round.cpu.as_secs_f64() / arrived(round) * changes)
-    }
-
-    /// Returns the time within which that part of the changes arrived, in milliseconds.
-    pub(crate) fn percentile(&self, part: f64) -> Pairs {
-        self.pairs(|round| round.outcome.percentile(part))
     }
 }

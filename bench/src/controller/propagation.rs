@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::environment::Environment;
-use super::load::{Load, Round, Side};
+use super::environment::{Environment, Subject};
+use super::load::{Load, Outcome};
 use super::sim::{Access, ServiceSpec, Simulation};
+use crate::pairs::{Pairs, both};
 use crate::report::Row;
 
 const CONSUMERS: [u16; 2] = [1, 10];
@@ -14,6 +15,7 @@ const CONSUMERS: [u16; 2] = [1, 10];
 const LATENCY_RATIO: f64 = 1.5;
 /// Maximum of the CPU at the highest rate, as a multiple of the floor's.
 const CPU_RATIO: f64 = 2.0;
+const CHANGES_FOR_CPU: f64 = 10_000.0;
 
 const PER_SECOND: f64 = 100.0;
 /// Maxima of the latency and of the CPU, as multiples of those with the fewest services.
@@ -28,39 +30,53 @@ const FULL: &[(Load, usize)] = &[
 ];
 const QUICK: &[(Load, usize)] = &[(Load::new(20.0, 0.5), 1)];
 
+/// Round of the floor or of the controller.
+struct Measured {
+    outcome: Outcome,
+    cpu: Duration,
+    writes: usize,
+    hub_writes: usize,
+}
+
 pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
     let services: u32 = if quick { 20 } else { 2000 };
     let rest = if quick { 1 } else { 20 };
-    // As many services with one consumer as with ten. Each program has clusters of its own, and
-    // rests while the other is measured.
-    let specs = CONSUMERS.map(|consumers| ServiceSpec::new(0, 1..=consumers).times(services));
-    let serve = || Simulation::serve(11, specs.concat(), Access::Plain);
-    let (served, relayed) = (serve().await?, serve().await?);
-    let controller = Side {
-        program: env.synced(&served, 0).await?,
-        served,
-    };
+    // Each program has clusters of its own, and rests while the other is measured.
+    let (relayed, controlled) = (simulation(services).await?, simulation(services).await?);
+    let controller = env.synced(&controlled, 0).await?;
     let resting = Instant::now();
     sleep(Duration::from_secs(rest)).await;
-    let at_rest = controller.served.journal.writes_since(resting).len();
-    let floor = Side {
-        program: env.floor(&relayed).await?,
-        served: relayed,
-    };
+    let at_rest = controlled.journal.writes_since(resting).len();
+    let floor = env.floor(&relayed).await?;
+    let programs = [(&relayed, &floor), (&controlled, &controller)];
     let (mut rows, mut lost) = (Vec::new(), 0);
     for (load, rounds) in if quick { QUICK } else { FULL } {
         for (place, consumers) in (0..).zip(CONSUMERS) {
-            let pick = |_, number| place * services + number % services;
-            let compared = load.compare([&floor, &controller], *rounds, pick).await?;
-            let count = |of: fn(&Round) -> usize| -> usize {
-                compared
-                    .0
-                    .iter()
-                    .map(|[_, controller]| of(controller))
-                    .sum()
-            };
-            lost += count(|round| round.outcome.lost);
-            let changes = count(|round| round.outcome.arrived.len());
+            let pick = |number: u32| place * services + number % services;
+            let (mut p50, mut p99, mut cpu): (Pairs, Pairs, Pairs) = Default::default();
+            let [mut changes, mut writes, mut hub_writes] = [0; 3];
+            for round in 0..*rounds {
+                let measured = both(round, async |turn| {
+                    let (simulation, subject) = programs[turn];
+                    // Warms up with other slices than those that are measured: a copy is written
+                    // ten times a second at most.
+                    let others = |number: u32| pick(services - 1 - number % services);
+                    Load::new(100.0, 0.2).run(simulation, others).await;
+                    one(simulation, subject, pick, *load).await
+                });
+                let measured = measured.await?;
+                let note = |pairs: &mut Pairs, of: &dyn Fn(&Measured) -> f64| {
+                    pairs.note(of(&measured[0]), of(&measured[1]));
+                };
+                note(&mut p50, &|one| one.outcome.percentile(0.5));
+                note(&mut p99, &|one| one.outcome.percentile(0.99));
+                note(&mut cpu, &Measured::cpu_of_many);
+                let [_, controller] = measured;
+                changes += controller.outcome.arrived.len();
+                lost += controller.outcome.lost;
+                writes += controller.writes;
+                hub_writes += controller.hub_writes;
+            }
             let per_second = load.per_second;
             let name = |what: &str| {
                 let plural = if consumers == 1 { "" } else { "s" };
@@ -69,62 +85,123 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
             let per_change = |what: &str, count: usize, most: f64| {
                 Row::new(name(what), count as f64 / changes as f64, "").at_most(most)
             };
-            let p99 = compared.percentile(0.99).row(name("p99"), "ms");
+            let p99 = p99.row(name("p99"), "ms").ratio_at_most(LATENCY_RATIO);
             if per_second == 50.0 {
                 rows.push(Row::new(name("p99 in all"), p99.value, "ms").at_most(100.0));
             }
-            let writes = count(|round| round.writes);
-            let hub_writes = count(|round| round.hub_writes);
             rows.extend([
-                compared.percentile(0.5).row(name("p50"), "ms"),
-                p99.ratio_at_most(LATENCY_RATIO),
+                p50.row(name("p50"), "ms"),
+                p99,
                 per_change("copies written a change", writes, consumers.into()),
                 per_change("hub writes a change", hub_writes, 0.0),
             ]);
             if per_second >= 500.0 {
-                let cpu = compared.cpu_of(10_000.0);
                 let cpu = cpu.row(name("CPU of 10,000 changes"), "s");
                 rows.push(cpu.ratio_at_most(CPU_RATIO));
             }
         }
     }
     let resting = format!("at rest for {rest} s: writes, Leases aside");
-    let refused = controller.served.journal.state().refused;
     let none = |name: &str, count: usize| Row::new(name, count as f64, "").at_most(0.0);
     rows.extend([
         none(&resting, at_rest),
         none("changes that did not arrive within a minute", lost),
-        none("writes that were refused", refused),
+        none("writes that were refused", controlled.journal.refusals()),
     ]);
     Ok(rows)
 }
 
-/// Measures changes among few services and among many.
-pub(super) async fn growth(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
-    let [few, many] = if quick { [20, 100] } else { [1000, 100_000] };
-    let (rounds, seconds) = if quick { (1, 0.4) } else { (9, 0.8) };
-    let start = async |services| {
+/// Serves so many services with one consumer, and as many with ten.
+async fn simulation(services: u32) -> anyhow::Result<Simulation> {
+    let specs = CONSUMERS.map(|consumers| ServiceSpec::new(0, 1..=consumers).times(services));
+    Simulation::serve(11, specs.concat(), Access::Plain).await
+}
+
+async fn one(
+    simulation: &Simulation,
+    subject: &Subject,
+    pick: impl Fn(u32) -> u32,
+    load: Load,
+) -> anyhow::Result<Measured> {
+    let (since, cpu) = (Instant::now(), subject.cpu()?);
+    let outcome = load.run(simulation, pick).await;
+    let cpu = subject.cpu()? - cpu;
+    let writes = simulation.journal.writes_since(since);
+    Ok(Measured {
+        outcome,
+        cpu,
+        hub_writes: writes.iter().filter(|write| write.on_hub).count(),
+        writes: writes.iter().filter(|write| write.is_slice).count(),
+    })
+}
+
+impl Measured {
+    /// Returns the CPU seconds of ten thousand changes.
+    fn cpu_of_many(&self) -> f64 {
+        self.cpu.as_secs_f64() / self.outcome.arrived.len() as f64 * CHANGES_FOR_CPU
+    }
+}
+
+/// Clusters with so many services, with their controller and rounds of changes.
+struct Place {
+    services: u32,
+    served: Simulation,
+    controller: Subject,
+    /// Rounds: p50 in milliseconds, and CPU of a change in microseconds.
+    rounds: Vec<(f64, f64)>,
+}
+
+impl Place {
+    async fn start(env: &Environment, services: u32) -> anyhow::Result<Self> {
         let specs = ServiceSpec::new(0, [1]).times(services);
         let served = Simulation::serve(2, specs, Access::Plain).await?;
-        let program = env.synced(&served, 0).await?;
-        anyhow::Ok(Side { served, program })
-    };
-    let sides = [&start(few).await?, &start(many).await?];
+        Ok(Self {
+            controller: env.synced(&served, 0).await?,
+            services,
+            served,
+            rounds: Vec::new(),
+        })
+    }
+
+    /// Adds a round of other services than those of the round before.
+    async fn measure(&mut self, seconds: f64) -> anyhow::Result<()> {
+        let (warm_up, load) = (Load::new(PER_SECOND, 0.3), Load::new(PER_SECOND, seconds));
+        let first = u32::try_from(self.rounds.len())? * (warm_up.changes() + load.changes());
+        // All over the services.
+        let step = (self.services / 1000).max(1) + 1;
+        let pick = |number: u32| (first + number).wrapping_mul(step) % self.services;
+        warm_up.run(&self.served, pick).await;
+        let cpu = self.controller.cpu()?;
+        let later = |number| pick(warm_up.changes() + number);
+        let outcome = load.run(&self.served, later).await;
+        let cpu = self.controller.cpu()? - cpu;
+        let cpu = cpu.as_secs_f64() * 1e6 / outcome.arrived.len() as f64;
+        self.rounds.push((outcome.percentile(0.5), cpu));
+        Ok(())
+    }
+}
+
+/// Measures changes among few services and among many.
+pub(super) async fn growth(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
+    let (few, many) = if quick { (20, 100) } else { (1000, 100_000) };
+    let (rounds, seconds) = if quick { (1, 0.4) } else { (9, 0.8) };
+    let mut few = Place::start(env, few).await?;
+    let mut many = Place::start(env, many).await?;
     // A controller that has just synced is not at rest yet.
     sleep(Duration::from_secs(if quick { 0 } else { 10 })).await;
-    let pick = |side: usize, number: u32| {
-        let services = [few, many][side];
-        // All over the services.
-        let step = (services / 1000).max(1) + 1;
-        number.wrapping_mul(step) % services
+    for _ in 0..rounds {
+        few.measure(seconds).await?;
+        many.measure(seconds).await?;
+    }
+    let (least, most) = (few.services, many.services);
+    let name = |what: &str| format!("{most} services, {PER_SECOND}/s: {what}, beside {least}");
+    let row = |what: &str, of: fn(&(f64, f64)) -> f64, unit| {
+        let rounds = few.rounds.iter().zip(&many.rounds);
+        let pairs: Pairs = rounds.map(|(few, many)| (of(few), of(many))).collect();
+        pairs.row(name(what), unit)
     };
-    let load = Load::new(PER_SECOND, seconds);
-    let compared = load.compare(sides, rounds, pick).await?;
-    let name = |what: &str| format!("{many} services, {PER_SECOND}/s: {what}, beside {few}");
-    let (p50, cpu) = (compared.percentile(0.5), compared.cpu_of(1e6));
     Ok(vec![
-        p50.row(name("p50"), "ms").ratio_at_most(GROWN_LATENCY),
-        cpu.row(name("CPU of a change"), "us")
-            .ratio_at_most(GROWN_CPU),
+        row("p50", |one| one.0, "ms").ratio_at_most(GROWN_LATENCY),
+        row("CPU of a change", |one| one.1, "us").ratio_at_most(GROWN_CPU),
     ])
 }

@@ -1,19 +1,22 @@
 //! Start into clusters that have their copies, and the memory that they take.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use causeway_tests::{Fleet, Installation};
+use causeway::api::labels;
+use causeway_tests::{Fleet, Installation, Proxy, Space};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use serde::de::IgnoredAny;
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::environment::{Environment, Subject};
 use super::load::Outcome;
 use super::relay;
-use super::sim::slices::{self, SliceId};
+use super::sim::slices::{self, Encoding, SliceId};
 use super::sim::{Access, ServiceSpec, Simulation};
 use crate::machine;
 use crate::pairs::{Pairs, median, row_of};
@@ -57,9 +60,14 @@ async fn serve(
     consumers: usize,
     access: Access,
 ) -> anyhow::Result<Simulation> {
-    let specs = ServiceSpec::ring(members, members * services, consumers);
-    let specs = specs.map(|spec| spec.slices(SLICES, ENDPOINTS));
-    Simulation::serve(members, specs.collect(), access).await
+    let number = |member: usize| u16::try_from(member % members).unwrap_or_default();
+    let spec = |member: usize| {
+        let others = 1..=consumers.min(members - 1);
+        let consumers = others.map(|step| number(member + step));
+        ServiceSpec::new(number(member), consumers).slices(SLICES, ENDPOINTS)
+    };
+    let services = (0..members).flat_map(|member| std::iter::repeat_n(spec(member), services));
+    Simulation::serve(members, services.collect(), access).await
 }
 
 /// Starts the controller into a simulation in which every member has changed a slice meanwhile.
@@ -229,7 +237,7 @@ pub(super) async fn real(quick: bool) -> anyhow::Result<Vec<Row>> {
     engaged.synced(1).await?;
     engaged.end().await;
     let space = fleet.space("bench").await;
-    create(&space.api(member), services).await?;
+    create(&space.api(member), 0..services).await?;
     let cpu = || anyhow::Ok(machine::cpu_time(member.api_server().pid())?.as_secs_f64());
     let mut pairs = Pairs::default();
     // The first round warms up.
@@ -247,19 +255,72 @@ pub(super) async fn real(quick: bool) -> anyhow::Result<Vec<Row>> {
     }
     let count = services * u32::from(SLICES);
     let name = format!("a real API server, {count} slices: CPU of a start, beside a list");
-    Ok(vec![pairs.row(name, "s")])
+    let mut rows = vec![pairs.row(name, "s")];
+    let all = if quick { 6 } else { 1000 };
+    create(&space.api(member), services..all).await?;
+    rows.extend(narrow(&installation, &space, all).await?);
+    Ok(rows)
+}
+
+/// Measures the EndpointSlices that a member sends if exposed ones are watched, beside all.
+async fn narrow(at: &Installation, space: &Space<'_>, all: u32) -> anyhow::Result<[Row; 2]> {
+    let (exposed, changes) = (all.div_ceil(200), all.div_ceil(5));
+    let member = space.fleet().member("member1");
+    for name in (0..exposed).map(slices::service_name) {
+        let namespace = space.name();
+        let of = format!("metadata: {{name: {name}, namespace: {namespace}}}");
+        // Kubernetes leaves alone the slices of a Service without a selector.
+        let own =
+            format!("{{apiVersion: v1, kind: Service, {of}, spec: {{ports: [{{port: 80}}]}}}}");
+        member.apply(&own).await.ok();
+        space.expose(&name, ["member1"], ["nobody"]).await;
+    }
+    let proxy = Proxy::before(member).await;
+    let controller = || Subject(at.controller().start_unready());
+    let engaged = controller();
+    at.join_at(member, &proxy.url()).await;
+    engaged.end().await;
+    let clusters = Api::<causeway::api::Cluster>::all(space.hub().client());
+    let (api, params) = (space.api::<EndpointSlice>(member), PatchParams::default());
+    let last = SliceId::first(all - 1).name();
+    let mut sent = Vec::new();
+    for value in [None, Some("exposed")] {
+        let patch = |key: &str, value| json!({"metadata": {"annotations": {key: value}}});
+        let watch = Patch::Merge(patch(labels::WATCH, value.map(str::to_owned)));
+        clusters.patch("member1", &params, &watch).await?;
+        let before = proxy.slice_bytes();
+        let controller = controller();
+        controller.synced(1).await?;
+        let started = proxy.slice_bytes();
+        for change in 0..changes {
+            let change = Patch::Merge(patch("change", Some(change.to_string())));
+            api.patch(&last, &params, &change).await?;
+        }
+        sleep(Duration::from_secs(1)).await;
+        let each = (proxy.slice_bytes() - started) as f64 / f64::from(changes);
+        controller.end().await;
+        sent.push([(started - before) as f64, each]);
+    }
+    let [all, few] = [all, exposed].map(|services| services * u32::from(SLICES));
+    let whats = ["sent at a start", "sent for a change of others"];
+    Ok([0, 1].map(|one| {
+        let name = format!("{all} slices, {few} exposed: {}", whats[one]);
+        let row = Row::new(name, sent[1][one] / 1024.0, "KiB");
+        row.beside(sent[0][one] / 1024.0).ratio_at_most(0.02)
+    }))
 }
 
 /// Creates slices as the imitated API servers have them, without an owner.
-async fn create(api: &Api<EndpointSlice>, services: u32) -> anyhow::Result<()> {
+async fn create(api: &Api<EndpointSlice>, services: Range<u32>) -> anyhow::Result<()> {
     const AT_ONCE: usize = 16;
     let spec = ServiceSpec::new(0, []).slices(SLICES, ENDPOINTS);
-    let ids = (0..services).flat_map(|service| {
+    let ids = services.flat_map(|service| {
         let slices = 0..SLICES;
         slices.map(move |slice| SliceId { service, slice })
     });
     let created = stream::iter(ids).map(async |id| {
-        let mut slice = slices::source(id, &spec, 0, 0).slice();
+        let text = slices::source(id, &spec, 0, 0).encode(Encoding::Json);
+        let mut slice: EndpointSlice = serde_json::from_slice(&text)?;
         let metadata = std::mem::take(&mut slice.metadata);
         slice.metadata.name = metadata.name;
         slice.metadata.labels = metadata.labels;

@@ -1,17 +1,17 @@
 //! Changes of tunnelled members, beside members that are dialled, and while the tunnel is cut.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use causeway_tests::Running;
 use causeway_tests::relay::Relay;
 use tokio::time::sleep;
 
 use super::environment::Tunnel;
-use crate::controller::environment::Environment;
-use crate::controller::load::{Load, Outcome, Side};
+use crate::controller::environment::{Environment, Subject};
+use crate::controller::load::{Load, Outcome};
 use crate::controller::sim::slices::member_name;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
-use crate::pairs::row_of;
+use crate::pairs::{Pairs, both, row_of};
 use crate::report::Row;
 
 const MEMBERS: usize = 2;
@@ -25,42 +25,63 @@ const NOTICED: f64 = 20.0;
 /// Maximum seconds from the end of a cut to the arrival of a change that was made during it.
 const HEALED: f64 = 10.0;
 
-/// Serves two members with services of the first one, and starts the controller. Agents connect to
-/// the tunnel at that address, which may be a relay's; without, the members are dialled.
-async fn start(
-    env: &Environment,
-    services: u32,
-    tunnel: Option<(&mut Tunnel<'_>, SocketAddr)>,
-) -> anyhow::Result<Side> {
-    let access = match tunnel {
-        Some(_) => Access::Tunnel,
-        None => Access::Tls,
-    };
-    let services = ServiceSpec::new(0, [1]).times(services);
-    let served = Simulation::serve(MEMBERS, services, access).await?;
-    let mut flag = None;
-    if let Some((tunnel, address)) = tunnel {
-        for member in (0..MEMBERS).map(member_name) {
-            tunnel.agent(&member, address, served.tls()).await?;
+/// Two members with services of the first one, reached in one way.
+struct Place {
+    served: Simulation,
+    /// Ends before the tunnel.
+    controller: Subject,
+    _agents: Vec<Running>,
+}
+
+impl Place {
+    /// Starts the controller. Agents connect to `tunnel`, or by the relay if there is one.
+    async fn start(
+        env: &Environment,
+        services: u32,
+        tunnel: Option<(&Tunnel, Option<&Relay>)>,
+    ) -> anyhow::Result<Self> {
+        let access = match tunnel {
+            Some(_) => Access::Tunnel,
+            None => Access::Tls,
+        };
+        let services = ServiceSpec::new(0, [1]).times(services);
+        let served = Simulation::serve(MEMBERS, services, access).await?;
+        let (mut agents, mut flags) = (Vec::new(), Vec::new());
+        if let Some((tunnel, relay)) = tunnel {
+            flags.push(format!("--tunnel-front=http://{}", tunnel.front));
+            let address = relay.map_or(tunnel.agents, Relay::address);
+            for member in (0..MEMBERS).map(member_name) {
+                agents.push(tunnel.agent(&member, address, served.tls()).await?);
+            }
         }
-        flag = Some(tunnel.flag());
+        let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+        Ok(Self {
+            controller: env.synced_with(&served, 0, &flags).await?,
+            served,
+            _agents: agents,
+        })
     }
-    let program = env.synced_with(&served, 0, flag.as_slice()).await?;
-    Ok(Side { served, program })
 }
 
 /// Measures the time that the tunnel adds to a change. Provider and consumer are both tunnelled.
 pub(super) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
     let (services, rounds, seconds) = if quick { (20, 1, 0.4) } else { (1000, 9, 3.0) };
-    let mut tunnel = Tunnel::start(env).await?;
-    let address = tunnel.agents;
-    let dialled = start(env, services, None).await?;
-    let tunnelled = start(env, services, Some((&mut tunnel, address))).await?;
-    let load = Load::new(PER_SECOND, seconds);
-    let sides = [&dialled, &tunnelled];
-    let pick = |_, number| number % services;
-    let compared = load.compare(sides, rounds, pick).await?;
-    let [p50, p99] = [0.5, 0.99].map(|part| compared.percentile(part));
+    let tunnel = Tunnel::start().await?;
+    let dialled = Place::start(env, services, None).await?;
+    let tunnelled = Place::start(env, services, Some((&tunnel, None))).await?;
+    let pick = |number: u32| number % services;
+    let [mut p50, mut p99]: [Pairs; 2] = Default::default();
+    for round in 0..rounds {
+        let outcomes = both(round, async |turn| {
+            let served = &[&dialled, &tunnelled][turn].served;
+            let others = |number: u32| pick(services - 1 - number % services);
+            Load::new(100.0, 0.2).run(served, others).await;
+            Ok(Load::new(PER_SECOND, seconds).run(served, pick).await)
+        });
+        let [dialled, tunnelled] = outcomes.await?;
+        p50.note(dialled.percentile(0.5), tunnelled.percentile(0.5));
+        p99.note(dialled.percentile(0.99), tunnelled.percentile(0.99));
+    }
     let name = |what: &str| format!("a change, {PER_SECOND}/s, both members tunnelled: {what}");
     let [of_p50, of_p99] = ADDED;
     Ok(vec![
@@ -73,23 +94,23 @@ pub(super) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
 
 /// Measures cuts that lose all packets between agents and causeway-tunnel.
 pub(super) async fn cut(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
-    // A quick cut ends before causeway-tunnel notices it.
+    // A cut that nobody notices is shorter.
     let (rounds, lasts) = if quick {
         (1, Duration::from_secs(1))
     } else {
         (3, CUT)
     };
-    let mut tunnel = Tunnel::start(env).await?;
+    let tunnel = Tunnel::start().await?;
     let relay = Relay::start(tunnel.agents, Duration::ZERO).await;
-    let tunnelled = start(env, 1, Some((&mut tunnel, relay.address()))).await?;
-    let journal = &tunnelled.served.journal;
+    let place = Place::start(env, 1, Some((&tunnel, Some(&relay)))).await?;
+    let journal = &place.served.journal;
     let (mut noticed, mut arrived) = (Vec::new(), Vec::new());
-    let before = journal.state().lists;
+    let before = journal.reads().lists;
     for _ in 0..rounds {
         journal.take();
         relay.cut();
         let begun = Instant::now();
-        tunnelled.served.replace_pod(0);
+        place.served.replace_pod(0);
         if !quick {
             tunnel.connected(0).await?;
             noticed.push(begun.elapsed().as_secs_f64());
@@ -101,9 +122,9 @@ pub(super) async fn cut(env: &Environment, quick: bool) -> anyhow::Result<Vec<Ro
         let change = outcome.arrived.first();
         let after = change.map(|change| (change.at + change.last()).duration_since(healed));
         arrived.push(after.map_or(f64::INFINITY, |after| after.as_secs_f64()));
-        tunnelled.program.synced(MEMBERS).await?;
+        place.controller.synced(MEMBERS).await?;
     }
-    let lists = (journal.state().lists - before) as f64;
+    let lists = (journal.reads().lists - before) as f64;
     let name = |what: &str| format!("cut of {} s: {what}", lasts.as_secs());
     let row = |what: &str, times: Vec<f64>| row_of(times.into_iter(), name(what), "s");
     let mut rows = vec![

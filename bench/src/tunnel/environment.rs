@@ -2,35 +2,39 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::ensure;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use causeway_certs::{Authority, Leaf, Purpose};
-use causeway_tests::reaper::Program;
-use causeway_tests::{binaries, ports};
+use causeway_tests::causeway::Launch;
+use causeway_tests::reaper::{Program, Reaper};
+use causeway_tests::{Running, binaries, ports};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
 
-use crate::controller::environment::{Environment, Subject};
 use crate::controller::sim::slices::member_name;
 
 /// UID of the hub, which the certificates name.
 const HUB: &str = "0b6e3c1e-93cb-4e0f-8f0e-6f0a4c9d1a55";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One replica of causeway-tunnel, and the agents of its members.
-pub(super) struct Tunnel<'a> {
-    env: &'a Environment,
+/// One replica of causeway-tunnel.
+pub(super) struct Tunnel {
+    reaper: Arc<Reaper>,
+    directory: tempfile::TempDir,
     authority: Authority,
     /// Address for agents.
     pub(super) agents: SocketAddr,
     /// Address for clients.
-    front: SocketAddr,
-    pub(super) program: Subject,
-    pub(super) members: Vec<Subject>,
+    pub(super) front: SocketAddr,
+    pub(super) program: Running,
 }
 
 /// Way to an API server.
@@ -38,7 +42,7 @@ pub(super) struct Tunnel<'a> {
 pub(super) enum Way<'a> {
     Dialled(SocketAddr),
     /// By the agent of the member with that name.
-    Tunnelled(&'a Tunnel<'a>, &'a str),
+    Tunnelled(&'a Tunnel, &'a str),
 }
 
 /// Behaviour of an API server on one connection.
@@ -48,13 +52,14 @@ pub(super) enum Behaviour {
     SendsWithoutEnd = b'S' as isize,
 }
 
-impl<'a> Tunnel<'a> {
+impl Tunnel {
     /// Starts the replica and waits until it is ready.
-    pub(super) async fn start(env: &'a Environment) -> anyhow::Result<Self> {
+    pub(super) async fn start() -> anyhow::Result<Self> {
         let authority = Authority::new("causeway-tunnel", DAY, SystemTime::now())?;
+        let (reaper, directory) = (Reaper::start(), tempfile::tempdir()?);
         let [agents, front] = [ports::fresh(), ports::fresh()]
             .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let tls = env.directory().join("tunnel");
+        let tls = directory.path().join("tunnel");
         let leaf = Leaf {
             addresses: vec![agents.ip()],
             uris: vec![format!("causeway://{HUB}/tunnel")],
@@ -66,21 +71,15 @@ impl<'a> Tunnel<'a> {
             .arg(format!("--agents-bind={agents}"))
             .arg(format!("--front-bind={front}"))
             .arg(format!("--tls-dir={}", tls.display()));
-        let program = env.start(program);
-        program.0.ready().await;
+        let launch = Launch::new(reaper.clone(), program, ports::fresh());
         Ok(Self {
-            env,
+            program: launch.start().await,
+            reaper,
+            directory,
             authority,
             agents,
             front,
-            program,
-            members: Vec::new(),
         })
-    }
-
-    /// Returns the flag of a controller whose members are tunnelled.
-    pub(super) fn flag(&self) -> String {
-        format!("--tunnel-front=http://{}", self.front)
     }
 
     /// Issues the certificate of a member's agent and returns its directory.
@@ -98,53 +97,70 @@ impl<'a> Tunnel<'a> {
     /// Starts causeway-agent of a member and waits until it is connected. `tunnel` is the address
     /// of this replica or of a relay.
     pub(super) async fn agent(
-        &mut self,
+        &self,
         name: &str,
         tunnel: SocketAddr,
         api: &str,
-    ) -> anyhow::Result<()> {
-        let tls = self.member(self.env.directory(), name)?;
+    ) -> anyhow::Result<Running> {
+        let tls = self.member(self.directory.path(), name)?;
         let program = binaries::causeway("causeway-agent");
         let program = Program::new(program, tls.with_extension("log"));
-        let agent = self.launch(program, &tls, tunnel, api).await;
-        self.members.push(agent);
-        self.connected(self.members.len()).await
+        let agent = self.launch(program, &tls, tunnel, api).start().await;
+        // The agent is connected before causeway-tunnel has its answer.
+        let is_connected = |members: &[String]| members.iter().any(|one| one == name);
+        self.shows(name, is_connected).await?;
+        Ok(agent)
     }
 
     /// Starts agents of so many members in one process and waits until they are connected.
-    pub(super) async fn agents(&self, members: usize, api: &str) -> anyhow::Result<Subject> {
-        let tls = self.env.directory().join("members");
+    pub(super) async fn agents(&self, members: usize, api: &str) -> anyhow::Result<Running> {
+        let tls = self.directory.path().join("members");
         for member in 0..members {
             self.member(&tls, &member_name(member))?;
         }
         let log = tls.with_extension("log");
         let program = Program::new(std::env::current_exe()?, log).arg("agents");
-        let agents = self.launch(program, &tls, self.agents, api).await;
+        let agents = self.launch(program, &tls, self.agents, api).start().await;
         self.connected(members).await?;
         Ok(agents)
     }
 
-    async fn launch(&self, program: Program, tls: &Path, tunnel: SocketAddr, api: &str) -> Subject {
+    fn launch(&self, program: Program, tls: &Path, tunnel: SocketAddr, api: &str) -> Launch {
         let program = program
             .arg(format!("--tunnel={tunnel}"))
             .arg(format!("--tls-dir={}", tls.display()))
             .arg(format!("--api-server={api}"));
-        let agent = self.env.start(program);
-        agent.0.ready().await;
-        agent
+        Launch::new(self.reaper.clone(), program, ports::fresh())
     }
 
     /// Waits until so many members are connected.
     pub(super) async fn connected(&self, members: usize) -> anyhow::Result<()> {
-        let is_so = async || {
-            let answer = self.program.0.get("/tunnels").await.ok();
-            let tunnels = answer.and_then(|(_, text)| serde_json::from_str(&text).ok());
-            let is_connected = |one: &&Value| !one["connections"][0].is_null();
-            let connected = |all: Vec<Value>| all.iter().filter(is_connected).count();
-            tunnels.map(connected) == Some(members)
-        };
-        let what = format!("{members} members are connected");
-        self.program.until(&what, is_so).await
+        let what = format!("{members} members");
+        self.shows(&what, |connected| connected.len() == members)
+            .await
+    }
+
+    /// Waits until the names of connected members are as they should be.
+    async fn shows(&self, what: &str, holds: impl Fn(&[String]) -> bool) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while !self.members().await.is_some_and(|members| holds(&members)) {
+            let patient = begun.elapsed() < PATIENCE && self.program.process().is_running();
+            let log = || self.program.process().log_tail(20);
+            ensure!(patient, "connected is not {what}: {}", log());
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Returns the names of the members with a connection.
+    async fn members(&self) -> Option<Vec<String>> {
+        let (_, text) = self.program.get("/tunnels").await.ok()?;
+        let members: Vec<Value> = serde_json::from_str(&text).ok()?;
+        let connected = members
+            .iter()
+            .filter(|one| !one["connections"][0].is_null());
+        let names = connected.map(|one| Some(one["name"].as_str()?.to_owned()));
+        names.collect()
     }
 
     async fn connect(&self, member: &str) -> anyhow::Result<TcpStream> {
@@ -195,7 +211,7 @@ fn issue(authority: &Authority, directory: &Path, leaf: Leaf) -> anyhow::Result<
     Ok(())
 }
 
-/// Serves connections in the place of an API server. The first byte of each selects its behaviour.
+/// Serves connections in the place of an API server, each as its first byte says.
 pub(super) async fn serve_api() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;

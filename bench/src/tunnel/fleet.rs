@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use tokio::time::sleep;
 
 use super::environment::{Behaviour, Tunnel, Way, serve_api};
@@ -9,6 +10,7 @@ use super::streams::echo;
 use crate::controller::environment::Environment;
 use crate::controller::sim::slices::member_name;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
+use crate::machine;
 use crate::pairs::row_of;
 use crate::report::Row;
 
@@ -26,17 +28,24 @@ const RESTART: f64 = 5.0;
 /// Time from one restart to the next: a member that fails again sooner counts as flapping
 /// (docs/troubleshooting.md#unreachable).
 const APART: Duration = Duration::from_secs(31);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn members(quick: bool) -> usize {
     if quick { 8 } else { 500 }
 }
 
 /// Measures the memory of causeway-tunnel with many streams that are open and idle.
-pub(super) async fn memory(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
+pub(super) async fn memory(quick: bool) -> anyhow::Result<Vec<Row>> {
     let members = members(quick);
-    let (tunnel, api) = (Tunnel::start(env).await?, serve_api().await?);
-    let _agents = tunnel.agents(members, &api.to_string()).await?;
-    let resident = || anyhow::Ok(tunnel.program.memory()?.resident);
+    let (tunnel, api) = (Tunnel::start().await?, serve_api().await?);
+    let agents = tunnel.agents(members, &api.to_string()).await?;
+    let resident = || {
+        let pids = [&tunnel.program, &agents].map(|program| program.process().pid());
+        let memory = pids.map(machine::memory).into_iter();
+        let resident = memory.map(|memory| Ok(memory?.resident));
+        resident.collect::<anyhow::Result<Vec<_>>>()
+    };
     let before = resident()?;
     let mut streams = Vec::new();
     for member in (0..members).map(member_name) {
@@ -49,22 +58,27 @@ pub(super) async fn memory(env: &Environment, quick: bool) -> anyhow::Result<Vec
     }
     let after = resident()?;
     let name = |what: &str| format!("{members} members, {} streams: {what}", streams.len());
-    let of_stream = (after - before) / streams.len() as f64 * 1024.0;
-    let resident = Row::new(name("resident"), after, "MiB").beside(before);
+    let of_stream = |side: usize| (after[side] - before[side]) / streams.len() as f64 * 1024.0;
     Ok(vec![
-        resident.at_most(MEMORY),
-        Row::new(name("memory of a stream"), of_stream, "KiB").at_most(MEMORY_OF_STREAM),
+        Row::new(name("resident"), after[0], "MiB")
+            .beside(before[0])
+            .at_most(MEMORY),
+        Row::new(name("memory of a stream"), of_stream(0), "KiB").at_most(MEMORY_OF_STREAM),
+        Row::new(name("memory of a stream, agents"), of_stream(1), "KiB"),
     ])
 }
 
 /// Measures restarts of causeway-tunnel below a controller that watches many members.
 pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
     let (members, rounds) = (members(quick), if quick { 1 } else { 3 });
-    let specs = ServiceSpec::ring(members, members, 1).collect();
+    let number = |member: usize| u16::try_from(member % members).unwrap_or_default();
+    let spec = |member: usize| ServiceSpec::new(number(member), [number(member + 1)]);
+    let specs = (0..members).map(spec).collect();
     let served = Simulation::serve(members, specs, Access::Tunnel).await?;
-    let tunnel = Tunnel::start(env).await?;
+    let tunnel = Tunnel::start().await?;
     let _agents = tunnel.agents(members, served.tls()).await?;
-    let controller = env.synced_with(&served, 0, &[tunnel.flag()]).await?;
+    let front = format!("--tunnel-front=http://{}", tunnel.front);
+    let controller = env.synced_with(&served, 0, &[&front]).await?;
     let journal = &served.journal;
     let [mut connected, mut watched, mut synced] = [const { Vec::new() }; 3];
     let mut lists = 0;
@@ -72,22 +86,26 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
         if round > 0 {
             sleep(APART).await;
         }
-        let (lists_before, begun_before) = (journal.state().lists, journal.state().watched);
-        let open = journal.watches();
+        let (before, watches) = (journal.reads(), journal.watches());
         let begun = Instant::now();
-        tunnel.program.0.process().restart().await;
+        tunnel.program.process().restart().await;
         tunnel.connected(members).await?;
         connected.push(begun.elapsed().as_secs_f64());
         // All watches have ended and have begun again.
-        let is_watched =
-            async || journal.state().watched >= begun_before + open && journal.watches() >= open;
-        controller.until("all is watched", is_watched).await?;
+        while journal.reads().watches < before.watches + watches || journal.watches() < watches {
+            let open = journal.watches();
+            ensure!(begun.elapsed() < PATIENCE, "{open} of {watches} watches");
+            sleep(LOOK_EVERY).await;
+        }
         watched.push(begun.elapsed().as_secs_f64());
         controller.reaches(members, false).await?;
-        let is_reported = async || served.reported_synced() == members;
-        controller.until("Clusters report it", is_reported).await?;
+        while served.reported_synced() < members {
+            let reported = served.reported_synced();
+            ensure!(begun.elapsed() < PATIENCE, "{reported} of {members}");
+            sleep(LOOK_EVERY).await;
+        }
         synced.push(begun.elapsed().as_secs_f64());
-        lists += journal.state().lists - lists_before;
+        lists += journal.reads().lists - before.lists;
     }
     let name = |what: &str| format!("restart, {members} members: {what}");
     let row = |what: &str, times: &[f64]| row_of(times.iter().copied(), name(what), "s");

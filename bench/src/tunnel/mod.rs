@@ -16,8 +16,8 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Vec<Row>> {
     open_files::raise();
     let env = Environment::new()?;
     crate::runtime()?.block_on(async {
-        let mut rows = streams::measure(&env, quick).await?;
-        rows.extend(fleet::memory(&env, quick).await?);
+        let mut rows = streams::measure(quick).await?;
+        rows.extend(fleet::memory(quick).await?);
         rows.extend(fleet::restart(&env, quick).await?);
         rows.extend(changes::measure(&env, quick).await?);
         rows.extend(changes::cut(&env, quick).await?);

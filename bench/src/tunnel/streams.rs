@@ -12,8 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::environment::{Behaviour, Tunnel, Way, serve_api};
-use crate::controller::environment::Environment;
-use crate::machine::own_cpu_time;
+use crate::machine::{cpu_time, own_cpu_time};
 use crate::pairs::{Pairs, both, percentile};
 use crate::report::Row;
 
@@ -21,7 +20,7 @@ const MEMBER: &str = "near";
 /// Member behind a delay.
 const FAR: &str = "far";
 const DELAY: Duration = Duration::from_millis(25);
-/// Number of streams that are open and not read.
+/// Streams that nobody reads.
 const STUCK: usize = 16;
 /// Time in which the windows of stuck streams are full.
 const FILLS_IN: Duration = Duration::from_millis(300);
@@ -46,14 +45,12 @@ struct Round {
     beside_bulk: Vec<Duration>,
 }
 
-pub(super) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
+pub(super) async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
     let rounds = if quick { 1 } else { 9 };
     let trips = if quick { 50 } else { 2000 };
-    let (mut tunnel, api) = (Tunnel::start(env).await?, serve_api().await?);
-    let relay = Relay::start(tunnel.agents, DELAY).await;
-    for (member, address) in [(MEMBER, tunnel.agents), (FAR, relay.address())] {
-        tunnel.agent(member, address, &api.to_string()).await?;
-    }
+    let (tunnel, api) = (Tunnel::start().await?, serve_api().await?);
+    let address = api.to_string();
+    let agent = tunnel.agent(MEMBER, tunnel.agents, &address).await?;
     let tunnelled = Way::Tunnelled(&tunnel, MEMBER);
     let (mut measured, mut stuck) = (Vec::new(), Pairs::default());
     for round in 0..rounds {
@@ -81,8 +78,9 @@ pub(super) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
         })
         .at_most(BESIDE_BULK),
     ];
-    rows.extend(bulk(&tunnel, api, quick).await?);
-    rows.push(far(&tunnel, quick).await?);
+    let pids = [&tunnel.program, &agent].map(|program| program.process().pid());
+    rows.extend(bulk(tunnelled, api, pids, quick).await?);
+    rows.push(far(&tunnel, api, quick).await?);
     Ok(rows)
 }
 
@@ -153,7 +151,12 @@ async fn read_bytes(socket: &mut TcpStream, count: u64) -> std::io::Result<()> {
 }
 
 /// Measures CPU and throughput of bytes, beside a relay that reads and writes.
-async fn bulk(tunnel: &Tunnel<'_>, api: SocketAddr, quick: bool) -> anyhow::Result<[Row; 3]> {
+async fn bulk(
+    tunnelled: Way<'_>,
+    api: SocketAddr,
+    pids: [u32; 2],
+    quick: bool,
+) -> anyhow::Result<[Row; 3]> {
     let (rounds, bytes) = if quick { (1, 1 << 23) } else { (7, 1 << 29) };
     let gigabytes = bytes as f64 / 1e9;
     let [mut of_tunnel, mut of_agent, mut speed]: [Pairs; 3] = Default::default();
@@ -166,10 +169,13 @@ async fn bulk(tunnel: &Tunnel<'_>, api: SocketAddr, quick: bool) -> anyhow::Resu
         let relayed = begun.elapsed();
         let floor = floor.await??.as_secs_f64() / gigabytes;
 
-        let cpu = || anyhow::Ok([tunnel.program.cpu()?, tunnel.members[0].cpu()?]);
+        let cpu = || {
+            pids.map(cpu_time)
+                .into_iter()
+                .collect::<anyhow::Result<Vec<_>>>()
+        };
         let (before, begun) = (cpu()?, Instant::now());
-        let way = Way::Tunnelled(tunnel, MEMBER);
-        let mut socket = way.open(Behaviour::SendsWithoutEnd).await?;
+        let mut socket = tunnelled.open(Behaviour::SendsWithoutEnd).await?;
         read_bytes(&mut socket, bytes).await?;
         let took = begun.elapsed();
         drop(socket);
@@ -207,8 +213,10 @@ fn relay_bytes(listener: &TcpListener, api: SocketAddr) -> anyhow::Result<Durati
 }
 
 /// Measures the throughput of a stream with a round trip of 50 ms, beside what its window allows.
-async fn far(tunnel: &Tunnel<'_>, quick: bool) -> anyhow::Result<Row> {
+async fn far(tunnel: &Tunnel, api: SocketAddr, quick: bool) -> anyhow::Result<Row> {
     let (rounds, seconds) = if quick { (1, 0.3) } else { (5, 2.0) };
+    let relay = Relay::start(tunnel.agents, DELAY).await;
+    let _agent = tunnel.agent(FAR, relay.address(), &api.to_string()).await?;
     let window = f64::from(Limits::default().window) / MIB;
     let allowed = window / (2 * DELAY).as_secs_f64();
     let mut speeds = Pairs::default();

@@ -1,7 +1,7 @@
 //! The load: clients that send their next request after the answer.
 //!
-//! It takes less CPU than the server: a request is prepared, an answer is read by its
-//! Content-Length, and all clients run on one thread, on a core of its own.
+//! It is written for this alone, so that it takes less than the server: a request is prepared, an
+//! answer is read by its Content-Length, and all clients run on one thread, on a core of its own.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -76,7 +76,7 @@ struct State {
 
 impl Load {
     /// Sends and measures, on a thread of its own.
-    pub(crate) async fn run(&self) -> anyhow::Result<Round> {
+    pub(crate) fn run(&self) -> anyhow::Result<Round> {
         let load = self.clone();
         let thread = std::thread::spawn(move || {
             machine::keep_thread_on(machine::LOAD)?;
@@ -84,7 +84,7 @@ impl Load {
             let runtime = runtime.enable_all().build()?;
             LocalSet::new().block_on(&runtime, load.drive())
         });
-        let ended = tokio::task::spawn_blocking(|| thread.join()).await?;
+        let ended = thread.join();
         ended.map_err(|_| anyhow!("the load ended in a panic"))?
     }
 

@@ -6,10 +6,10 @@ pub(crate) mod load;
 pub(crate) mod noop;
 pub(crate) mod reviews;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 
 use self::environment::{Environment, nothing_was_refused};
-use self::load::Round;
+use self::load::{Load, Round};
 use self::reviews::{Call, LARGE, SMALL, Size};
 use crate::machine;
 use crate::pairs::Pairs;
@@ -24,32 +24,34 @@ const MEMORY: f64 = 32.0;
 
 /// Measures.
 pub(crate) fn run(quick: bool) -> anyhow::Result<Vec<Row>> {
-    crate::runtime()?.block_on(async {
-        let services = if quick { 200 } else { 10_000 };
-        let connections = if quick { [2, 8] } else { [32, 512] };
-        let env = Environment::start(services).await?;
-        let [webhook, floor] = [env.webhook.process().pid(), env.noop.pid()].map(machine::memory);
-        let resting = Row::new("resident memory at rest", webhook?.resident, "MiB");
-        let mut rows = vec![resting.beside(floor?.resident).at_most(MEMORY)];
-        env.fleet.hub().pause();
-        // Small objects first: large ones leave more memory behind.
-        for size in [SMALL, LARGE] {
-            for call in [Call::Mutate, Call::Validate] {
-                for connections in connections {
-                    let scenario = (call, size, connections);
-                    rows.extend(measure(&env, scenario, services, quick).await?);
-                    env.wake_hub();
-                }
+    let services = if quick { 200 } else { 10_000 };
+    let connections = if quick { [2, 8] } else { [32, 512] };
+    let runtime = crate::runtime()?;
+    let env = runtime.block_on(Environment::start(services))?;
+    let [webhook, floor] = [env.webhook.process().pid(), env.noop.pid()].map(machine::memory);
+    let resting = Row::new("resident memory at rest", webhook?.resident, "MiB");
+    let mut rows = vec![resting.beside(floor?.resident).at_most(MEMORY)];
+    env.fleet.hub().pause();
+    // Small objects first: large ones leave more memory behind.
+    for size in [SMALL, LARGE] {
+        for call in [Call::Mutate, Call::Validate] {
+            for connections in connections {
+                let scenario = (call, size, connections);
+                rows.extend(measure(&env, scenario, services, quick)?);
+                env.wake_hub();
             }
         }
-        env.fleet.hub().resume();
+    }
+    env.fleet.hub().resume();
+    runtime.block_on(async {
         rows.extend(creates::measure(&env, quick).await?);
         nothing_was_refused(&env.webhook).await?;
+        drop(env);
         Ok(rows)
     })
 }
 
-async fn measure(
+fn measure(
     env: &Environment,
     (call, size, connections): (Call, Size, usize),
     services: usize,
@@ -67,20 +69,15 @@ async fn measure(
     let called = format!("{call:?}").to_lowercase();
     let server = (env.webhook.bind(), env.webhook.process().pid());
     let webhook = load(server, &format!("/{called}?timeout=5s"))?;
-    let answer = webhook.ask(&webhook.requests[0]).await?;
-    let review: serde_json::Value = serde_json::from_slice(&answer)?;
-    let response = &review["response"];
-    let patched = response["patch"].is_string() == (call == Call::Mutate);
-    let accepted = response["allowed"] == true && response["warnings"].is_null();
-    ensure!(accepted && patched, "not the expected answer: {review}");
-    let fixed = format!("{}{}", noop::FIXED, answer.len());
+    let answer = longest_answer(&webhook, call)?;
+    let fixed = format!("{}{answer}", noop::FIXED);
     let floor = load((&env.floor, env.noop.pid()), &fixed)?;
     for load in [&webhook, &floor] {
         machine::forget_peak(load.server)?;
     }
     let mut measured = Vec::new();
     for _ in 0..rounds {
-        measured.push((floor.run().await?, webhook.run().await?));
+        measured.push((floor.run()?, webhook.run()?));
     }
     let name = |what: &str| format!("{called}, {}, {connections} connections: {what}", size.name);
     let row = |what: &str, unit: &'static str, of: fn(&Round) -> f64| {
@@ -91,7 +88,7 @@ async fn measure(
     };
     let mut requests = row("requests", "1/s", Round::per_second);
     let mut p99 = row("p99", "ms", Round::p99);
-    // Users have no large objects: only the memory that these take has a goal.
+    // Nobody has large objects, so only their CPU and memory matter.
     if size == SMALL {
         requests = requests.ratio_at_least(THROUGHPUT_RATIO);
         p99 = p99.ratio_at_most(LATENCY_RATIO);
@@ -104,4 +101,21 @@ async fn measure(
         row("CPU of a request", "us", Round::cpu_of_request),
         peak.beside(floor?.peak).at_most(MEMORY),
     ])
+}
+
+/// Sends every request once, checks that it is accepted, and returns the length of the longest
+/// answer.
+fn longest_answer(load: &Load, call: Call) -> anyhow::Result<usize> {
+    let runtime = crate::runtime()?;
+    let mut longest = None;
+    for request in load.requests.iter() {
+        let body = runtime.block_on(load.ask(request))?;
+        let review: serde_json::Value = serde_json::from_slice(&body)?;
+        let response = &review["response"];
+        let patched = response["patch"].is_string() == (call == Call::Mutate);
+        let accepted = response["allowed"] == true && response["warnings"].is_null();
+        ensure!(accepted && patched, "not the expected answer: {review}");
+        longest = longest.max(Some(body.len()));
+    }
+    longest.context("there is no request")
 }

@@ -114,19 +114,10 @@ async fn exposed_slices_alone_are_sent_and_endpoints_stay() {
     .await;
     proxy.set(Fault::None);
     env.cluster_says("member1", "True|Synced|").await;
-    let started = provider.mark().await;
     env.controller.restart().await;
     env.is_synced("member1").await;
     assert_eq!(writes_since(consumer, mark).await, [""; 0]);
     space.grows(&mut addresses).await;
-    // A start lists the slices of Kubernetes by the names of exposed Services alone.
-    let listed = lists_since(provider, started).await;
-    let is_narrow =
-        |uri: &String| uri.contains("service-name+in+%28foo%29") || uri.contains("notin");
-    assert!(
-        !listed.is_empty() && listed.iter().all(is_narrow),
-        "{listed:?}"
-    );
 
     annotate(&env, None, ALL).await;
     space.grows(&mut addresses).await;

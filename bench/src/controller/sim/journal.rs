@@ -28,6 +28,15 @@ pub(crate) struct Change {
     pub(crate) after: Vec<Duration>,
 }
 
+/// Numbers of requests to members.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reads {
+    /// Pages of lists. One of a single object reads the version alone, and is not counted; nor are
+    /// the two lists of an empty collection that a start takes.
+    pub(crate) lists: usize,
+    pub(crate) watches: usize,
+}
+
 /// Record of all clusters.
 #[derive(Default)]
 pub(crate) struct Journal {
@@ -37,18 +46,12 @@ pub(crate) struct Journal {
 }
 
 #[derive(Default)]
-pub(crate) struct State {
-    /// Writes, except those of Leases.
-    pub(crate) writes: Vec<Write>,
-    /// Number of rejected writes.
-    pub(crate) refused: usize,
-    /// Pages of lists of members. One of a single object reads the version alone, and is not
-    /// counted; nor are the two lists of an empty collection that a start takes.
-    pub(crate) lists: usize,
-    /// Number of watches of members that have begun.
-    pub(crate) watched: usize,
+struct State {
+    writes: Vec<Write>,
+    refused: usize,
+    reads: Reads,
     /// Changes that some consumers lack.
-    pub(crate) open: HashMap<SliceId, Vec<Change>>,
+    open: HashMap<SliceId, Vec<Change>>,
     arrived: Vec<Change>,
 }
 
@@ -60,14 +63,36 @@ impl Change {
 }
 
 impl Journal {
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn wrote(&self, write: Write) {
+        self.state().writes.push(write);
+    }
+
+    /// Counts a rejected write.
+    pub(crate) fn refused(&self) {
+        self.state().refused += 1;
+    }
+
+    /// Returns the number of rejected writes.
+    pub(crate) fn refusals(&self) -> usize {
+        self.state().refused
+    }
+
+    pub(crate) fn listed(&self) {
+        self.state().reads.lists += 1;
     }
 
     /// Records a watch of a member, which is open until the result is dropped.
     pub(crate) fn watched(&self) -> Arc<()> {
-        self.state().watched += 1;
+        self.state().reads.watches += 1;
         self.watches.clone()
+    }
+
+    pub(crate) fn reads(&self) -> Reads {
+        self.state().reads
     }
 
     /// Returns the number of open watches of members.
@@ -75,7 +100,7 @@ impl Journal {
         Arc::strong_count(&self.watches) - 1
     }
 
-    /// Returns the writes since then.
+    /// Returns the writes since then. Leases are not recorded.
     pub(crate) fn writes_since(&self, since: Instant) -> Vec<Write> {
         let state = self.state();
         let recent = state.writes.iter().filter(|write| write.at >= since);

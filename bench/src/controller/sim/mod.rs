@@ -6,6 +6,8 @@ mod seed;
 mod server;
 pub(crate) mod slices;
 mod store;
+#[cfg(test)]
+mod tests;
 mod writes;
 
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use causeway::api::{Cluster, condition};
 use causeway_certs::{Authority, Leaf};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 
 use self::journal::Journal;
@@ -47,20 +49,6 @@ impl ServiceSpec {
         }
     }
 
-    /// Returns so many services. Members provide as many as each other, each for those that follow.
-    pub(crate) fn ring(
-        members: usize,
-        services: usize,
-        consumers: usize,
-    ) -> impl Iterator<Item = Self> {
-        let number = move |member: usize| u16::try_from(member % members).unwrap_or_default();
-        (0..services).map(move |service| {
-            let provider = service * members / services;
-            let others = 1..=consumers.min(members - 1);
-            Self::new(number(provider), others.map(|step| number(provider + step)))
-        })
-    }
-
     pub(crate) fn slices(mut self, slices: u16, endpoints: u16) -> Self {
         (self.slices, self.endpoints) = (slices, endpoints);
         self
@@ -86,12 +74,18 @@ pub(crate) enum Access {
 pub(crate) struct Simulation {
     pub(crate) services: Arc<[ServiceSpec]>,
     pub(crate) journal: Arc<Journal>,
-    stores: Arc<[Arc<Store>]>,
+    shared: Arc<Shared>,
     /// URL of all API servers, without TLS.
     url: String,
     /// Address of all API servers, with TLS.
     tls: String,
-    _serving: JoinSet<()>,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
 }
 
 impl Simulation {
@@ -103,42 +97,58 @@ impl Simulation {
     ) -> anyhow::Result<Self> {
         let services = Arc::<[ServiceSpec]>::from(services);
         let stores = (0..).map(|number| Arc::new(Store::new(number, services.clone())));
-        let shared = Shared {
-            stores: stores.take(members + 1).collect(),
+        let mut simulation = Self {
+            services: services.clone(),
             journal: Arc::default(),
+            shared: Arc::new(Shared {
+                stores: stores.take(members + 1).collect(),
+                journal: Arc::default(),
+            }),
+            url: String::new(),
+            tls: String::new(),
+            tasks: Vec::new(),
         };
-        let ((acceptor, authority), mut serving) = (acceptor()?, JoinSet::new());
-        let mut addresses = Vec::new();
-        for tls in [None, Some(acceptor)] {
-            let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-            addresses.push(listener.local_addr()?.to_string());
-            let shared = shared.clone();
-            serving.spawn(serving::serve(listener, tls, move |request| {
-                respond(shared.clone(), request)
-            }));
+        simulation.journal = simulation.shared.journal.clone();
+        simulation.url = format!("http://{}", simulation.listen(None).await?);
+        let (mut url, mut authority) = (simulation.url.clone(), None);
+        if matches!(access, Access::Tls | Access::Tunnel) {
+            let (tls, certificate) = acceptor()?;
+            simulation.tls = simulation.listen(Some(tls)).await?;
+            url = format!("https://{}", simulation.tls);
+            authority = Some(certificate);
         }
-        let simulation = Self {
-            services,
-            journal: shared.journal,
-            stores: shared.stores,
-            url: format!("http://{}", addresses[0]),
-            tls: addresses.remove(1),
-            _serving: serving,
+        let url = |member| match access == Access::Dead(member) {
+            // Nobody listens there.
+            true => "http://127.0.0.1:1".to_owned(),
+            false => format!("{url}/{}", member + 1),
         };
-        seed::fill(&simulation, access, &authority);
+        let is_tunnelled = access == Access::Tunnel;
+        seed::fill(&simulation, url, authority.as_deref(), is_tunnelled);
         Ok(simulation)
     }
 
+    /// Serves on another port, and returns its address.
+    async fn listen(&mut self, tls: Option<TlsAcceptor>) -> anyhow::Result<String> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?.to_string();
+        let shared = self.shared.clone();
+        let serving = serving::serve(listener, tls, move |request| {
+            respond(shared.clone(), request)
+        });
+        self.tasks.push(tokio::spawn(serving).abort_handle());
+        Ok(address)
+    }
+
     pub(crate) fn members(&self) -> usize {
-        self.stores.len() - 1
+        self.shared.stores.len() - 1
     }
 
     fn hub(&self) -> &Store {
-        &self.stores[0]
+        &self.shared.stores[0]
     }
 
     fn member(&self, number: u16) -> &Store {
-        &self.stores[usize::from(number) + 1]
+        &self.shared.stores[usize::from(number) + 1]
     }
 
     /// Has a member answer no request and send no event from now on.
@@ -169,7 +179,12 @@ impl Simulation {
 
     /// Returns the number of members whose Cluster on the hub reports that they are synced.
     pub(crate) fn reported_synced(&self) -> usize {
-        let clusters = Place::read(&path::<Cluster>()).expect("a collection");
+        let clusters = Place {
+            path: path::<Cluster>(),
+            namespace: None,
+            key: None,
+            is_status: false,
+        };
         let (clusters, ..) = self.hub().list(&clusters, None, usize::MAX);
         let is_synced = |entry: &Entry| {
             let json = self.hub().encode(entry, Encoding::Json);

@@ -17,10 +17,15 @@ use super::slices::{
     uid,
 };
 use super::store::{Body, Store, key, path};
-use super::{Access, ServiceSpec, Simulation};
+use super::{ServiceSpec, Simulation};
 
-/// Fills the stores. Members that are reached over TLS have the certificate of that authority.
-pub(super) fn fill(simulation: &Simulation, access: Access, authority: &str) {
+/// Fills the stores. `url` returns the address of a member.
+pub(super) fn fill(
+    simulation: &Simulation,
+    url: impl Fn(usize) -> String,
+    authority: Option<&str>,
+    is_tunnelled: bool,
+) {
     let hub = simulation.hub();
     let own = |place| uid(UidOf::Other, 0, place);
     put::<Namespace>(hub, (None, "kube-system"), HUB_UID, "identity", &[]);
@@ -28,26 +33,15 @@ pub(super) fn fill(simulation: &Simulation, access: Access, authority: &str) {
     put::<CustomResourceDefinition>(hub, definition, &own(1), "definition", &[]);
     let seal = (Some(DEFAULT_NAMESPACE), "causeway-export-seal");
     put::<Secret>(hub, seal, &own(3), "seal", &[]);
-    let (url, authority) = match access {
-        Access::Tls | Access::Tunnel => {
-            let authority = json!(BASE64_STANDARD.encode(authority));
-            (format!("https://{}", simulation.tls()), authority)
-        }
-        Access::Plain | Access::Dead(_) => (simulation.url.clone(), Value::Null),
-    };
-    let annotations = match access {
-        Access::Tunnel => json!({labels::TUNNEL: "true"}),
-        _ => json!({}),
+    let authority = authority.map(|pem| BASE64_STANDARD.encode(pem));
+    let annotations = match is_tunnelled {
+        true => json!({labels::TUNNEL: "true"}),
+        false => json!({}),
     };
     for number in 0..simulation.members() {
-        let url = match access == Access::Dead(number) {
-            // Nobody listens there.
-            true => "http://127.0.0.1:1".to_owned(),
-            false => format!("{url}/{}", number + 1),
-        };
+        let (url, number) = (url(number), u16::try_from(number).unwrap_or_default());
         let values = [("URL", &json!(url)), ("ANNOTATIONS", &annotations)];
-        let number = u16::try_from(number).unwrap_or_default();
-        member(simulation, number, &values, &authority);
+        member(simulation, number, &values, &json!(authority));
     }
     for (number, spec) in (0..).zip(&*simulation.services) {
         service(simulation, number, spec);

@@ -31,15 +31,14 @@ const DEFAULT_TIMEOUT: u64 = 1800;
 type Parameters<'a> = HashMap<&'a str, &'a str>;
 
 /// State that all connections share.
-#[derive(Clone)]
 pub(crate) struct Shared {
     /// The hub, then the members.
-    pub(crate) stores: Arc<[Arc<Store>]>,
+    pub(crate) stores: Vec<Arc<Store>>,
     pub(crate) journal: Arc<Journal>,
 }
 
 /// Answers a request. `/NUMBER` is an API server.
-pub(crate) async fn respond(shared: Shared, request: Request<Incoming>) -> Answer {
+pub(crate) async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
     let path = request.uri().path().trim_matches('/').to_owned();
     let (number, path) = path.split_once('/').unwrap_or_default();
     let store = number
@@ -119,7 +118,7 @@ fn read(
     }
     let is_list = is_member && parameters.get("limit") != Some(&"1");
     if is_list && store.counts_list(&place.path) {
-        shared.journal.state().lists += 1;
+        shared.journal.listed();
     }
     list(store, &place, encoding, &parameters)
 }
@@ -231,10 +230,10 @@ async fn write(
         (&Method::PATCH, Some(key)) => writes::merge(store, place, key, &body),
         _ => Err(refusal(405, "MethodNotAllowed", "this is not served here")),
     };
-    let text = done.inspect_err(|_| shared.journal.state().refused += 1)?;
+    let text = done.inspect_err(|_| shared.journal.refused())?;
     let is_slice = *path == self::path::<EndpointSlice>();
     if *path != self::path::<Lease>() {
-        shared.journal.state().writes.push(Write {
+        shared.journal.wrote(Write {
             at: Instant::now(),
             on_hub: store.number == 0,
             is_slice,

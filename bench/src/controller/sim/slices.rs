@@ -1,14 +1,18 @@
 //! EndpointSlices that are made from a few numbers when they are requested.
+//!
+//! Metadata is made from typed objects. Endpoints come from a few blocks, which are encoded once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::net::Ipv4Addr;
 use std::ops::Range;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
+use bytes::Bytes;
 use causeway::api::labels;
 use causeway::domain::short_hash;
 use causeway_wire::encode;
+use causeway_wire::protobuf::Fields;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -23,8 +27,6 @@ pub(crate) const CREATED: &str = "2026-01-01T00:00:00Z";
 const BLOCKS: u32 = 512;
 /// Length of a text in place of managed fields, which all readers pass over too.
 const FILLER: usize = 500;
-/// Length of an empty field of a message.
-const EMPTY: usize = 2;
 
 /// Encoding of an EndpointSlice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,11 +81,20 @@ impl SliceId {
         format!("{}-{:03}", service_name(self.service), self.slice)
     }
 
+    /// Returns the slice of that name; `None` if the name is not that of a source.
+    pub(crate) fn of_name(text: &str) -> Option<Self> {
+        let (service, slice) = text.rsplit_once('-')?;
+        Some(Self {
+            service: service.strip_prefix("service-")?.parse().ok()?,
+            slice: slice.parse().ok()?,
+        })
+    }
+
     pub(crate) fn uid(self) -> String {
         uid(UidOf::Source, self.service, self.slice.into())
     }
 
-    /// Returns the slice of that UID; `None` if the UID is not that of a source.
+    /// Returns the slice of that UID.
     pub(crate) fn of_uid(text: &str) -> Option<Self> {
         let (service, rest) = text.split_once("-0001-4000-8000-")?;
         Some(Self {
@@ -106,24 +117,24 @@ impl SliceId {
     }
 }
 
-/// Returns an endpoint as an API server sends it; that of a copy has no version. Names and UIDs of
-/// pods look random, so that they are no easier to compress than real ones.
-fn endpoint(number: u32, version: Option<u32>) -> Endpoint {
+/// Returns an endpoint as an API server sends it. Names and UIDs of pods look random, so that they
+/// are no easier to compress than real ones.
+fn endpoint(is_source: bool, number: u32, version: u32) -> Endpoint {
     let address = match version {
-        None | Some(0) => 0x0a00_0000 + number,
+        0 => 0x0a00_0000 + number,
         // Another pod has another address.
-        Some(version) => 0xac10_0000 | (version.wrapping_mul(2_654_435_761) ^ number) & 0x000f_ffff,
+        _ => 0xac10_0000 | (version.wrapping_mul(2_654_435_761) ^ number) & 0x000f_ffff,
     };
     let zone = ["region-1-a", "region-1-b", "region-1-c"][number as usize % 3];
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     let [one, two] = [(number, 0), (number, 1)].map(|seed| hasher.hash_one(seed));
-    let (low, middle) = (one as u32, two & 0xfff);
-    let pod = |_| ObjectReference {
+    let (low, version) = (one as u32, two & 0xfff);
+    let pod = || ObjectReference {
         kind: Some("Pod".to_owned()),
         namespace: Some("shop-00".to_owned()),
         name: Some(format!("frontend-service-6d4b75cb6d-{:05x}", one >> 44)),
         uid: Some(format!(
-            "{low:08x}-5f3c-4{middle:03x}-9d2e-{:012x}",
+            "{low:08x}-5f3c-4{version:03x}-9d2e-{:012x}",
             two >> 16
         )),
         ..ObjectReference::default()
@@ -135,27 +146,59 @@ fn endpoint(number: u32, version: Option<u32>) -> Endpoint {
             serving: Some(true),
             terminating: Some(false),
         }),
-        node_name: version.map(|_| format!("node-{:04}.compute.example", number % 1000)),
-        target_ref: version.map(pod),
+        node_name: is_source.then(|| format!("node-{:04}.compute.example", number % 1000)),
+        target_ref: is_source.then(pod),
         zone: Some(zone.to_owned()),
         ..Endpoint::default()
     }
 }
 
+/// Encodes endpoints as they are within a slice, in JSON with a comma after each.
+fn encoded(encoding: Encoding, endpoints: Vec<Endpoint>) -> Vec<u8> {
+    let mut encoded = match encoding {
+        Encoding::Json => serde_json::to_vec(&endpoints).expect("endpoints"),
+        Encoding::Protobuf => encode(&EndpointSlice {
+            endpoints,
+            ..EndpointSlice::default()
+        }),
+    };
+    match encoding {
+        Encoding::Json => {
+            encoded.pop();
+            encoded.push(b',');
+            encoded.drain(..1);
+        }
+        // Empty metadata before them, and an empty type of addresses after them.
+        Encoding::Protobuf => {
+            encoded.truncate(encoded.len() - 2);
+            encoded.drain(..2);
+        }
+    }
+    encoded
+}
+
+/// Returns encoded endpoints of the first version, from a cache.
+fn block(encoding: Encoding, is_source: bool, numbers: Range<u32>) -> Bytes {
+    type Blocks = HashMap<(Encoding, bool, Range<u32>), Bytes>;
+    static BLOCKS: LazyLock<Mutex<Blocks>> = LazyLock::new(Mutex::default);
+    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let block = blocks.entry((encoding, is_source, numbers.clone()));
+    let block = block.or_insert_with(|| {
+        let endpoints = numbers.map(|number| endpoint(is_source, number, 0));
+        encoded(encoding, endpoints.collect()).into()
+    });
+    block.clone()
+}
+
 /// EndpointSlice before it is encoded.
 pub(crate) struct Draft {
     metadata: ObjectMeta,
-    content: Content,
-}
-
-/// Everything of an EndpointSlice but its metadata.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Content {
+    /// Whether it bears what Kubernetes' controller says of each pod, which copies lack.
+    is_source: bool,
     /// Numbers of its endpoints.
     endpoints: Range<u32>,
-    /// Number of times that the pod of the first endpoint was replaced. A copy has none: it lacks
-    /// the nodes and pods of its source.
-    version: Option<u32>,
+    /// Number of changes.
+    version: u32,
 }
 
 /// Returns labels or annotations.
@@ -186,7 +229,11 @@ pub(crate) fn source(id: SliceId, spec: &ServiceSpec, version: u32, stored: u64)
         }]),
         ..ObjectMeta::default()
     };
-    draft((id, spec), stored, metadata, Some(version))
+    Draft {
+        is_source: true,
+        version,
+        ..draft(id, spec, stored, metadata)
+    }
 }
 
 /// Returns the copy of the first version of a slice in a consumer, as causeway wrote it.
@@ -216,17 +263,11 @@ pub(crate) fn copy(
         ]),
         ..ObjectMeta::default()
     };
-    draft((id, spec), stored, metadata, None)
+    draft(id, spec, stored, metadata)
 }
 
-/// Adds what sources and copies have in common. `stored` is the resourceVersion; `version` is that
-/// of a source.
-fn draft(
-    (id, spec): (SliceId, &ServiceSpec),
-    stored: u64,
-    metadata: ObjectMeta,
-    version: Option<u32>,
-) -> Draft {
+/// Adds what sources and copies have in common. `stored` is the resourceVersion.
+fn draft(id: SliceId, spec: &ServiceSpec, stored: u64, metadata: ObjectMeta) -> Draft {
     let number = id.service.wrapping_mul(10) + u32::from(id.slice);
     let first = number % BLOCKS * 100;
     Draft {
@@ -236,71 +277,82 @@ fn draft(
             generate_name: Some("-".repeat(FILLER)),
             ..metadata
         },
-        content: Content {
-            endpoints: first..first + u32::from(spec.endpoints),
-            version,
-        },
+        is_source: false,
+        endpoints: first..first + u32::from(spec.endpoints),
+        version: 0,
     }
 }
 
 impl Draft {
     /// Returns the slice.
-    pub(crate) fn slice(self) -> EndpointSlice {
-        EndpointSlice {
-            metadata: self.metadata,
-            ..self.content.slice()
-        }
-    }
-
-    /// Returns the slice in that encoding. Only protobuf is requested of many slices.
     pub(crate) fn encode(self, encoding: Encoding) -> Vec<u8> {
-        if encoding == Encoding::Json {
-            return serde_json::to_vec(&self.slice()).expect("an EndpointSlice");
+        const EMPTY: &str = r#""endpoints":["#;
+        let (mut endpoints, mut numbers) = (Vec::new(), self.endpoints);
+        if self.version > 0
+            && let Some(first) = numbers.next()
+        {
+            let first = endpoint(self.is_source, first, self.version);
+            endpoints = encoded(encoding, vec![first]);
         }
-        let mut out = encode(&EndpointSlice {
-            metadata: self.metadata,
-            ..EndpointSlice::default()
-        });
-        // An empty type of addresses follows the metadata.
-        out.truncate(out.len() - EMPTY);
-        out.extend_from_slice(&self.content.encoded());
-        out
-    }
-}
-
-impl Content {
-    /// Returns a slice without metadata.
-    fn slice(&self) -> EndpointSlice {
-        let others = self.version.and(Some(0));
-        let mut endpoints = self.endpoints.clone();
-        let first = endpoints.next().map(|first| endpoint(first, self.version));
-        let endpoints = first
-            .into_iter()
-            .chain(endpoints.map(|other| endpoint(other, others)));
+        endpoints.extend_from_slice(&block(encoding, self.is_source, numbers));
         let port = EndpointPort {
             name: Some("http".to_owned()),
             port: Some(8080),
             protocol: Some("TCP".to_owned()),
             ..EndpointPort::default()
         };
-        EndpointSlice {
-            endpoints: endpoints.collect(),
+        let slice = EndpointSlice {
+            metadata: self.metadata,
             address_type: "IPv4".to_owned(),
             ports: Some(vec![port]),
-            ..EndpointSlice::default()
-        }
+            endpoints: Vec::new(),
+        };
+        let (mut out, at) = match encoding {
+            Encoding::Json => {
+                endpoints.pop();
+                let text = serde_json::to_string(&slice).expect("an EndpointSlice");
+                let at = text.find(EMPTY).expect("a list") + EMPTY.len();
+                (text.into_bytes(), at)
+            }
+            Encoding::Protobuf => {
+                let message = encode(&slice);
+                let mut fields = Fields::of(&message);
+                fields.next();
+                let at = message.len() - fields.rest().len();
+                (message, at)
+            }
+        };
+        out.splice(at..at, endpoints);
+        out
     }
+}
 
-    /// Returns the fields of the message after the metadata; those of a first version come from a
-    /// cache, as many slices share them.
-    fn encoded(&self) -> Arc<[u8]> {
-        static ENCODED: LazyLock<Mutex<HashMap<Content, Arc<[u8]>>>> =
-            LazyLock::new(Mutex::default);
-        let encoded = || encode(&self.slice())[EMPTY..].into();
-        if self.version > Some(0) {
-            return encoded();
+#[cfg(test)]
+mod tests {
+    use causeway_wire::{Object, RawSlice};
+
+    use super::*;
+
+    #[test]
+    fn both_encodings_say_the_same() {
+        let id = SliceId {
+            service: 70_000,
+            slice: 3,
+        };
+        let spec = ServiceSpec::new(1, [2]).slices(4, 100);
+        let labels = [labels::SERVICE_NAME, labels::SOURCE, labels::HUB];
+        let drafts = || [source(id, &spec, 1, 77), copy(id, &spec, 2, 77, 78)];
+        let [json, protobuf] =
+            [Encoding::Json, Encoding::Protobuf].map(|one| drafts().map(|draft| draft.encode(one)));
+        for (json, message) in json.iter().zip(&protobuf) {
+            let json = str::from_utf8(json).unwrap();
+            let objects = [Object::Json(json), Object::Protobuf(message)];
+            let [json, message] = objects.map(|object| {
+                let slice = RawSlice::decode(object).unwrap();
+                let values = labels.map(|name| slice.label(name).or(slice.annotation(name)));
+                slice.content_hash(values.into_iter()).unwrap()
+            });
+            assert_eq!(json, message);
         }
-        let mut all = ENCODED.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(self.clone()).or_insert_with(encoded).clone()
     }
 }

@@ -194,7 +194,7 @@ impl Store {
             Body::Stored(Encoding::Json, text) => {
                 encode(&serde_json::from_slice(text).expect("a stored slice"))
             }
-            // JSON of a written copy is requested for its metadata alone.
+            // Whoever requests JSON of a written copy reads its metadata alone.
             Body::Stored(Encoding::Protobuf, message) => {
                 let metadata = Object::Protobuf(message).identity();
                 json!({"metadata": metadata}).to_string().into_bytes()
