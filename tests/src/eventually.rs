@@ -47,6 +47,8 @@ impl<T, E: std::fmt::Display> Probed for Result<T, E> {
 
 /// Asks `probe` until it holds, and returns its value. Panics after `within` with what was seen last.
 ///
+/// Probes take at most a third of the time, so that they leave a slow machine to what they wait for.
+///
 /// A [`crate::Space`] in scope then prints its objects in every cluster, and the logs.
 #[track_caller]
 pub fn eventually<P, F>(
@@ -75,14 +77,15 @@ where
             if Instant::now() >= deadline {
                 panic!("{caller}: not within {within:?}: {what}; last seen: {last}");
             }
-            rest(pause, asked).await;
+            tokio::time::sleep(pause.max(2 * asked.elapsed())).await;
             pause = (pause * 2).min(Duration::from_millis(100));
         }
     }
 }
 
 /// Asks `probe` again and again for this long, and panics at once when it does not hold: for what
-/// must stay as it is.
+/// must stay as it is. The last time is at the end. Probes take at most a fifth of the time: many at
+/// once would slow down what they look at.
 #[track_caller]
 pub fn throughout<P, F>(
     what: &str,
@@ -96,20 +99,19 @@ where
     let caller = Location::caller();
     let end = Instant::now() + period;
     async move {
-        while Instant::now() < end {
+        loop {
             let asked = Instant::now();
             if let Err(seen) = probe().await.held() {
                 panic!("{caller}: did not stay so: {what}; seen: {seen}");
             }
-            rest(Duration::from_millis(50), asked).await;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let pause = Duration::from_millis(50).max(4 * asked.elapsed());
+            tokio::time::sleep(pause.min(left)).await;
         }
     }
-}
-
-/// Waits for `pause`, or for as long as the probe took: so probes leave half of a slow machine to
-/// what they wait for.
-async fn rest(pause: Duration, asked: Instant) {
-    tokio::time::sleep(pause.max(asked.elapsed())).await;
 }
 
 /// Compares what is seen with what is expected, as the result of a probe of [`eventually`].
