@@ -95,13 +95,20 @@ export async function what_is_lost_is_said_and_what_is_back_too(browser, fixture
   });
 }
 
-export async function a_service_is_followed_until_it_is_gone_and_back(browser, fixture) {
+/** Shows the page of service shop/foo, which is ready, and has `play` go on from there. */
+async function shownReady(browser, fixture, play) {
   fixture.state = data.small();
   await fixture.start();
   await shown(browser, fixture, {}, async (watched) => {
     await watched.go("#/shop/foo");
     await watched.says("Every ready endpoint is in every consumer");
     const [foo] = fixture.state.services;
+    await play(watched, foo);
+  });
+}
+
+export async function a_service_is_followed_until_it_is_gone_and_back(browser, fixture) {
+  await shownReady(browser, fixture, async (watched, foo) => {
     const more = data.service("shop", "foo", [["member1", 5]], ["member2", "member3"]);
     const painted = await watched.whenPainted("main", "5 of 5 ready");
     const sent = fixture.explain("shop/foo", data.explanation(more));
@@ -116,12 +123,7 @@ export async function a_service_is_followed_until_it_is_gone_and_back(browser, f
 }
 
 export async function unread_part_is_unknown_and_not_wrong(browser, fixture) {
-  fixture.state = data.small();
-  await fixture.start();
-  await shown(browser, fixture, {}, async (watched) => {
-    await watched.go("#/shop/foo");
-    await watched.says("Every ready endpoint is in every consumer");
-    const [foo] = fixture.state.services;
+  await shownReady(browser, fixture, async (watched, foo) => {
     const explained = (diagnoses) => data.explanation(foo, (made) => Object.assign(made, { ready: false, diagnoses }));
     const marks = () =>
       watched.page.locator(".problems > li").evaluateAll((all) => all.map((one) => `${one.className} ${one.querySelector("strong").textContent}`));
