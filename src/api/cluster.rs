@@ -144,8 +144,8 @@ impl Cluster {
     }
 }
 
-/// Whether causeway-agent reports the paths from the member with this Cluster; `None` if the Cluster
-/// does not say it ([`labels::PATH_REPORTS`]).
+/// Whether causeway-agent reports the paths from the member with this Cluster; `None` if the
+/// Cluster does not say it ([`labels::PATH_REPORTS`]).
 pub fn reports_paths(meta: &ObjectMeta) -> Option<bool> {
     let value = meta.annotations.as_ref()?.get(labels::PATH_REPORTS)?;
     Some(value == "true")

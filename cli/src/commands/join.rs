@@ -15,9 +15,7 @@ use causeway::domain::{ClusterName, Reach};
 use kube::api::DynamicObject;
 
 use self::agent::{Agent, gives_credentials};
-use self::checks::{
-    certificates, check_identity, check_proxy, check_tunnelled, check_verified, checked_endpoint,
-};
+use self::checks::{Facts, certificates, check_proxy, check_verified, checked_endpoint};
 use self::paths::Paths;
 use self::waiting::synced;
 use crate::args::JoinArgs;
@@ -178,11 +176,12 @@ async fn join(
     let given_proxy_ca = args.proxy_ca.as_deref().map(certificates).transpose()?;
     hub::check_cluster_api(hub).await?;
     hub::check_namespace(hub).await?;
-    let identity = member::identify(member).await?;
-    let known = hub::known(hub).await?;
-    check_identity(&known, name, &identity.uid)?;
-    check_tunnelled(&known, name, args)?;
-    let hub_uid = hub.uid().await?;
+    let facts = Facts::read(hub, member, name, args).await?;
+    let Facts {
+        identity,
+        known,
+        hub_uid,
+    } = facts;
     let record = recorded(&known, name);
     let of_agent = gives_credentials(record, args);
     if of_agent && args.token_lifetime.is_some() {
@@ -264,8 +263,8 @@ async fn write(
     Ok(())
 }
 
-/// Ends the tokens that the controller does not use any more: it uses the new one, or reads it again
-/// once the API server rejects the old one.
+/// Ends the tokens that the controller does not use any more: it uses the new one, or reads it
+/// again once the API server rejects the old one.
 async fn end_old_tokens(
     hub: &ApiServer,
     member: &ApiServer,

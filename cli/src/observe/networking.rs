@@ -75,8 +75,8 @@ pub(crate) fn network(cluster: &impl ResourceExt) -> Network {
     network.map_or_else(Network::default, |text| Network::read(text))
 }
 
-/// Whether the annotation of a Cluster, Namespace, MultiClusterService or ServiceExport selects node
-/// ports as entry to providers.
+/// Whether the annotation of a Cluster, Namespace, MultiClusterService or ServiceExport selects
+/// node ports as entry to providers.
 pub(crate) fn is_by_node_ports(object: &impl ResourceExt) -> bool {
     let reach = object.annotations().get(labels::REACH);
     let reach = reach.and_then(|text| Reach::read(text));

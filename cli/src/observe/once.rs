@@ -384,7 +384,8 @@ fn reports(leases: ObjectList<Lease>) -> Result<Vec<PathLease>, RequestError> {
         return Err(RequestError::TooMany {
             side: Side::Member,
             message: format!(
-                "namespace {} has more than {most} Leases of {}; delete those of clusters that are gone",
+                "namespace {} has more than {most} Leases of {}; \
+                 delete those of clusters that are gone",
                 path::NAMESPACE,
                 path::REPORTER
             ),

@@ -11,7 +11,7 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
 
 use super::agent::{Agent, gives_credentials};
-use super::checks::{certificates, check_identity, check_tunnelled};
+use super::checks::{Facts, certificates};
 use super::paths::Paths;
 use super::{JoinError, location, networking, optional_rights, reached_at, recorded};
 use crate::args::JoinArgs;
@@ -37,11 +37,12 @@ pub(super) async fn print(
         Ok(()) | Err(HubError::NoClusterApi) => {}
         Err(error) => return Err(error.into()),
     }
-    let identity = member::identify(member).await?;
-    let known = hub::known(hub).await?;
-    check_identity(&known, name, &identity.uid)?;
-    check_tunnelled(&known, name, args)?;
-    let hub_uid = hub.uid().await?;
+    let facts = Facts::read(hub, member, name, args).await?;
+    let Facts {
+        identity,
+        known,
+        hub_uid,
+    } = facts;
     let record = recorded(&known, name);
     let of_agent = gives_credentials(record, args);
     let agent = Agent::prepare(hub, member, &hub_uid, (name, record), args).await?;
@@ -79,21 +80,27 @@ pub(super) async fn print(
         objects.push(hub::cluster(name, &cluster)?);
         sets.push((hub, objects));
     }
-    let texts = sets
-        .iter()
-        .map(|(server, objects)| match args.output.format {
-            Some(Format::Json) => output::list(objects),
-            Some(Format::Yaml) | None => {
-                let server = format_args!("the {}, {}", server.side, server.url());
-                manifest(server, objects)
-            }
-        });
+    Ok(output::result(text(&sets, args.output.format)?)?)
+}
+
+/// Returns the objects of each cluster in that format, YAML by default.
+fn text(
+    sets: &[(&ApiServer, Vec<DynamicObject>)],
+    format: Option<Format>,
+) -> Result<String, OutputError> {
+    let texts = sets.iter().map(|(server, objects)| match format {
+        Some(Format::Json) => output::list(objects),
+        Some(Format::Yaml) | None => {
+            let server = format_args!("the {}, {}", server.side, server.url());
+            manifest(server, objects)
+        }
+    });
     let texts: Vec<_> = texts.collect::<Result<_, _>>()?;
-    let part = match args.output.format {
+    let part = match format {
         Some(Format::Json) => "\n",
         Some(Format::Yaml) | None => "\n---\n",
     };
-    Ok(output::result(texts.join(part))?)
+    Ok(texts.join(part))
 }
 
 /// Returns the Secret of the hub without its token.

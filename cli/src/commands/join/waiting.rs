@@ -105,15 +105,20 @@ impl Waiting {
     fn remedy(&self, name: &ClusterName, endpoint: &str, tunnel: Option<&TunnelAddress>) -> String {
         let is_unreachable = |reason: &String| *reason == Reason::Unreachable;
         match (self, tunnel) {
-            (Self::Unseen, _) => "check that causeway-controller is running for this hub, e.g. kubectl -n causeway-system get pods".to_owned(),
+            (Self::Unseen, _) => "check that causeway-controller is running for this hub, e.g. \
+                                  kubectl -n causeway-system get pods"
+                .to_owned(),
             (Self::Not { reason, .. }, Some(address)) if is_unreachable(reason) => format!(
-                "causeway-agent must reach {address} from the member: see kubectl mcs tunnel; in the member: kubectl -n \
-                 causeway-system logs deployment/causeway-agent"
+                "causeway-agent must reach {address} from the member: see kubectl mcs tunnel; \
+                 in the member: kubectl -n causeway-system logs deployment/causeway-agent"
             ),
             (Self::Not { reason, .. }, None) if is_unreachable(reason) => format!(
-                "the controller must reach {endpoint} from where it runs; if it needs another address, join again with --api-endpoint"
+                "the controller must reach {endpoint} from where it runs; if it needs another \
+                 address, join again with --api-endpoint"
             ),
-            (Self::Done | Self::Gone | Self::Not { .. }, _) => format!("see kubectl get cluster {name} -o wide"),
+            (Self::Done | Self::Gone | Self::Not { .. }, _) => {
+                format!("see kubectl get cluster {name} -o wide")
+            }
         }
     }
 }

@@ -139,6 +139,20 @@ impl Hub {
         Touched::services(services)
     }
 
+    /// Returns the effect of an event of a kind, which may have completed its list.
+    fn names_applied(
+        &mut self,
+        kind: Kind,
+        changed: BTreeSet<ServiceKey>,
+        is_listed: bool,
+    ) -> Touched {
+        let mut touched = self.names_changed(changed);
+        if is_listed {
+            touched.add(self.names_listed(kind));
+        }
+        touched
+    }
+
     /// Records that the list of a kind is complete.
     fn names_listed(&mut self, kind: Kind) -> Touched {
         let names = &mut self.names;
@@ -173,21 +187,13 @@ pub(super) fn kinds(scope: &Scope) -> impl Iterator<Item = Kind> + use<> {
 fn dns_endpoints(hub: &mut Hub, event: Event<DNSEndpoint>) -> Touched {
     let is_listed = matches!(event, Event::InitDone);
     let changed = hub.names.endpoints.apply(event);
-    let mut touched = hub.names_changed(changed);
-    if is_listed {
-        touched.add(hub.names_listed(Kind::DnsEndpoint));
-    }
-    touched
+    hub.names_applied(Kind::DnsEndpoint, changed, is_listed)
 }
 
 fn requests(hub: &mut Hub, event: Event<MultiClusterService>) -> Touched {
     let is_listed = matches!(event, Event::InitDone);
     let changed = hub.names.requests.apply(event);
-    let mut touched = hub.names_changed(changed);
-    if is_listed {
-        touched.add(hub.names_listed(Kind::NameRequest));
-    }
-    touched
+    hub.names_applied(Kind::NameRequest, changed, is_listed)
 }
 
 /// Follows the DNSEndpoints of all namespaces. In the scope of one namespace also follows all

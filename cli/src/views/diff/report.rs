@@ -153,8 +153,8 @@ impl Report {
     }
 }
 
-/// Returns the reasons that inputs beside the members are unknown: the Namespace, and names in DNS if
-/// the service requests any.
+/// Returns the reasons that inputs beside the members are unknown: the Namespace, and names in DNS
+/// if the service requests any.
 fn unknown(key: &ServiceKey, hub: &HubLists, requests_names: bool) -> Option<String> {
     let names = match &hub.names {
         NameLists::Unreadable(failure) if requests_names => Some(failure),
