@@ -4,6 +4,8 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 
+use causeway::api::DNSEndpoint;
+use kube::Resource as _;
 use tokio::net::UdpSocket;
 use tokio::time::{interval, timeout};
 
@@ -29,8 +31,29 @@ pub fn prerequisites() -> Result<(), String> {
     have_unstarted("named", "bind9")
 }
 
+/// Has a hub serve DNSEndpoints. Waits until its discovery lists them: ExternalDNS ends at once where
+/// it does not.
+pub async fn define(hub: &Cluster) {
+    hub.apply(&definition()).await.ok();
+    let client = hub.client();
+    eventually("the hub serves DNSEndpoints", LONG, async || {
+        let version = DNSEndpoint::api_version(&());
+        let served = client.list_api_group_resources(&version).await;
+        let served = served.map_err(|e| e.to_string())?.resources;
+        let is_there = served.iter().any(|one| one.kind == DNSEndpoint::kind(&()));
+        is_there.then_some(()).ok_or(format!("{served:?}"))
+    })
+    .await;
+}
+
+/// Has a hub that serves DNSEndpoints serve none any more.
+pub async fn undefine(hub: &Cluster) {
+    let definition = ["delete", "crd", "dnsendpoints.externaldns.k8s.io"];
+    hub.kubectl(definition).await.ok();
+}
+
 /// Returns the definition of DNSEndpoint in YAML.
-pub fn definition() -> String {
+fn definition() -> String {
     let module = binaries::module_directory("external-dns", "sigs.k8s.io/external-dns");
     let file = "config/crd/standard/dnsendpoints.externaldns.k8s.io.yaml";
     std::fs::read_to_string(module.join(file)).expect("the definition of DNSEndpoint")
@@ -41,7 +64,7 @@ pub struct ExternalDns<'a> {
     hub: &'a Cluster,
     port: u16,
     bind: Process,
-    _publisher: Process,
+    publisher: Process,
 }
 
 impl<'a> ExternalDns<'a> {
@@ -77,7 +100,7 @@ impl<'a> ExternalDns<'a> {
             hub,
             port,
             bind,
-            _publisher: fleet.reaper().run(publisher),
+            publisher: fleet.reaper().run(publisher),
         };
         published.serves().await;
         published
@@ -96,6 +119,8 @@ impl<'a> ExternalDns<'a> {
 
     /// Returns BIND's answer to a query of that name and type.
     pub async fn dig(&self, name: &str, type_: &str) -> Answer {
+        let publisher = &self.publisher;
+        assert!(publisher.is_running(), "{}", publisher.log_tail(20));
         let server = ["@127.0.0.1".to_owned(), format!("-p{}", self.port)];
         let output = Command::new(self.hub.reaper(), self.hub.directory(), "dig")
             .args(server)
@@ -105,15 +130,17 @@ impl<'a> ExternalDns<'a> {
         Answer::parse(&output.stdout)
     }
 
-    /// Asks BIND for the IPv4 addresses of that name every 10 ms, and fails on an answer without one.
-    /// No process is started for a question, so it costs little.
+    /// Asks BIND for the IPv4 addresses of that name every 10 ms, and fails on an answer without
+    /// one. No process is started for a question, so it costs little.
     pub async fn is_never_empty(&self, name: &str) -> Infallible {
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
         let server = ("127.0.0.1", self.port);
         socket.connect(server).await.expect("an address of BIND");
         let mut ticks = interval(Duration::from_millis(10));
-        for id in (0..=u16::MAX).cycle() {
+        let mut id = 0_u16;
+        loop {
             ticks.tick().await;
+            id = id.wrapping_add(1);
             socket.send(&query(id, name)).await.expect("it is sent");
             let mut answer = [0; 512];
             let received = timeout(LONG, socket.recv(&mut answer)).await;
@@ -123,7 +150,6 @@ impl<'a> ExternalDns<'a> {
             assert_eq!((answered, answer[3] & 0xf), (id, 0), "{answer:?}");
             assert!(records > 0, "{answer:?}");
         }
-        unreachable!("it has no end")
     }
 }
 

@@ -109,10 +109,11 @@ impl<'a> Space<'a> {
         Api::namespaced(cluster.client(), &self.name)
     }
 
-    /// Plays the load balancer of Service `foo` in a cluster: gives it this ingress.
-    pub async fn set_ingress(&self, cluster: &Cluster, ingress: Value) {
+    /// Plays the load balancer of Service `foo` in a cluster: gives it this ingress, or takes it away.
+    pub async fn set_ingress(&self, cluster: &Cluster, ingress: impl Into<Option<Value>>) {
         let services = self.api::<Service>(cluster);
-        let status = json!({"status": {"loadBalancer": {"ingress": [ingress]}}});
+        let ingress = Vec::from_iter(ingress.into());
+        let status = json!({"status": {"loadBalancer": {"ingress": ingress}}});
         let (params, patch) = (PatchParams::default(), Patch::Merge(status));
         let patched = services.patch_status("foo", &params, &patch).await;
         patched.expect("the status of the Service is patched");

@@ -2,7 +2,7 @@
 
 use causeway::api::labels::HOSTNAME;
 use causeway_tests::causeway::Lent;
-use causeway_tests::external_dns::{ExternalDns, definition, prerequisites};
+use causeway_tests::external_dns::{ExternalDns, define, prerequisites, undefine};
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::reaper::Exit;
 use causeway_tests::{LONG, Space, eventually, multi_cluster_service, same, service};
@@ -99,20 +99,10 @@ async fn play_entries(space: &Space<'_>, dns: &ExternalDns<'_>, [one, two]: [&Ru
     // Its address returns without a pod of its own.
     one.set_ready(false).await;
     space.reaches("member1", "foo", &[two.ip()]).await;
-    let none = r#"{"status":{"loadBalancer":{"ingress":null}}}"#;
-    let take = [
-        "patch",
-        "service",
-        "foo",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        none,
-    ];
-    space.kubectl(space.member("member1"), take).await;
+    space.set_ingress(space.member("member1"), None).await;
     leads_to(dns, &[TWO]).await;
     // The last one stays.
-    space.kubectl(space.member("member2"), take).await;
+    space.set_ingress(space.member("member2"), None).await;
     space.says("foo", "Ready", "False|NoEntryAddress|").await;
     leads_to(dns, &[TWO]).await;
     for (member, address) in [("member1", ONE), ("member2", TWO)] {
@@ -139,7 +129,7 @@ async fn published_name_follows_clusters_and_is_never_empty() {
         &format!("{NAME} is not published: the hub has no definition"),
     )
     .await;
-    env.hub().apply(&definition()).await.ok();
+    define(env.hub()).await;
     let dns = ExternalDns::start(&env.fleet).await;
     leads_to(&dns, &[ONE, TWO]).await;
     tokio::select! {
@@ -157,8 +147,7 @@ async fn published_name_follows_clusters_and_is_never_empty() {
         is_gone.then_some(()).ok_or(format!("{answer:?}"))
     })
     .await;
-    let definition = ["delete", "crd", "dnsendpoints.externaldns.k8s.io"];
-    env.hub().kubectl(definition).await.ok();
+    undefine(env.hub()).await;
 }
 
 /// Waits until a command ends with this code and prints all these parts.
@@ -180,7 +169,7 @@ async fn explain_and_diff_read_the_owner_of_a_name() {
     let env = Lent::take().await;
     let space = env.space("owner").await;
     let own = space.name();
-    env.hub().apply(&definition()).await.ok();
+    define(env.hub()).await;
     request(&space, OWNED).await;
     space.pod("foo", "member1").await;
     let [foo, bar] = ["foo", "bar"].map(|name| ["explain", name, "-n", own]);
@@ -218,6 +207,5 @@ async fn explain_and_diff_read_the_owner_of_a_name() {
     space.kubectl(env.hub(), ["delete", "mcs", "foo"]).await;
     let free = "no cluster has a load balancer with an address";
     prints(&env, bar, 1, &["NameNotPublished", free]).await;
-    let definition = ["delete", "crd", "dnsendpoints.externaldns.k8s.io"];
-    env.hub().kubectl(definition).await.ok();
+    undefine(env.hub()).await;
 }

@@ -1,6 +1,6 @@
 use causeway::api::labels::HOSTNAME;
 use causeway::domain::path::Path;
-use causeway_tests::external_dns::definition;
+use causeway_tests::external_dns::{define, undefine};
 use causeway_tests::path_reports::{report_path, with_path_reports, without_path_reports};
 use causeway_tests::ui::Page;
 use causeway_tests::{Environment, Fault, LONG, multi_cluster_service, service};
@@ -123,10 +123,9 @@ async fn name_in_dns_follows_its_definition_and_its_object() {
         explanation.until("explain", LONG, said).await;
     };
     is("NameNotPublished", "the hub has no definition").await;
-    env.fleet.hub().apply(&definition()).await.ok();
+    define(env.fleet.hub()).await;
     is("NamePublished", "leads to 192.0.2.1 (a)").await;
-    let definition = ["delete", "crd", "dnsendpoints.externaldns.k8s.io"];
-    env.fleet.hub().kubectl(definition).await.ok();
+    undefine(env.fleet.hub()).await;
     is("NameNotPublished", "the hub has no definition").await;
 }
 
