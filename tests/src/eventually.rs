@@ -47,7 +47,8 @@ impl<T, E: std::fmt::Display> Probed for Result<T, E> {
 
 /// Asks `probe` until it holds, and returns its value. Panics after `within` with what was seen last.
 ///
-/// Probes take at most a third of the time, so that they leave a slow machine to what they wait for.
+/// Probes take at most a third of the time, so that they leave a slow machine to what they wait
+/// for.
 ///
 /// A [`crate::Space`] in scope then prints its objects in every cluster, and the logs.
 #[track_caller]
@@ -84,8 +85,8 @@ where
 }
 
 /// Asks `probe` again and again for this long, and panics at once when it does not hold: for what
-/// must stay as it is. The last time is at the end. Probes take at most a fifth of the time: many at
-/// once would slow down what they look at.
+/// must stay as it is. The last time is at the end. Probes take at most a fifth of the time: many
+/// at once would slow down what they look at.
 #[track_caller]
 pub fn throughout<P, F>(
     what: &str,

@@ -1,5 +1,5 @@
-//! Watches what consumers hold all the time, and the addresses that the hub reports: one that goes, or is there twice, is noted,
-//! and decided when it is known what was changed meanwhile.
+//! Watches what consumers hold all the time, and the addresses that the hub reports: one that goes,
+//! or is there twice, is noted, and decided when it is known what was changed meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug};
@@ -19,8 +19,8 @@ use crate::soak::snapshot::{Key, Snapshot, ingress, is_copy, key, label};
 /// Name of the hub among the clusters that are observed.
 const HUB: &str = "hub";
 
-/// Forbidden observation of an endpoint in a consumer, or of an address in the status of a MultiClusterService, of a service that
-/// nobody changed.
+/// Forbidden observation of an endpoint in a consumer, or of an address in the status of a
+/// MultiClusterService, of a service that nobody changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sight {
     /// The consumer, or [`HUB`].
@@ -117,7 +117,8 @@ struct Seen {
     sights: Vec<Sight>,
 }
 
-/// The Service that an object belongs to, and its addresses: the ready endpoints of a copy, or the ingress of a status.
+/// The Service that an object belongs to, and its addresses: the ready endpoints of a copy, or the
+/// ingress of a status.
 #[derive(Clone, Default)]
 struct Copied {
     version: Option<String>,

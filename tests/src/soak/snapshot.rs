@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster as ClusterObject, MultiClusterService, labels};
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{Namespace, Node, Service};
+use k8s_openapi::api::core::v1::{LoadBalancerStatus, Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -154,7 +154,16 @@ pub(super) fn is_balanced(service: &Service) -> bool {
 /// Lists the addresses in the status of a MultiClusterService.
 pub(super) fn ingress(object: &MultiClusterService) -> impl Iterator<Item = &str> {
     let status = object.status.as_ref();
-    let balancer = status.and_then(|status| status.load_balancer.as_ref());
+    addresses(status.and_then(|status| status.load_balancer.as_ref()))
+}
+
+/// Lists the addresses of the load balancer of a Service.
+pub(super) fn balanced_at(service: &Service) -> impl Iterator<Item = &str> {
+    let status = service.status.as_ref();
+    addresses(status.and_then(|status| status.load_balancer.as_ref()))
+}
+
+fn addresses(balancer: Option<&LoadBalancerStatus>) -> impl Iterator<Item = &str> {
     let ingress = balancer.and_then(|balancer| balancer.ingress.as_deref());
     let ingress = ingress.unwrap_or_default().iter();
     ingress.filter_map(|one| one.ip.as_deref())

@@ -158,7 +158,8 @@ impl Churn {
         )
     }
 
-    /// Returns the consumers that a service names: none for type LoadBalancer without entry clusters.
+    /// Returns the consumers that a service names: none for type LoadBalancer without entry
+    /// clusters.
     fn consumers(&self, of: Exposed, placed: Vec<ClusterSelector>) -> Vec<ClusterSelector> {
         match of.balanced && !self.has_entries {
             true => Vec::new(),

@@ -18,8 +18,8 @@ use crate::{Cluster, Fleet, node};
 /// Network of a Cluster: the value of its annotation, if it has one.
 pub type Network = Option<&'static str>;
 
-/// Ways to reach a Cluster. No load balancer leads to pods of its own cluster alone, so that one leads
-/// nowhere.
+/// Ways to reach a Cluster. No load balancer leads to pods of its own cluster alone, so that one
+/// leads nowhere.
 const WAYS: [Option<&str>; 5] = [
     Some("node-ports"),
     Some("cluster-ip"),

@@ -9,10 +9,12 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ObjectMeta;
 
 use super::networks::{Entry, Site, are_apart};
-use super::ports::{self, BALANCED, Port, balanced_at, is_headless, translated};
+use super::ports::{self, BALANCED, Port, is_headless, translated};
 use super::tiers::{Standing, Tiers, readiness, standing_endpoint};
 use super::{Lines, crosses, dispatches, has_entries, listed, selector};
-use crate::soak::snapshot::{Key, Member, Snapshot, is_applied, is_balanced, is_copy, label};
+use crate::soak::snapshot::{
+    Key, Member, Snapshot, balanced_at, is_applied, is_balanced, is_copy, label,
+};
 
 pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
     for (key, exposed) in &snapshot.exposed {
@@ -193,8 +195,8 @@ impl Reported<'_> {
         services.flat_map(balanced_at).collect()
     }
 
-    /// Whether the Service of an entry cluster has a load balancer that leads to a ready endpoint of
-    /// a provider.
+    /// Whether the Service of an entry cluster has a load balancer that leads to a ready endpoint
+    /// of a provider.
     fn can_serve(&self, name: &str, member: &Member) -> bool {
         let ports = self.offered(member);
         let consumer = Consumer {

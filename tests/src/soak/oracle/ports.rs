@@ -64,15 +64,6 @@ pub(super) fn kind_of(headless: bool) -> &'static str {
     }
 }
 
-/// Returns the addresses of the load balancer of a Service.
-pub(super) fn balanced_at(service: &Service) -> impl Iterator<Item = &str> {
-    let status = service.status.as_ref();
-    let balancer = status.and_then(|status| status.load_balancer.as_ref());
-    let all = balancer.and_then(|balancer| balancer.ingress.as_deref());
-    let all = all.unwrap_or_default().iter();
-    all.filter_map(|one| one.ip.as_deref())
-}
-
 /// The ports that a copy of a provider's slice has in a consumer, as `name:number`: those exposed, under the names of the consumer's
 /// Service.
 pub(super) fn translated(
