@@ -8,6 +8,7 @@ mod installed;
 mod networks;
 mod person;
 mod processes;
+mod tunnel;
 mod workloads;
 
 use std::path::PathBuf;
@@ -46,6 +47,8 @@ enum Step {
     Verify,
     /// Reach pods of another network by node ports
     Networks,
+    /// Install as README.md does, and reach the member of that network by an agent
+    Tunnel,
 }
 
 /// The clusters, and a person who is allowed everything in them.
@@ -128,12 +131,16 @@ impl Clusters {
         if plays(Step::Policies) {
             installed::policies_let_in_what_is_served(self).await;
         }
-        if plays(Step::Readme) {
+        let by_tunnel = plays(Step::Tunnel);
+        if plays(Step::Readme) || by_tunnel {
             installed::by_readme(self).await;
             workloads.reach_each_other(self).await;
         }
-        if plays(Step::Networks) {
+        if plays(Step::Networks) || by_tunnel {
             networks::reach_each_other(self).await;
+        }
+        if by_tunnel {
+            tunnel::carries_a_member(self).await;
         }
     }
 }
