@@ -80,7 +80,7 @@ long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test faults -- --nocapture karmada renewed_tokens
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test packets near:: -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test packets -- --nocapture near:: tunnel::
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test upgrade -- --ignored --nocapture
 	$(MAKE) e2e
 

@@ -1,8 +1,10 @@
 //! A member behind NAT, joined by `kubectl mcs` through causeway-tunnel: its agent dials out, and
 //! nothing dials in.
 
+use std::time::Instant;
+
 use causeway_tests::tunnel::Tunnel;
-use causeway_tests::{Fleet, Installation};
+use causeway_tests::{Fleet, Installation, soak};
 
 use crate::behind_nat::{HubSide, Services, watches_resumed_since};
 use crate::packets;
@@ -85,15 +87,23 @@ async fn member_behind_nat_is_served_through_the_tunnel() {
     agent.restart().await;
     services.are_answered().await;
 
-    // Packets are lost in silence until the tunnel notices.
+    // Packets are lost in silence until the tunnel notices; in the long form for as long as
+    // `CAUSEWAY_SOAK` says.
     let address = hidden.node_address().expect("a node");
     side.host.cut(&address);
+    let begun = Instant::now();
     services.change().await;
     for replica in [0, 1] {
         tunnel.has_connections(replica, "member1", 0).await;
     }
+    let long = soak::soak().unwrap_or_default();
+    tokio::time::sleep(long.saturating_sub(begun.elapsed())).await;
+    let lasted = begun.elapsed();
     side.host.heal();
+    let healed = Instant::now();
     services.are_answered().await;
     side.reports("member1", &["True|Synced|"]).await;
+    let after = healed.elapsed();
+    eprintln!("a cut of {lasted:.1?}: all is as before {after:.1?} after its end");
     watches_resumed_since(hidden, mark).await;
 }
