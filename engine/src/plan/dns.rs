@@ -55,7 +55,7 @@ pub(crate) struct DesiredName {
     /// Targets of each cluster to which they lead.
     pub targets: RecordedTargets,
     /// Property by which DNS chooses among clusters; `None` if one record has the targets of all.
-    pub routing: Option<Routing>,
+    pub routing: Option<Box<Routing>>,
     /// Origin of these targets.
     pub basis: Basis,
     /// Records; none if no target is known, and then the DNSEndpoint stays as it is.
@@ -230,6 +230,7 @@ fn desired_name(
     let in_use = entries.names().filter(|name| uses.unused(name).is_none());
     let routing = hostnames.routing();
     let routing = routing.map(|property| Routing::of(property, index, known, in_use));
+    let routing = routing.map(Box::new);
     let (mut serving, standby, lookups) = entries.targets(&uses, &recorded);
     // A cluster that may be lost, or that lost its credentials, is no proof.
     let suspected = index.suspected_clusters();
@@ -243,7 +244,7 @@ fn desired_name(
         (Basis::Standby, standby),
         (Basis::Last, recorded),
     ];
-    let (basis, records, targets) = first_with_records(&owned, routing.as_ref(), all);
+    let (basis, records, targets) = first_with_records(&owned, routing.as_deref(), all);
     DesiredName {
         owned,
         taken,
@@ -486,7 +487,7 @@ impl DesiredName {
             _ if self.records.is_empty() => self.lacks_values().unwrap_or(NameState::NoTarget),
             (Some(known), None) if self.is_met_by(known, owner) => NameState::Published {
                 targets: &self.targets,
-                routing: self.routing.as_ref(),
+                routing: self.routing.as_deref(),
                 basis: self.basis,
             },
             _ => NameState::Unsettled,
@@ -494,7 +495,7 @@ impl DesiredName {
     }
 
     fn lacks_values(&self) -> Option<NameState<'_>> {
-        let routing = self.routing.as_ref();
+        let routing = self.routing.as_deref();
         let routing = routing.filter(|routing| !routing.without_value.is_empty());
         routing.map(|routing| NameState::NoValue {
             routing,

@@ -94,7 +94,7 @@ fn annotations_decide_property_and_value() {
         .on_hub(place("member2", json!("us"), json!("*")))
         .settle();
     let both = format!("* {country} * 192.0.2.1 192.0.2.2");
-    assert_eq!(records(&env), [both.clone()]);
+    assert_eq!(records(&env), std::slice::from_ref(&both));
     env.on("member1", endpoints(false)).settle();
     assert_eq!(records(&env), [format!("* {country} * 192.0.2.2")]);
     env.on("member1", endpoints(true)).settle();
