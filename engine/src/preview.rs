@@ -34,7 +34,7 @@ pub struct Preview {
     pub members: Members,
     /// DNSEndpoints on the hub.
     pub names: NameLists,
-    /// Names that ExternalDNS would not get, with the reason.
+    /// Names that ExternalDNS would not get, or not with all clusters, with the reason.
     pub unpublished: Vec<Diagnosis>,
     /// Providers whose endpoints a consumer of another network does not get.
     pub unreached: Vec<Unreached>,
@@ -106,7 +106,8 @@ pub fn preview(
     }
 }
 
-/// Lists the names that ExternalDNS would not get, although DNSEndpoints were read.
+/// Lists the names that ExternalDNS would not get, or not with all clusters, although DNSEndpoints
+/// were read.
 fn unpublished_in(desired: &Desired, index: &Index, key: &ServiceKey) -> Vec<Diagnosis> {
     let mcs = index.multi_cluster_service(key);
     let Some((name, mcs)) = desired.name.wanted().zip(mcs) else {
@@ -114,7 +115,8 @@ fn unpublished_in(desired: &Desired, index: &Index, key: &ServiceKey) -> Vec<Dia
     };
     let states = name.states(index, (key, &*mcs.uid), None).into_iter();
     let all = states.map(|(names, state)| name::diagnosis(key, &names, &state));
-    all.filter(|one| one.reason == Reason::NameNotPublished)
+    let unpublished = [Reason::NameNotPublished, Reason::NoRoutingValue];
+    all.filter(|one| unpublished.contains(&one.reason))
         .collect()
 }
 

@@ -206,6 +206,8 @@ reasons! {
     NamePublished: healthy,
     /// DNS publishes the last addresses of the service's name, because no cluster can serve.
     NameHeld: problem,
+    /// A cluster has no value by which DNS could route clients of the service's name to it.
+    NoRoutingValue: problem,
     /// The service's name is not handed to ExternalDNS.
     NameNotPublished: problem,
     /// It is unknown whether ExternalDNS has the service's name: DNSEndpoints were not read.

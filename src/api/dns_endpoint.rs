@@ -38,7 +38,24 @@ pub struct DnsRecord {
     /// Its values.
     #[serde(default)]
     pub targets: Vec<String>,
+    /// Identifier that distinguishes records of one name and type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_identifier: Option<String>,
+    /// Properties that one DNS provider reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provider_specific: Vec<DnsProperty>,
     /// Fields that causeway does not write: if a record has any, somebody changed it.
     #[serde(flatten)]
     pub others: serde_json::Map<String, Value>,
+}
+
+/// Property of a record that one DNS provider reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DnsProperty {
+    /// Its name: `provider/property`.
+    #[serde(default)]
+    pub name: String,
+    /// Its value.
+    #[serde(default)]
+    pub value: String,
 }

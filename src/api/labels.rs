@@ -107,11 +107,26 @@ pub const SHARE: &str = "mcs.causeway.dev/share";
 /// ExternalDNS publishes for it.
 pub const HOSTNAME: &str = "mcs.causeway.dev/hostname";
 
+/// Annotation beside [`HOSTNAME`]: the property of ExternalDNS by which DNS chooses among clusters.
+pub const HOSTNAME_ROUTING: &str = "mcs.causeway.dev/hostname-routing";
+
+/// Annotation on a Cluster: its value of the properties in [`HOSTNAME_ROUTING`]; without it, its
+/// region.
+pub const HOSTNAME_ROUTING_VALUE: &str = "mcs.causeway.dev/hostname-routing-value";
+
 /// Annotation on a DNSEndpoint: the targets of each cluster, JSON.
 pub const TARGETS: &str = "mcs.causeway.dev/targets";
 
 /// Annotations of a MultiClusterService that the webhook validates.
-pub const VALIDATED: [&str; 6] = [PREFER, MIN_READY, UNREACHABLE, SHARE, REACH, HOSTNAME];
+pub const VALIDATED: [&str; 7] = [
+    PREFER,
+    MIN_READY,
+    UNREACHABLE,
+    SHARE,
+    REACH,
+    HOSTNAME,
+    HOSTNAME_ROUTING,
+];
 
 /// Annotation on a ServiceExport: the clusters that import the service, joined by commas; without it all.
 pub const CONSUMERS: &str = "mcs.causeway.dev/consumers";
@@ -274,6 +289,9 @@ mod tests {
             MIN_READY,
             UNREACHABLE,
             SHARE,
+            HOSTNAME,
+            HOSTNAME_ROUTING,
+            HOSTNAME_ROUTING_VALUE,
             CONSUMERS,
             STANDBY,
             CLUSTER,

@@ -22,7 +22,7 @@ pub mod ownership;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus, SecretReference, SyncMode};
 pub use cluster_profile::ClusterProfile;
-pub use dns_endpoint::{DNSEndpoint, DNSEndpointSpec, DnsRecord};
+pub use dns_endpoint::{DNSEndpoint, DNSEndpointSpec, DnsProperty, DnsRecord};
 pub use multicluster_service::{
     ClusterSelector, ExposurePort, ExposureRange, MultiClusterService, MultiClusterServiceSpec,
 };

@@ -4,12 +4,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::failover::Failover;
 use super::field::FieldError;
-use super::name::is_subdomain;
+use super::name::{is_qualified, is_subdomain};
 use crate::api::labels;
 
 /// Names that DNS is to publish for a service, in order; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hostnames(Box<[Box<str>]>);
+pub struct Hostnames {
+    names: Box<[Box<str>]>,
+    routing: Option<Box<str>>,
+}
 
 /// Request of a service for names in DNS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +20,7 @@ pub enum RequestedHostnames {
     /// None.
     #[default]
     Nothing,
-    /// The annotation cannot be read: published names stay as they are.
+    /// An annotation cannot be read: published names stay as they are.
     Unreadable,
     /// These names.
     Names(Hostnames),
@@ -50,24 +53,59 @@ impl Hostnames {
             is_right = false;
             report(error);
         }
-        is_right.then(|| Self(names.into()))
+        is_right.then(|| Self {
+            names: names.into(),
+            routing: None,
+        })
     }
 
     /// Lists the names.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|name| &**name)
+        self.names.iter().map(|name| &**name)
+    }
+
+    /// Returns the property by which DNS chooses among the clusters; `None` if one record has the
+    /// targets of all.
+    pub fn routing(&self) -> Option<&str> {
+        self.routing.as_deref()
     }
 }
 
 impl RequestedHostnames {
-    /// Reads the annotation of a service. Errors go to `report`.
+    /// Reads the annotations of a service. Errors go to `report`.
     pub fn of(meta: &ObjectMeta, report: &mut dyn FnMut(FieldError)) -> Self {
-        let annotations = meta.annotations.as_ref();
-        match annotations.and_then(|all| all.get(labels::HOSTNAME)) {
-            None => Self::Nothing,
-            Some(text) => Hostnames::read(text, report).map_or(Self::Unreadable, Self::Names),
+        let annotation = |name| meta.annotations.as_ref().and_then(|all| all.get(name));
+        let Some(text) = annotation(labels::HOSTNAME) else {
+            return Self::Nothing;
+        };
+        let read = Hostnames::read(text, report);
+        let routing = annotation(labels::HOSTNAME_ROUTING);
+        match (read, routing.map(|text| read_routing(text, report))) {
+            (None, _) | (_, Some(None)) => Self::Unreadable,
+            (Some(read), routing) => Self::Names(Hostnames {
+                routing: routing.flatten(),
+                ..read
+            }),
         }
     }
+}
+
+/// Reads the property by which DNS chooses among clusters. An error goes to `report`, and a wrong
+/// value counts as none.
+pub fn read_routing(text: &str, report: &mut dyn FnMut(FieldError)) -> Option<Box<str>> {
+    if text.contains('/') && is_qualified(text) {
+        return Some(text.into());
+    }
+    let path = Failover::path(labels::HOSTNAME_ROUTING);
+    let detail = "write one property of ExternalDNS as provider/property, such as aws/region";
+    report(FieldError::invalid(path, text, detail));
+    None
+}
+
+/// Whether a text may be the value of a routing property: 1 to 128 visible ASCII characters. It
+/// becomes a set identifier, which Route 53 limits to 128 characters.
+pub fn is_routing_value(text: &str) -> bool {
+    (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Returns a DNS name in the form in which names are compared: in lower case and without a dot at
@@ -156,6 +194,82 @@ mod tests {
             "a_b.com",
         ] {
             assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn routing_is_one_property_of_a_provider() {
+        let path = "metadata.annotations[mcs.causeway.dev/hostname-routing]";
+        let remedy = "write one property of ExternalDNS as provider/property, such as aws/region";
+        for (text, is_right) in [
+            ("aws/region", true),
+            ("aws/geolocation-country-code", true),
+            ("webhook/Geo.Code_1", true),
+            ("", false),
+            ("region", false),
+            ("aws/", false),
+            ("/region", false),
+            ("aws/a/b", false),
+            ("aws/region,aws/weight", false),
+            ("aws/region=eu", false),
+            ("AWS/region", false),
+            (&format!("aws/{}", "a".repeat(64)), false),
+        ] {
+            let mut errors = Vec::new();
+            let read = read_routing(text, &mut |error| errors.push(error.to_string()));
+            assert_eq!(read.as_deref(), is_right.then_some(text));
+            let error = format!("{path}: Invalid value: {text:?}: {remedy}");
+            assert_eq!(errors, if is_right { vec![] } else { vec![error] });
+        }
+    }
+
+    #[test]
+    fn wrong_routing_makes_the_request_unreadable() {
+        for (hostname, routing, expected) in [
+            (Some("a.example.com"), None, Some(None)),
+            (
+                Some("a.example.com"),
+                Some("aws/region"),
+                Some(Some("aws/region")),
+            ),
+            (Some("a.example.com"), Some("region"), None),
+            (Some("a"), Some("aws/region"), None),
+        ] {
+            let all = [
+                (labels::HOSTNAME, hostname),
+                (labels::HOSTNAME_ROUTING, routing),
+            ];
+            let all = all.into_iter();
+            let all = all.filter_map(|(name, text)| Some((name.to_owned(), text?.to_owned())));
+            let meta = ObjectMeta {
+                annotations: Some(all.collect()),
+                ..ObjectMeta::default()
+            };
+            let read = RequestedHostnames::of(&meta, &mut |_| {});
+            let routing = match &read {
+                RequestedHostnames::Names(names) => Some(names.routing()),
+                other => {
+                    assert_eq!(*other, RequestedHostnames::Unreadable);
+                    None
+                }
+            };
+            assert_eq!(routing, expected, "{hostname:?} {routing:?}");
+        }
+    }
+
+    #[test]
+    fn routing_value_is_short_and_visible() {
+        for (text, expected) in [
+            ("eu-west-1", true),
+            ("*", true),
+            ("49.2,-74.0", true),
+            (&"a".repeat(128), true),
+            (&"a".repeat(129), false),
+            ("", false),
+            ("eu west", false),
+            ("süd", false),
+        ] {
+            assert_eq!(is_routing_value(text), expected, "{text}");
         }
     }
 }

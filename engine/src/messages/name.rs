@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use causeway::api::labels::HOSTNAME;
-use causeway::domain::ServiceKey;
+use causeway::api::labels::{HOSTNAME, HOSTNAME_ROUTING_VALUE};
+use causeway::domain::{ClusterName, ServiceKey};
 
 use super::{Diagnosis, first};
 use crate::model::RecordedTargets;
-use crate::plan::dns::{Basis, NameState};
+use crate::plan::dns::{Basis, NameState, Routing};
 use crate::reasons::Reason;
 
 /// Maximum number of targets and names in a message.
@@ -38,6 +38,7 @@ pub(crate) fn diagnosis(key: &ServiceKey, names: &[&str], state: &NameState<'_>)
         }
         NameState::Published { basis, .. } if *basis == Basis::Last => Reason::NameHeld,
         NameState::Published { .. } => Reason::NamePublished,
+        NameState::NoValue { .. } => Reason::NoRoutingValue,
         _ => Reason::NameNotPublished,
     };
     let diagnosis = Diagnosis::new(reason, describe(key, names, state));
@@ -48,25 +49,29 @@ pub(crate) fn diagnosis(key: &ServiceKey, names: &[&str], state: &NameState<'_>)
 }
 
 fn describe(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> String {
-    let (lead, is) = match names {
-        [_] => ("leads", "is"),
-        _ => ("lead", "are"),
+    let (lead, is, does) = match names {
+        [_] => ("leads", "is", "does"),
+        _ => ("lead", "are", "do"),
     };
     let names = first(names, NAMED_AT_MOST);
-    let leads = |targets| format!("{names} {lead} to {}", listed(targets));
     let not = |why: &dyn fmt::Display| format!("{names} {is} not published: {why}");
     match state {
-        NameState::Published { targets, basis } => match basis {
-            Basis::Serving => leads(targets),
-            Basis::Standby => format!(
-                "{}, out of reach, because no other cluster has a ready endpoint",
-                leads(targets)
-            ),
-            Basis::Last => format!(
-                "{} still, although no cluster has a ready endpoint",
-                leads(targets)
-            ),
-        },
+        NameState::Published {
+            targets,
+            routing,
+            basis,
+        } => {
+            let leads = format!("{names} {lead} to {}", listed(targets, *routing));
+            match basis {
+                Basis::Serving => leads,
+                Basis::Standby => {
+                    format!("{leads}, out of reach, because no other cluster has a ready endpoint")
+                }
+                Basis::Last => {
+                    format!("{leads} still, although no cluster has a ready endpoint")
+                }
+            }
+        }
         NameState::NotServed => {
             not(&"the hub has no definition of DNSEndpoint (externaldns.k8s.io/v1alpha1)")
         }
@@ -83,6 +88,23 @@ fn describe(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> String {
         ),
         NameState::NoTarget => {
             not(&"no cluster has a load balancer with an address and a ready endpoint")
+        }
+        NameState::NoValue { routing, is_held } => {
+            let without: Vec<_> = routing
+                .without_value
+                .iter()
+                .map(ClusterName::as_str)
+                .collect();
+            let (property, without) = (&routing.property, first(&without, NAMED_AT_MOST));
+            match is_held {
+                false => {
+                    format!("{names} {does} not lead to {without} (no value for {property})")
+                }
+                true => format!(
+                    "no record of {names} changes, because no cluster with a value for {property} \
+                     can serve (without a value: {without})"
+                ),
+            }
         }
     }
 }
@@ -109,14 +131,23 @@ fn remedy(key: &ServiceKey, state: &NameState<'_>) -> Option<String> {
             owner.namespace, owner.name
         ),
         NameState::Unsettled => format!("kubectl mcs status {name} -n {namespace}"),
+        NameState::NoValue { routing, .. } => format!(
+            "kubectl annotate --overwrite cluster {} {HOSTNAME_ROUTING_VALUE}=VALUE",
+            routing.without_value.first()?
+        ),
     })
 }
 
-/// Lists targets: `192.0.2.1 (member1), 192.0.2.2 (member2)`.
-fn listed(targets: &RecordedTargets) -> String {
+/// Lists targets: `192.0.2.1 (member1), 192.0.2.2 (member2)`, with the values by which DNS routes:
+/// `192.0.2.1 (member1: eu-west-1)`.
+fn listed(targets: &RecordedTargets, routing: Option<&Routing>) -> String {
     let all = targets.iter().flat_map(|(cluster, targets)| {
+        let of = match routing.and_then(|routing| routing.values.get(cluster)) {
+            Some(value) => format!("{cluster}: {value}"),
+            None => cluster.to_string(),
+        };
         let targets = targets.iter();
-        targets.map(move |target| format!("{target} ({cluster})"))
+        targets.map(move |target| format!("{target} ({of})"))
     });
     first(&all.collect::<Vec<_>>(), NAMED_AT_MOST)
 }

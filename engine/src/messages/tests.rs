@@ -19,6 +19,7 @@ use crate::observed::quota::BeyondQuota;
 use crate::plan::clusterset::Unresolved;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::copies::{NotCopied, Refused};
+use crate::plan::dns::{Basis, NameState, Routing};
 use crate::plan::hostnames::Ambiguous;
 use crate::plan::ignored::Ignored;
 use crate::plan::not_followed::NotFollowed;
@@ -108,6 +109,19 @@ fn remarks_name_object_value_and_remedy() {
         uses_earliest: true,
         of_headless: vec![labels::PREFER],
     };
+    let routing = Routing {
+        property: "aws/region".into(),
+        without_value: BTreeSet::from([one.clone(), two.clone()]),
+        values: BTreeMap::from([(name("east"), "us-east-1".into())]),
+    };
+    let targets = BTreeMap::from([(name("east"), BTreeSet::from(["192.0.2.1".into()]))]);
+    let routed = |state| Remark::Name(vec!["foo.example.com"], state);
+    let valueless = |is_held| {
+        routed(NameState::NoValue {
+            routing: &routing,
+            is_held,
+        })
+    };
     let many: Vec<_> = (1..=7).map(|n| name(&format!("member{n}"))).collect();
     let lasting = ((&one, &slice), &disagreement);
     let table = [
@@ -148,6 +162,24 @@ fn remarks_name_object_value_and_remedy() {
             Remark::NotFollowed(not_followed),
             "not followed: withdraw-after=60s is used instead; mcs.causeway.dev/prefer, for the Service is headless and no proxy chooses \
              among its endpoints",
+        ),
+        (
+            routed(NameState::Published {
+                targets: &targets,
+                routing: Some(&routing),
+                basis: Basis::Serving,
+            }),
+            "foo.example.com leads to 192.0.2.1 (east: us-east-1)",
+        ),
+        (
+            valueless(false),
+            "foo.example.com does not lead to member1, member2 (no value for aws/region): kubectl annotate --overwrite cluster member1 \
+             mcs.causeway.dev/hostname-routing-value=VALUE",
+        ),
+        (
+            valueless(true),
+            "no record of foo.example.com changes, because no cluster with a value for aws/region can serve (without a value: member1, \
+             member2): kubectl annotate --overwrite cluster member1 mcs.causeway.dev/hostname-routing-value=VALUE",
         ),
         (
             Remark::AmbiguousHostname(ambiguous),

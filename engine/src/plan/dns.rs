@@ -2,14 +2,16 @@
 //!
 //! A target goes by the same evidence as an endpoint does, and never the last one: resolvers
 //! remember that a name has no address. A name has one owner ([`Index::name_owner`]); other services
-//! that request it do without.
+//! that request it do without. With a routing property each value of a cluster has its own records.
+
+mod routing;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use causeway::api::labels;
-use causeway::api::{DNSEndpoint, DNSEndpointSpec, DnsRecord};
+use causeway::api::{DNSEndpoint, DNSEndpointSpec, DnsProperty, DnsRecord};
 use causeway::domain::{
     ClusterName, Hostnames, Ranges, RequestedHostnames, ServiceKey, canonical_name, is_subdomain,
 };
@@ -17,6 +19,7 @@ use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
 
+pub(crate) use self::routing::Routing;
 use super::entry_clusters::{EntryCluster, EntryClusters, EntryState};
 use super::inputs::Inputs;
 use super::placement::Placement;
@@ -51,6 +54,8 @@ pub(crate) struct DesiredName {
     pub taken: Vec<(Box<str>, ServiceKey)>,
     /// Targets of each cluster to which they lead.
     pub targets: RecordedTargets,
+    /// Property by which DNS chooses among clusters; `None` if one record has the targets of all.
+    pub routing: Option<Box<Routing>>,
     /// Origin of these targets.
     pub basis: Basis,
     /// Records; none if no target is known, and then the DNSEndpoint stays as it is.
@@ -148,6 +153,36 @@ impl<'a> Entries<'a> {
         Cow::Owned(uses)
     }
 
+    /// Returns the targets of the clusters that may serve, then those of standby clusters, and the
+    /// hostnames whose addresses are needed. `recorded` are those of clusters of which nothing is
+    /// known.
+    fn targets(
+        &self,
+        uses: &ProviderUses,
+        recorded: &RecordedTargets,
+    ) -> (RecordedTargets, RecordedTargets, BTreeSet<Box<str>>) {
+        let is_alone = self.names().count() == 1;
+        let mut lookups = BTreeSet::new();
+        let (mut serving, mut standby) = (RecordedTargets::new(), RecordedTargets::new());
+        for name in self.names().filter(|name| uses.unused(name).is_none()) {
+            let (ingress, can_serve) = self.entry(name);
+            let found = Found::read(self.index, ingress, is_alone);
+            lookups.extend(found.lookups);
+            let mut targets = recorded.get(name).cloned().unwrap_or_default();
+            match can_serve {
+                None => {}
+                Some(_) if found.is_pending => targets.extend(found.targets),
+                Some(_) => targets = found.targets,
+            }
+            if uses.standby.contains(name) {
+                standby.insert(name.clone(), targets);
+            } else if can_serve != Some(false) {
+                serving.insert(name.clone(), targets);
+            }
+        }
+        (serving, standby, lookups)
+    }
+
     /// Returns the addresses of the load balancer of a cluster, and whether it can serve: `None` if
     /// that is unknown.
     fn entry(&self, name: &ClusterName) -> (&'a [LoadBalancerIngress], Option<bool>) {
@@ -187,29 +222,16 @@ fn desired_name(
         return DesiredName::all_taken(taken);
     }
     let uses = entries.uses(inputs, mcs);
-    let recorded = match index.dns_endpoint(key) {
-        DnsKnowledge::Known(Some(object)) => object.targets(),
-        _ => RecordedTargets::new(),
+    let known = match index.dns_endpoint(key) {
+        DnsKnowledge::Known(known) => known,
+        _ => None,
     };
-    let is_alone = entries.names().count() == 1;
-    let mut lookups = BTreeSet::new();
-    let (mut serving, mut standby) = (RecordedTargets::new(), RecordedTargets::new());
-    for name in entries.names().filter(|name| uses.unused(name).is_none()) {
-        let (ingress, can_serve) = entries.entry(name);
-        let found = Found::read(index, ingress, is_alone);
-        lookups.extend(found.lookups);
-        let mut targets = recorded.get(name).cloned().unwrap_or_default();
-        match can_serve {
-            None => {}
-            Some(_) if found.is_pending => targets.extend(found.targets),
-            Some(_) => targets = found.targets,
-        }
-        if uses.standby.contains(name) {
-            standby.insert(name.clone(), targets);
-        } else if can_serve != Some(false) {
-            serving.insert(name.clone(), targets);
-        }
-    }
+    let recorded = known.map(HubDnsEndpoint::targets).unwrap_or_default();
+    let in_use = entries.names().filter(|name| uses.unused(name).is_none());
+    let routing = hostnames.routing();
+    let routing = routing.map(|property| Routing::of(property, index, known, in_use));
+    let routing = routing.map(Box::new);
+    let (mut serving, standby, lookups) = entries.targets(&uses, &recorded);
     // A cluster that may be lost, or that lost its credentials, is no proof.
     let suspected = index.suspected_clusters();
     let left_out = &entries.placement.left_out;
@@ -222,11 +244,12 @@ fn desired_name(
         (Basis::Standby, standby),
         (Basis::Last, recorded),
     ];
-    let (basis, records, targets) = first_with_records(&owned, all);
+    let (basis, records, targets) = first_with_records(&owned, routing.as_deref(), all);
     DesiredName {
         owned,
         taken,
         targets,
+        routing,
         basis,
         records,
         lookups,
@@ -251,11 +274,14 @@ fn split(index: &Index, key: &ServiceKey, hostnames: &Hostnames) -> Split {
 /// Returns the first of these targets that make any record, and the records.
 fn first_with_records(
     hostnames: &[Box<str>],
+    routing: Option<&Routing>,
     all: [(Basis, RecordedTargets); 3],
 ) -> (Basis, Vec<DnsRecord>, RecordedTargets) {
+    let has_record =
+        |name: &ClusterName| routing.is_none_or(|routing| routing.values.contains_key(name));
     let all = all.into_iter().map(|(basis, mut targets)| {
-        targets.retain(|_, targets| !targets.is_empty());
-        (basis, records(hostnames, &targets), targets)
+        targets.retain(|name, targets| !targets.is_empty() && has_record(name));
+        (basis, records(hostnames, routing, &targets), targets)
     });
     let mut found = all.filter(|(_, records, _)| !records.is_empty());
     let nothing = || (Basis::Last, Vec::new(), RecordedTargets::new());
@@ -310,39 +336,55 @@ fn is_public(address: &IpAddr) -> bool {
     Ranges::default().refusal(*address).is_none()
 }
 
-/// Returns the records of each name, sorted by type.
-fn records(hostnames: &[Box<str>], targets: &RecordedTargets) -> Vec<DnsRecord> {
-    let mut by_type = [("A", BTreeSet::new()), ("AAAA", BTreeSet::new())];
+/// Returns the records of each name, sorted by the value of the routing property, then by type.
+fn records(
+    hostnames: &[Box<str>],
+    routing: Option<&Routing>,
+    targets: &RecordedTargets,
+) -> Vec<DnsRecord> {
+    let mut addresses: BTreeMap<_, BTreeSet<IpAddr>> = BTreeMap::new();
     let mut hosts = BTreeSet::new();
-    for target in targets.values().flatten() {
-        match target.parse() {
-            Ok(address @ IpAddr::V4(_)) => drop(by_type[0].1.insert(address)),
-            Ok(address @ IpAddr::V6(_)) => drop(by_type[1].1.insert(address)),
-            Err(_) => drop(hosts.insert(target)),
+    for (cluster, targets) in targets {
+        let routed = routing.and_then(|routing| routing.property_of(cluster));
+        for target in targets {
+            let Ok(address) = target.parse::<IpAddr>() else {
+                hosts.insert((routed, target));
+                continue;
+            };
+            let type_ = if address.is_ipv4() { "A" } else { "AAAA" };
+            let of_type = addresses.entry((routed, type_)).or_default();
+            of_type.insert(address);
         }
     }
-    let mut values: Vec<(&str, Vec<String>)> = by_type
+    let mut all: Vec<(_, Vec<String>)> = addresses
         .into_iter()
-        .filter(|(_, addresses)| !addresses.is_empty())
-        .map(|(type_, all)| (type_, all.iter().map(ToString::to_string).collect()))
+        .map(|(of, all)| (of, all.iter().map(ToString::to_string).collect()))
         .collect();
     let mut hosts = hosts.into_iter();
-    if let (true, Some(host), None) = (values.is_empty(), hosts.next(), hosts.next()) {
-        values.push(("CNAME", vec![host.to_string()]));
+    if let (true, Some((routed, host)), None) = (all.is_empty(), hosts.next(), hosts.next()) {
+        all.push(((routed, "CNAME"), vec![host.to_string()]));
     }
-    let record = |name: &str, type_: &str, targets: &[String]| DnsRecord {
-        dns_name: name.to_owned(),
-        record_type: type_.to_owned(),
-        record_ttl: TTL,
-        targets: targets.to_vec(),
-        ..DnsRecord::default()
-    };
-    let of_name = |name| {
-        let values = values.iter();
-        values.map(move |(type_, targets)| record(name, type_, targets))
-    };
-    let hostnames = hostnames.iter().map(|name| &**name);
-    hostnames.flat_map(of_name).collect()
+    let mut records = Vec::new();
+    for name in hostnames {
+        let of_name = all.iter().map(|((routed, type_), targets)| DnsRecord {
+            dns_name: name.to_string(),
+            record_type: (*type_).to_owned(),
+            record_ttl: TTL,
+            targets: targets.clone(),
+            set_identifier: routed.map(|(_, value)| value.to_owned()),
+            provider_specific: routed.map(property).into_iter().collect(),
+            ..DnsRecord::default()
+        });
+        records.extend(of_name);
+    }
+    records
+}
+
+fn property((name, value): (&str, &str)) -> DnsProperty {
+    DnsProperty {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    }
 }
 
 /// State of the names of a service, which Ready and `explain` report.
@@ -362,10 +404,19 @@ pub(crate) enum NameState<'a> {
     Unsettled,
     /// No cluster has given a target yet.
     NoTarget,
+    /// Clusters lack a value of the routing property, so no record has their targets.
+    NoValue {
+        /// Property and clusters.
+        routing: &'a Routing,
+        /// Whether the DNSEndpoint stays as it is, because no cluster with a value can serve.
+        is_held: bool,
+    },
     /// The DNSEndpoint has these targets.
     Published {
         /// Targets of each cluster.
         targets: &'a RecordedTargets,
+        /// Property by which DNS chooses among the clusters.
+        routing: Option<&'a Routing>,
         /// Origin of the targets.
         basis: Basis,
     },
@@ -377,6 +428,7 @@ impl DesiredName {
             owned: Vec::new(),
             taken,
             targets: RecordedTargets::new(),
+            routing: None,
             basis: Basis::Last,
             records: Vec::new(),
             lookups: BTreeSet::new(),
@@ -406,7 +458,9 @@ impl DesiredName {
         };
         let mut states = Vec::new();
         if !self.owned.is_empty() {
-            states.push((owned.collect(), self.state(known, owner, failure)));
+            states.push((owned.clone().collect(), self.state(known, owner, failure)));
+            let partly = self.lacks_values().filter(|_| !self.records.is_empty());
+            states.extend(partly.map(|state| (owned.collect(), state)));
         }
         let mut by_owner: BTreeMap<&ServiceKey, Vec<&str>> = BTreeMap::new();
         for (name, owner) in &self.taken {
@@ -430,13 +484,23 @@ impl DesiredName {
                 NameState::Foreign
             }
             (_, Some(failure)) => NameState::NotWritten(failure),
-            _ if self.records.is_empty() => NameState::NoTarget,
+            _ if self.records.is_empty() => self.lacks_values().unwrap_or(NameState::NoTarget),
             (Some(known), None) if self.is_met_by(known, owner) => NameState::Published {
                 targets: &self.targets,
+                routing: self.routing.as_deref(),
                 basis: self.basis,
             },
             _ => NameState::Unsettled,
         }
+    }
+
+    fn lacks_values(&self) -> Option<NameState<'_>> {
+        let routing = self.routing.as_deref();
+        let routing = routing.filter(|routing| !routing.without_value.is_empty());
+        routing.map(|routing| NameState::NoValue {
+            routing,
+            is_held: self.records.is_empty(),
+        })
     }
 
     /// Whether a DNSEndpoint is as it should be.

@@ -260,6 +260,11 @@ fn preview_shows_the_dns_endpoint_that_follows() {
         shown(&env, &[], named("foo")),
         (target.clone(), none.clone())
     );
+    let annotations = json!({ labels::HOSTNAME_ROUTING: "aws/region" });
+    let routed = named("foo").with(json!({ "metadata": { "annotations": annotations } }));
+    let why = "no record of foo.example.com changes, because no cluster with a value for \
+               aws/region can serve (without a value: member1)";
+    assert_eq!(shown(&env, &[], routed), (None, why.to_owned()));
     env.on_hub(named("foo")).settle();
     assert_eq!(shown(&env, &[], named("foo")), (target, none.clone()));
     assert_eq!(shown(&env, &[], plain), (None, none));

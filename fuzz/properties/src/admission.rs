@@ -11,7 +11,7 @@ use causeway::api::MultiClusterServiceSpec;
 use causeway::api::labels::{self, PERMANENT_ID, REACH};
 use causeway::domain::protected::Protection;
 use causeway::domain::{
-    ClusterField, Failover, Hostnames, MultiClusterService, Reach, ServicePort,
+    ClusterField, Failover, Hostnames, MultiClusterService, Reach, ServicePort, read_routing,
 };
 use causeway_webhook::decide::{
     self, Change, Clusters, Decision, Denial, HubView, Locality, Neighbors, Observed, Policy,
@@ -361,6 +361,11 @@ fn what_is_accepted_is_readable(change: &Change, decision: &Decision) {
             });
             if let Some(names) = is_asked(labels::HOSTNAME) {
                 Hostnames::read(names, &mut |error| {
+                    panic!("accepted and unreadable: {error}")
+                });
+            }
+            if let Some(property) = is_asked(labels::HOSTNAME_ROUTING) {
+                read_routing(property, &mut |error| {
                     panic!("accepted and unreadable: {error}")
                 });
             }

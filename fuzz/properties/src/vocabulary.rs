@@ -163,6 +163,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("mcs.causeway.dev/share", r#""cluster/b=10%, rest""#),
     ("mcs.causeway.dev/reach", r#""node-ports""#),
     ("mcs.causeway.dev/hostname", r#""foo.example.com""#),
+    ("mcs.causeway.dev/hostname-routing", r#""aws/region""#),
     (
         "endpointslice.kubernetes.io/managed-by",
         r#""endpointslice-mesh-controller.cilium.io""#,

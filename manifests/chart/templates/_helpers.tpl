@@ -134,7 +134,7 @@ matchConditions:
       || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)
       || ['mcs.causeway.dev/prefer', 'mcs.causeway.dev/min-ready', 'mcs.causeway.dev/unreachable',
       'mcs.causeway.dev/share', 'mcs.causeway.dev/reach',
-      'mcs.causeway.dev/hostname'].exists(name,
+      'mcs.causeway.dev/hostname', 'mcs.causeway.dev/hostname-routing'].exists(name,
       object.metadata.?annotations[?name] != oldObject.metadata.?annotations[?name])
 failurePolicy: {{ .Values.webhook.failurePolicy }}
 matchPolicy: Equivalent

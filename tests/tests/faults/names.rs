@@ -1,6 +1,6 @@
 //! A name outside all clusters, published by ExternalDNS in BIND.
 
-use causeway::api::labels::HOSTNAME;
+use causeway::api::labels::{HOSTNAME, HOSTNAME_ROUTING, HOSTNAME_ROUTING_VALUE};
 use causeway_tests::causeway::Lent;
 use causeway_tests::external_dns::{ExternalDns, define, prerequisites, undefine};
 use causeway_tests::fixtures::RunningPod;
@@ -11,6 +11,7 @@ use serde_json::json;
 const NAME: &str = "foo.example.com";
 /// The name of the second test: an environment keeps the objects of the tests before.
 const OWNED: &str = "owned.example.com";
+const ROUTED: &str = "routed.example.com";
 const ONE: &str = "192.0.2.1";
 const TWO: &str = "192.0.2.2";
 
@@ -208,4 +209,42 @@ async fn explain_and_diff_read_the_owner_of_a_name() {
     let free = "no cluster has a load balancer with an address";
     prints(&env, bar, 1, &["NameNotPublished", free]).await;
     undefine(env.hub()).await;
+}
+
+#[tokio::test]
+async fn routed_name_has_a_record_for_each_value() {
+    let env = Lent::take().await;
+    let space = env.space("routed").await;
+    let hub = env.hub();
+    define(hub).await;
+    request(&space, ROUTED).await;
+    let one = space.pod("foo", "member1").await;
+    space.pod("foo", "member2").await;
+    reports(&space, &format!("{ROUTED} leads to {ONE} (member1), {TWO}")).await;
+    let annotate = async |kind: &str, name: &str, annotation: String| {
+        let args = ["annotate", "--overwrite", kind, name, &annotation];
+        space.kubectl(hub, args).await;
+    };
+    annotate("mcs", "foo", format!("{HOSTNAME_ROUTING}=aws/region")).await;
+    let why = "(without a value: member1, member2)";
+    let explain = ["explain", "foo", "-n", space.name()];
+    prints(&env, explain, 1, &["NoRoutingValue", why]).await;
+    let object = ["dnsendpoint", "foo"];
+    let records = "jsonpath={.spec.endpoints[*]['setIdentifier','targets']}";
+    let shows = async |expected: String| {
+        space.shows(hub.name(), object, records, &expected).await;
+    };
+    shows(format!("[\"{ONE}\",\"{TWO}\"]")).await;
+    for (member, region) in [("member1", "eu-west-1"), ("member2", "us-east-1")] {
+        let value = format!("{HOSTNAME_ROUTING_VALUE}={region}");
+        annotate("cluster", member, value).await;
+    }
+    shows(format!("eu-west-1 us-east-1 [\"{ONE}\"] [\"{TWO}\"]")).await;
+    reports(&space, &format!("{ONE} (member1: eu-west-1)")).await;
+    one.set_ready(false).await;
+    shows(format!("us-east-1 [\"{TWO}\"]")).await;
+    for member in ["member1", "member2"] {
+        annotate("cluster", member, format!("{HOSTNAME_ROUTING_VALUE}-")).await;
+    }
+    undefine(hub).await;
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use causeway::api::labels::{self, HOSTNAME, MIN_READY, PREFER, SHARE, UNREACHABLE};
+use causeway::api::labels::{
+    self, HOSTNAME, HOSTNAME_ROUTING, MIN_READY, PREFER, SHARE, UNREACHABLE,
+};
 use causeway::domain::{
     ClusterField, ClusterName, ExposureType, Failover, FieldError, Preference, Tier, Unreachable,
     has_entry_clusters,
@@ -44,7 +46,8 @@ pub(super) fn validate(
 /// Unreachable clusters matter where DNS publishes a name.
 fn warn_of_load_balancer(change: &PreparedChange, violations: &mut Violations) {
     let has_name = change.metadata.annotation(HOSTNAME).is_some();
-    let has_effect = |name: &str| name == HOSTNAME || has_name && name == UNREACHABLE;
+    let of_names = [HOSTNAME, HOSTNAME_ROUTING];
+    let has_effect = |name: &str| of_names.contains(&name) || has_name && name == UNREACHABLE;
     for name in labels::VALIDATED
         .into_iter()
         .filter(|name| !has_effect(name))

@@ -1,6 +1,6 @@
-//! V13: the annotation that names the service in DNS.
+//! V13: the annotations that name the service in DNS.
 
-use causeway::api::labels::{HOSTNAME, PREFER, UNREACHABLE};
+use causeway::api::labels::{HOSTNAME, HOSTNAME_ROUTING, PREFER, UNREACHABLE};
 use causeway_webhook::decide::ServiceKind;
 use serde_json::{Value, json};
 
@@ -41,10 +41,41 @@ fn wrong_name_is_refused_where_it_is_new() {
 
 #[test]
 fn name_of_another_type_has_no_effect() {
+    let warnings = [HOSTNAME, HOSTNAME_ROUTING].map(|name| {
+        at(
+            name,
+            "has no effect on a MultiClusterService of type CrossCluster, which has no address \
+             outside the clusters; remove the annotation, or create a MultiClusterService of type \
+             LoadBalancer",
+        )
+    });
+    let named = json!({ HOSTNAME: "foo.example.com" });
+    annotated(&named, json!({})).warns(&[&warnings[0]]);
+    let routed = json!({ HOSTNAME: "foo.example.com", HOSTNAME_ROUTING: "aws/region" });
+    annotated(&routed, json!({})).warns(&[&warnings[0], &warnings[1]]);
+    reannotated(&named, &routed, json!({})).warns(&[&warnings[1]]);
+}
+
+#[test]
+fn routing_is_a_property_and_needs_a_name() {
+    let named = json!({ HOSTNAME: "foo.example.com" });
+    let routed = json!({ HOSTNAME: "foo.example.com", HOSTNAME_ROUTING: "aws/region" });
+    let alone = json!({ HOSTNAME_ROUTING: "aws/region" });
+    let types = json!({"types": ["LoadBalancer"]});
+    balanced(&routed).passes();
     let warning = at(
-        HOSTNAME,
-        "has no effect on a MultiClusterService of type CrossCluster, which has no address outside \
-         the clusters; remove the annotation, or create a MultiClusterService of type LoadBalancer",
+        HOSTNAME_ROUTING,
+        "has no effect without a name; set mcs.causeway.dev/hostname too",
     );
-    annotated(&json!({ HOSTNAME: "foo.example.com" }), json!({})).warns(&[&warning]);
+    balanced(&alone).warns(&[&warning]);
+    reannotated(&routed, &alone, types.clone()).warns(&[&warning]);
+    reannotated(&alone, &alone, types.clone()).passes();
+    let wrong = json!({ HOSTNAME: "foo.example.com", HOSTNAME_ROUTING: "region" });
+    let error = at(
+        HOSTNAME_ROUTING,
+        r#"Invalid value: "region": write one property of ExternalDNS as provider/property, such as aws/region"#,
+    );
+    balanced(&wrong).is_refused(&[&error]);
+    reannotated(&named, &wrong, types.clone()).is_refused(&[&error]);
+    reannotated(&wrong, &wrong, types).passes();
 }

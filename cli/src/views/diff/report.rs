@@ -35,7 +35,7 @@ pub(crate) struct Report {
     /// Change of the DNSEndpoint on the hub, or `None` if it would not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns_endpoint: Option<Change>,
-    /// Names that ExternalDNS would not get, with the reason.
+    /// Names that ExternalDNS would not get, or not with all clusters, with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unpublished: Vec<Diagnosis>,
     /// Members that would change, and members that cannot be read.

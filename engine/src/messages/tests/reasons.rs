@@ -19,7 +19,7 @@ use crate::plan::clusterset::import::Unready;
 use crate::plan::clusterset::merge::{Conflict, ConflictingValue as Value, Words as Texts};
 use crate::plan::clusterset::precedence::SealedTime;
 use crate::plan::copies::Skipped;
-use crate::plan::dns::{Basis, NameState};
+use crate::plan::dns::{Basis, NameState, Routing};
 use crate::plan::entry::{EntryUnknown, NoEntry};
 use crate::plan::entry_clusters::{EntryCluster, EntryState, NoAddress};
 use crate::plan::providers::{MissingPort, Unfit};
@@ -130,12 +130,22 @@ fn name_words(reason: Reason) -> Words {
     let targets = BTreeMap::from([(name("member1"), BTreeSet::from(["192.0.2.1".into()]))]);
     let published = |basis| NameState::Published {
         targets: &targets,
+        routing: None,
         basis,
+    };
+    let routing = Routing {
+        property: "aws/region".into(),
+        without_value: BTreeSet::from([name("member1")]),
+        values: BTreeMap::new(),
     };
     let state = match reason {
         Reason::NamePublished => published(Basis::Serving),
         Reason::NameHeld => published(Basis::Last),
         Reason::NameNotRead => NameState::Unreadable(&failure),
+        Reason::NoRoutingValue => NameState::NoValue {
+            routing: &routing,
+            is_held: false,
+        },
         _ => NameState::NotServed,
     };
     crate::messages::name::diagnosis(&key("foo"), &["foo.example.com"], &state).into()
@@ -255,6 +265,7 @@ fn words(reason: Reason) -> Words {
         R::NoEntryAddress => entry(EntryState::NoAddress(NoAddress::NoService)),
         R::EntryNotLoadBalancer => entry(EntryState::NoAddress(NoAddress::OtherType)),
         R::NamePublished | R::NameHeld | R::NameNotPublished | R::NameNotRead => name_words(reason),
+        R::NoRoutingValue => name_words(reason),
         R::PortNotFound => native_problem(&Problem::PortNotFound {
             missing: Vec::new(),
             has: vec![port],

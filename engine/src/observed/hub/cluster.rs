@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition::{FALSE, READY, find};
 use causeway::api::{self, bounds, labels};
-use causeway::domain::{Declared, Network, Reach};
+use causeway::domain::{Declared, Network, Reach, is_routing_value};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
@@ -57,6 +57,9 @@ pub struct ClusterView {
     made_of_profile: Option<Box<api::ClusterSpec>>,
     /// Its region, if it has one.
     pub region: Option<Box<str>>,
+    /// Value by which DNS routes clients to it ([`labels::HOSTNAME_ROUTING_VALUE`], otherwise its
+    /// region); `None` without a usable one.
+    pub(crate) routing_value: Option<Box<str>>,
     /// Its zones.
     pub zones: BTreeSet<Box<str>>,
     /// Whether its data plane uses standby endpoints: true unless [`labels::STANDBY`] is `false`.
@@ -189,6 +192,10 @@ impl ClusterView {
                 .profile_namespace()
                 .map(|_| object.spec.clone().into()),
             region: said(object.spec.region.as_deref()),
+            routing_value: annotation(labels::HOSTNAME_ROUTING_VALUE)
+                .or(object.spec.region.as_ref())
+                .filter(|value| is_routing_value(value))
+                .map(|value| value.as_str().into()),
             zones: object
                 .spec
                 .effective_zones()
@@ -258,6 +265,7 @@ impl ClusterView {
             && self.cluster_id == other.cluster_id
             && self.labels == other.labels
             && self.region == other.region
+            && self.routing_value == other.routing_value
             && self.zones == other.zones
             && self.uses_standby == other.uses_standby
             && self.removed_since.is_some() == other.removed_since.is_some()

@@ -1,4 +1,5 @@
 mod owner;
+mod routing;
 
 use causeway::api::{condition, labels};
 use serde_json::{Value, json};
