@@ -262,11 +262,6 @@ impl<'a> Endpoint<'a> {
         self.progressing(format!("{message}{reported}"))
     }
 
-    /// Reports that the provider cannot be read, and the consumer has no copy.
-    pub(crate) fn no_copy(&self) -> Diagnosis {
-        self.progressing(format!("{} has no copy of it", self.consumer))
-    }
-
     fn progressing(&self, message: String) -> Diagnosis {
         Diagnosis::new(Reason::Progressing, message).fix(wait(self.key))
     }
