@@ -14,8 +14,8 @@ use crate::model::slice::Exposure;
 use crate::observed::hub::McsView;
 use crate::plan::clusterset::NotImporting;
 use crate::plan::copies::DesiredCopies;
+use crate::plan::hostnames;
 use crate::plan::placement::place;
-use crate::plan::{Members, hostnames};
 
 /// Service under the name by which it reaches other clusters.
 pub(super) struct ExposedService<'a> {
@@ -149,7 +149,7 @@ impl<'a> Facts<'a> {
         }
         let problem = self.desired.problem.as_ref()?;
         // Some of the ports may be there.
-        let is_partial = matches!(&self.desired.members, Members::Wanted(all) if !all.is_empty());
+        let is_partial = self.desired.members.names().next().is_some();
         native::problem(self.key, problem, is_partial)
     }
 
@@ -323,8 +323,8 @@ impl<'a> ExposedService<'a> {
     pub(super) fn leaves_all(&self) -> bool {
         let desired = self.facts.desired;
         match self.exposure {
-            Exposure::Native => matches!(desired.members, Members::Untouched),
-            Exposure::Clusterset => desired.clusterset.problem.is_some(),
+            Exposure::Native => desired.members.is_untouched(),
+            Exposure::Clusterset => desired.clusterset.imports.is_untouched(),
         }
     }
 

@@ -35,7 +35,7 @@ fn what_is_wrong_with_an_export_is_reported() {
                 "a namespace that it may not export from",
                 |env| {
                     annotate(env, "a", labels::EXPORT_NAMESPACES, "web");
-                    env.settle();
+                    env.settle()
                 },
                 false,
                 Reason::ExportRefused,
@@ -45,7 +45,7 @@ fn what_is_wrong_with_an_export_is_reported() {
                 "an export without its Service",
                 |env| {
                     env.off("a", Kind::Service, "foo")
-                        .pass(crate::fixtures::GRACE * 2);
+                        .pass(crate::fixtures::GRACE * 2)
                 },
                 false,
                 Reason::NoProviderService,
@@ -55,7 +55,7 @@ fn what_is_wrong_with_an_export_is_reported() {
                 "the exporter is drained",
                 |env| {
                     annotate(env, "a", labels::WITHDRAW, "true");
-                    env.settle();
+                    env.settle()
                 },
                 false,
                 Reason::Drained,
@@ -63,18 +63,14 @@ fn what_is_wrong_with_an_export_is_reported() {
             ),
             (
                 "the exporter is out of reach, and what it gave is kept",
-                |env| {
-                    env.lose("a").settle();
-                },
+                |env| env.lose("a").settle(),
                 false,
                 Reason::Kept,
                 "",
             ),
             (
                 "pods that are not exported",
-                |env| {
-                    env.on("b", source(&["10.2.0.1"])).settle();
-                },
+                |env| env.on("b", source(&["10.2.0.1"])).settle(),
                 true,
                 Reason::NotNamed,
                 "make a ServiceExport shop/foo",
@@ -84,7 +80,7 @@ fn what_is_wrong_with_an_export_is_reported() {
                 |env| {
                     let both = source(&["10.2.0.1"]).port("admin", 8081);
                     env.on("b", foo().port("admin", 81)).on("b", both);
-                    env.on("b", export("foo")).settle();
+                    env.on("b", export("foo")).settle()
                 },
                 true,
                 Reason::ExportsDisagree,
@@ -101,9 +97,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
         &[
             (
                 "a cluster without the namespace",
-                |env| {
-                    env.member("c").off("c", Kind::Namespace, "shop").settle();
-                },
+                |env| env.member("c").off("c", Kind::Namespace, "shop").settle(),
                 true,
                 Reason::NotImported,
                 "in c: kubectl create namespace shop",
@@ -120,7 +114,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
                 |env| {
                     env.silent_member("c");
                     env.server("c").served = Served::default();
-                    env.introduce("c").list("c").settle();
+                    env.introduce("c").list("c").settle()
                 },
                 false,
                 Reason::DefinitionMissing,
@@ -131,7 +125,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
                 |env| {
                     env.member("c")
                         .on("c", service("derived-foo").port("http", 80))
-                        .settle();
+                        .settle()
                 },
                 false,
                 Reason::ServiceConflict,
@@ -141,7 +135,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
                 "an address outside the ranges",
                 |env| {
                     annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16");
-                    env.settle();
+                    env.settle()
                 },
                 false,
                 Reason::AddressOutsideRanges,
@@ -152,7 +146,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
                 |env| {
                     env.member("c")
                         .on("c", import("foo").port("http", 80))
-                        .settle();
+                        .settle()
                 },
                 false,
                 Reason::NameNotResolved,
