@@ -63,7 +63,15 @@ pub fn explain(
     let unread = unread.map(|why| native::namespace_unread(key, why));
     let mut diagnoses: Vec<_> = nothing.into_iter().chain(unread).collect();
     diagnoses.extend(facts.kept(&exposures));
-    Explanation::new(key, diagnoses, exposures)
+    let mut explanation = Explanation {
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        ready: false,
+        diagnoses,
+        exposures,
+    };
+    explanation.ready = explanation.is_healthy_but_for(&[]);
+    explanation
 }
 
 impl Facts<'_> {

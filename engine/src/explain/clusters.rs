@@ -66,11 +66,8 @@ impl Facts<'_> {
             Some(Validity::ManagedByOther) => self.managed_by_other(name),
             Some(Validity::Forbidden) => {
                 let allowed = self.index.cluster(name)?.export_namespaces.iter().flatten();
-                Some(exports::forbidden(
-                    self.key,
-                    name,
-                    allowed.map(|one| &**one),
-                ))
+                let allowed = allowed.map(|one| &**one);
+                Some(exports::forbidden(self.key, name, allowed))
             }
             Some(Validity::BeyondQuota(beyond)) => {
                 Some(exports::quota_exceeded(self.key, name, beyond))

@@ -12,7 +12,7 @@ use super::report::{EndpointReport, ProviderReport};
 use super::{ConsumerState, Diagnosis, EndpointState};
 use crate::messages::endpoint::Endpoint;
 use crate::messages::quote;
-use crate::model::slice::{SourceEndpoint, SourceSlice};
+use crate::model::slice::{Exposure, SourceEndpoint, SourceSlice};
 use crate::plan::copies::{
     CopyDecision, CopyState, DesiredCopies, Hold, Observation, Request, Skipped, WantedCopy,
     Withdraw, copy_name,
@@ -208,7 +208,10 @@ impl<'a> Place<'a> {
             (copies, decision)
         });
         let is_kept = match decided {
-            None => self.exposure.leaves_all(),
+            None => match self.exposure.exposure {
+                Exposure::Native => facts.desired.members.is_untouched(),
+                Exposure::Clusterset => facts.desired.clusterset.imports.is_untouched(),
+            },
             Some((_, decision)) => matches!(decision, CopyDecision::Hold(_)),
         };
         let why = match (&self.exposure.obstacle, decided) {

@@ -319,15 +319,6 @@ impl<'a> ExposedService<'a> {
         self.facts.desired.copies_in(self.exposure, consumer)
     }
 
-    /// Whether the plan leaves all objects of consumers unchanged.
-    pub(super) fn leaves_all(&self) -> bool {
-        let desired = self.facts.desired;
-        match self.exposure {
-            Exposure::Native => desired.members.is_untouched(),
-            Exposure::Clusterset => desired.clusterset.imports.is_untouched(),
-        }
-    }
-
     /// Returns the Ready condition of the MultiClusterService, or of the provider's export.
     pub(super) fn reported(&self, provider: &ClusterName) -> Option<&'a Condition> {
         let (index, key) = (self.facts.index, self.facts.key);

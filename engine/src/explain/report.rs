@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ClusterName;
 use serde::Serialize;
 
 use crate::messages::Diagnosis;
@@ -233,22 +233,6 @@ impl ShareReport {
 }
 
 impl Explanation {
-    pub(super) fn new(
-        key: &ServiceKey,
-        diagnoses: Vec<Diagnosis>,
-        exposures: Vec<ExposureReport>,
-    ) -> Self {
-        let mut explanation = Self {
-            namespace: key.namespace.to_string(),
-            name: key.name.to_string(),
-            ready: false,
-            diagnoses,
-            exposures,
-        };
-        explanation.ready = explanation.is_healthy_but_for(&[]);
-        explanation
-    }
-
     /// Adds a diagnosis of the service as a whole that the caller made.
     pub fn add(&mut self, diagnosis: Diagnosis) {
         self.diagnoses.insert(0, diagnosis);
@@ -267,7 +251,7 @@ impl Explanation {
     }
 
     /// Whether all ready endpoints are in place and no problem is known, except the excused ones.
-    fn is_healthy_but_for(&self, excused: &[Reason]) -> bool {
+    pub(super) fn is_healthy_but_for(&self, excused: &[Reason]) -> bool {
         let is_excused = |one: &Diagnosis| excused.contains(&one.reason);
         let states = self.consumer_states(|endpoint| endpoint.ready);
         let mut states = states.into_iter();

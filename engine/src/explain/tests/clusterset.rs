@@ -33,10 +33,7 @@ fn what_is_wrong_with_an_export_is_reported() {
         &[
             (
                 "a namespace that it may not export from",
-                |env| {
-                    annotate(env, "a", labels::EXPORT_NAMESPACES, "web");
-                    env.settle()
-                },
+                |env| annotate(env, "a", labels::EXPORT_NAMESPACES, "web").settle(),
                 false,
                 Reason::ExportRefused,
                 "export-namespaces=web,shop",
@@ -53,10 +50,7 @@ fn what_is_wrong_with_an_export_is_reported() {
             ),
             (
                 "the exporter is drained",
-                |env| {
-                    annotate(env, "a", labels::WITHDRAW, "true");
-                    env.settle()
-                },
+                |env| annotate(env, "a", labels::WITHDRAW, "true").settle(),
                 false,
                 Reason::Drained,
                 "kubectl mcs drain a --undo",
@@ -133,10 +127,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
             ),
             (
                 "an address outside the ranges",
-                |env| {
-                    annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16");
-                    env.settle()
-                },
+                |env| annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16").settle(),
                 false,
                 Reason::AddressOutsideRanges,
                 "kubectl annotate cluster a --overwrite mcs.causeway.dev/endpoint-cidrs=10.9.0.0/16,10.1.0.1/32",

@@ -43,10 +43,7 @@ const CASES: [Case; 5] = [
     ),
     (
         "it is drained",
-        |env| {
-            annotate(env, "b", labels::WITHDRAW, "true");
-            env.settle()
-        },
+        |env| annotate(env, "b", labels::WITHDRAW, "true").settle(),
         false,
         Reason::EntryUnused,
         "kubectl mcs drain b --undo",

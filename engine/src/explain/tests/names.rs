@@ -57,8 +57,10 @@ fn state_of_a_name_is_that_of_its_object() {
         (
             "entry cluster",
             |env| {
-                env.on_hub(named("foo").consumers(&["b"])).settle();
-                env.balance("b", &["192.0.2.9"]).settle()
+                env.on_hub(named("foo").consumers(&["b"]))
+                    .settle()
+                    .balance("b", &["192.0.2.9"])
+                    .settle()
             },
             Reason::NamePublished,
             "leads to 192.0.2.9 (b)",

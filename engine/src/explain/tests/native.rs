@@ -176,10 +176,7 @@ fn what_is_wrong_with_a_member_is_reported() {
             ),
             (
                 "the provider is drained",
-                |env| {
-                    annotate(env, "a", labels::WITHDRAW, "true");
-                    env.settle()
-                },
+                |env| annotate(env, "a", labels::WITHDRAW, "true").settle(),
                 false,
                 Reason::Drained,
                 "kubectl mcs drain a --undo",
@@ -199,11 +196,15 @@ fn what_is_wrong_with_a_member_is_reported() {
                 "--report-secrets",
             ),
             (
+                "copies of a provider without credentials stay",
+                |env| env.pull_without_credentials("a").settle(),
+                false,
+                Reason::Kept,
+                "",
+            ),
+            (
                 "the consumer is out of reach",
-                |env| {
-                    env.lose("b");
-                    env.on("a", source(&["10.1.0.3"])).settle()
-                },
+                |env| env.lose("b").on("a", source(&["10.1.0.3"])).settle(),
                 false,
                 Reason::MemberUnreachable,
                 "--api-endpoint",
@@ -270,8 +271,9 @@ fn what_is_wrong_in_the_provider_is_reported() {
             (
                 "a port number that differs",
                 |env| {
-                    env.off("a", Kind::Service, "foo");
-                    env.on("a", service("foo").port("http", 8080)).settle()
+                    env.off("a", Kind::Service, "foo")
+                        .on("a", service("foo").port("http", 8080))
+                        .settle()
                 },
                 false,
                 Reason::PortNotInProvider,
@@ -297,20 +299,14 @@ fn what_is_wrong_in_the_provider_is_reported() {
             ),
             (
                 "an address outside the ranges",
-                |env| {
-                    annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16");
-                    env.settle()
-                },
+                |env| annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16").settle(),
                 false,
                 Reason::AddressOutsideRanges,
                 "kubectl annotate cluster a --overwrite mcs.causeway.dev/endpoint-cidrs=10.9.0.0/16,10.1.0.1/32",
             ),
             (
                 "an address in the ranges of another",
-                |env| {
-                    annotate(env, "b", labels::ENDPOINT_CIDRS, "10.1.0.0/16");
-                    env.settle()
-                },
+                |env| annotate(env, "b", labels::ENDPOINT_CIDRS, "10.1.0.0/16").settle(),
                 false,
                 Reason::AddressOutsideRanges,
                 "endpoint-cidrs=10.1.0.1/32",
@@ -388,8 +384,9 @@ fn what_is_wrong_in_the_consumer_is_reported() {
             (
                 "somebody's Service",
                 |env| {
-                    env.off("b", Kind::Service, "foo");
-                    env.on("b", service("foo").port("other", 81)).settle()
+                    env.off("b", Kind::Service, "foo")
+                        .on("b", service("foo").port("other", 81))
+                        .settle()
                 },
                 false,
                 Reason::ForeignService,

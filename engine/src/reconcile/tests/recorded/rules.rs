@@ -369,8 +369,8 @@ const RULES: &[Rule] = &[
         name: "the consumer's Service is another's and offers no port",
         begin: native,
         change: |env| {
-            env.off(CONSUMER, Kind::Service, "foo");
-            env.on(CONSUMER, service("foo").port("other", 81))
+            env.off(CONSUMER, Kind::Service, "foo")
+                .on(CONSUMER, service("foo").port("other", 81))
         },
         left: "",
     },
@@ -484,8 +484,8 @@ const RULES: &[Rule] = &[
         name: "all exports are deleted",
         begin: exported,
         change: |env| {
-            env.off("member1", Kind::Export, "foo");
-            env.off("member2", Kind::Export, "foo")
+            env.off("member1", Kind::Export, "foo")
+                .off("member2", Kind::Export, "foo")
         },
         left: "",
     },
@@ -493,8 +493,8 @@ const RULES: &[Rule] = &[
         name: "the Service of an export is deleted",
         begin: exported,
         change: |env| {
-            env.off("member2", Kind::Service, "foo");
-            env.off("member2", Kind::Slice, "foo-2")
+            env.off("member2", Kind::Service, "foo")
+                .off("member2", Kind::Slice, "foo-2")
         },
         left: "member1",
     },
@@ -562,8 +562,8 @@ const RULES: &[Rule] = &[
         name: "a person's Service has the derived name",
         begin: exported,
         change: |env| {
-            env.off(CONSUMER, Kind::Service, "derived-foo");
-            env.on(CONSUMER, service("derived-foo").port("http", 80))
+            env.off(CONSUMER, Kind::Service, "derived-foo")
+                .on(CONSUMER, service("derived-foo").port("http", 80))
         },
         left: "",
     },

@@ -204,10 +204,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "the exports end while an exporter is unreachable",
         begin: || exported_as(json!({labels::UNREACHABLE: "keep"})),
-        change: |env| {
-            env.lose("member2");
-            env.off("member1", Kind::Export, "foo")
-        },
+        change: |env| env.lose("member2").off("member1", Kind::Export, "foo"),
         left: "member2",
     },
     Rule {
@@ -217,8 +214,9 @@ pub(super) const RULES: &[Rule] = &[
             exported_as(keep)
         },
         change: |env| {
-            env.lose("member2").restart();
-            env.off(CONSUMER, Kind::Import, "foo")
+            env.lose("member2")
+                .restart()
+                .off(CONSUMER, Kind::Import, "foo")
         },
         left: "member1 member2",
     },

@@ -144,8 +144,9 @@ pub(super) const RULES: &[Rule] = &[
         name: "Karmada imports a service that causeway imports",
         begin: exported,
         change: |env| {
-            env.hear_works(true);
-            env.on_hub(import_foo()).on_hub(derived_foo())
+            env.hear_works(true)
+                .on_hub(import_foo())
+                .on_hub(derived_foo())
         },
         left: "member1 member2",
     },

@@ -307,18 +307,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "the consumer is unreachable while a slice is deleted",
         begin: native,
-        change: |env| {
-            env.lose(CONSUMER);
-            env.off("member2", Kind::Slice, "foo-2")
-        },
+        change: |env| env.lose(CONSUMER).off("member2", Kind::Slice, "foo-2"),
         left: "member1 member2",
     },
     Rule {
         name: "the consumer is another cluster than before",
         begin: native,
         change: |env| {
-            env.identify(CONSUMER, "uid-of-another", (1, 34));
-            env.off("member2", Kind::Slice, "foo-2")
+            env.identify(CONSUMER, "uid-of-another", (1, 34))
+                .off("member2", Kind::Slice, "foo-2")
         },
         left: "member1 member2",
     },
@@ -326,8 +323,8 @@ pub(super) const RULES: &[Rule] = &[
         name: "the namespace is deleted in the consumer",
         begin: native,
         change: |env| {
-            env.on(CONSUMER, terminating_namespace());
-            env.off("member2", Kind::Slice, "foo-2")
+            env.on(CONSUMER, terminating_namespace())
+                .off("member2", Kind::Slice, "foo-2")
         },
         left: "member1 member2",
     },
