@@ -244,7 +244,10 @@ impl<'a> Place<'a> {
             | CopyDecision::Withdraw(Withdraw::Observed(
                 Observation::AddressType | Observation::Redundant | Observation::NoPort,
                 _,
-            )) => return self.skipped(copies, words.slice),
+            )) => {
+                let skipped = copies.skipped(words.provider, words.slice);
+                skipped.and_then(|why| words.skipped(why))
+            }
             CopyDecision::Hold(Hold::Undecided) => return words.undecided(),
             CopyDecision::Hold(Hold::EntryUnknown)
             | CopyDecision::Withdraw(
@@ -287,8 +290,9 @@ impl<'a> Place<'a> {
         let found = wanted.find_map(|(name, copy)| Some((name, copy, copy.door_to(node)?)));
         let Some((name, copy, (door, ports))) = found else {
             // The slices of an entry have the name of the Service.
-            let why = self.skipped(copies, &self.exposure.facts.key.name);
-            return Some(self.report(None, why));
+            let skipped = copies.skipped(words.provider, &self.exposure.facts.key.name);
+            let why = skipped.and_then(|why| words.skipped(why));
+            return Some(self.report(None, why.unwrap_or_else(|| self.absent(None))));
         };
         if let Some(refusal) = copy.refusal(&door) {
             return Some(self.report(None, self.refused(&refusal)));
@@ -304,20 +308,6 @@ impl<'a> Place<'a> {
             (true, None) => self.report(Some(name), words.by_entry(&door, ports, is_ready)),
             (false, _) => self.report(None, self.progressing()),
         })
-    }
-
-    /// Explains why nothing of a slice is copied.
-    fn skipped(&self, copies: &DesiredCopies, slice: &str) -> Diagnosis {
-        let words = &self.words;
-        match copies.skipped(words.provider, slice) {
-            Some(Skipped::Behind) => words.port_behind(),
-            Some(Skipped::NoPort(missing)) => match missing.list().first() {
-                Some(port) => words.missing_port(port, missing.provider_ports()),
-                None => self.absent(None),
-            },
-            Some(why) => words.of_slice().skipped(why),
-            None => self.absent(None),
-        }
     }
 
     /// Explains why a consumer lacks the endpoint although no decision keeps it from there: the

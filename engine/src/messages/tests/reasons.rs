@@ -318,7 +318,7 @@ fn words(reason: Reason) -> Words {
             .missing_port(&MissingPort::NotInProvider(port.id), &[])
             .into(),
         R::PortNotInConsumer => endpoint.port_not_in_consumer(key, &[port], &[]).into(),
-        R::PortNotInSlice => endpoint.port_behind().into(),
+        R::PortNotInSlice => endpoint.skipped(&Skipped::Behind).into(),
         R::AddressTypeNotSupported => skipped(Unfit::AddressType).into(),
         R::AddressNotRoutable => refused(AddressRefusal::NotRoutable(address)).into(),
         R::AddressOutsideRanges => refused(AddressRefusal::Outside(address)).into(),
