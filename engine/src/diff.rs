@@ -53,7 +53,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     // Beside Karmada only existing objects are guarded.
     let guards = || desired.karmada.is_none() || index.owns_native(key);
     let unguarded = mcs.filter(|mcs| {
-        matches!(desired.members, Members::Wanted(_))
+        !desired.members.is_untouched()
             && !mcs.is_deleting()
             && !mcs.finalizers.have_ours()
             && guards()

@@ -11,8 +11,6 @@ mod clusters;
 mod endpoint;
 mod exposure;
 mod held;
-mod kept;
-mod providers;
 mod report;
 
 use causeway::domain::{ClusterName, ServiceKey};
@@ -24,8 +22,11 @@ pub use self::report::{
 use crate::lists::{HubLists, Members};
 pub use crate::messages::Diagnosis;
 use crate::messages::{leftovers as words, native};
-use crate::model::{Failure, TimePoint};
+use crate::model::TimePoint;
+use crate::model::slice::Exposure;
 use crate::observed::Index;
+use crate::observed::member::Member;
+use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::{CopyCache, Desired, Settings, plan};
 
 /// Inputs of an explanation.
@@ -34,8 +35,6 @@ struct Facts<'a> {
     desired: &'a Desired,
     members: &'a Members,
     key: &'a ServiceKey,
-    /// Reason why annotations of the MultiClusterService are unknown.
-    unread_defaults: Option<&'a Failure>,
 }
 
 /// Explains the location of each endpoint of the service, and the reason why one is missing.
@@ -54,14 +53,25 @@ pub fn explain(
         desired: &desired,
         members,
         key,
-        unread_defaults: hub.unread_defaults(key),
     };
     let exposures = [facts.native(), facts.clusterset()];
     let exposures: Vec<_> = exposures.into_iter().flatten().collect();
     let nothing = exposures.is_empty().then(|| facts.not_exposed());
-    let diagnoses = nothing.into_iter().chain(facts.unread_defaults());
-    let diagnoses = diagnoses.chain(facts.kept(&exposures));
-    Explanation::new(key, diagnoses.collect(), exposures)
+    // A service that Karmada manages follows no defaults.
+    let unread = hub.unread_defaults(key);
+    let unread = unread.filter(|_| desired.karmada.is_none());
+    let unread = unread.map(|why| native::namespace_unread(key, why));
+    let mut diagnoses: Vec<_> = nothing.into_iter().chain(unread).collect();
+    diagnoses.extend(facts.kept(&exposures));
+    let mut explanation = Explanation {
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        ready: false,
+        diagnoses,
+        exposures,
+    };
+    explanation.ready = explanation.is_healthy_but_for(&[]);
+    explanation
 }
 
 impl Facts<'_> {
@@ -72,17 +82,39 @@ impl Facts<'_> {
         words::not_exposed(self.key, unread)
     }
 
-    /// Reports that the caller could not read the defaults of the Namespace. Services that Karmada
-    /// manages do not follow any.
-    fn unread_defaults(&self) -> Option<Diagnosis> {
-        let why = self.unread_defaults?;
-        let is_followed = self.desired.karmada.is_none();
-        is_followed.then(|| native::namespace_unread(self.key, why))
+    /// Reports objects that members hold although nothing exposes the service that way: those that
+    /// the plan retains for a ServiceImport that somebody made, those that it leaves in a protected
+    /// namespace, and those that it collects.
+    fn kept(&self, exposures: &[ExposureReport]) -> Vec<Diagnosis> {
+        let (key, hub) = (self.key, self.index.hub_uid());
+        let is_exposed = |by| exposures.iter().any(|one| one.exposure == by);
+        let is_native = is_exposed(Exposure::Native);
+        let is_exported = is_exposed(Exposure::Clusterset);
+        let (mut diagnoses, mut left) = (Vec::new(), Vec::new());
+        let mut protected = None;
+        for (name, member) in self.index.members() {
+            let import = self.desired.clusterset.imports.of(name);
+            if let Some(import) = import.filter(|_| !is_exported)
+                && matches!(import.import, ImportPlan::Foreign)
+            {
+                let problem = import.problem.as_ref();
+                diagnoses.push(words::import_without_export(key, name, problem));
+            }
+            let is_import = !is_exported && member.owns_clusterset(key, &key.derived(), hub);
+            protected = protected.or_else(|| self.protected().filter(|_| is_import));
+            let is_collected = is_import && import.is_none() && protected.is_none();
+            if !is_native && member.owns_native(key, hub) || is_collected {
+                left.push(name);
+            }
+        }
+        let left = (!left.is_empty()).then(|| words::leftovers(key, left));
+        diagnoses.into_iter().chain(protected).chain(left).collect()
     }
 
-    /// Whether the caller read the member.
-    fn is_read(&self, name: &ClusterName) -> bool {
-        self.members.get(name).is_some_and(Result::is_ok)
+    /// Returns a member that the caller read.
+    fn read(&self, name: &ClusterName) -> Option<&Member> {
+        let is_read = self.members.get(name).is_some_and(Result::is_ok);
+        self.index.member(name).filter(|_| is_read)
     }
 }
 

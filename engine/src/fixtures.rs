@@ -36,6 +36,9 @@ use crate::model::{
 use crate::observed::shares::ShareFigures;
 use crate::observed::{Index, RejectedWrite};
 use crate::plan::{CopyCache, Desired, Settings, plan};
+
+/// Change of an environment, which it returns.
+pub(crate) type Change = fn(&mut Environment) -> &mut Environment;
 use crate::reconcile::{ClusterOutcome, Reconciler};
 use crate::removal::Leftovers;
 use crate::seal::Seal;

@@ -1,5 +1,6 @@
 //! Desired state of every cluster for one service: a pure function of the observed state.
 
+pub(crate) mod by_member;
 pub(crate) mod capabilities;
 pub(crate) mod clusterset;
 pub(crate) mod companions;
@@ -85,7 +86,7 @@ pub fn plan(
         ..native
     };
     desired.companions = Companions::of(index, key, &desired);
-    let is_untouched = desired.on_hold || matches!(desired.members, Members::Untouched);
+    let is_untouched = desired.on_hold || desired.members.is_untouched();
     desired.name = match is_untouched {
         true => dns::NamePlan::Untouched,
         false => dns::plan(inputs, &desired.placement, desired.entry_clusters.as_ref()),
@@ -110,19 +111,17 @@ fn native(inputs: Inputs<'_>, publishes: bool, outcomes: &mut Outcomes) -> Desir
         .multi_cluster_service(key)
         .filter(|mcs| !mcs.is_deleting())
     else {
-        return Desired {
-            members: Members::Wanted(BTreeMap::new()),
-            ..Desired::default()
-        };
+        return Desired::default();
     };
     if let Err(protected) = inputs.settings.protection.check(&key.namespace, &key.name) {
-        return untouched(Problem::Protected(protected));
+        return untouched(Some(Problem::Protected(protected)));
     }
     let work = match index.manager(key, inputs.now) {
         Manager::Karmada(work) => Some(work),
         Manager::Causeway => None,
         Manager::Unknown(until) => {
             return Desired {
+                members: Members::Untouched,
                 on_hold: true,
                 again_at: until,
                 ..Desired::default()
@@ -142,13 +141,9 @@ fn native(inputs: Inputs<'_>, publishes: bool, outcomes: &mut Outcomes) -> Desir
             };
             plan.dispatch(spec, work, outcomes)
         }
-        (_, Some(work)) => {
-            let untouched = Desired::default();
-            karmada_managed::report(inputs, work, untouched, BTreeSet::new())
-        }
-        (Err(errors), None) => untouched(Problem::Invalid(errors.clone())),
+        (_, Some(work)) => karmada_managed::report(inputs, work, untouched(None), BTreeSet::new()),
+        (Err(errors), None) => untouched(Some(Problem::Invalid(errors.clone()))),
         (Ok(spec), None) => Desired {
-            members: Members::Wanted(BTreeMap::new()),
             placement: placement::place(index, spec),
             ..Desired::default()
         },
@@ -162,9 +157,10 @@ fn has_entries(spec: &MultiClusterService, work: Option<&str>) -> bool {
 
 /// Returns a plan that reports a problem and leaves the members untouched, whoever wrote their
 /// objects.
-fn untouched(problem: Problem) -> Desired {
+fn untouched(problem: Option<Problem>) -> Desired {
     Desired {
-        problem: Some(problem),
+        members: Members::Untouched,
+        problem,
         ..Desired::default()
     }
 }
@@ -211,7 +207,7 @@ impl Native<'_> {
         let mut entries = self.has_entries.then(EntryClusters::default);
         let members = match &self.exposed.state {
             exposure::State::Held => Members::Untouched,
-            exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
+            exposure::State::Nothing => Members::default(),
             exposure::State::Service(service) => {
                 let providers = self.providers(&placement, &uses);
                 // A headless Service has no proxy that chooses; beside Karmada its slices are used.

@@ -25,7 +25,7 @@ use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::member::Member;
 use crate::plan::provider_use::Unused;
-use crate::plan::{Desired, DesiredMember, Members};
+use crate::plan::{Desired, DesiredMember};
 use crate::problem::{MemberProblem, ObjectConflict, State, WriteProblem, tally};
 use crate::reasons::Reason;
 
@@ -170,8 +170,8 @@ impl View<'_> {
 
     /// Returns the message about slices if a problem of the hub withdraws everything.
     fn withdrawn(&self) -> Option<String> {
-        let nothing =
-            matches!(&self.desired.members, Members::Wanted(members) if members.is_empty());
+        let members = &self.desired.members;
+        let nothing = !members.is_untouched() && members.names().next().is_none();
         self.desired
             .problem
             .as_ref()
@@ -261,10 +261,8 @@ impl View<'_> {
                 message,
             });
         }
-        match &self.desired.members {
-            Members::Untouched => Some(ConditionState::Unchanged),
-            Members::Wanted(_) => None,
-        }
+        let is_untouched = self.desired.members.is_untouched();
+        is_untouched.then_some(ConditionState::Unchanged)
     }
 
     fn member(&self, name: &ClusterName) -> Option<&Member> {
@@ -278,10 +276,7 @@ impl View<'_> {
     }
 
     fn desired_member(&self, name: &ClusterName) -> Option<&DesiredMember> {
-        match &self.desired.members {
-            Members::Wanted(members) => members.get(name),
-            Members::Untouched => None,
-        }
+        self.desired.members.of(name)
     }
 
     fn reachable(&self, name: &ClusterName) -> State {
@@ -421,7 +416,7 @@ impl View<'_> {
 
     /// Returns the addresses of the load balancers that lead to the service.
     fn ingress(&self) -> Vec<LoadBalancerIngress> {
-        let untouched = matches!(self.desired.members, Members::Untouched);
+        let untouched = self.desired.members.is_untouched();
         let spec = self.mcs.spec.as_ref();
         let exposure = spec.map_or(ExposureType::CrossCluster, |spec| spec.exposure);
         if untouched || exposure != ExposureType::LoadBalancer {

@@ -302,6 +302,8 @@ impl DeletionGuard {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
 
     const INTERVAL: Duration = Duration::from_secs(30);
@@ -322,9 +324,15 @@ mod tests {
         objects.into_iter().map(|id| (id, object)).collect()
     }
 
+    /// Asserts the conclusion from a list of the present state.
+    #[track_caller]
+    fn assert_list(guard: &mut DeletionGuard, ids: Range<Id>, now: Instant, concludes: Conclusion) {
+        assert_eq!(guard.observe_list(listed(ids), false, now), concludes);
+    }
+
     fn guard(known: u64, now: Instant) -> DeletionGuard {
         let mut guard = DeletionGuard::new(INTERVAL, false);
-        assert_eq!(guard.observe_list(listed(0..known), false, now), ACCEPTED);
+        assert_list(&mut guard, 0..known, now, ACCEPTED);
         guard
     }
 
@@ -353,21 +361,15 @@ mod tests {
     fn suspended_deletions_count_once_a_later_list_lacks_the_same() {
         let now = Instant::now();
         let mut guard = guard(100, now);
-        assert_eq!(
-            guard.observe_list(listed(0..5), false, now),
-            suspended(95, 100)
-        );
+        assert_list(&mut guard, 0..5, now, suspended(95, 100));
         assert_eq!(guard.relist_at(), Some(now + INTERVAL));
         let early = now + INTERVAL / 2;
-        assert_eq!(
-            guard.observe_list(listed(0..5), false, early),
-            suspended(95, 100)
-        );
+        assert_list(&mut guard, 0..5, early, suspended(95, 100));
         assert_eq!(guard.relist_at(), Some(now + INTERVAL));
         let later = now + INTERVAL;
-        assert_eq!(guard.observe_list(listed(0..4), false, later), CONFIRMED);
+        assert_list(&mut guard, 0..4, later, CONFIRMED);
         assert_eq!(guard.relist_at(), None);
-        assert_eq!(guard.observe_list(listed([]), false, later), ACCEPTED);
+        assert_list(&mut guard, 0..0, later, ACCEPTED);
     }
 
     #[test]
@@ -375,15 +377,15 @@ mod tests {
         let now = Instant::now();
         let later = now + INTERVAL;
         let mut guard = guard(10, now);
-        assert_eq!(guard.observe_list(listed(0..10), false, now), ACCEPTED);
+        assert_list(&mut guard, 0..10, now, ACCEPTED);
         assert_eq!(guard.relist_at(), None);
-        assert_eq!(guard.observe_list(listed([]), false, now), ACCEPTED);
+        assert_list(&mut guard, 0..0, now, ACCEPTED);
         assert_eq!(guard.relist_at(), Some(later));
-        assert_eq!(guard.observe_list(listed(0..10), false, later), CONFIRMED);
+        assert_list(&mut guard, 0..10, later, CONFIRMED);
         assert_eq!(guard.relist_at(), None);
-        assert_eq!(guard.observe_list(listed(0..9), false, later), ACCEPTED);
+        assert_list(&mut guard, 0..9, later, ACCEPTED);
         let last = later + INTERVAL;
-        assert_eq!(guard.observe_list(listed(0..9), false, last), CONFIRMED);
+        assert_list(&mut guard, 0..9, last, CONFIRMED);
         assert_eq!(guard.relist_at(), None);
     }
 
@@ -391,18 +393,12 @@ mod tests {
     fn deletions_of_others_are_suspended_again_and_what_came_back_was_never_gone() {
         let now = Instant::now();
         let mut guard = guard(100, now);
-        assert_eq!(
-            guard.observe_list(listed(0..50), false, now),
-            suspended(50, 100)
-        );
+        assert_list(&mut guard, 0..50, now, suspended(50, 100));
         let later = now + INTERVAL;
-        assert_eq!(
-            guard.observe_list(listed(50..100), false, later),
-            suspended(50, 100)
-        );
+        assert_list(&mut guard, 50..100, later, suspended(50, 100));
         assert_eq!(guard.relist_at(), Some(later + INTERVAL));
         let last = later + INTERVAL;
-        assert_eq!(guard.observe_list(listed(0..100), false, last), CONFIRMED);
+        assert_list(&mut guard, 0..100, last, CONFIRMED);
     }
 
     #[test]
@@ -410,17 +406,14 @@ mod tests {
         let now = Instant::now();
         let mut guard = guard(5, now);
         assert_eq!(guard.observe_list(listed(0..5), true, now), suspended(0, 5));
-        assert_eq!(
-            guard.observe_list(listed(0..4), false, now),
-            suspended(1, 5)
-        );
+        assert_list(&mut guard, 0..4, now, suspended(1, 5));
         let later = now + INTERVAL;
         assert_eq!(
             guard.observe_list(listed(0..3), true, later),
             suspended(2, 5)
         );
         let last = later + INTERVAL;
-        assert_eq!(guard.observe_list(listed(0..3), false, last), CONFIRMED);
+        assert_list(&mut guard, 0..3, last, CONFIRMED);
     }
 
     #[test]
@@ -432,16 +425,13 @@ mod tests {
             ..ObjectMeta::default()
         };
         guard.observe_applied(&meta, 10);
-        assert_eq!(
-            guard.observe_list(listed(0..3), false, now),
-            suspended(1, 4)
-        );
+        assert_list(&mut guard, 0..3, now, suspended(1, 4));
         let later = now + INTERVAL;
-        assert_eq!(guard.observe_list(listed(0..3), false, later), CONFIRMED);
+        assert_list(&mut guard, 0..3, later, CONFIRMED);
         guard.observe_applied(&meta, 10);
         meta.finalizers = None;
         guard.observe_applied(&meta, 10);
-        assert_eq!(guard.observe_list(listed(0..3), false, later), ACCEPTED);
+        assert_list(&mut guard, 0..3, later, ACCEPTED);
     }
 
     #[test]
@@ -459,12 +449,9 @@ mod tests {
         with_b.extend([guard.object(&b, 10)]);
         assert_eq!(guard.observe_list(with_b, false, now), suspended(1, 5));
         let later = now + INTERVAL;
-        assert_eq!(
-            guard.observe_list(listed(0..3), false, later),
-            suspended(2, 5)
-        );
+        assert_list(&mut guard, 0..3, later, suspended(2, 5));
         let last = later + INTERVAL;
-        assert_eq!(guard.observe_list(listed(0..3), false, last), CONFIRMED);
+        assert_list(&mut guard, 0..3, last, CONFIRMED);
     }
 
     #[test]
@@ -484,11 +471,11 @@ mod tests {
             meta.deletion_timestamp = Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
             guard.observe_applied(meta, 10);
         }
-        assert_eq!(guard.observe_list(listed([]), false, now), ACCEPTED);
+        assert_list(&mut guard, 0..0, now, ACCEPTED);
         for meta in &metas[30..] {
             guard.observe_applied(meta, 10);
         }
-        assert_eq!(guard.observe_list(listed([]), false, now), ACCEPTED);
+        assert_list(&mut guard, 0..0, now, ACCEPTED);
     }
 
     #[test]
@@ -530,8 +517,8 @@ mod tests {
         guard.request_second_list(now + INTERVAL / 2);
         let later = now + INTERVAL;
         assert_eq!(guard.relist_at(), Some(later));
-        assert_eq!(guard.observe_list(listed(0..3), false, now), ACCEPTED);
-        assert_eq!(guard.observe_list(listed(0..3), false, later), CONFIRMED);
+        assert_list(&mut guard, 0..3, now, ACCEPTED);
+        assert_list(&mut guard, 0..3, later, CONFIRMED);
         assert_eq!(guard.relist_at(), None);
     }
 
@@ -542,18 +529,12 @@ mod tests {
         let mut guard = guard(100, now);
         guard.confirm_deletions(now);
         assert_eq!(guard.relist_at(), None, "nothing is suspended");
-        assert_eq!(
-            guard.observe_list(listed(0..50), false, now),
-            suspended(50, 100)
-        );
+        assert_list(&mut guard, 0..50, now, suspended(50, 100));
         guard.confirm_deletions(now);
         assert_eq!(guard.relist_at(), Some(now));
         assert_eq!(guard.observe_list(listed(0..40), true, now), CONFIRMED);
         assert_eq!(guard.relist_at(), None);
-        assert_eq!(
-            guard.observe_list(listed([]), false, now),
-            suspended(40, 40)
-        );
+        assert_list(&mut guard, 0..0, now, suspended(40, 40));
     }
 
     #[test]
@@ -562,7 +543,7 @@ mod tests {
         let mut guard = guard(100, now);
         guard.forget(&(20..100).collect::<Vec<_>>());
         assert_eq!(guard.size(), (20, 200));
-        assert_eq!(guard.observe_list(listed(0..20), false, now), ACCEPTED);
+        assert_list(&mut guard, 0..20, now, ACCEPTED);
         assert_eq!(guard.relist_at(), None, "nothing is missing");
     }
 

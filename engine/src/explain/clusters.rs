@@ -6,19 +6,17 @@ use causeway::domain::ClusterName;
 use super::exposure::ExposedService;
 use super::{Diagnosis, Facts};
 use crate::messages::copies::Slice;
-use crate::messages::{cluster, entry_clusters, exports, karmada, quote, quoted, service};
+use crate::messages::{cluster, exports, karmada, quote, quoted, service};
+use crate::model::MemberState;
 use crate::model::slice::Exposure;
-use crate::model::{LeftOut, MemberState, Refusal};
 use crate::observed::hub::ClusterView;
 use crate::plan::clusterset::NotImporting;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::ImportPlan;
-use crate::plan::copies::{CopyDecision, Hold, Observation, Request, Skipped, Withdraw};
+use crate::plan::copies::Skipped;
 use crate::plan::ignored::ignored;
 use crate::plan::provider_use::Unused;
 use crate::plan::providers::Unfit;
-use crate::plan::shares::Shares;
-use crate::plan::tiers::Tiers;
 use crate::reasons::Reason;
 
 impl Facts<'_> {
@@ -28,63 +26,28 @@ impl Facts<'_> {
         let Some(view) = self.index.cluster(name) else {
             return Some(cluster::not_joined(name));
         };
-        self.left_out(name)
-            .or_else(|| view.removed_since.map(|_| cluster::terminating(name)))
-            .or_else(|| self.refused(name))
-            .or_else(|| reported(name, view))
-            .or_else(|| {
-                Some(cluster::unread(
-                    name,
-                    self.members.get(name)?.as_ref().err()?,
-                ))
-            })
-    }
-
-    /// Reports that the plan uses nothing that a member provides, for this reason.
-    pub(super) fn unused_by(&self, name: &ClusterName, why: Unused) -> Option<Diagnosis> {
-        match why {
-            Unused::NotJoined => Some(cluster::not_joined(name)),
-            Unused::Drained => Some(cluster::drained(name)),
-            Unused::Duplicate => self.refused(name),
-            Unused::TtlExpired => Some(cluster::ttl_expired(name)),
-            Unused::WithdrawAfter => Some(cluster::withdrawn_after(name)),
-        }
-    }
-
-    /// Reports a member that takes no part.
-    fn left_out(&self, name: &ClusterName) -> Option<Diagnosis> {
         match self.index.member_state(name) {
-            MemberState::LeftOut(LeftOut::PullWithoutCredentials) => {
-                Some(cluster::pull_without_credentials(name))
-            }
             MemberState::LeftOut(why) => Some(cluster::left_out(name, &why)),
-            _ => None,
+            _ if view.removed_since.is_some() => Some(cluster::terminating(name)),
+            MemberState::Refused(why) => Some(cluster::refused(name, &why)),
+            _ => reported(name, view).or_else(|| {
+                let failure = self.members.get(name)?.as_ref().err()?;
+                Some(cluster::unread(name, failure))
+            }),
         }
-    }
-
-    /// Reports the identity or the duplicate for which a member cannot be used, as the member
-    /// itself shows it.
-    fn refused(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let refusals = self.index.member(name)?.refusals();
-        if refusals.is_another_cluster {
-            return Some(cluster::other_identity(name, &Refusal::AnotherCluster));
-        }
-        let duplicate = Refusal::DuplicateOf(refusals.duplicate_of.clone()?);
-        Some(cluster::duplicate(name, &duplicate))
     }
 
     /// Reports that the namespace of a member is missing or terminating: the member cannot hold
     /// what is delivered. A member that was not read has no report.
     fn namespace(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let member = self.index.member(name).filter(|_| self.is_read(name))?;
         let namespace = &self.key.namespace;
-        service::namespace(namespace, name, member.namespace(namespace))
+        let state = self.read(name)?.namespace(namespace);
+        service::namespace(namespace, name, state)
     }
 
     /// Reports that the Service of a provider is missing, or is an ExternalName.
     fn provider_service(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let member = self.index.member(name).filter(|_| self.is_read(name))?;
-        service::of_provider(self.key, name, member.service(self.key))
+        service::of_provider(self.key, name, self.read(name)?.service(self.key))
     }
 
     /// Returns the reason why the export of a member is not used.
@@ -103,11 +66,8 @@ impl Facts<'_> {
             Some(Validity::ManagedByOther) => self.managed_by_other(name),
             Some(Validity::Forbidden) => {
                 let allowed = self.index.cluster(name)?.export_namespaces.iter().flatten();
-                Some(exports::forbidden(
-                    self.key,
-                    name,
-                    allowed.map(|one| &**one),
-                ))
+                let allowed = allowed.map(|one| &**one);
+                Some(exports::forbidden(self.key, name, allowed))
             }
             Some(Validity::BeyondQuota(beyond)) => {
                 Some(exports::quota_exceeded(self.key, name, beyond))
@@ -152,35 +112,20 @@ fn reported(name: &ClusterName, view: &ClusterView) -> Option<Diagnosis> {
 }
 
 impl<'a> ExposedService<'a> {
-    /// Returns the reason why nothing of a provider is used.
+    /// Returns the reason why nothing of a provider is used. Where the plan has no copies that
+    /// decide, the reason that holds for every service counts.
     pub(super) fn unused(&self, provider: &ClusterName) -> Option<Diagnosis> {
         let facts = self.facts;
-        let unused = || facts.unused_by(provider, self.planned_as_unused(provider)?);
-        let of_export = || facts.export(provider).filter(|_| !self.is_native());
-        facts.left_out(provider).or_else(unused).or_else(of_export)
-    }
-
-    /// Returns the plan's reason why nothing of a provider is used. A request of the service
-    /// precedes `--provider-ttl`, in both directions.
-    fn planned_as_unused(&self, provider: &ClusterName) -> Option<Unused> {
-        let (index, key) = (self.facts.index, self.facts.key);
+        if let MemberState::LeftOut(why) = facts.index.member_state(provider) {
+            return Some(cluster::left_out(provider, &why));
+        }
         let planned = self.consumers.iter().filter_map(|name| self.desired(name));
-        let mut is_used = false;
-        // No copy has this name, so the decision is about the provider as a whole.
-        let mut decisions = planned.map(|copies| copies.decide(index, key, provider.as_str(), ""));
-        let unused = decisions.find_map(|decision| match decision {
-            CopyDecision::Withdraw(Withdraw::Requested(Request::Unused(why))) => Some(why),
-            CopyDecision::Hold(Hold::ProviderUnknown)
-            | CopyDecision::Withdraw(Withdraw::Observed(Observation::SourceGone, _)) => {
-                is_used = true;
-                None
-            }
-            _ => None,
-        });
-        unused.or_else(|| {
-            let everywhere = Unused::everywhere(index, provider);
-            everywhere.filter(|why| !is_used || *why != Unused::TtlExpired)
-        })
+        let decided = planned.filter_map(|copies| copies.unused(provider));
+        let unused = decided.reduce(Option::or);
+        match unused.unwrap_or_else(|| Unused::everywhere(facts.index, provider)) {
+            Some(why) => cluster::unused(provider, why).or_else(|| facts.member(provider)),
+            None => facts.export(provider).filter(|_| !self.is_native()),
+        }
     }
 
     /// Lists the diagnoses of a provider, the most important first.
@@ -204,11 +149,10 @@ impl<'a> ExposedService<'a> {
     /// address, or that disagree with slices which Kubernetes manages.
     fn skipped_slices(&self, provider: &ClusterName) -> Vec<Diagnosis> {
         let key = self.facts.key;
-        let copies: Vec<_> = self
-            .consumers
-            .iter()
-            .filter_map(|name| self.desired(name))
-            .collect();
+        let skipped = |slice: &str| {
+            let mut planned = self.consumers.iter().filter_map(|name| self.desired(name));
+            planned.find_map(|copies| copies.skipped(provider, slice))
+        };
         let member = self.facts.index.member(provider).into_iter();
         let sources = member.flat_map(|member| member.sources(key));
         let reported = sources.filter_map(|(name, source)| {
@@ -217,10 +161,7 @@ impl<'a> ExposedService<'a> {
                 provider,
                 name,
             };
-            match copies
-                .iter()
-                .find_map(|copies| copies.skipped(provider, name))
-            {
+            match skipped(name) {
                 Some(why @ Skipped::Unfit(Unfit::AddressType | Unfit::Unreadable)) => {
                     Some(slice.skipped(why))
                 }
@@ -248,7 +189,8 @@ impl<'a> ExposedService<'a> {
             })
             .or_else(|| self.service_missing(name))
             .or_else(|| {
-                let tiers = self.tiers(name).filter(|tiers| tiers.lack_providers())?;
+                let tiers = self.desired(name)?.tiers.as_ref();
+                let tiers = tiers.filter(|tiers| tiers.lack_providers())?;
                 Some(service::no_preferred_provider(name, tiers))
             })
             .or_else(|| {
@@ -262,31 +204,6 @@ impl<'a> ExposedService<'a> {
                 let ignored = ignored(self.exposure, name, observed, self.desired(name)?)?;
                 Some(service::ignored(&self.service, name, &ignored))
             })
-    }
-
-    /// Reports the addresses of an entry cluster.
-    pub(super) fn entry_cluster(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let facts = self.facts;
-        let entries = facts
-            .desired
-            .entry_clusters
-            .as_ref()
-            .filter(|_| self.is_native())?;
-        Some(entry_clusters::diagnosis(
-            facts.key,
-            name,
-            entries.get(name)?,
-        ))
-    }
-
-    /// Returns the tiers of a consumer, if it does not use all providers alike.
-    pub(super) fn tiers(&self, consumer: &ClusterName) -> Option<&'a Tiers> {
-        self.desired(consumer)?.tiers.as_ref()
-    }
-
-    /// Returns the shares of a consumer's providers, if any are requested.
-    pub(super) fn shares(&self, consumer: &ClusterName) -> Option<&'a Shares> {
-        self.desired(consumer)?.shares.as_ref()
     }
 
     /// Reports that Karmada, which manages the service, has not brought an endpoint to a consumer.
@@ -321,9 +238,5 @@ impl<'a> ExposedService<'a> {
             (ready.status == condition::FALSE).then(|| quote(ready))
         });
         Some(service::missing(key, service, name, why.as_deref()))
-    }
-
-    pub(super) fn is_native(&self) -> bool {
-        self.exposure == Exposure::Native
     }
 }

@@ -1,85 +1,183 @@
-//! State of one endpoint in one consumer.
+//! State of each endpoint of a provider in each consumer.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::domain::{AddressRefusal, ClusterName};
+use causeway::domain::{AddressRefusal, ClusterName, Reach};
 
 use super::exposure::ExposedService;
 use super::held::HeldSlice;
-use super::{ConsumerState, Diagnosis};
+use super::report::{EndpointReport, ProviderReport};
+use super::{ConsumerState, Diagnosis, EndpointState};
 use crate::messages::endpoint::Endpoint;
 use crate::messages::quote;
-use crate::model::slice::{SourceEndpoint, SourceSlice};
+use crate::model::slice::{Exposure, SourceEndpoint, SourceSlice};
 use crate::plan::copies::{
     CopyDecision, CopyState, DesiredCopies, Hold, Observation, Request, Skipped, WantedCopy,
     Withdraw, copy_name,
 };
+use crate::plan::entry::Site;
 use crate::plan::providers::{MissingPort, Unfit};
 use crate::plan::tiers::EndpointRole;
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
+impl ExposedService<'_> {
+    /// Reports a provider. If it cannot be read, its endpoints are those that the consumers hold.
+    pub(super) fn provider_report(&self, provider: &ClusterName) -> ProviderReport {
+        let (index, key) = (self.facts.index, self.facts.key);
+        let endpoints = match self.facts.read(provider) {
+            Some(member) => {
+                let sources = member.sources(key);
+                let endpoints = sources.flat_map(|(slice, source)| {
+                    let endpoints = source.endpoints();
+                    endpoints.map(|one| self.endpoint_report(provider, Some(slice), source, &one))
+                });
+                endpoints.collect()
+            }
+            None => self.last_known(provider),
+        };
+        let declared = match index.member(provider) {
+            Some(member) => Site::of(index, key, self.exposure, (provider, member)).reach(),
+            None => index.reach(provider),
+        };
+        ProviderReport {
+            cluster: provider.to_string(),
+            reach: declared.map(Reach::as_str),
+            diagnoses: self.provider(provider),
+            endpoints,
+        }
+    }
+
+    /// Reports the endpoints that the consumers hold of a provider that cannot be read.
+    fn last_known(&self, provider: &ClusterName) -> Vec<EndpointReport> {
+        let copies = self
+            .held
+            .values()
+            .flatten()
+            .filter(|held| !held.is_karmadas);
+        let copies = copies.filter(|held| held.provider == provider.as_str());
+        let known = copies.flat_map(|held| {
+            let endpoints = held.content.endpoints();
+            endpoints.map(|one| (one.addresses().collect::<Vec<_>>(), (&held.content, one)))
+        });
+        let known: BTreeMap<_, _> = known.collect();
+        let known = known.into_values().map(|(content, endpoint)| {
+            let endpoint = SourceEndpoint {
+                node: None,
+                zone: None,
+                conditions: [endpoint.conditions[0], None, None],
+                ..endpoint
+            };
+            self.endpoint_report(provider, None, content, &endpoint)
+        });
+        known.collect()
+    }
+
+    /// Reports an endpoint of a slice of the provider; `None` for one that only consumers show.
+    fn endpoint_report(
+        &self,
+        provider: &ClusterName,
+        slice: Option<&str>,
+        source: &SourceSlice,
+        endpoint: &SourceEndpoint<'_>,
+    ) -> EndpointReport {
+        let consumers = self.consumers.iter();
+        let consumers = consumers.filter(|consumer| slice.is_some() || *consumer != provider);
+        let states = consumers.map(|consumer| {
+            let place = Place {
+                exposure: self,
+                words: Endpoint {
+                    key: self.facts.key,
+                    provider,
+                    consumer,
+                    slice: slice.unwrap_or_default(),
+                },
+                source,
+                endpoint,
+            };
+            place.state()
+        });
+        let [_, serving, terminating] = endpoint.conditions;
+        let ready = endpoint.is_ready();
+        EndpointReport {
+            addresses: endpoint.addresses().collect(),
+            slice: slice.map(ToOwned::to_owned),
+            node: endpoint.node.map(ToOwned::to_owned),
+            zone: endpoint.zone.map(ToOwned::to_owned),
+            ready,
+            serving: serving.unwrap_or(ready),
+            terminating: terminating.unwrap_or(false),
+            consumers: states.collect(),
+        }
+    }
+}
+
 /// Endpoint of a provider's slice, with a consumer.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    pub(super) exposure: &'a ExposedService<'a>,
+struct Place<'a> {
+    exposure: &'a ExposedService<'a>,
     /// Provider, consumer and slice, with the sentences about them.
-    pub(super) words: Endpoint<'a>,
-    pub(super) source: &'a SourceSlice,
-    pub(super) endpoint: &'a SourceEndpoint<'a>,
+    words: Endpoint<'a>,
+    source: &'a SourceSlice,
+    endpoint: &'a SourceEndpoint<'a>,
+}
+
+/// Endpoint that the plan keeps out of a consumer.
+struct Unwanted {
+    /// Diagnosis where the consumer holds the endpoint.
+    held: Diagnosis,
+    /// Diagnosis where it does not.
+    absent: Diagnosis,
 }
 
 impl<'a> Place<'a> {
-    pub(super) fn state(&self) -> ConsumerState {
+    fn state(&self) -> ConsumerState {
         let words = &self.words;
         if words.provider == words.consumer && self.exposure.is_native() {
-            return self.present(words.slice, words.own());
+            return self.report(Some(words.slice), words.own());
         }
         if let Some(state) = self.in_kept_slice().or_else(|| self.by_entry()) {
             return state;
         }
-        let decision = self.decide();
-        let copy = self.held_in(&self.exposure.copies);
-        let theirs = self.held_in(&self.exposure.karmadas);
-        let is_karmadas = self.exposure.is_managed_by_karmada();
-        match (copy, theirs) {
-            (Some(copy), theirs) if theirs.is_none() || !is_karmadas => {
-                self.present(&copy.name, self.of_copy(copy, decision))
-            }
-            (_, Some(theirs)) => self.present(&theirs.name, self.of_karmadas(theirs)),
-            _ => self.missing(match decision {
-                Ok(wanted) => self.pending(wanted),
-                Err(why) => why,
-            }),
+        let held = self.held();
+        let diagnosis = match (held, self.decide()) {
+            (Some(held), _) if held.is_karmadas => self.of_karmadas(held),
+            (Some(copy), Ok(wanted)) => self.of_copy(copy, wanted),
+            (Some(_), Err(unwanted)) => unwanted.held,
+            (None, Ok(wanted)) => self.absent(Some(wanted)),
+            (None, Err(unwanted)) => unwanted.absent,
+        };
+        self.report(held.map(|held| &*held.name), diagnosis)
+    }
+
+    /// Reports the state of an endpoint that this slice of the consumer holds, or no slice.
+    fn report(&self, slice: Option<&str>, diagnosis: Diagnosis) -> ConsumerState {
+        ConsumerState {
+            cluster: self.words.consumer.to_string(),
+            state: match slice {
+                Some(_) => EndpointState::Present,
+                None => EndpointState::Missing,
+            },
+            slice: slice.map(ToOwned::to_owned),
+            diagnosis,
         }
-    }
-
-    fn missing(&self, diagnosis: Diagnosis) -> ConsumerState {
-        ConsumerState::new(self.words.consumer, None::<&str>, diagnosis)
-    }
-
-    fn present(&self, slice: &str, diagnosis: Diagnosis) -> ConsumerState {
-        ConsumerState::new(self.words.consumer, Some(slice), diagnosis)
     }
 
     fn addresses(&self) -> Vec<IpAddr> {
         self.endpoint.addresses().collect()
     }
 
-    fn is_ready(&self) -> bool {
-        self.endpoint.is_ready()
-    }
-
-    /// Returns the slice of the consumer that holds the endpoint: the copy of its own slice, or
-    /// else the copy of another slice with the same addresses.
-    fn held_in(&self, slices: &'a BTreeMap<ClusterName, Vec<HeldSlice>>) -> Option<&'a HeldSlice> {
+    /// Returns the slice of the consumer that holds the endpoint. The slices of the service's
+    /// manager precede, then the copy of the endpoint's own slice.
+    fn held(&self) -> Option<&'a HeldSlice> {
         let (provider, addresses) = (self.words.provider.as_str(), self.addresses());
-        let of_provider = slices.get(self.words.consumer)?.iter();
-        let holding = of_provider
-            .filter(|slice| slice.provider == provider && slice.endpoints.contains_key(&addresses));
-        holding.max_by_key(|slice| self.is_copy_of(slice))
+        let is_managed = self.exposure.is_managed_by_karmada();
+        let held = self.exposure.held_in(self.words.consumer).iter();
+        let of_provider = held.filter(|slice| slice.provider == provider);
+        let holding = of_provider.filter(|slice| slice.endpoints.contains_key(&addresses));
+        holding.max_by_key(|slice| (slice.is_karmadas == is_managed, self.is_copy_of(slice)))
     }
 
     /// Whether the consumer's slice was made from the endpoint's own.
@@ -92,33 +190,44 @@ impl<'a> Place<'a> {
         self.exposure.desired(self.words.consumer)
     }
 
-    /// Returns the plan's decision about the copy of the endpoint's slice.
-    fn decision(&self, copies: &'a DesiredCopies) -> CopyDecision<'a> {
-        let facts = self.exposure.facts;
-        let provider = self.words.provider.as_str();
-        copies.decide(facts.index, facts.key, provider, &self.copy_name())
-    }
-
     /// Returns the name of the copy of its slice.
     fn copy_name(&self) -> Arc<str> {
         let (exposure, family) = (self.exposure.exposure, self.source.address_type);
         copy_name(exposure, self.words.provider, self.words.slice, family)
     }
 
-    /// Returns the copy that the plan wants of the endpoint, or the reason why it wants none.
-    fn decide(&self) -> Result<&'a WantedCopy, Diagnosis> {
-        if let Some(obstacle) = &self.exposure.obstacle {
-            return Err(obstacle.clone());
-        }
-        let copies = self.copies().ok_or_else(|| self.not_planned())?;
-        match self.decision(copies) {
-            CopyDecision::Hold(why) => Err(self.held(copies, why)),
-            CopyDecision::Withdraw(why) => Err(self.withdrawn(copies, why)),
-            CopyDecision::Keep(wanted) => match wanted.refusal(self.endpoint) {
-                None => Ok(wanted),
-                Some(refusal) => Err(self.refused(&refusal)),
+    /// Returns the copy that the plan wants of the endpoint.
+    ///
+    /// # Errors
+    /// The reason why it wants none.
+    fn decide(&self) -> Result<&'a WantedCopy, Unwanted> {
+        let facts = self.exposure.facts;
+        let provider = self.words.provider.as_str();
+        let decided = self.copies().map(|copies| {
+            let decision = copies.decide(facts.index, facts.key, provider, &self.copy_name());
+            (copies, decision)
+        });
+        let is_kept = match decided {
+            None => match self.exposure.exposure {
+                Exposure::Native => facts.desired.members.is_untouched(),
+                Exposure::Clusterset => facts.desired.clusterset.imports.is_untouched(),
             },
-        }
+            Some((_, decision)) => matches!(decision, CopyDecision::Hold(_)),
+        };
+        let why = match (&self.exposure.obstacle, decided) {
+            (Some(obstacle), _) => obstacle.clone(),
+            (None, None) => self.absent(None),
+            (None, Some((_, CopyDecision::Keep(wanted)))) => match wanted.refusal(self.endpoint) {
+                None => return Ok(wanted),
+                Some(refusal) => self.refused(&refusal),
+            },
+            (None, Some((copies, decision))) => self.unwanted(copies, decision),
+        };
+        let held = match is_kept {
+            true => self.words.kept(),
+            false => self.words.still_there(&why),
+        };
+        Err(Unwanted { held, absent: why })
     }
 
     fn refused(&self, refusal: &AddressRefusal) -> Diagnosis {
@@ -127,52 +236,44 @@ impl<'a> Place<'a> {
         self.words.refused(refusal, ranges.unwrap_or_default())
     }
 
-    /// Explains why the plan holds a copy as it is and creates none.
-    fn held(&self, copies: &DesiredCopies, why: Hold) -> Diagnosis {
-        let (exposure, consumer) = (self.exposure, self.words.consumer);
-        let known = match why {
-            Hold::TooManySlices | Hold::SliceUnusable => {
-                return self.skipped(copies, self.words.slice);
-            }
-            Hold::Undecided => return self.words.undecided(),
-            Hold::EntryUnknown => self.unreached(copies),
-            Hold::ProviderUnknown => exposure.facts.member(self.words.provider),
-            Hold::ImportMissing | Hold::ExporterUnknown => exposure.consumer(consumer),
-            Hold::LeftToKarmada => {
-                let of_consumer = exposure.consumer(consumer);
-                of_consumer.or_else(|| exposure.not_dispatched(consumer))
-            }
-        };
-        known.unwrap_or_else(|| self.words.kept())
-    }
-
-    /// Explains why the plan withdraws a copy.
-    fn withdrawn(&self, copies: &DesiredCopies, why: Withdraw) -> Diagnosis {
+    /// Explains why the plan wants no copy of the slice.
+    fn unwanted(&self, copies: &DesiredCopies, decision: CopyDecision<'_>) -> Diagnosis {
         let (exposure, words) = (self.exposure, &self.words);
-        let known = match why {
-            Withdraw::Requested(Request::NotPreferred) => copies
-                .tiers
-                .as_ref()
-                .map(|tiers| words.not_preferred(tiers)),
-            Withdraw::Requested(Request::NotConsumer)
-            | Withdraw::Observed(Observation::ServiceConflict, _) => {
-                exposure.consumer(words.consumer)
-            }
-            Withdraw::Requested(Request::Unused(why)) => {
-                exposure.facts.unused_by(words.provider, why)
-            }
-            Withdraw::Requested(Request::OtherNetwork)
-            | Withdraw::Observed(Observation::NoEntry, _) => self.unreached(copies),
-            Withdraw::Requested(Request::NotProvider)
-            | Withdraw::Observed(Observation::NotExported, _) => exposure.unused(words.provider),
-            Withdraw::Observed(Observation::HeldByKarmada, _) => Some(words.copied_by_karmada()),
-            Withdraw::Observed(
+        let known = match decision {
+            CopyDecision::Hold(Hold::TooManySlices | Hold::SliceUnusable)
+            | CopyDecision::Withdraw(Withdraw::Observed(
                 Observation::AddressType | Observation::Redundant | Observation::NoPort,
                 _,
-            ) => return self.skipped(copies, self.words.slice),
-            Withdraw::Observed(Observation::SourceGone, _) => None,
+            )) => {
+                let skipped = copies.skipped(words.provider, words.slice);
+                skipped.and_then(|why| words.skipped(why))
+            }
+            CopyDecision::Hold(Hold::Undecided) => return words.undecided(),
+            CopyDecision::Hold(Hold::EntryUnknown)
+            | CopyDecision::Withdraw(
+                Withdraw::Requested(Request::OtherNetwork)
+                | Withdraw::Observed(Observation::NoEntry, _),
+            ) => {
+                let entry = copies.entry(words.provider);
+                entry.and_then(|entry| Some(words.unreached(entry.err()?)))
+            }
+            CopyDecision::Withdraw(Withdraw::Requested(Request::NotPreferred)) => {
+                let tiers = copies.tiers.as_ref();
+                tiers.map(|tiers| words.not_preferred(tiers))
+            }
+            CopyDecision::Withdraw(Withdraw::Observed(Observation::HeldByKarmada, _)) => {
+                Some(words.copied_by_karmada())
+            }
+            CopyDecision::Hold(_) => exposure
+                .consumer(words.consumer)
+                .or_else(|| exposure.not_dispatched(words.consumer))
+                .or_else(|| exposure.facts.member(words.provider)),
+            CopyDecision::Keep(_) | CopyDecision::Withdraw(_) => None,
         };
-        known.unwrap_or_else(|| self.not_planned())
+        known.unwrap_or_else(|| match decision {
+            CopyDecision::Hold(_) => words.kept(),
+            _ => self.absent(None),
+        })
     }
 
     /// Returns the state of the endpoint in a consumer of another network, which holds an entry to
@@ -182,57 +283,42 @@ impl<'a> Place<'a> {
         let copies = self.copies()?;
         let entry = copies.entry(words.provider)?.ok()?;
         if let Some(missed) = entry.misses(self.source, node) {
-            return Some(self.missing(words.missed(missed, node)));
+            return Some(self.report(None, words.missed(missed, node)));
         }
         let wanted = copies.wanted.iter();
         let mut wanted = wanted.filter(|(_, copy)| copy.provider() == words.provider);
         let found = wanted.find_map(|(name, copy)| Some((name, copy, copy.door_to(node)?)));
         let Some((name, copy, (door, ports))) = found else {
             // The slices of an entry have the name of the Service.
-            return Some(self.missing(self.skipped(copies, &self.exposure.facts.key.name)));
+            let skipped = copies.skipped(words.provider, &self.exposure.facts.key.name);
+            let why = skipped.and_then(|why| words.skipped(why));
+            return Some(self.report(None, why.unwrap_or_else(|| self.absent(None))));
         };
         if let Some(refusal) = copy.refusal(&door) {
-            return Some(self.missing(self.refused(&refusal)));
+            return Some(self.report(None, self.refused(&refusal)));
         }
-        let held = self.exposure.copies.get(words.consumer);
-        let mut held = held.into_iter().flatten();
+        let mut held = self.exposure.held_in(words.consumer).iter();
         let is_held = held
             .any(|held| *held.name == **name && held.endpoints.contains_key(&vec![door.address]));
         let shares = copies.shares.as_ref();
-        let shares = shares.filter(|_| self.is_beyond_share(copy, &door) && self.is_ready());
+        let is_ready = self.endpoint.is_ready();
+        let shares = shares.filter(|_| is_ready && is_beyond_share(copy, &door));
         Some(match (is_held, shares) {
-            (true, Some(shares)) => self.present(name, words.beyond_share(shares)),
-            (true, None) => self.present(name, words.by_entry(&door, ports, self.is_ready())),
-            (false, _) => self.missing(self.progressing()),
+            (true, Some(shares)) => self.report(Some(name), words.beyond_share(shares)),
+            (true, None) => self.report(Some(name), words.by_entry(&door, ports, is_ready)),
+            (false, _) => self.report(None, self.progressing()),
         })
     }
 
-    fn unreached(&self, copies: &DesiredCopies) -> Option<Diagnosis> {
-        let why = copies.entry(self.words.provider)?.err()?;
-        Some(self.words.unreached(why))
-    }
-
-    /// Explains why nothing of a slice is copied.
-    fn skipped(&self, copies: &DesiredCopies, slice: &str) -> Diagnosis {
-        let words = &self.words;
-        match copies.skipped(words.provider, slice) {
-            Some(Skipped::Behind) => words.port_behind(),
-            Some(Skipped::NoPort(missing)) => match missing.list().first() {
-                Some(port) => words.missing_port(port, missing.provider_ports()),
-                None => self.not_planned(),
-            },
-            Some(why) => words.of_slice().skipped(why),
-            None => self.not_planned(),
-        }
-    }
-
-    /// Explains why the plan has no decision for the consumer: the whole provider or the whole
-    /// consumer is left out.
-    fn not_planned(&self) -> Diagnosis {
+    /// Explains why a consumer lacks the endpoint although no decision keeps it from there: the
+    /// whole provider or the whole consumer is left out, something is in the place of the `wanted`
+    /// copy, or a write is under way.
+    fn absent(&self, wanted: Option<&WantedCopy>) -> Diagnosis {
         let (exposure, words) = (self.exposure, &self.words);
         exposure
             .unused(words.provider)
             .or_else(|| exposure.consumer(words.consumer))
+            .or_else(|| self.obstacle(wanted?))
             .or_else(|| exposure.not_dispatched(words.consumer))
             .or_else(|| exposure.facts.member(words.provider))
             .unwrap_or_else(|| self.progressing())
@@ -266,22 +352,17 @@ impl<'a> Place<'a> {
             ..*self
         };
         let mut state = twin.state();
-        let agree = endpoint.is_ready() == self.is_ready() || twin.decide().is_err();
-        if !agree {
-            let (address, is_ready) = (self.endpoint.address, self.is_ready());
+        let is_ready = self.endpoint.is_ready();
+        if endpoint.is_ready() != is_ready && twin.decide().is_ok() {
+            let address = self.endpoint.address;
             state.diagnosis = words.of_slice().differs_on(address, is_ready, slice);
         }
         Some(state)
     }
 
-    /// Explains an endpoint that a copy holds.
-    fn of_copy(&self, copy: &HeldSlice, decision: Result<&WantedCopy, Diagnosis>) -> Diagnosis {
+    /// Explains an endpoint that a copy holds, which the plan wants.
+    fn of_copy(&self, copy: &HeldSlice, wanted: &WantedCopy) -> Diagnosis {
         let (exposure, words) = (self.exposure, &self.words);
-        let wanted = match decision {
-            Ok(wanted) => wanted,
-            Err(_) if self.is_kept() => return words.kept(),
-            Err(why) => return words.still_there(&why),
-        };
         let of_provider = exposure.facts.member(words.provider);
         if of_provider.is_some_and(|one| one.reason == Reason::MemberUnreachable) {
             return match copy.standby {
@@ -289,16 +370,15 @@ impl<'a> Place<'a> {
                 false => words.kept(),
             };
         }
+        let is_ready = self.endpoint.is_ready();
+        let is_beyond = is_beyond_share(wanted, self.endpoint);
         let known = copy.endpoints.get(&self.addresses()).copied();
         let is_older = copy.source.as_ref() != Some(&self.source.version);
-        let is_beyond = self.is_beyond_share(wanted, self.endpoint);
-        if !copy.standby && known != Some(self.is_ready() && !is_beyond) && is_older {
+        if !copy.standby && known != Some(is_ready && !is_beyond) && is_older {
             return words.older();
         }
-        let problem = exposure
-            .facts
-            .desired
-            .problem_in(exposure.exposure, words.consumer);
+        let desired = exposure.facts.desired;
+        let problem = desired.problem_in(exposure.exposure, words.consumer);
         if let Some(ServiceProblem::MissingPorts { missing, has, .. }) = problem {
             return words.port_not_in_consumer(&exposure.service, missing, has);
         }
@@ -310,75 +390,39 @@ impl<'a> Place<'a> {
         if let Some(port) = missing.list().iter().find(matters) {
             return words.missing_port(port, missing.provider_ports());
         }
-        match self.is_ready() {
-            true => self
-                .in_its_share(copy, wanted)
-                .unwrap_or_else(|| self.in_its_tier(copy, wanted)),
+        match is_ready {
+            true => self.in_its_role(copy, wanted),
             false => words.unready(),
         }
     }
 
-    /// Whether the plan leaves the copy of the slice unchanged.
-    fn is_kept(&self) -> bool {
-        match self.copies() {
-            None => self.exposure.leaves_all(),
-            Some(copies) => matches!(self.decision(copies), CopyDecision::Hold(_)),
-        }
-    }
-
-    /// Explains a ready endpoint that is where it should be, by its tier if the consumer has tiers.
-    fn in_its_tier(&self, copy: &HeldSlice, wanted: &WantedCopy) -> Diagnosis {
+    /// Explains a ready endpoint of a copy by its role in the consumer: that of its tier, unless it
+    /// is beyond the share of its provider.
+    fn in_its_role(&self, copy: &HeldSlice, wanted: &WantedCopy) -> Diagnosis {
         let words = &self.words;
-        let Some(tiers) = self.exposure.tiers(words.consumer) else {
+        let Some(copies) = self.copies() else {
             return words.copied();
         };
-        let is_standby = wanted.role() != EndpointRole::Ready;
-        if is_standby != copy.standby {
-            return words.changes_role(is_standby);
+        let is_standby = wanted.role_of(self.endpoint) != EndpointRole::Ready;
+        let was_standby = copy.standby || copy.endpoints.get(&self.addresses()) == Some(&false);
+        match (&copies.shares, &copies.tiers) {
+            (None, None) => words.copied(),
+            _ if is_standby != was_standby => words.changes_role(is_standby),
+            (Some(shares), _) if is_beyond_share(wanted, self.endpoint) => {
+                words.beyond_share(shares)
+            }
+            (_, Some(tiers)) => words.in_tier(tiers, is_standby),
+            (Some(_), None) => words.copied(),
         }
-        words.in_tier(tiers, is_standby)
-    }
-
-    /// Explains a ready endpoint in a consumer whose providers have shares; `None` if none have, or
-    /// if its tier alone decides.
-    fn in_its_share(&self, copy: &HeldSlice, wanted: &WantedCopy) -> Option<Diagnosis> {
-        let shares = self.copies()?.shares.as_ref()?;
-        if copy.standby || wanted.role() != EndpointRole::Ready {
-            return None;
-        }
-        let is_beyond = self.is_beyond_share(wanted, self.endpoint);
-        let is_ready = copy.endpoints.get(&self.addresses()) == Some(&true);
-        match (is_ready, is_beyond) {
-            (true, true) | (false, false) => Some(self.words.changes_role(is_beyond)),
-            (false, true) => Some(self.words.beyond_share(shares)),
-            (true, false) => None,
-        }
-    }
-
-    /// Whether an endpoint of the copy is a standby endpoint because others suffice for the share
-    /// of its provider.
-    fn is_beyond_share(&self, wanted: &WantedCopy, endpoint: &SourceEndpoint<'_>) -> bool {
-        wanted.role() == EndpointRole::Ready && wanted.role_of(endpoint) != EndpointRole::Ready
     }
 
     /// Explains an endpoint that Karmada's slice holds, alone or while Karmada manages the service.
     fn of_karmadas(&self, theirs: &HeldSlice) -> Diagnosis {
         match theirs.endpoints.get(&self.addresses()) {
-            _ if !self.is_ready() => self.words.unready(),
+            _ if !self.endpoint.is_ready() => self.words.unready(),
             Some(true) => self.words.copied_by_karmada(),
             _ => self.words.behind_in_karmadas(&theirs.name),
         }
-    }
-
-    /// Returns the reason why a consumer does not hold a copy that the plan wants.
-    fn pending(&self, wanted: &WantedCopy) -> Diagnosis {
-        let (exposure, words) = (self.exposure, &self.words);
-        let of_provider = exposure.facts.member(words.provider);
-        of_provider
-            .or_else(|| exposure.consumer(words.consumer))
-            .or_else(|| self.obstacle(wanted))
-            .or_else(|| exposure.not_dispatched(words.consumer))
-            .unwrap_or_else(|| self.progressing())
     }
 
     /// Reports that something else has the name of the copy, or that the copy was made from a newer
@@ -398,8 +442,7 @@ impl<'a> Place<'a> {
 
     /// Reports a write that is under way, or what the controller reports of it.
     fn progressing(&self) -> Diagnosis {
-        let held = self.exposure.copies.get(self.words.consumer);
-        let mut held = held.into_iter().flatten();
+        let mut held = self.exposure.held_in(self.words.consumer).iter();
         let is_held = held.any(|held| self.is_copy_of(held));
         match self.exposure.reported(self.words.provider) {
             Some(ready) if ready.reason == Reason::WriteConflict => {
@@ -408,4 +451,10 @@ impl<'a> Place<'a> {
             ready => self.words.not_written(is_held, ready.map(quote).as_deref()),
         }
     }
+}
+
+/// Whether an endpoint of the copy is a standby endpoint because others suffice for the share of
+/// its provider.
+fn is_beyond_share(wanted: &WantedCopy, endpoint: &SourceEndpoint<'_>) -> bool {
+    wanted.role() == EndpointRole::Ready && wanted.role_of(endpoint) != EndpointRole::Ready
 }

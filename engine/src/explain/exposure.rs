@@ -3,20 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition;
-use causeway::domain::{ClusterName, ClusterSelection, MultiClusterService, ServiceKey};
+use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::held::HeldSlice;
 use super::report::{ConsumerReport, DefaultReport, ExposureReport, ShareReport, TiersReport};
 use super::{Diagnosis, Facts};
-use crate::messages::conflict;
-use crate::messages::{address, exports, karmada, name, native, service};
+use crate::messages::{address, conflict, entry_clusters, exports, karmada, name, native, service};
 use crate::model::slice::Exposure;
 use crate::observed::hub::McsView;
 use crate::plan::clusterset::NotImporting;
 use crate::plan::copies::DesiredCopies;
+use crate::plan::hostnames;
 use crate::plan::placement::place;
-use crate::plan::{Members, hostnames};
 
 /// Service under the name by which it reaches other clusters.
 pub(super) struct ExposedService<'a> {
@@ -28,10 +27,8 @@ pub(super) struct ExposedService<'a> {
     pub(super) consumers: BTreeSet<ClusterName>,
     /// Diagnosis of an obstacle for every endpoint in every consumer.
     pub(super) obstacle: Option<Diagnosis>,
-    /// Copies that each consumer holds.
-    pub(super) copies: BTreeMap<ClusterName, Vec<HeldSlice>>,
-    /// Slices of Karmada's own controllers, by member; empty for ServiceExports.
-    pub(super) karmadas: BTreeMap<ClusterName, Vec<HeldSlice>>,
+    /// Slices that each consumer holds, and those of Karmada's controllers in other members.
+    pub(super) held: BTreeMap<ClusterName, Vec<HeldSlice>>,
 }
 
 impl<'a> Facts<'a> {
@@ -43,56 +40,49 @@ impl<'a> Facts<'a> {
             Ok(spec) if !spec.dispatches_endpoints() => native::load_balancer(self.key),
             Ok(spec) => return Some(self.dispatched(mcs, spec).report()),
         };
-        Some(ExposureReport {
-            exposure: Exposure::Native,
-            address: address(Exposure::Native, self.key),
-            defaults: self.defaults(),
-            diagnoses: [why].into_iter().chain(self.names(mcs)).collect(),
-            consumers: Vec::new(),
-            providers: Vec::new(),
-        })
+        let diagnoses = [why].into_iter().chain(self.names(mcs));
+        Some(self.bare_report(Exposure::Native, diagnoses.collect()))
     }
 
-    /// Lists the annotations whose values the Namespace gives.
-    fn defaults(&self) -> Vec<DefaultReport> {
-        let all = self.index.defaulted(self.key).into_iter();
-        all.map(|(annotation, value)| DefaultReport {
-            annotation: annotation.to_owned(),
-            value: value.to_owned(),
-            namespace: self.key.namespace.to_string(),
-        })
-        .collect()
+    /// Returns a report without providers and consumers.
+    fn bare_report(&self, exposure: Exposure, diagnoses: Vec<Diagnosis>) -> ExposureReport {
+        let defaults = match exposure {
+            Exposure::Native => self.index.defaulted(self.key),
+            Exposure::Clusterset => Vec::new(),
+        };
+        let defaults = defaults
+            .into_iter()
+            .map(|(annotation, value)| DefaultReport {
+                annotation: annotation.to_owned(),
+                value: value.to_owned(),
+                namespace: self.key.namespace.to_string(),
+            });
+        ExposureReport {
+            exposure,
+            address: address(exposure, self.key),
+            defaults: defaults.collect(),
+            diagnoses,
+            consumers: Vec::new(),
+            providers: Vec::new(),
+        }
     }
 
     /// Reports the state of the names that DNS is to publish.
     fn names(&self, mcs: &McsView) -> Vec<Diagnosis> {
-        let Some(name) = self.desired.name.wanted() else {
-            return Vec::new();
-        };
-        let states = name
-            .states(self.index, (self.key, &*mcs.uid), None)
-            .into_iter();
+        let of = (self.key, &*mcs.uid);
+        let name = self.desired.name.wanted().into_iter();
+        let states = name.flat_map(|name| name.states(self.index, of, None));
         let reported = states.map(|(names, state)| name::diagnosis(self.key, &names, &state));
         reported.collect()
     }
 
     fn dispatched(&self, mcs: &McsView, spec: &MultiClusterService) -> ExposedService<'_> {
         let placement = place(self.index, spec);
-        let left_out = |selection: &ClusterSelection| {
-            let names = placement.left_out.keys();
-            names
-                .filter(|name| selection.includes(name))
-                .collect::<Vec<_>>()
-        };
-        let providers = placement.providers().chain(left_out(&spec.providers));
-        let consumers = placement.consumers().chain(left_out(&spec.consumers));
-        let members = self.members.keys();
-        let karmadas = members.map(|name| (name.clone(), self.karmadas_slices(name)));
-        ExposedService {
-            obstacle: self.obstacle(mcs),
-            karmadas: karmadas.collect(),
-            ..self.exposed(Exposure::Native, providers, consumers)
-        }
+        let all = || placement.targets.keys().chain(placement.left_out.keys());
+        let providers = all().filter(|name| spec.providers.includes(name));
+        let consumers = all().filter(|name| spec.consumers.includes(name));
+        let obstacle = self.obstacle(mcs);
+        self.exposed(Exposure::Native, providers, consumers, obstacle)
     }
 
     /// Reports the exposure by the name of the clusterset, if a user exports the service, or if an
@@ -112,23 +102,24 @@ impl<'a> Facts<'a> {
                 Some(NotImporting::NamespaceMissing | NotImporting::NotConsumer)
             )
         });
-        let exposed = ExposedService {
-            obstacle: self.protected(),
-            ..self.exposed(Exposure::Clusterset, providers, consumers)
-        };
+        let obstacle = self.protected();
+        let exposed = self.exposed(Exposure::Clusterset, providers, consumers, obstacle);
         Some(exposed.report())
     }
 
-    /// Returns the exposure without obstacle and without slices of Karmada.
     fn exposed<'n>(
         &self,
         exposure: Exposure,
         providers: impl Iterator<Item = &'n ClusterName>,
         consumers: impl Iterator<Item = &'n ClusterName>,
+        obstacle: Option<Diagnosis>,
     ) -> ExposedService<'_> {
         let consumers: BTreeSet<_> = consumers.cloned().collect();
-        let copies = consumers.iter();
-        let copies = copies.map(|name| (name.clone(), self.copies(name, exposure)));
+        let held = self.members.keys().map(|name| {
+            let mut held = self.held(name, exposure);
+            held.retain(|slice| slice.is_karmadas || consumers.contains(name));
+            (name.clone(), held)
+        });
         ExposedService {
             facts: self,
             exposure,
@@ -137,10 +128,9 @@ impl<'a> Facts<'a> {
                 Exposure::Clusterset => self.key.derived(),
             },
             providers: providers.cloned().collect(),
-            copies: copies.collect(),
+            held: held.collect(),
             consumers,
-            obstacle: None,
-            karmadas: BTreeMap::new(),
+            obstacle,
         }
     }
 
@@ -151,15 +141,6 @@ impl<'a> Facts<'a> {
         participants.map(|(name, _)| name)
     }
 
-    /// Lists the clusters that import nothing for this reason.
-    fn not_importing_by(&self, why: NotImporting) -> Vec<&ClusterName> {
-        let clusterset = &self.desired.clusterset;
-        let participants = self.participants();
-        participants
-            .filter(|name| clusterset.not_importing(name) == Some(why))
-            .collect()
-    }
-
     /// Returns the diagnosis of an obstacle for every endpoint in every other cluster.
     fn obstacle(&self, mcs: &McsView) -> Option<Diagnosis> {
         if mcs.is_deleting() {
@@ -168,16 +149,13 @@ impl<'a> Facts<'a> {
         }
         let problem = self.desired.problem.as_ref()?;
         // Some of the ports may be there.
-        let is_partial = matches!(&self.desired.members, Members::Wanted(all) if !all.is_empty());
+        let is_partial = self.desired.members.names().next().is_some();
         native::problem(self.key, problem, is_partial)
     }
 
     pub(super) fn protected(&self) -> Option<Diagnosis> {
-        self.desired
-            .clusterset
-            .problem
-            .as_ref()
-            .map(exports::protected)
+        let problem = self.desired.clusterset.problem.as_ref();
+        problem.map(exports::protected)
     }
 
     /// Reports ports of the hub's Service that the plan does not expose, if it exposes any.
@@ -187,80 +165,67 @@ impl<'a> Facts<'a> {
         hidden.retain(|port| exposed.iter().all(|one| one.id != port.id));
         native::ports_not_exposed(self.key, &hidden).filter(|_| !exposed.is_empty())
     }
-
-    /// Reports that the controller has not processed the object, or its last change, yet.
-    fn not_observed(&self) -> Option<Diagnosis> {
-        let mcs = self.index.multi_cluster_service(self.key)?;
-        let ready = condition::find(&mcs.conditions, condition::READY);
-        let observed = ready.map(|ready| ready.observed_generation.unwrap_or_default());
-        let is_behind = observed.is_none_or(|observed| observed < mcs.generation);
-        is_behind.then(|| native::not_observed(self.key, ready.is_none()))
-    }
 }
 
 impl<'a> ExposedService<'a> {
     /// Reports the providers, the consumers, and the state of each endpoint.
     fn report(self) -> ExposureReport {
+        let (facts, key) = (self.facts, self.facts.key);
         let mut diagnoses = match self.exposure {
             Exposure::Native => self.of_mcs(),
             Exposure::Clusterset => self.of_exports(),
         };
-        let providers: Vec<_> = self
-            .providers
-            .iter()
-            .map(|name| self.provider_report(name))
-            .collect();
+        let providers = self.providers.iter();
+        let providers: Vec<_> = providers.map(|name| self.provider_report(name)).collect();
         let mut endpoints = providers.iter().flat_map(|one| &one.endpoints);
         let lacks_endpoints = !endpoints.any(|one| one.ready);
         diagnoses.extend(self.obstacle.clone());
-        diagnoses.extend(
-            lacks_endpoints.then(|| service::no_endpoints(self.facts.key, &self.providers)),
-        );
-        let consumers = self.consumers.iter().map(|name| ConsumerReport {
-            cluster: name.to_string(),
-            tiers: self.tiers(name).map(TiersReport::of),
-            shares: self.shares(name).map(ShareReport::all).unwrap_or_default(),
-            diagnoses: self
-                .consumer(name)
-                .into_iter()
-                .chain(self.entry_cluster(name))
-                .collect(),
+        diagnoses.extend(lacks_endpoints.then(|| service::no_endpoints(key, &self.providers)));
+        let entries = facts.desired.entry_clusters.as_ref();
+        let entries = entries.filter(|_| self.is_native());
+        let consumers = self.consumers.iter().map(|name| {
+            let copies = self.desired(name);
+            let tiers = copies.and_then(|copies| copies.tiers.as_ref());
+            let shares = copies.and_then(|copies| copies.shares.as_ref());
+            let entry = entries.and_then(|entries| entries.get(name));
+            let entry = entry.map(|entry| entry_clusters::diagnosis(key, name, entry));
+            ConsumerReport {
+                cluster: name.to_string(),
+                tiers: tiers.map(TiersReport::of),
+                shares: shares.map(ShareReport::all).unwrap_or_default(),
+                diagnoses: self.consumer(name).into_iter().chain(entry).collect(),
+            }
         });
         ExposureReport {
-            exposure: self.exposure,
-            address: address(self.exposure, self.facts.key),
-            defaults: match self.exposure {
-                Exposure::Native => self.facts.defaults(),
-                Exposure::Clusterset => Vec::new(),
-            },
             consumers: consumers.collect(),
-            diagnoses,
             providers,
+            ..facts.bare_report(self.exposure, diagnoses)
         }
     }
 
     /// Lists the diagnoses of a MultiClusterService as a whole.
     fn of_mcs(&self) -> Vec<Diagnosis> {
-        let facts = self.facts;
-        let key = facts.key;
-        let others = self
-            .backed_elsewhere()
-            .map(|name| native::not_named(key, name));
-        let of_karmada = match &facts.desired.karmada {
-            Some(managed) => Some(karmada::managed(key, &managed.work)),
-            None => self.left_by_karmada(),
+        let (facts, key) = (self.facts, self.facts.key);
+        let Some(mcs) = facts.index.multi_cluster_service(key) else {
+            return Vec::new();
         };
-        let first = facts
-            .ports_not_exposed()
-            .into_iter()
-            .chain(facts.not_observed());
-        let all = first.chain(others).chain(self.ambiguous_hostname());
-        let mcs = facts.index.multi_cluster_service(key);
-        let names = mcs.into_iter().flat_map(|mcs| facts.names(mcs));
-        all.chain(of_karmada)
-            .chain(self.stale())
-            .chain(names)
-            .collect()
+        let mut all: Vec<_> = facts.ports_not_exposed().into_iter().collect();
+        let ready = condition::find(&mcs.conditions, condition::READY);
+        let observed = ready.map(|ready| ready.observed_generation.unwrap_or_default());
+        let is_behind = observed.is_none_or(|observed| observed < mcs.generation);
+        all.extend(is_behind.then(|| native::not_observed(key, ready.is_none())));
+        let others = self.backed_elsewhere();
+        all.extend(others.map(|name| native::not_named(key, name)));
+        all.extend(self.ambiguous_hostname());
+        let holds_karmadas = |slices: &[HeldSlice]| slices.iter().any(|one| one.is_karmadas);
+        let holders = self.held.iter().filter(|(_, held)| holds_karmadas(held));
+        all.extend(match &facts.desired.karmada {
+            Some(managed) => Some(karmada::managed(key, &managed.work)),
+            None => karmada::left(key, holders.map(|(name, _)| name)),
+        });
+        all.extend(self.stale());
+        all.extend(facts.names(mcs));
+        all
     }
 
     /// Lists the diagnoses of the exports as a whole.
@@ -277,15 +242,16 @@ impl<'a> ExposedService<'a> {
         let conflicts = conflicts.map(|(reason, text)| exports::disagreement(key, &reason, &text));
         let imported = clusterset.karmadas.as_ref();
         let imported = imported.map(|imported| karmada::imported(key, imported.sentence(key)));
-        let absent = facts.not_importing_by(NotImporting::NamespaceMissing);
-        let kept = facts
-            .not_importing_by(NotImporting::NotConsumer)
-            .into_iter();
+        let not_importing = |why: NotImporting| {
+            let members = facts.participants();
+            members.filter(move |name| clusterset.not_importing(name) == Some(why))
+        };
+        let absent: Vec<_> = not_importing(NotImporting::NamespaceMissing).collect();
+        let kept = not_importing(NotImporting::NotConsumer);
         let kept = kept.map(|name| exports::not_consumer(key, name));
         let all = others.chain(conflicts).chain(imported);
-        all.chain(exports::not_imported(key, &absent))
-            .chain(kept)
-            .collect()
+        let all = all.chain(exports::not_imported(key, &absent));
+        all.chain(kept).collect()
     }
 
     /// Lists members that have endpoints of their own behind a Service of the name and are no
@@ -309,26 +275,21 @@ impl<'a> ExposedService<'a> {
         Some(native::ambiguous_hostname(key, &found))
     }
 
-    /// Reports members with slices of Karmada's controllers that nobody updates any more.
-    fn left_by_karmada(&self) -> Option<Diagnosis> {
-        let slices = self.karmadas.iter();
-        let holders = slices.filter(|(_, slices)| !slices.is_empty());
-        let holders: Vec<_> = holders.map(|(name, _)| name).collect();
-        (!holders.is_empty()).then(|| karmada::left(self.facts.key, holders))
-    }
-
     /// Reports endpoints that consumers offer although their provider no longer has them as ready.
     /// It covers Karmada's slices, and causeway's copies while Karmada manages the service.
     fn stale(&self) -> Vec<Diagnosis> {
-        let copies = self.copies.iter().filter(|_| self.is_managed_by_karmada());
-        let all = self.karmadas.iter().chain(copies);
-        let all = all.flat_map(|(consumer, slices)| slices.iter().map(move |one| (consumer, one)));
-        let stale = all.filter_map(|(consumer, slice)| {
-            let provider = slice.provider.as_str();
-            let gone = slice.stale(&self.facts.ready_in(provider)?);
+        let is_managed = self.is_managed_by_karmada();
+        let all = self.held.iter();
+        let all = all.flat_map(|(consumer, held)| held.iter().map(move |one| (consumer, one)));
+        let stale = all.filter(|(_, slice)| slice.is_karmadas || is_managed);
+        let stale = stale.filter_map(|(consumer, slice)| {
+            let ready = self.facts.ready_in(&slice.provider)?;
+            let offered = slice.endpoints.iter().filter(|(_, is_ready)| **is_ready);
+            let gone = offered.filter(|(addresses, _)| !ready.contains(*addresses));
+            let gone: Vec<_> = gone.flat_map(|(addresses, _)| addresses).copied().collect();
             let stale = karmada::Stale {
                 consumer,
-                provider,
+                provider: &slice.provider,
                 slice: &slice.name,
                 addresses: &gone,
             };
@@ -337,24 +298,25 @@ impl<'a> ExposedService<'a> {
         stale.collect()
     }
 
+    /// Returns the slices of other clusters' endpoints that a consumer holds.
+    pub(super) fn held_in(&self, consumer: &ClusterName) -> &[HeldSlice] {
+        let held = self.held.get(consumer);
+        held.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(super) fn is_native(&self) -> bool {
+        self.exposure == Exposure::Native
+    }
+
     /// Whether Karmada's own controllers manage the MultiClusterService.
     pub(super) fn is_managed_by_karmada(&self) -> bool {
-        self.exposure == Exposure::Native && self.facts.desired.karmada.is_some()
+        self.is_native() && self.facts.desired.karmada.is_some()
     }
 
     /// Returns the copies that the plan wants in a consumer; `None` if it wants none there, or
     /// leaves the consumer unchanged.
     pub(super) fn desired(&self, consumer: &ClusterName) -> Option<&'a DesiredCopies> {
         self.facts.desired.copies_in(self.exposure, consumer)
-    }
-
-    /// Whether the plan leaves all objects of consumers unchanged.
-    pub(super) fn leaves_all(&self) -> bool {
-        let desired = self.facts.desired;
-        match self.exposure {
-            Exposure::Native => matches!(desired.members, Members::Untouched),
-            Exposure::Clusterset => desired.clusterset.problem.is_some(),
-        }
     }
 
     /// Returns the Ready condition of the MultiClusterService, or of the provider's export.

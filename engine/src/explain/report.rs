@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ClusterName;
 use serde::Serialize;
 
 use crate::messages::Diagnosis;
 use crate::model::slice::Exposure;
+use crate::plan::providers::Readiness;
 use crate::plan::shares::Shares;
 use crate::plan::tiers::{TierState, Tiers};
 use crate::reasons::Reason;
@@ -175,23 +176,6 @@ pub enum EndpointState {
 }
 
 impl ConsumerState {
-    /// Returns the state of an endpoint that this slice of the consumer holds, or no slice.
-    pub(super) fn new(
-        consumer: &ClusterName,
-        slice: Option<impl Into<String>>,
-        diagnosis: Diagnosis,
-    ) -> Self {
-        Self {
-            cluster: consumer.to_string(),
-            state: match slice {
-                Some(_) => EndpointState::Present,
-                None => EndpointState::Missing,
-            },
-            slice: slice.map(Into::into),
-            diagnosis,
-        }
-    }
-
     /// Whether nothing is to be done: the endpoint is in the consumer, or the consumer uses it in
     /// no tier.
     fn is_healthy(&self) -> bool {
@@ -203,36 +187,34 @@ impl ConsumerState {
 
 impl TiersReport {
     pub(super) fn of(tiers: &Tiers) -> Self {
-        let report = |all: &[TierState]| {
-            let filled = all.iter().filter(|state| !state.clusters.is_empty());
-            let filled = filled.map(|state| TierReport {
-                tier: state.name(),
-                clusters: state.clusters.iter().map(ToString::to_string).collect(),
-                ready: state.readiness.ready,
-                endpoints: state.readiness.total,
-            });
-            filled.collect()
-        };
-        let mut standby: Vec<_> = report(tiers.standby());
-        let mut demoted = |tier: &str, clusters: Vec<String>| {
-            standby.extend((!clusters.is_empty()).then(|| TierReport {
-                tier: tier.to_owned(),
-                clusters,
-                ready: 0,
-                endpoints: 0,
-            }));
-        };
-        let unreachable = tiers.unreachable.iter();
-        demoted(
-            "unreachable",
-            unreachable.map(ToString::to_string).collect(),
-        );
-        let no_path = tiers.no_path.keys();
-        demoted("silent", no_path.map(ToString::to_string).collect());
+        let of =
+            |state: &TierState| TierReport::of(&state.name(), &state.clusters, state.readiness);
+        let nothing = Readiness::default();
+        let unreachable = TierReport::of("unreachable", &tiers.unreachable, nothing);
+        let silent = TierReport::of("silent", tiers.no_path.keys(), nothing);
+        let standby = tiers.standby().iter().filter_map(of);
         Self {
-            serving_from: report(tiers.active()),
-            standby,
+            serving_from: tiers.active().iter().filter_map(of).collect(),
+            standby: standby.chain(unreachable).chain(silent).collect(),
         }
+    }
+}
+
+impl TierReport {
+    /// Returns the report of a tier; `None` without clusters.
+    fn of<'a>(
+        tier: &str,
+        clusters: impl IntoIterator<Item = &'a ClusterName>,
+        readiness: Readiness,
+    ) -> Option<Self> {
+        let clusters = clusters.into_iter().map(ToString::to_string);
+        let clusters: Vec<_> = clusters.collect();
+        (!clusters.is_empty()).then(|| Self {
+            tier: tier.to_owned(),
+            clusters,
+            ready: readiness.ready,
+            endpoints: readiness.total,
+        })
     }
 }
 
@@ -251,26 +233,10 @@ impl ShareReport {
 }
 
 impl Explanation {
-    pub(super) fn new(
-        key: &ServiceKey,
-        diagnoses: Vec<Diagnosis>,
-        exposures: Vec<ExposureReport>,
-    ) -> Self {
-        let mut explanation = Self {
-            namespace: key.namespace.to_string(),
-            name: key.name.to_string(),
-            ready: false,
-            diagnoses,
-            exposures,
-        };
-        explanation.ready = explanation.is_healthy_but_for(|_| false);
-        explanation
-    }
-
     /// Adds a diagnosis of the service as a whole that the caller made.
     pub fn add(&mut self, diagnosis: Diagnosis) {
         self.diagnoses.insert(0, diagnosis);
-        self.ready = self.is_healthy_but_for(|_| false);
+        self.ready = self.is_healthy_but_for(&[]);
     }
 
     /// Whether the service is not ready, and members, a Namespace or names that could not be read
@@ -281,17 +247,17 @@ impl Explanation {
             Reason::NamespaceNotRead,
             Reason::NameNotRead,
         ];
-        !self.ready && self.is_healthy_but_for(|one| unread.contains(&one.reason))
+        !self.ready && self.is_healthy_but_for(&unread)
     }
 
     /// Whether all ready endpoints are in place and no problem is known, except the excused ones.
-    fn is_healthy_but_for(&self, is_excused: impl Fn(&Diagnosis) -> bool) -> bool {
+    pub(super) fn is_healthy_but_for(&self, excused: &[Reason]) -> bool {
+        let is_excused = |one: &Diagnosis| excused.contains(&one.reason);
         let states = self.consumer_states(|endpoint| endpoint.ready);
-        let is_healthy =
-            |state: &&ConsumerState| state.is_healthy() || is_excused(&state.diagnosis);
-        self.of_clusters()
-            .all(|one| one.is_healthy() || is_excused(one))
-            && states.iter().all(is_healthy)
+        let mut states = states.into_iter();
+        let mut of_clusters = self.of_clusters();
+        of_clusters.all(|one| one.is_healthy() || is_excused(one))
+            && states.all(|state| state.is_healthy() || is_excused(&state.diagnosis))
     }
 
     /// Iterates over the diagnoses of the service and of its clusters.

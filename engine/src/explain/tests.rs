@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{Diagnosis, EndpointState, Explanation, explain};
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, namespace, service, slice};
-use crate::fixtures::{Environment, env, key};
+use crate::fixtures::{Change, Environment, env, key};
 use crate::lists::HubLists;
 use crate::plan::Settings;
 use crate::reasons::Reason;
@@ -30,11 +30,11 @@ fn source(addresses: &[&str]) -> Object {
 }
 
 /// Begins to delete the namespace of b, and changes the endpoints.
-fn terminate_namespace(env: &mut Environment) {
+fn terminate_namespace(env: &mut Environment) -> &mut Environment {
     let held = json!({"metadata": {"finalizers": ["kubernetes"]}});
     env.on("b", namespace("shop").with(held));
     env.off("b", Kind::Namespace, "shop");
-    env.on("a", source(&["10.1.0.9"])).settle();
+    env.on("a", source(&["10.1.0.9"])).settle()
 }
 
 /// Returns members a and b that are synced, and pods of `foo` in a.
@@ -56,9 +56,14 @@ fn healthy() -> Environment {
 }
 
 /// Annotates a Cluster, as a user does.
-fn annotate(env: &mut Environment, name: &str, annotation: &str, value: &str) {
+fn annotate<'e>(
+    env: &'e mut Environment,
+    name: &str,
+    annotation: &str,
+    value: &str,
+) -> &'e mut Environment {
     let annotations = json!({ annotation: value });
-    env.on_hub(cluster(name).with(json!({"metadata": {"annotations": annotations}})));
+    env.on_hub(cluster(name).with(json!({"metadata": {"annotations": annotations}})))
 }
 
 /// Returns the explanation of kubectl-mcs, with the settings that the objects show.
@@ -74,13 +79,7 @@ fn all(explanation: &Explanation) -> Vec<Diagnosis> {
 }
 
 /// Case: description, change, expected readiness, expected reason, and a part of its remedy.
-type Case = (
-    &'static str,
-    fn(&mut Environment),
-    bool,
-    Reason,
-    &'static str,
-);
+type Case = (&'static str, Change, bool, Reason, &'static str);
 
 #[track_caller]
 fn hold(start: fn() -> Environment, cases: &[Case]) {

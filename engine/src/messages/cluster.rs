@@ -9,9 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::remarks::TTL_EXPIRED;
 use super::{Diagnosis, quote};
 use crate::model::slice::MOST_NAMES;
-use crate::model::{LeftOut, MemberState};
+use crate::model::{LeftOut, MemberState, Refusal};
 use crate::observed::hub::DeclaredWatch;
 use crate::observed::member::Membership;
+use crate::plan::provider_use::Unused;
 use crate::problem::{ClusterFacts, IdProblem};
 use crate::reasons::Reason;
 
@@ -175,55 +176,58 @@ pub(crate) fn not_joined(name: &ClusterName) -> Diagnosis {
     unknown.fix(format!("kubectl mcs join {name} --member-kubeconfig FILE"))
 }
 
-/// Reports that a person drained the cluster.
-pub(crate) fn drained(name: &ClusterName) -> Diagnosis {
-    let message =
-        format!("{name} is drained: a person said that nothing it provides is to be used");
-    Diagnosis::new(Reason::Drained, message).fix(format!("kubectl mcs drain {name} --undo"))
+/// Reports that nothing that a cluster provides is used; `None` for a second name of a cluster,
+/// which the state of the member reports.
+pub(crate) fn unused(name: &ClusterName, why: Unused) -> Option<Diagnosis> {
+    let (reason, message, remedy) = match why {
+        Unused::NotJoined => return Some(not_joined(name)),
+        Unused::Duplicate => return None,
+        Unused::Drained => (
+            Reason::Drained,
+            "is drained: a person said that nothing it provides is to be used",
+            format!("kubectl mcs drain {name} --undo"),
+        ),
+        Unused::TtlExpired => (
+            Reason::ProviderTtlExpired,
+            "is out of reach for longer than --provider-ttl of causeway-controller, so its endpoints are not used",
+            restore(name),
+        ),
+        Unused::WithdrawAfter => (
+            Reason::ProviderTtlExpired,
+            "is out of reach for longer than withdraw-after of the service, so its endpoints are not used",
+            restore(name),
+        ),
+    };
+    Some(Diagnosis::new(reason, format!("{name} {message}")).fix(remedy))
 }
 
-/// Reports that the cluster has been unreachable for too long.
-pub(crate) fn ttl_expired(name: &ClusterName) -> Diagnosis {
-    let message = format!(
-        "{name} is out of reach for longer than --provider-ttl of causeway-controller, so its endpoints are not used"
-    );
-    Diagnosis::new(Reason::ProviderTtlExpired, message).fix(restore(name))
+/// Reports a cluster that takes no part.
+pub(crate) fn left_out(name: &ClusterName, why: &LeftOut) -> Diagnosis {
+    match why {
+        LeftOut::PullWithoutCredentials => {
+            let message = format!("{name} is in Pull mode, and its Cluster names no credentials");
+            Diagnosis::new(Reason::PullWithoutCredentials, message).fix(REPORT_SECRETS)
+        }
+        LeftOut::TooOld(_) => {
+            Diagnosis::new(Reason::LeftOut, format!("{name} takes no part: {why}"))
+        }
+    }
 }
 
-/// Reports that the cluster has been unreachable for longer than the service permits.
-pub(crate) fn withdrawn_after(name: &ClusterName) -> Diagnosis {
-    let message = format!(
-        "{name} is out of reach for longer than withdraw-after of the service, so its endpoints are not used"
-    );
-    Diagnosis::new(Reason::ProviderTtlExpired, message).fix(restore(name))
-}
-
-/// Reports a cluster in Pull mode whose Cluster names no Secret.
-pub(crate) fn pull_without_credentials(name: &ClusterName) -> Diagnosis {
-    let message = format!("{name} is in Pull mode, and its Cluster names no credentials");
-    Diagnosis::new(Reason::PullWithoutCredentials, message).fix(REPORT_SECRETS.to_owned())
-}
-
-/// Reports a cluster that takes no part for another reason.
-pub(crate) fn left_out(name: &ClusterName, why: &dyn fmt::Display) -> Diagnosis {
-    Diagnosis::new(Reason::LeftOut, format!("{name} takes no part: {why}"))
-}
-
-/// Reports a cluster that is another than before.
-pub(crate) fn other_identity(name: &ClusterName, why: &dyn fmt::Display) -> Diagnosis {
-    let refused = Diagnosis::new(
-        Reason::MemberRefused,
-        format!("{name} cannot be used: {why}"),
-    );
-    refused.fix(format!(
-        "kubectl mcs unjoin {name}; then kubectl mcs join {name} --member-kubeconfig FILE"
-    ))
-}
-
-/// Reports a second name of another cluster.
-pub(crate) fn duplicate(name: &ClusterName, why: &dyn fmt::Display) -> Diagnosis {
-    let twice = Diagnosis::new(Reason::DuplicateMember, format!("{name} {why}"));
-    twice.fix(format!("kubectl mcs unjoin {name}"))
+/// Reports a cluster that cannot be used until a person acts, as the cluster itself shows.
+pub(crate) fn refused(name: &ClusterName, why: &Refusal) -> Diagnosis {
+    let unjoin = format!("kubectl mcs unjoin {name}");
+    match why {
+        Refusal::DuplicateOf(_) => {
+            Diagnosis::new(Reason::DuplicateMember, format!("{name} {why}")).fix(unjoin)
+        }
+        Refusal::AnotherCluster | Refusal::Configuration(_) => {
+            let message = format!("{name} cannot be used: {why}");
+            Diagnosis::new(Reason::MemberRefused, message).fix(format!(
+                "{unjoin}; then kubectl mcs join {name} --member-kubeconfig FILE"
+            ))
+        }
+    }
 }
 
 /// Reports a member that the caller could not read.

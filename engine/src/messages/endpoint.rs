@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::copies::Slice;
 use super::{Diagnosis, adopt, edit_service, extend_preference, shares, wait};
 use crate::model::slice::{Exposure, SlicePort, SourceEndpoint};
+use crate::plan::copies::Skipped;
 use crate::plan::entry::{Missed, NoEntry};
 use crate::plan::providers::MissingPort;
 use crate::plan::shares::Shares;
@@ -66,14 +67,7 @@ impl<'a> Endpoint<'a> {
         };
         match is_ready {
             true => Diagnosis::new(Reason::EntryCopied, way),
-            false => {
-                let remedy = format!(
-                    "in {}: kubectl -n {} get pods",
-                    self.provider, self.key.namespace
-                );
-                let message = format!("{way}; it gets no traffic, for it is not ready");
-                Diagnosis::new(Reason::NotReady, message).fix(remedy)
-            }
+            false => self.not_ready(format!("{way}; it gets no traffic, for it is not ready")),
         }
     }
 
@@ -122,14 +116,15 @@ impl<'a> Endpoint<'a> {
 
     /// Reports that the consumer has the endpoint, which is not ready.
     pub(crate) fn unready(&self) -> Diagnosis {
-        let Self {
-            key,
-            provider,
-            consumer,
-            ..
-        } = self;
-        let message = format!("{consumer} has it; it gets no traffic there, for it is not ready");
-        let remedy = format!("in {provider}: kubectl -n {} get pods", key.namespace);
+        let consumer = self.consumer;
+        self.not_ready(format!(
+            "{consumer} has it; it gets no traffic there, for it is not ready"
+        ))
+    }
+
+    fn not_ready(&self, message: String) -> Diagnosis {
+        let (provider, namespace) = (self.provider, &self.key.namespace);
+        let remedy = format!("in {provider}: kubectl -n {namespace} get pods");
         Diagnosis::new(Reason::NotReady, message).fix(remedy)
     }
 
@@ -262,11 +257,6 @@ impl<'a> Endpoint<'a> {
         self.progressing(format!("{message}{reported}"))
     }
 
-    /// Reports that the provider cannot be read, and the consumer has no copy.
-    pub(crate) fn no_copy(&self) -> Diagnosis {
-        self.progressing(format!("{} has no copy of it", self.consumer))
-    }
-
     fn progressing(&self, message: String) -> Diagnosis {
         Diagnosis::new(Reason::Progressing, message).fix(wait(self.key))
     }
@@ -389,9 +379,16 @@ impl<'a> Endpoint<'a> {
         }
     }
 
-    /// Reports that the slice lags behind the ports of its Service.
-    pub(crate) fn port_behind(&self) -> Diagnosis {
-        self.not_served("a port of it")
+    /// Reports that nothing of the slice is copied; `None` where the consumer offers no port that
+    /// the slice could lack.
+    pub(crate) fn skipped(&self, why: &Skipped) -> Option<Diagnosis> {
+        Some(match why {
+            Skipped::Behind => self.not_served("a port of it"),
+            Skipped::NoPort(missing) => {
+                self.missing_port(missing.list().first()?, missing.provider_ports())
+            }
+            _ => self.of_slice().skipped(why),
+        })
     }
 
     fn not_served(&self, port: &str) -> Diagnosis {

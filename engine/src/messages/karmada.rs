@@ -24,16 +24,19 @@ pub(crate) fn not_dispatched(key: &ServiceKey, consumer: &ClusterName) -> Diagno
     Diagnosis::new(Reason::NotDispatchedByKarmada, message).fix(adopt(key))
 }
 
-/// Reports members with slices of Karmada's controllers that nobody updates any more.
+/// Reports members with slices of Karmada's controllers that nobody updates any more; `None`
+/// without any.
 pub(crate) fn left<'a>(
     key: &ServiceKey,
-    members: impl IntoIterator<Item = &'a ClusterName>,
-) -> Diagnosis {
+    members: impl Iterator<Item = &'a ClusterName>,
+) -> Option<Diagnosis> {
+    let mut members = members.peekable();
+    members.peek()?;
     let message = format!(
         "EndpointSlices of Karmada's are left in {}, beside causeway's, and nobody keeps them up",
         names(members)
     );
-    Diagnosis::new(Reason::LeftByKarmada, message).fix(adopt(key))
+    Some(Diagnosis::new(Reason::LeftByKarmada, message).fix(adopt(key)))
 }
 
 /// EndpointSlice of a consumer with addresses that its provider no longer has as ready.

@@ -14,6 +14,7 @@ use super::hub::manager::{Importer, Manager};
 use super::hub::{ClusterView, DnsKnowledge, Lost, McsView, Profiles};
 use super::member::Member;
 use super::service::ServiceView;
+use super::tiers::NotedTiers;
 use crate::model::slice::Exposure;
 use crate::model::{LeftOut, MemberState, Needs, TimePoint};
 use crate::problem::Gap;
@@ -299,23 +300,13 @@ impl Index {
         self.entry_nodes.of(key, node)
     }
 
-    /// Returns the time since which the nearer tiers of a consumer have had enough ready endpoints.
-    pub(crate) fn enough_since(
+    /// Returns the tiers and shares of a service in a consumer as of the last plan.
+    pub(crate) fn noted_tiers(
         &self,
         key: &ServiceKey,
         exposure: Exposure,
         consumer: &ClusterName,
-    ) -> Option<TimePoint> {
-        self.tiers.enough_since(key, exposure, consumer)
-    }
-
-    /// Returns the time since which the shares in a consumer let more endpoints be ready.
-    pub(crate) fn spare_since(
-        &self,
-        key: &ServiceKey,
-        exposure: Exposure,
-        consumer: &ClusterName,
-    ) -> Option<TimePoint> {
-        self.tiers.spare_since(key, exposure, consumer)
+    ) -> Option<&NotedTiers> {
+        self.tiers.of(key, exposure, consumer)
     }
 }

@@ -35,26 +35,15 @@ pub(crate) struct TierNotes {
 }
 
 impl TierNotes {
-    /// Returns the time since which the nearer tiers of a consumer have had enough ready endpoints.
-    pub(crate) fn enough_since(
+    /// Returns the tiers and shares of a service in a consumer as of the last plan.
+    pub(crate) fn of(
         &self,
         key: &ServiceKey,
         exposure: Exposure,
         consumer: &ClusterName,
-    ) -> Option<TimePoint> {
+    ) -> Option<&NotedTiers> {
         let of_service = self.services.get(key)?;
-        of_service.get(&(exposure, consumer.clone()))?.enough_since
-    }
-
-    /// Returns the time since which the shares in a consumer let more endpoints be ready.
-    pub(crate) fn spare_since(
-        &self,
-        key: &ServiceKey,
-        exposure: Exposure,
-        consumer: &ClusterName,
-    ) -> Option<TimePoint> {
-        let of_service = self.services.get(key)?;
-        of_service.get(&(exposure, consumer.clone()))?.spare_since
+        of_service.get(&(exposure, consumer.clone()))
     }
 
     /// Notes the active tiers of a service in all its consumers. Returns the counts that changed.

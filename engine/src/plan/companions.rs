@@ -21,7 +21,7 @@ impl Companions {
             wanted: BTreeMap::new(),
             hostnames: BTreeSet::new(),
             entry_nodes: BTreeSet::new(),
-            keeps_exported: unsure || matches!(desired.clusterset.imports, Imports::Untouched),
+            keeps_exported: unsure || desired.clusterset.imports.is_untouched(),
         };
         if !index.has_networks() {
             return companions;

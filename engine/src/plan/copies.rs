@@ -242,6 +242,17 @@ impl DesiredCopies {
         ruling.into()
     }
 
+    /// Returns the reason why nothing of a provider is used, if any; `None` where no decision is
+    /// about the provider.
+    pub(crate) fn unused(&self, provider: &ClusterName) -> Option<Option<Unused>> {
+        Some(match self.of_provider(provider.as_str())? {
+            OfProvider::All(Ruling::Withdraw(Withdraw::Requested(Request::Unused(why)))) => {
+                Some(why)
+            }
+            OfProvider::All(_) | OfProvider::Known(_) => None,
+        })
+    }
+
     fn of_provider(&self, name: &str) -> Option<OfProvider> {
         let mut providers = self.providers.iter();
         let found = providers.find(|(provider, _)| provider.as_str() == name);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::domain::{ClusterName, ServicePort};
 
-use super::clusterset::{Clusterset, Imports};
+use super::by_member::ByMember;
+use super::clusterset::Clusterset;
 use super::copies::DesiredCopies;
 use super::dns::NamePlan;
 use super::entry::new_nodes::EntryNode;
@@ -64,15 +65,8 @@ pub(crate) struct Companions {
     pub keeps_exported: bool,
 }
 
-/// Objects that the members should hold for one service.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum Members {
-    /// The objects that they hold now, whichever these are.
-    #[default]
-    Untouched,
-    /// These objects; members that are not listed should hold none.
-    Wanted(BTreeMap<ClusterName, DesiredMember>),
-}
+/// Objects that a MultiClusterService requests in the members.
+pub(crate) type Members = ByMember<DesiredMember>;
 
 /// Objects that one member should hold for one service.
 #[derive(Clone, Debug)]
@@ -107,10 +101,8 @@ impl Desired {
     /// Returns the members that should hold objects of a MultiClusterService; `None` if all members
     /// are left untouched.
     pub fn wanted_members(&self) -> Option<impl Iterator<Item = &ClusterName>> {
-        match &self.members {
-            Members::Untouched => None,
-            Members::Wanted(members) => Some(members.keys()),
-        }
+        let is_untouched = self.members.is_untouched();
+        (!is_untouched).then(|| self.members.names())
     }
 
     /// Returns the desired copies in a consumer; `None` if none are planned there, or if all members
@@ -120,10 +112,9 @@ impl Desired {
         exposure: Exposure,
         consumer: &ClusterName,
     ) -> Option<&DesiredCopies> {
-        match (exposure, &self.members) {
-            (Exposure::Native, Members::Untouched) => None,
-            (Exposure::Native, Members::Wanted(members)) => Some(&members.get(consumer)?.copies),
-            (Exposure::Clusterset, _) => Some(&self.clusterset.imports.of(consumer)?.copies),
+        match exposure {
+            Exposure::Native => Some(&self.members.of(consumer)?.copies),
+            Exposure::Clusterset => Some(&self.clusterset.imports.of(consumer)?.copies),
         }
     }
 
@@ -133,10 +124,9 @@ impl Desired {
         exposure: Exposure,
         consumer: &ClusterName,
     ) -> Option<&ServiceProblem> {
-        match (exposure, &self.members) {
-            (Exposure::Native, Members::Untouched) => None,
-            (Exposure::Native, Members::Wanted(members)) => members.get(consumer)?.problem.as_ref(),
-            (Exposure::Clusterset, _) => self.clusterset.imports.of(consumer)?.problem.as_ref(),
+        match exposure {
+            Exposure::Native => self.members.of(consumer)?.problem.as_ref(),
+            Exposure::Clusterset => self.clusterset.imports.of(consumer)?.problem.as_ref(),
         }
     }
 
@@ -144,17 +134,9 @@ impl Desired {
     pub(crate) fn each_copies(
         &self,
     ) -> impl Iterator<Item = (Exposure, &ClusterName, &DesiredCopies)> {
-        let native = match &self.members {
-            Members::Wanted(members) => Some(members.iter()),
-            Members::Untouched => None,
-        };
-        let native = native.into_iter().flatten();
+        let native = self.members.wanted();
         let native = native.map(|(name, member)| (Exposure::Native, name, &member.copies));
-        let imports = match &self.clusterset.imports {
-            Imports::Wanted(imports) => Some(imports.iter()),
-            Imports::Untouched => None,
-        };
-        let imports = imports.into_iter().flatten();
+        let imports = self.clusterset.imports.wanted();
         let imports = imports.map(|(name, import)| (Exposure::Clusterset, name, &import.copies));
         native.chain(imports)
     }

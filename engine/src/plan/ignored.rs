@@ -69,6 +69,23 @@ pub(crate) fn ignored(
     })
 }
 
+/// Groups the consumers whose clients do not reach existing copies by reason, from the copies of
+/// each consumer and its Service.
+pub(crate) fn in_consumers<'a>(
+    exposure: Exposure,
+    copies: impl Iterator<Item = (&'a ClusterName, &'a DesiredCopies)>,
+    service: impl Fn(&ClusterName) -> Option<&'a ServiceView>,
+) -> BTreeMap<Ignored, Vec<&'a ClusterName>> {
+    let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (name, copies) in copies {
+        let found = service(name).and_then(|service| ignored(exposure, name, service, copies));
+        if let Some(found) = found {
+            all.entry(found).or_default().push(name);
+        }
+    }
+    all
+}
+
 impl Ignored {
     /// Whether endpoints of that provider are among those that clients do not reach.
     pub(crate) fn concerns(&self, provider: &ClusterName) -> bool {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::copies::yield_to_karmada::{lags, ready};
-use super::desired::{Desired, DesiredMember, KarmadaManaged, Members};
+use super::desired::{Desired, DesiredMember, KarmadaManaged};
 use super::inputs::Inputs;
 use super::placement::Placement;
 use super::providers::Provider;
@@ -84,8 +84,8 @@ pub(super) fn report(
     let (old, new): (Vec<_>, Vec<_>) = gaps.iter().partition(|lack| until(lack) <= now);
     let again_at = new.iter().map(|lack| until(lack)).min();
     let wavers = !new.is_empty();
-    let planned = matches!(desired.members, Members::Wanted(_));
-    let endpoints = planned.then(|| KarmadaEndpoints {
+    let is_planned = !desired.members.is_untouched();
+    let endpoints = is_planned.then(|| KarmadaEndpoints {
         gaps: old.into_iter().cloned().collect(),
         wavers,
         any_ready: has_ready_endpoints(index, key, &desired.placement),

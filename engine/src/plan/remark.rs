@@ -75,6 +75,14 @@ pub(crate) enum Remark<'a> {
     Unresolved(&'a ClusterName, &'a Unresolved),
 }
 
+/// Lists the consumers whose preference leads to no provider, from the copies of each consumer.
+pub(crate) fn unserved<'a>(
+    copies: impl Iterator<Item = (&'a ClusterName, &'a DesiredCopies)>,
+) -> Vec<(&'a ClusterName, &'a Tiers)> {
+    let tiers = copies.filter_map(|(name, copies)| Some((name, copies.tiers.as_ref()?)));
+    tiers.filter(|(_, tiers)| tiers.lack_providers()).collect()
+}
+
 /// Providers that consumers of other networks do not reach, each with the reason and the consumers.
 pub(crate) type Unreached<'a> = BTreeMap<&'a ClusterName, (&'a NoEntry, BTreeSet<&'a ClusterName>)>;
 

@@ -176,10 +176,9 @@ impl Request<'_> {
             }
         }
         let held = self.held(member);
-        let since = self
-            .of
-            .index
-            .spare_since(self.of.key, self.of.exposure, consumer);
+        let (key, exposure) = (self.of.key, self.of.exposure);
+        let noted = self.of.index.noted_tiers(key, exposure, consumer);
+        let since = noted.and_then(|noted| noted.spare_since);
         for family in [0, 1] {
             let parts = found.iter().map(|(name, hashes, is_own)| Part {
                 hashes: &hashes[family],

@@ -145,9 +145,10 @@ impl Request<'_> {
             min_ready: self.preference.and_then(Preference::min_ready),
             ..Tiers::default()
         };
+        let noted = self.index.noted_tiers(self.key, self.exposure, consumer);
         let before = Before {
             active: self.active_now(&tiers, member),
-            enough_since: self.index.enough_since(self.key, self.exposure, consumer),
+            enough_since: noted.and_then(|noted| noted.enough_since),
         };
         tiers.settle(self.preference, before, self.now);
         tiers.again_at = tiers.again_at.into_iter().chain(demoted.again_at).min();

@@ -11,8 +11,8 @@ use crate::model::slice::Exposure;
 use crate::model::{Item, ObjectId, TargetCluster, TimePoint, Write};
 use crate::observed::Index;
 use crate::observed::member::{Member, NamespaceState};
+use crate::plan::Desired;
 use crate::plan::copies::DesiredCopies;
-use crate::plan::{Desired, Members};
 use crate::problem::WriteProblem;
 use crate::status::Progress;
 use crate::write_queue::WriteQueue;
@@ -32,14 +32,9 @@ impl<'a> Progresses<'a> {
     /// Returns the progress of the members that should hold something, or are written to. Nothing
     /// is outstanding in the others.
     pub(super) fn of_members(&self) -> HashMap<ClusterName, Progress> {
-        let native = match (self.exposure, &self.desired.members) {
-            (Exposure::Native, Members::Wanted(members)) => Some(members.keys()),
-            _ => None,
-        };
-        let imports = &self.desired.clusterset.imports;
-        let imported = (self.exposure == Exposure::Clusterset).then(|| imports.names());
-        let wanted = native.into_iter().flatten();
-        let wanted = wanted.chain(imported.into_iter().flatten());
+        let copies = self.desired.each_copies();
+        let wanted = copies.filter(|(exposure, ..)| *exposure == self.exposure);
+        let wanted = wanted.map(|(_, name, _)| name);
         let serves = |write: &Write| serves(write.object(), self.key, self.exposure);
         let written = self.diff.writes.iter();
         let written = written.filter_map(|(cluster, writes)| match cluster {
@@ -81,16 +76,11 @@ impl<'a> Progresses<'a> {
 
     /// Returns the Service and the copies that a member should hold.
     fn desired_copies(&self, name: &ClusterName) -> Option<(ServiceKey, &'a DesiredCopies)> {
-        match (self.exposure, &self.desired.members) {
-            (Exposure::Native, Members::Untouched) => None,
-            (Exposure::Native, Members::Wanted(members)) => {
-                Some((self.key.clone(), &members.get(name)?.copies))
-            }
-            (Exposure::Clusterset, _) => {
-                let desired = self.desired.clusterset.imports.of(name)?;
-                Some((self.key.derived(), &desired.copies))
-            }
-        }
+        let service = match self.exposure {
+            Exposure::Native => self.key.clone(),
+            Exposure::Clusterset => self.key.derived(),
+        };
+        Some((service, self.desired.copies_in(self.exposure, name)?))
     }
 }
 

@@ -22,17 +22,15 @@ use crate::observed::member::{Member, Membership};
 use crate::observed::service::ServiceKind;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::{ImportPlan, OwnImport};
-use crate::plan::clusterset::{
-    Clusterset, DesiredImport, Imports, NotImporting, merge, precedence,
-};
-use crate::plan::copies::{Refused, SliceOfProvider};
+use crate::plan::clusterset::{Clusterset, DesiredImport, NotImporting, merge, precedence};
+use crate::plan::copies::{DesiredCopies, Refused, SliceOfProvider};
 use crate::plan::disagreement;
 use crate::plan::entry::{Entry, NoEntry, Site};
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{Remark, no_path, of_shares, some};
+use crate::plan::remark::{Remark, no_path, of_shares, some, unserved};
 use crate::plan::tiers::{Tiers, is_selected};
 use crate::problem::{MemberProblem, State, tally};
 use crate::reasons::Reason;
@@ -61,11 +59,8 @@ impl View<'_> {
             let write = self.export_status(name, self.member(name)?, *validity)?;
             Some((name.clone(), write))
         });
-        let imports = match &self.clusterset.imports {
-            Imports::Untouched => None,
-            Imports::Wanted(imports) => Some(imports.iter()),
-        };
-        let imports = imports.into_iter().flatten().filter_map(|(name, desired)| {
+        let imports = self.clusterset.imports.wanted();
+        let imports = imports.filter_map(|(name, desired)| {
             let write = self.import_status(name, self.member(name)?, desired)?;
             Some((name.clone(), write))
         });
@@ -118,7 +113,7 @@ impl View<'_> {
     /// a member writes into its import is repeated here. While it is not known of some cluster whether
     /// it imports the service, no entry goes that may be that cluster's.
     fn clusters_of_export(&self, name: &ClusterName, export: &ExportView) -> Vec<ClusterOfSet> {
-        if matches!(self.clusterset.imports, Imports::Untouched) {
+        if self.clusterset.imports.is_untouched() {
             return export.clusters.clone();
         }
         if !self.clusterset.exporters.contains(name) {
@@ -199,13 +194,9 @@ impl View<'_> {
             .flatten();
         let unreached = why.as_ref().map(|why| (why, elsewhere));
         remarks.extend(unreached.map(|of| Remark::Unreached([(name, of)].into())));
-        let imports = self.clusterset.imports.wanted();
-        let imports = imports.map(|(name, desired)| (name, &desired.copies));
-        let no_path = no_path(imports).and_then(|mut all| all.remove_entry(name));
+        let no_path = no_path(self.copies()).and_then(|mut all| all.remove_entry(name));
         remarks.extend(no_path.map(|of| Remark::NoPath([of].into())));
-        let imports = self.clusterset.imports.wanted();
-        let imports = imports.map(|(name, desired)| (name, &desired.copies));
-        remarks.extend(of_shares(imports, Some(name)));
+        remarks.extend(of_shares(self.copies(), Some(name)));
         remarks.extend(some(self.disagreements(name, export)).map(Remark::WritersDisagree));
         let lacks_endpoints = self.lacks_endpoints(export);
         remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Clusterset)));
@@ -222,6 +213,12 @@ impl View<'_> {
             clusters,
         }));
         with_remarks(exports::EXPORTED.to_owned(), self.key, &remarks)
+    }
+
+    /// Lists the copies of each importer.
+    fn copies(&self) -> impl Iterator<Item = (&ClusterName, &DesiredCopies)> {
+        let imports = self.clusterset.imports.wanted();
+        imports.map(|(name, desired)| (name, &desired.copies))
     }
 
     /// Lists the members of other networks than an exporter's that import the service, or may: those
@@ -248,12 +245,9 @@ impl View<'_> {
         name: &'a ClusterName,
         export: &ExportView,
     ) -> Vec<(SliceOfProvider<'a>, &'a Disagreement)> {
-        let Imports::Wanted(imports) = &self.clusterset.imports else {
-            return Vec::new();
-        };
         let stored = names::find(&export.conditions, names::READY);
-        let imports = imports.values();
-        let all = imports.flat_map(|desired| desired.copies.disagreements());
+        let all = self.copies();
+        let all = all.flat_map(|(_, copies)| copies.disagreements());
         let own = all.filter(|((provider, _), _)| *provider == name);
         disagreement::lasting(self.index, self.key, own, stored, self.now)
     }
@@ -267,14 +261,10 @@ impl View<'_> {
     /// Lists the importers whose preference leads to no exporter. While an exporter is unknown, the
     /// preference is the one that a member recorded, and Ready does not repeat it.
     fn unserved(&self) -> Vec<(&ClusterName, &Tiers)> {
-        let imports = match &self.clusterset.imports {
-            Imports::Wanted(imports) if !self.clusterset.unsure => imports,
-            _ => return Vec::new(),
-        };
-        let tiers = imports.iter();
-        let tiers =
-            tiers.filter_map(|(name, desired)| Some((name, desired.copies.tiers.as_ref()?)));
-        tiers.filter(|(_, tiers)| tiers.lack_providers()).collect()
+        match self.clusterset.unsure {
+            true => Vec::new(),
+            false => unserved(self.copies()),
+        }
     }
 
     /// Lists the members which the exports do not list as consumers.
@@ -286,11 +276,8 @@ impl View<'_> {
 
     /// Returns the endpoints and slices of an exporter that no importing cluster receives.
     fn refused(&self, name: &ClusterName) -> Option<&Refused> {
-        let Imports::Wanted(imports) = &self.clusterset.imports else {
-            return None;
-        };
-        let mut imports = imports.values();
-        imports.find_map(|desired| desired.copies.refused.get(name))
+        self.copies()
+            .find_map(|(_, copies)| copies.refused.get(name))
     }
 
     /// Returns the clusters in which clients do not reach the existing copies of an exporter's
@@ -300,22 +287,13 @@ impl View<'_> {
         name: &ClusterName,
         derived: &ServiceKey,
     ) -> BTreeMap<Ignored, Vec<&ClusterName>> {
-        let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        let Imports::Wanted(imports) = &self.clusterset.imports else {
-            return all;
-        };
-        for (importer, desired) in imports {
-            let member = self.member(importer).filter(|_| importer != name);
-            let service = member.and_then(|member| member.service(derived));
-            let service = service.filter(|one| one.is_derived_for(self.key, self.index.hub_uid()));
-            let found = service.and_then(|service| {
-                ignored::ignored(Exposure::Clusterset, importer, service, &desired.copies)
-            });
-            if let Some(found) = found.filter(|found| found.concerns(name)) {
-                all.entry(found).or_default().push(importer);
-            }
-        }
-        all
+        let others = self.copies().filter(|(importer, _)| *importer != name);
+        let mut found = ignored::in_consumers(Exposure::Clusterset, others, |importer| {
+            let service = self.member(importer)?.service(derived)?;
+            Some(service).filter(|one| one.is_derived_for(self.key, self.index.hub_uid()))
+        });
+        found.retain(|why, _| why.concerns(name));
+        found
     }
 
     fn valid(&self, name: &ClusterName, export: &ExportView, validity: Validity) -> ConditionState {

@@ -14,7 +14,6 @@ use crate::messages::endpoint::reports_none_ready;
 use crate::messages::remarks::with_remarks;
 use crate::messages::{entry_clusters, native};
 use crate::model::slice::Exposure;
-use crate::plan::Members;
 use crate::plan::copies::{DesiredCopies, Refused, SliceOfProvider};
 use crate::plan::disagreement;
 use crate::plan::dns::NameState;
@@ -23,8 +22,7 @@ use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{NotUsed, Remark, no_path, of_shares, some, unreached};
-use crate::plan::tiers::Tiers;
+use crate::plan::remark::{NotUsed, Remark, no_path, of_shares, some, unreached, unserved};
 use crate::problem::Problem;
 use crate::reasons::Reason;
 
@@ -96,7 +94,7 @@ impl View<'_> {
     /// Describes why no cluster backs the service although all objects are in place; `None` if one
     /// does.
     fn without_providers(&self) -> Option<String> {
-        let is_planned = matches!(self.desired.members, Members::Wanted(_));
+        let is_planned = !self.desired.members.is_untouched();
         let used = self.used().next().is_some();
         (is_planned && !used).then(|| native::no_providers(self.key, &self.left_out()))
     }
@@ -139,7 +137,7 @@ impl View<'_> {
 
     pub(super) fn ready_message(&self) -> String {
         let used = self.used().count();
-        let unserved = self.unserved();
+        let unserved = unserved(self.copies());
         let lacks_endpoints = self.lacks_endpoints();
         let message = match self.entry_clusters() {
             Some((all, serving)) => entry_clusters::entered(self.key, serving, all, used),
@@ -216,14 +214,6 @@ impl View<'_> {
             )
     }
 
-    /// Lists the consumers whose preference leads to no provider.
-    fn unserved(&self) -> Vec<(&ClusterName, &Tiers)> {
-        let consumers = self.desired.placement.consumers();
-        let tiers = consumers
-            .filter_map(|name| Some((name, self.desired_member(name)?.copies.tiers.as_ref()?)));
-        tiers.filter(|(_, tiers)| tiers.lack_providers()).collect()
-    }
-
     /// Lists the tiers of the preference that the Clusters of some consumers lack.
     fn without_places(&self) -> Vec<Remark<'_>> {
         let preference = self.mcs.failover.preference.as_ref();
@@ -250,21 +240,9 @@ impl View<'_> {
 
     /// Groups the consumers whose clients do not reach existing copies by reason.
     fn ignored(&self) -> BTreeMap<Ignored, Vec<&ClusterName>> {
-        let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for name in self.desired.placement.consumers() {
-            let service = self
-                .member(name)
-                .and_then(|member| member.service(self.key));
-            let found = service
-                .zip(self.desired_member(name))
-                .and_then(|(service, desired)| {
-                    ignored::ignored(Exposure::Native, name, service, &desired.copies)
-                });
-            if let Some(found) = found {
-                all.entry(found).or_default().push(name);
-            }
-        }
-        all
+        ignored::in_consumers(Exposure::Native, self.copies(), |name| {
+            self.member(name)?.service(self.key)
+        })
     }
 
     /// Returns the hostnames that lead to pods of several clusters.
@@ -274,12 +252,9 @@ impl View<'_> {
     }
 
     fn disagreements(&self) -> Vec<(SliceOfProvider<'_>, &Disagreement)> {
-        let Members::Wanted(members) = &self.desired.members else {
-            return Vec::new();
-        };
         let stored = names::find(&self.mcs.conditions, names::READY);
-        let all = members.values();
-        let all = all.flat_map(|member| member.copies.disagreements());
+        let all = self.copies();
+        let all = all.flat_map(|(_, copies)| copies.disagreements());
         disagreement::lasting(self.index, self.key, all, stored, self.now)
     }
 

@@ -33,10 +33,7 @@ fn what_is_wrong_with_an_export_is_reported() {
         &[
             (
                 "a namespace that it may not export from",
-                |env| {
-                    annotate(env, "a", labels::EXPORT_NAMESPACES, "web");
-                    env.settle();
-                },
+                |env| annotate(env, "a", labels::EXPORT_NAMESPACES, "web").settle(),
                 false,
                 Reason::ExportRefused,
                 "export-namespaces=web,shop",
@@ -45,7 +42,7 @@ fn what_is_wrong_with_an_export_is_reported() {
                 "an export without its Service",
                 |env| {
                     env.off("a", Kind::Service, "foo")
-                        .pass(crate::fixtures::GRACE * 2);
+                        .pass(crate::fixtures::GRACE * 2)
                 },
                 false,
                 Reason::NoProviderService,
@@ -53,28 +50,21 @@ fn what_is_wrong_with_an_export_is_reported() {
             ),
             (
                 "the exporter is drained",
-                |env| {
-                    annotate(env, "a", labels::WITHDRAW, "true");
-                    env.settle();
-                },
+                |env| annotate(env, "a", labels::WITHDRAW, "true").settle(),
                 false,
                 Reason::Drained,
                 "kubectl mcs drain a --undo",
             ),
             (
                 "the exporter is out of reach, and what it gave is kept",
-                |env| {
-                    env.lose("a").settle();
-                },
+                |env| env.lose("a").settle(),
                 false,
                 Reason::Kept,
                 "",
             ),
             (
                 "pods that are not exported",
-                |env| {
-                    env.on("b", source(&["10.2.0.1"])).settle();
-                },
+                |env| env.on("b", source(&["10.2.0.1"])).settle(),
                 true,
                 Reason::NotNamed,
                 "make a ServiceExport shop/foo",
@@ -84,7 +74,7 @@ fn what_is_wrong_with_an_export_is_reported() {
                 |env| {
                     let both = source(&["10.2.0.1"]).port("admin", 8081);
                     env.on("b", foo().port("admin", 81)).on("b", both);
-                    env.on("b", export("foo")).settle();
+                    env.on("b", export("foo")).settle()
                 },
                 true,
                 Reason::ExportsDisagree,
@@ -101,9 +91,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
         &[
             (
                 "a cluster without the namespace",
-                |env| {
-                    env.member("c").off("c", Kind::Namespace, "shop").settle();
-                },
+                |env| env.member("c").off("c", Kind::Namespace, "shop").settle(),
                 true,
                 Reason::NotImported,
                 "in c: kubectl create namespace shop",
@@ -120,7 +108,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
                 |env| {
                     env.silent_member("c");
                     env.server("c").served = Served::default();
-                    env.introduce("c").list("c").settle();
+                    env.introduce("c").list("c").settle()
                 },
                 false,
                 Reason::DefinitionMissing,
@@ -131,7 +119,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
                 |env| {
                     env.member("c")
                         .on("c", service("derived-foo").port("http", 80))
-                        .settle();
+                        .settle()
                 },
                 false,
                 Reason::ServiceConflict,
@@ -139,10 +127,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
             ),
             (
                 "an address outside the ranges",
-                |env| {
-                    annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16");
-                    env.settle();
-                },
+                |env| annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16").settle(),
                 false,
                 Reason::AddressOutsideRanges,
                 "kubectl annotate cluster a --overwrite mcs.causeway.dev/endpoint-cidrs=10.9.0.0/16,10.1.0.1/32",
@@ -152,7 +137,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
                 |env| {
                     env.member("c")
                         .on("c", import("foo").port("http", 80))
-                        .settle();
+                        .settle()
                 },
                 false,
                 Reason::NameNotResolved,

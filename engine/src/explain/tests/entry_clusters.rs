@@ -19,40 +19,31 @@ fn entered() -> Environment {
 }
 
 const CASES: [Case; 5] = [
-    ("it serves", |_| {}, true, Reason::EntryCluster, ""),
+    ("it serves", |env| env, true, Reason::EntryCluster, ""),
     (
         "it has no address",
-        |env| {
-            env.balance("b", &[]).settle();
-        },
+        |env| env.balance("b", &[]).settle(),
         false,
         Reason::NoEntryAddress,
         "in b: kubectl -n shop describe service foo",
     ),
     (
         "it has a Service of somebody else",
-        |env| {
-            env.off("b", Kind::Service, "foo").on("b", foo()).settle();
-        },
+        |env| env.off("b", Kind::Service, "foo").on("b", foo()).settle(),
         false,
         Reason::EntryNotLoadBalancer,
         "in b: kubectl -n shop patch service foo",
     ),
     (
         "no endpoint is ready",
-        |env| {
-            env.on("a", source(&[])).settle();
-        },
+        |env| env.on("a", source(&[])).settle(),
         false,
         Reason::EntryNotServing,
         "kubectl mcs explain foo -n shop",
     ),
     (
         "it is drained",
-        |env| {
-            annotate(env, "b", labels::WITHDRAW, "true");
-            env.settle();
-        },
+        |env| annotate(env, "b", labels::WITHDRAW, "true").settle(),
         false,
         Reason::EntryUnused,
         "kubectl mcs drain b --undo",

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{all, explain, explained, foo, source};
 use crate::fixtures::objects::{Kind, Object, mcs, namespace};
-use crate::fixtures::{Environment, env, key};
+use crate::fixtures::{Change, Environment, env, key};
 use crate::lists::NameLists;
 use crate::model::{Failure, FailureKind, HubEvent, Signal};
 use crate::plan::Settings;
@@ -35,47 +35,45 @@ fn published() -> Environment {
     env
 }
 
-fn edit(env: &mut Environment, change: serde_json::Value) {
+fn edit(env: &mut Environment, change: serde_json::Value) -> &mut Environment {
     let value = env.hub.get(Kind::DnsEndpoint, "shop", "foo").cloned();
     let kind = Kind::DnsEndpoint;
     let value = value.expect("a DNSEndpoint");
-    env.on_hub(Object { kind, value }.with(change));
+    env.on_hub(Object { kind, value }.with(change))
 }
 
 /// Case: description, change, reason, and a part of message and remedy.
-type Case = (&'static str, fn(&mut Environment), Reason, &'static str);
+type Case = (&'static str, Change, Reason, &'static str);
 
 #[test]
 fn state_of_a_name_is_that_of_its_object() {
     let cases: [Case; 6] = [
         (
             "published",
-            |_| {},
+            |env| env,
             Reason::NamePublished,
             "leads to 192.0.2.1 (a)",
         ),
         (
             "entry cluster",
             |env| {
-                env.on_hub(named("foo").consumers(&["b"])).settle();
-                env.balance("b", &["192.0.2.9"]).settle();
+                env.on_hub(named("foo").consumers(&["b"]))
+                    .settle()
+                    .balance("b", &["192.0.2.9"])
+                    .settle()
             },
             Reason::NamePublished,
             "leads to 192.0.2.9 (b)",
         ),
         (
             "held",
-            |env| {
-                env.on("a", source(&[])).settle();
-            },
+            |env| env.on("a", source(&[])).settle(),
             Reason::NameHeld,
             "192.0.2.1 (a) still, although no cluster has a ready endpoint",
         ),
         (
             "deleted",
-            |env| {
-                env.off_hub(Kind::DnsEndpoint, "foo");
-            },
+            |env| env.off_hub(Kind::DnsEndpoint, "foo"),
             Reason::NameNotPublished,
             "DNSEndpoint shop/foo is still to be written -> kubectl mcs status foo -n shop",
         ),
@@ -83,7 +81,7 @@ fn state_of_a_name_is_that_of_its_object() {
             "edited",
             |env| {
                 let record = json!({ "dnsName": "foo.example.com", "targets": ["203.0.113.9"] });
-                edit(env, json!({ "spec": { "endpoints": [record] } }));
+                edit(env, json!({ "spec": { "endpoints": [record] } }))
             },
             Reason::NameNotPublished,
             "DNSEndpoint shop/foo is still to be written",

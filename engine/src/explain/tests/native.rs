@@ -62,18 +62,14 @@ fn what_is_wrong_on_the_hub_is_reported() {
         &[
             (
                 "no MultiClusterService",
-                |env| {
-                    env.off_hub(Kind::Mcs, "foo").settle();
-                },
+                |env| env.off_hub(Kind::Mcs, "foo").settle(),
                 false,
                 Reason::NotExposed,
                 "apply -f mcs.yaml",
             ),
             (
                 "no Service",
-                |env| {
-                    env.off_hub(Kind::Service, "foo").settle();
-                },
+                |env| env.off_hub(Kind::Service, "foo").settle(),
                 false,
                 Reason::NoHubService,
                 "kubectl -n shop create service clusterip foo",
@@ -82,7 +78,7 @@ fn what_is_wrong_on_the_hub_is_reported() {
                 "an ExternalName",
                 |env| {
                     env.on_hub(foo().with(json!({"spec": {"type": "ExternalName"}})))
-                        .settle();
+                        .settle()
                 },
                 false,
                 Reason::ExternalName,
@@ -93,7 +89,7 @@ fn what_is_wrong_on_the_hub_is_reported() {
                 |env| {
                     let made = mcs("foo").providers(&["a"]).consumers(&["b"]);
                     env.on_hub(made.port("web", 81))
-                        .pass(crate::fixtures::GRACE * 2);
+                        .pass(crate::fixtures::GRACE * 2)
                 },
                 false,
                 Reason::PortNotFound,
@@ -104,7 +100,7 @@ fn what_is_wrong_on_the_hub_is_reported() {
                 |env| {
                     let made = mcs("foo").providers(&["a"]).consumers(&["b"]);
                     env.on_hub(foo().port("metrics", 9090));
-                    env.on_hub(made.port("http", 80)).settle();
+                    env.on_hub(made.port("http", 80)).settle()
                 },
                 true,
                 Reason::PortNotExposed,
@@ -112,9 +108,7 @@ fn what_is_wrong_on_the_hub_is_reported() {
             ),
             (
                 "it is of type LoadBalancer",
-                |env| {
-                    env.on_hub(mcs("foo").load_balancer()).settle();
-                },
+                |env| env.on_hub(mcs("foo").load_balancer()).settle(),
                 true,
                 Reason::LoadBalancer,
                 "kubectl -n shop get mcs foo -o jsonpath='{.status.loadBalancer}'",
@@ -123,7 +117,7 @@ fn what_is_wrong_on_the_hub_is_reported() {
                 "the last change is not processed",
                 |env| {
                     let changed = json!({"metadata": {"generation": 9}});
-                    env.on_hub(mcs("foo").providers(&["a"]).consumers(&["b"]).with(changed));
+                    env.on_hub(mcs("foo").providers(&["a"]).consumers(&["b"]).with(changed))
                 },
                 true,
                 Reason::NotObserved,
@@ -142,7 +136,7 @@ fn a_service_that_does_not_lead_to_what_is_copied_behind_it_is_reported() {
                 "the consumer's Service is bound to the client's node",
                 |env| {
                     let local = json!({"spec": {"internalTrafficPolicy": "Local"}});
-                    env.on("b", foo().with(local)).settle();
+                    env.on("b", foo().with(local)).settle()
                 },
                 false,
                 Reason::InternalTrafficPolicyLocal,
@@ -155,7 +149,7 @@ fn a_service_that_does_not_lead_to_what_is_copied_behind_it_is_reported() {
                     let six = slice("foo-six", "foo").port("http", 8080);
                     let six = six.endpoint("fd00:1::1");
                     env.on("a", six.with(json!({"addressType": "IPv6"})))
-                        .settle();
+                        .settle()
                 },
                 false,
                 Reason::AddressFamilyMismatch,
@@ -174,7 +168,7 @@ fn what_is_wrong_with_a_member_is_reported() {
                 "the provider is not joined",
                 |env| {
                     let made = mcs("foo").providers(&["a", "nobody"]).consumers(&["b"]);
-                    env.on_hub(made).settle();
+                    env.on_hub(made).settle()
                 },
                 false,
                 Reason::NotJoined,
@@ -182,10 +176,7 @@ fn what_is_wrong_with_a_member_is_reported() {
             ),
             (
                 "the provider is drained",
-                |env| {
-                    annotate(env, "a", labels::WITHDRAW, "true");
-                    env.settle();
-                },
+                |env| annotate(env, "a", labels::WITHDRAW, "true").settle(),
                 false,
                 Reason::Drained,
                 "kubectl mcs drain a --undo",
@@ -199,19 +190,21 @@ fn what_is_wrong_with_a_member_is_reported() {
             ),
             (
                 "the provider is in Pull mode without credentials",
-                |env| {
-                    env.pull_without_credentials("a").settle();
-                },
+                |env| env.pull_without_credentials("a").settle(),
                 false,
                 Reason::PullWithoutCredentials,
                 "--report-secrets",
             ),
             (
+                "copies of a provider without credentials stay",
+                |env| env.pull_without_credentials("a").settle(),
+                false,
+                Reason::Kept,
+                "",
+            ),
+            (
                 "the consumer is out of reach",
-                |env| {
-                    env.lose("b");
-                    env.on("a", source(&["10.1.0.3"])).settle();
-                },
+                |env| env.lose("b").on("a", source(&["10.1.0.3"])).settle(),
                 false,
                 Reason::MemberUnreachable,
                 "--api-endpoint",
@@ -221,7 +214,7 @@ fn what_is_wrong_with_a_member_is_reported() {
                 |env| {
                     annotate(env, "b", labels::TUNNEL, "true");
                     env.lose("b");
-                    env.on("a", source(&["10.1.0.3"])).settle();
+                    env.on("a", source(&["10.1.0.3"])).settle()
                 },
                 false,
                 Reason::MemberUnreachable,
@@ -233,7 +226,7 @@ fn what_is_wrong_with_a_member_is_reported() {
                     env.member("c")
                         .on("c", foo())
                         .on("c", source(&["10.3.0.1"]))
-                        .settle();
+                        .settle()
                 },
                 true,
                 Reason::NotNamed,
@@ -250,9 +243,7 @@ fn what_is_wrong_in_the_provider_is_reported() {
         &[
             (
                 "no endpoints",
-                |env| {
-                    env.off("a", Kind::Slice, "foo-abc").settle();
-                },
+                |env| env.off("a", Kind::Slice, "foo-abc").settle(),
                 false,
                 Reason::NoEndpoints,
                 "kubectl -n shop get pods",
@@ -264,7 +255,7 @@ fn what_is_wrong_in_the_provider_is_reported() {
                         "a",
                         slice("names", "foo").with(json!({"addressType": "FQDN"})),
                     );
-                    env.settle();
+                    env.settle()
                 },
                 false,
                 Reason::AddressTypeNotSupported,
@@ -272,9 +263,7 @@ fn what_is_wrong_in_the_provider_is_reported() {
             ),
             (
                 "an endpoint without an address of the slice's type",
-                |env| {
-                    env.on("a", source(&["10.1.0.1", "fd00::1"])).settle();
-                },
+                |env| env.on("a", source(&["10.1.0.1", "fd00::1"])).settle(),
                 false,
                 Reason::SliceInvalid,
                 "",
@@ -282,8 +271,9 @@ fn what_is_wrong_in_the_provider_is_reported() {
             (
                 "a port number that differs",
                 |env| {
-                    env.off("a", Kind::Service, "foo");
-                    env.on("a", service("foo").port("http", 8080)).settle();
+                    env.off("a", Kind::Service, "foo")
+                        .on("a", service("foo").port("http", 8080))
+                        .settle()
                 },
                 false,
                 Reason::PortNotInProvider,
@@ -294,7 +284,7 @@ fn what_is_wrong_in_the_provider_is_reported() {
                 |env| {
                     let other = json!([{"name": "other", "port": 1, "protocol": "TCP"}]);
                     let source = source(&["10.1.0.9"]).with(json!({"ports": other}));
-                    env.on("a", source).settle();
+                    env.on("a", source).settle()
                 },
                 false,
                 Reason::PortNotInSlice,
@@ -302,29 +292,21 @@ fn what_is_wrong_in_the_provider_is_reported() {
             ),
             (
                 "an address that leads nowhere",
-                |env| {
-                    env.on("a", source(&["127.0.0.1"])).settle();
-                },
+                |env| env.on("a", source(&["127.0.0.1"])).settle(),
                 false,
                 Reason::AddressNotRoutable,
                 "in a: ",
             ),
             (
                 "an address outside the ranges",
-                |env| {
-                    annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16");
-                    env.settle();
-                },
+                |env| annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16").settle(),
                 false,
                 Reason::AddressOutsideRanges,
                 "kubectl annotate cluster a --overwrite mcs.causeway.dev/endpoint-cidrs=10.9.0.0/16,10.1.0.1/32",
             ),
             (
                 "an address in the ranges of another",
-                |env| {
-                    annotate(env, "b", labels::ENDPOINT_CIDRS, "10.1.0.0/16");
-                    env.settle();
-                },
+                |env| annotate(env, "b", labels::ENDPOINT_CIDRS, "10.1.0.0/16").settle(),
                 false,
                 Reason::AddressOutsideRanges,
                 "endpoint-cidrs=10.1.0.1/32",
@@ -335,7 +317,7 @@ fn what_is_wrong_in_the_provider_is_reported() {
                     let unready =
                         json!({"addresses": ["10.1.0.2"], "conditions": {"ready": false}});
                     env.on("a", source(&["10.1.0.1"]).endpoint_with(unready))
-                        .settle();
+                        .settle()
                 },
                 true,
                 Reason::NotReady,
@@ -386,6 +368,7 @@ fn what_is_wrong_in_the_consumer_is_reported() {
                         }
                     }
                     env.off("b", Kind::Namespace, "shop");
+                    env
                 },
                 false,
                 Reason::NamespaceMissing,
@@ -401,8 +384,9 @@ fn what_is_wrong_in_the_consumer_is_reported() {
             (
                 "somebody's Service",
                 |env| {
-                    env.off("b", Kind::Service, "foo");
-                    env.on("b", service("foo").port("other", 81)).settle();
+                    env.off("b", Kind::Service, "foo")
+                        .on("b", service("foo").port("other", 81))
+                        .settle()
                 },
                 false,
                 Reason::ForeignService,
@@ -414,7 +398,7 @@ fn what_is_wrong_in_the_consumer_is_reported() {
                     env.off("b", Kind::Service, "foo");
                     let alias =
                         json!({"spec": {"type": "ExternalName", "externalName": "a.example"}});
-                    env.on("b", foo().with(alias)).settle();
+                    env.on("b", foo().with(alias)).settle()
                 },
                 false,
                 Reason::ForeignService,
@@ -425,7 +409,7 @@ fn what_is_wrong_in_the_consumer_is_reported() {
                 |env| {
                     env.on_hub(foo().port("admin", 81));
                     env.off("b", Kind::Service, "foo");
-                    env.on("b", foo()).settle();
+                    env.on("b", foo()).settle()
                 },
                 false,
                 Reason::PortNotInConsumer,

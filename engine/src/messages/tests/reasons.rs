@@ -22,6 +22,7 @@ use crate::plan::copies::Skipped;
 use crate::plan::dns::{Basis, NameState, Routing};
 use crate::plan::entry::{EntryUnknown, NoEntry};
 use crate::plan::entry_clusters::{EntryCluster, EntryState, NoAddress};
+use crate::plan::provider_use::Unused;
 use crate::plan::providers::{MissingPort, Unfit};
 use crate::problem::{State, tally};
 
@@ -226,7 +227,7 @@ fn words(reason: Reason) -> Words {
         R::CopiedByKarmada => endpoint.copied_by_karmada().into(),
         R::ManagedByKarmada => karmada::managed(key, "shop/work").into(),
         R::NotDispatchedByKarmada => karmada::not_dispatched(key, one).into(),
-        R::LeftByKarmada => karmada::left(key, [one]).into(),
+        R::LeftByKarmada => karmada::left(key, [one].into_iter()).into(),
         R::ImportedByKarmada => {
             let imported = ImportedByKarmada {
                 left: vec![one.clone()],
@@ -277,11 +278,13 @@ fn words(reason: Reason) -> Words {
         R::NotObserved => native::not_observed(key, true).into(),
         R::NotJoined => cluster::not_joined(one).into(),
         R::LeftOut => cluster::left_out(one, &LeftOut::TooOld("v1.20.0".to_owned())).into(),
-        R::PullWithoutCredentials => cluster::pull_without_credentials(one).into(),
+        R::PullWithoutCredentials => {
+            cluster::left_out(one, &LeftOut::PullWithoutCredentials).into()
+        }
         R::MemberTerminating => cluster::terminating(one).into(),
-        R::DuplicateMember => cluster::duplicate(one, &Refusal::DuplicateOf(two.clone())).into(),
-        R::Drained => cluster::drained(one).into(),
-        R::ProviderTtlExpired => cluster::ttl_expired(one).into(),
+        R::DuplicateMember => cluster::refused(one, &Refusal::DuplicateOf(two.clone())).into(),
+        R::Drained => cluster::unused(one, Unused::Drained).into(),
+        R::ProviderTtlExpired => cluster::unused(one, Unused::TtlExpired).into(),
         R::MemberUnreachable => cluster::not_ready(one, &not_ready(R::Unreachable), false).into(),
         R::MemberRefused => cluster::not_ready(one, &not_ready(R::Refused), false).into(),
         R::MemberPending => cluster::not_engaged(one).into(),
@@ -326,7 +329,7 @@ fn words(reason: Reason) -> Words {
             .missing_port(&MissingPort::NotInProvider(port.id), &[])
             .into(),
         R::PortNotInConsumer => endpoint.port_not_in_consumer(key, &[port], &[]).into(),
-        R::PortNotInSlice => endpoint.port_behind().into(),
+        R::PortNotInSlice => endpoint.skipped(&Skipped::Behind).into(),
         R::AddressTypeNotSupported => skipped(Unfit::AddressType).into(),
         R::AddressNotRoutable => refused(AddressRefusal::NotRoutable(address)).into(),
         R::AddressOutsideRanges => refused(AddressRefusal::Outside(address)).into(),
@@ -351,7 +354,7 @@ fn words(reason: Reason) -> Words {
         R::TooManySlices => slice.skipped(&Skipped::TooManySlices).into(),
         R::NameTaken => endpoint.name_taken("member2-foo-abc", false).into(),
         R::WriteConflict => endpoint.write_conflict(true, "another writer").into(),
-        R::Progressing => endpoint.no_copy().into(),
+        R::Progressing => endpoint.older().into(),
         R::ServiceAppliedSucceed => (reason, native::SERVICE_APPLIED.1).into(),
         R::ServiceAppliedFailed => (reason, native::NO_TARGETS).into(),
         R::ServiceNotFound => {

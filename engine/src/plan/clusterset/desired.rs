@@ -11,6 +11,7 @@ use super::merge::Conflict;
 use super::precedence::SealedTime;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
+use crate::plan::by_member::ByMember;
 use crate::plan::copies::DesiredCopies;
 use crate::plan::service::DesiredService;
 use crate::problem::ServiceProblem;
@@ -62,43 +63,7 @@ impl Clusterset {
 }
 
 /// Desired state of an imported service in the members.
-#[derive(Clone, Debug)]
-pub(crate) enum Imports {
-    /// The members hold the same as now.
-    Untouched,
-    /// Each listed member holds its import; all others hold nothing.
-    Wanted(BTreeMap<ClusterName, DesiredImport>),
-}
-
-impl Default for Imports {
-    fn default() -> Self {
-        Self::Wanted(BTreeMap::new())
-    }
-}
-
-impl Imports {
-    /// Returns the desired import of a member.
-    pub(crate) fn of(&self, name: &ClusterName) -> Option<&DesiredImport> {
-        match self {
-            Self::Untouched => None,
-            Self::Wanted(imports) => imports.get(name),
-        }
-    }
-
-    /// Lists the desired imports by member; none where the members hold the same as now.
-    pub(crate) fn wanted(&self) -> impl Iterator<Item = (&ClusterName, &DesiredImport)> {
-        let wanted = match self {
-            Self::Untouched => None,
-            Self::Wanted(imports) => Some(imports),
-        };
-        wanted.into_iter().flatten()
-    }
-
-    /// Lists the members that should hold something.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &ClusterName> {
-        self.wanted().map(|(name, _)| name)
-    }
-}
+pub(crate) type Imports = ByMember<DesiredImport>;
 
 /// Desired state of an imported service in one member.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::written::line;
 use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
-use crate::fixtures::{Environment, env};
+use crate::fixtures::{Change, Environment, env};
 
 /// Plays the story, and returns its writes, each step with a title.
 pub(super) fn play() -> Vec<String> {
@@ -21,37 +21,33 @@ pub(super) fn play() -> Vec<String> {
     lines
 }
 
-type Step = (&'static str, fn(&mut Environment));
+type Step = (&'static str, Change);
 
 const STEPS: [Step; 8] = [
     ("two entry clusters are requested", request),
     ("load balancers give addresses", |env| {
         env.balance("east", &["192.0.2.1"])
-            .balance("west", &["192.0.2.2"]);
+            .balance("west", &["192.0.2.2"])
     }),
-    ("a provider is unreachable", |env| {
-        env.lose("member1");
-    }),
+    ("a provider is unreachable", |env| env.lose("member1")),
     ("the other one has no ready endpoint", |env| {
         let part =
             json!({"endpoints": [{"addresses": ["10.2.0.5"], "conditions": {"ready": false}}]});
-        env.on("member2", pods("10.2.0.5").with(part));
+        env.on("member2", pods("10.2.0.5").with(part))
     }),
-    ("the provider is reachable", |env| {
-        env.list("member1");
-    }),
+    ("the provider is reachable", |env| env.list("member1")),
     ("an entry cluster leaves", |env| {
-        env.on_hub(entered().consumers(&["west"]));
+        env.on_hub(entered().consumers(&["west"]))
     }),
     ("the type changes", |env| {
         env.on_hub(
             entered()
                 .consumers(&["west"])
                 .with(json!({"spec": {"types": ["CrossCluster"]}})),
-        );
+        )
     }),
     ("the MultiClusterService is deleted", |env| {
-        env.off_hub(Kind::Mcs, "foo");
+        env.off_hub(Kind::Mcs, "foo")
     }),
 ];
 
@@ -66,7 +62,7 @@ fn pods(address: &str) -> Object {
     slice("foo-abc", "foo").port("http", 8080).endpoint(address)
 }
 
-fn request(env: &mut Environment) {
+fn request(env: &mut Environment) -> &mut Environment {
     for member in ["member1", "member2", "east", "west"] {
         env.member(member);
     }
@@ -79,5 +75,5 @@ fn request(env: &mut Environment) {
         },
     });
     env.on_hub(service("foo").port("http", 80).with(balancer))
-        .on_hub(entered());
+        .on_hub(entered())
 }

@@ -16,12 +16,11 @@ use super::written::line;
 use crate::fixtures::objects::{
     Kind, NAMESPACE, Object, cluster, export, import, mcs, service, slice, work,
 };
-use crate::fixtures::{Environment, env};
+use crate::fixtures::{Change, Environment, env};
 use crate::model::slice::Exposure;
 use crate::model::{Failure, FailureKind};
-use crate::plan::clusterset::Imports;
 use crate::plan::copies::{CopyDecision, Withdraw};
-use crate::plan::{CopyCache, Members, plan};
+use crate::plan::{CopyCache, plan};
 
 /// Time longer than every grace, patience and hold of a scenario.
 const LONG: Duration = Duration::from_secs(3600);
@@ -34,7 +33,7 @@ pub(super) struct Rule {
     /// Description of the change.
     pub(super) name: &'static str,
     begin: fn() -> Environment,
-    change: fn(&mut Environment),
+    change: Change,
     /// Providers whose copies are left, sorted.
     pub(super) left: &'static str,
 }
@@ -95,18 +94,14 @@ fn decision(
     let (key, cache) = (crate::fixtures::key("foo"), &mut CopyCache::default());
     let desired = plan(&env.index, &env.settings, &key, env.now(), cache);
     let consumer = crate::fixtures::name(CONSUMER);
-    let copies = match (exposure, &desired.members, &desired.clusterset.imports) {
-        (Exposure::Native, Members::Untouched, _)
-        | (Exposure::Clusterset, _, Imports::Untouched) => {
-            return format!("{provider}: untouched");
-        }
-        (Exposure::Native, Members::Wanted(members), _) => {
-            members.get(&consumer).map(|member| &member.copies)
-        }
-        (Exposure::Clusterset, _, Imports::Wanted(imports)) => {
-            imports.get(&consumer).map(|import| &import.copies)
-        }
+    let is_untouched = match exposure {
+        Exposure::Native => desired.members.is_untouched(),
+        Exposure::Clusterset => desired.clusterset.imports.is_untouched(),
     };
+    if is_untouched {
+        return format!("{provider}: untouched");
+    }
+    let copies = desired.copies_in(*exposure, &consumer);
     let decided = copies.map(|copies| copies.decide(&env.index, &key, provider, copy));
     match decided {
         None => format!("{provider}: not a consumer"),
@@ -214,10 +209,15 @@ fn exported_as(annotations: Value) -> Environment {
 }
 
 /// Changes an object that causeway or a person wrote in a cluster.
-fn amend(env: &mut Environment, cluster: &str, (kind, name): (Kind, &str), part: Value) {
+fn amend<'e>(
+    env: &'e mut Environment,
+    cluster: &str,
+    (kind, name): (Kind, &str),
+    part: Value,
+) -> &'e mut Environment {
     let there = env.members[cluster].get(kind, NAMESPACE, name).cloned();
     let value = there.expect("an object");
-    env.on(cluster, Object { kind, value }.with(part));
+    env.on(cluster, Object { kind, value }.with(part))
 }
 
 /// Lists all scenarios, in the order of the record.
@@ -230,25 +230,19 @@ const RULES: &[Rule] = &[
     Rule {
         name: "the MultiClusterService is deleted",
         begin: native,
-        change: |env| {
-            env.off_hub(Kind::Mcs, "foo");
-        },
+        change: |env| env.off_hub(Kind::Mcs, "foo"),
         left: "",
     },
     Rule {
         name: "it is of another type",
         begin: native,
-        change: |env| {
-            env.on_hub(exposed().consumers(&[]).load_balancer());
-        },
+        change: |env| env.on_hub(exposed().consumers(&[]).load_balancer()),
         left: "",
     },
     Rule {
         name: "the hub's Service is deleted",
         begin: native,
-        change: |env| {
-            env.off_hub(Kind::Service, "foo");
-        },
+        change: |env| env.off_hub(Kind::Service, "foo"),
         left: "",
     },
     Rule {
@@ -256,24 +250,20 @@ const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             let external = json!({"spec": {"type": "ExternalName", "externalName": "example.org"}});
-            env.on_hub(foo().with(external));
+            env.on_hub(foo().with(external))
         },
         left: "member1 member2",
     },
     Rule {
         name: "no exposed port is a port of the Service",
         begin: native,
-        change: |env| {
-            env.on_hub(exposed().port("other", 81));
-        },
+        change: |env| env.on_hub(exposed().port("other", 81)),
         left: "",
     },
     Rule {
         name: "a provider is named no more",
         begin: native,
-        change: |env| {
-            env.on_hub(mcs("foo").providers(&["member1"]).consumers(&[CONSUMER]));
-        },
+        change: |env| env.on_hub(mcs("foo").providers(&["member1"]).consumers(&[CONSUMER])),
         left: "member1",
     },
     Rule {
@@ -284,7 +274,7 @@ const RULES: &[Rule] = &[
                 mcs("foo")
                     .providers(&["member1", "member2"])
                     .consumers(&["member1"]),
-            );
+            )
         },
         left: "",
     },
@@ -293,32 +283,26 @@ const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             let providers = ["member1", "member2", CONSUMER];
-            env.on_hub(mcs("foo").providers(&providers).consumers(&["member1"]));
+            env.on_hub(mcs("foo").providers(&providers).consumers(&["member1"]))
         },
         left: "",
     },
     Rule {
         name: "a provider is unjoined",
         begin: native,
-        change: |env| {
-            env.off_hub(Kind::Cluster, "member2");
-        },
+        change: |env| env.off_hub(Kind::Cluster, "member2"),
         left: "member1",
     },
     Rule {
         name: "the consumer is unjoined",
         begin: native,
-        change: |env| {
-            env.off_hub(Kind::Cluster, CONSUMER);
-        },
+        change: |env| env.off_hub(Kind::Cluster, CONSUMER),
         left: "",
     },
     Rule {
         name: "a provider is in Pull mode without credentials",
         begin: native,
-        change: |env| {
-            env.pull_without_credentials("member2");
-        },
+        change: |env| env.pull_without_credentials("member2"),
         left: "member1 member2",
     },
     Rule {
@@ -330,17 +314,13 @@ const RULES: &[Rule] = &[
     Rule {
         name: "a provider is unreachable",
         begin: || native_as(annotated(exposed(), json!({labels::UNREACHABLE: "keep"}))),
-        change: |env| {
-            env.lose("member2");
-        },
+        change: |env| env.lose("member2"),
         left: "member1 member2",
     },
     Rule {
         name: "a provider is unreachable for longer than --provider-ttl",
         begin: native,
-        change: |env| {
-            env.lose("member2");
-        },
+        change: |env| env.lose("member2"),
         left: "member1",
     },
     Rule {
@@ -349,17 +329,13 @@ const RULES: &[Rule] = &[
             let asked = json!({labels::UNREACHABLE: "withdraw-after=5m"});
             native_as(annotated(exposed(), asked))
         },
-        change: |env| {
-            env.lose("member2");
-        },
+        change: |env| env.lose("member2"),
         left: "member1",
     },
     Rule {
         name: "a provider is not known after a restart",
         begin: || native_as(annotated(exposed(), json!({labels::UNREACHABLE: "keep"}))),
-        change: |env| {
-            env.lose("member2").restart();
-        },
+        change: |env| env.lose("member2").restart(),
         left: "member1 member2",
     },
     Rule {
@@ -369,7 +345,7 @@ const RULES: &[Rule] = &[
             env.on_hub(annotated(
                 exposed(),
                 json!({labels::PREFER: "cluster/member1"}),
-            ));
+            ))
         },
         left: "member1",
     },
@@ -385,6 +361,7 @@ const RULES: &[Rule] = &[
                 (Kind::Slice, "foo-2"),
                 json!({"ports": other}),
             );
+            env
         },
         left: "member1",
     },
@@ -392,25 +369,21 @@ const RULES: &[Rule] = &[
         name: "the consumer's Service is another's and offers no port",
         begin: native,
         change: |env| {
-            env.off(CONSUMER, Kind::Service, "foo");
-            env.on(CONSUMER, service("foo").port("other", 81));
+            env.off(CONSUMER, Kind::Service, "foo")
+                .on(CONSUMER, service("foo").port("other", 81))
         },
         left: "",
     },
     Rule {
         name: "a slice is without its port",
         begin: native,
-        change: |env| {
-            amend(env, "member2", (Kind::Slice, "foo-2"), json!({"ports": []}));
-        },
+        change: |env| amend(env, "member2", (Kind::Slice, "foo-2"), json!({"ports": []})),
         left: "member1",
     },
     Rule {
         name: "a slice is deleted",
         begin: native,
-        change: |env| {
-            env.off("member2", Kind::Slice, "foo-2");
-        },
+        change: |env| env.off("member2", Kind::Slice, "foo-2"),
         left: "member1",
     },
     Rule {
@@ -420,7 +393,7 @@ const RULES: &[Rule] = &[
             env.off("member2", Kind::Slice, "foo-2");
             let names = slice("foo-2", "foo").port("http", 8080);
             let names = names.with(json!({"addressType": "FQDN"}));
-            env.on("member2", names.endpoint("pod.example.org"));
+            env.on("member2", names.endpoint("pod.example.org"))
         },
         left: "member1",
     },
@@ -436,40 +409,32 @@ const RULES: &[Rule] = &[
         change: |env| {
             let mut same = pods("member2");
             same.value["metadata"]["name"] = json!("foo-endpoints");
-            env.on("member2", same);
+            env.on("member2", same)
         },
         left: "member1 member2",
     },
     Rule {
         name: "a slice lags behind the ports of its Service",
         begin: native,
-        change: |env| {
-            env.on("member2", service("foo").port("web", 80));
-        },
+        change: |env| env.on("member2", service("foo").port("web", 80)),
         left: "member1 member2",
     },
     Rule {
         name: "the MultiClusterService is invalid",
         begin: native,
-        change: |env| {
-            env.on_hub(exposed().with(json!({"spec": {"types": ["Other"]}})));
-        },
+        change: |env| env.on_hub(exposed().with(json!({"spec": {"types": ["Other"]}}))),
         left: "member1 member2",
     },
     Rule {
         name: "a provider runs a release of Kubernetes that is too old",
         begin: native,
-        change: |env| {
-            env.upgrade("member2", "uid-of-member2", (1, 20));
-        },
+        change: |env| env.upgrade("member2", "uid-of-member2", (1, 20)),
         left: "member1 member2",
     },
     Rule {
         name: "a provider is another cluster than before",
         begin: native,
-        change: |env| {
-            env.upgrade("member2", "uid-of-another", (1, 34));
-        },
+        change: |env| env.upgrade("member2", "uid-of-another", (1, 34)),
         left: "member1 member2",
     },
     Rule {
@@ -478,16 +443,14 @@ const RULES: &[Rule] = &[
         change: |env| {
             env.off("member2", Kind::Slice, "foo-2");
             env.off("member2", Kind::Service, "foo");
-            env.off("member2", Kind::Namespace, NAMESPACE);
+            env.off("member2", Kind::Namespace, NAMESPACE)
         },
         left: "member1",
     },
     Rule {
         name: "a second list lacks the slices of a provider",
         begin: native,
-        change: |env| {
-            env.forgets("member2", Kind::Slice, 0).list("member2");
-        },
+        change: |env| env.forgets("member2", Kind::Slice, 0).list("member2"),
         left: "member1",
     },
     Rule {
@@ -498,9 +461,7 @@ const RULES: &[Rule] = &[
             env.settle();
             env
         },
-        change: |env| {
-            env.on_hub(work("member1", "foo-5d5d", "foo"));
-        },
+        change: |env| env.on_hub(work("member1", "foo-5d5d", "foo")),
         left: "member1 member2",
     },
     Rule {
@@ -509,24 +470,22 @@ const RULES: &[Rule] = &[
         change: |env| {
             let failure = Failure::new(FailureKind::Forbidden, "no");
             env.server(CONSUMER).refuses = Some((Kind::Slice, failure));
-            env.off("member2", Kind::Slice, "foo-2");
+            env.off("member2", Kind::Slice, "foo-2")
         },
         left: "member1 member2",
     },
     Rule {
         name: "an export is deleted",
         begin: exported,
-        change: |env| {
-            env.off("member2", Kind::Export, "foo");
-        },
+        change: |env| env.off("member2", Kind::Export, "foo"),
         left: "member1",
     },
     Rule {
         name: "all exports are deleted",
         begin: exported,
         change: |env| {
-            env.off("member1", Kind::Export, "foo");
-            env.off("member2", Kind::Export, "foo");
+            env.off("member1", Kind::Export, "foo")
+                .off("member2", Kind::Export, "foo")
         },
         left: "",
     },
@@ -534,8 +493,8 @@ const RULES: &[Rule] = &[
         name: "the Service of an export is deleted",
         begin: exported,
         change: |env| {
-            env.off("member2", Kind::Service, "foo");
-            env.off("member2", Kind::Slice, "foo-2");
+            env.off("member2", Kind::Service, "foo")
+                .off("member2", Kind::Slice, "foo-2")
         },
         left: "member1",
     },
@@ -547,6 +506,7 @@ const RULES: &[Rule] = &[
                 let nobody = json!({labels::CONSUMERS: "member1"});
                 env.on(provider, annotated(export("foo"), nobody));
             }
+            env
         },
         left: "",
     },
@@ -559,41 +519,31 @@ const RULES: &[Rule] = &[
     Rule {
         name: "an exporter is unjoined",
         begin: exported,
-        change: |env| {
-            env.off_hub(Kind::Cluster, "member2");
-        },
+        change: |env| env.off_hub(Kind::Cluster, "member2"),
         left: "member1",
     },
     Rule {
         name: "the importer is unjoined",
         begin: exported,
-        change: |env| {
-            env.off_hub(Kind::Cluster, CONSUMER);
-        },
+        change: |env| env.off_hub(Kind::Cluster, CONSUMER),
         left: "",
     },
     Rule {
         name: "an exporter is unreachable for longer than --provider-ttl",
         begin: exported,
-        change: |env| {
-            env.lose("member2");
-        },
+        change: |env| env.lose("member2"),
         left: "member1",
     },
     Rule {
         name: "an exporter is unreachable for longer than withdraw-after",
         begin: || exported_as(json!({labels::UNREACHABLE: "withdraw-after=5m"})),
-        change: |env| {
-            env.lose("member2");
-        },
+        change: |env| env.lose("member2"),
         left: "member1",
     },
     Rule {
         name: "an exporter is not known after a restart",
         begin: || exported_as(json!({labels::UNREACHABLE: "keep"})),
-        change: |env| {
-            env.lose("member2").restart();
-        },
+        change: |env| env.lose("member2").restart(),
         left: "member1 member2",
     },
     Rule {
@@ -604,6 +554,7 @@ const RULES: &[Rule] = &[
                 let prefer = json!({labels::PREFER: "cluster/member1"});
                 env.on(provider, annotated(export("foo"), prefer));
             }
+            env
         },
         left: "member1",
     },
@@ -611,8 +562,8 @@ const RULES: &[Rule] = &[
         name: "a person's Service has the derived name",
         begin: exported,
         change: |env| {
-            env.off(CONSUMER, Kind::Service, "derived-foo");
-            env.on(CONSUMER, service("derived-foo").port("http", 80));
+            env.off(CONSUMER, Kind::Service, "derived-foo")
+                .on(CONSUMER, service("derived-foo").port("http", 80))
         },
         left: "",
     },
@@ -621,7 +572,7 @@ const RULES: &[Rule] = &[
         begin: exported,
         change: |env| {
             env.server(CONSUMER).served.imports = None;
-            env.introduce(CONSUMER).list(CONSUMER);
+            env.introduce(CONSUMER).list(CONSUMER)
         },
         left: "",
     },
@@ -638,25 +589,23 @@ const RULES: &[Rule] = &[
             for provider in ["member1", "member2"] {
                 env.off(provider, Kind::Export, "foo");
             }
-            env.off(CONSUMER, Kind::Import, "foo");
+            env.off(CONSUMER, Kind::Import, "foo")
         },
         left: "",
     },
     Rule {
         name: "a slice of an exporter is deleted",
         begin: exported,
-        change: |env| {
-            env.off("member2", Kind::Slice, "foo-2");
-        },
+        change: |env| env.off("member2", Kind::Slice, "foo-2"),
         left: "member1",
     },
 ];
 
-fn drain(env: &mut Environment) {
+fn drain(env: &mut Environment) -> &mut Environment {
     env.on_hub(annotated(
         cluster("member2"),
         json!({labels::WITHDRAW: "true"}),
-    ));
+    ))
 }
 
 fn by_hand(slice: Object) -> Object {

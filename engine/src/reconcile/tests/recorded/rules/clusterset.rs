@@ -21,28 +21,24 @@ fn imported_by_hand() -> Environment {
 
 /// Removes the known exports, and both objects that record the import in the importer, before a
 /// process starts that does not reach member2.
-fn lose_records(env: &mut Environment) {
+fn lose_records(env: &mut Environment) -> &mut Environment {
     env.lose("member2").restart();
     env.off("member1", Kind::Export, "foo");
     env.off(CONSUMER, Kind::Import, "foo");
-    env.off(CONSUMER, Kind::Service, "derived-foo");
+    env.off(CONSUMER, Kind::Service, "derived-foo")
 }
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "an exporter is a second name of another cluster",
         begin: exported,
-        change: |env| {
-            join_twice(env);
-        },
+        change: |env| join_twice(env),
         left: "member1",
     },
     Rule {
         name: "an exporter is in Pull mode without credentials",
         begin: exported,
-        change: |env| {
-            env.pull_without_credentials("member2");
-        },
+        change: |env| env.pull_without_credentials("member2"),
         left: "member1 member2",
     },
     Rule {
@@ -50,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: exported,
         change: |env| {
             let others = json!({labels::EXPORT_NAMESPACES: "other"});
-            env.on_hub(annotated(cluster("member2"), others));
+            env.on_hub(annotated(cluster("member2"), others))
         },
         left: "member1",
     },
@@ -62,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
                 exports: 0,
                 metadata: 0,
             };
-            env.restart();
+            env.restart()
         },
         left: "member1 member2",
     },
@@ -71,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: exported,
         change: |env| {
             let external = json!({"spec": {"type": "ExternalName", "externalName": "example.org"}});
-            env.on("member2", foo().with(external));
+            env.on("member2", foo().with(external))
         },
         left: "member1",
     },
@@ -80,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: exported,
         change: |env| {
             let theirs = json!({labels::HUB: "another-hub", labels::MANAGED_BY: labels::MANAGER});
-            env.on("member2", export_with(theirs));
+            env.on("member2", export_with(theirs))
         },
         left: "member1",
     },
@@ -90,16 +86,14 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             let ours = json!({labels::HUB: HUB_UID, labels::MANAGED_BY: labels::MANAGER});
             let owner = json!({labels::OWNER: "MultiClusterService/uid"});
-            env.on("member2", annotated(export_with(ours), owner));
+            env.on("member2", annotated(export_with(ours), owner))
         },
         left: "member1",
     },
     Rule {
         name: "the ports of an exporter conflict",
         begin: exported,
-        change: |env| {
-            env.on("member2", service("foo").port("http", 81));
-        },
+        change: |env| env.on("member2", service("foo").port("http", 81)),
         left: "member1",
     },
     Rule {
@@ -111,9 +105,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "a second list lacks the exports of a provider",
         begin: exported,
-        change: |env| {
-            env.forgets("member2", Kind::Export, 0).list("member2");
-        },
+        change: |env| env.forgets("member2", Kind::Export, 0).list("member2"),
         left: "member1",
     },
     Rule {
@@ -122,16 +114,14 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             env.forgets("member2", Kind::Export, 0)
                 .restart()
-                .remembers();
+                .remembers()
         },
         left: "member1 member2",
     },
     Rule {
         name: "a new process lists no export of an exporter twice",
         begin: exported,
-        change: |env| {
-            env.forgets("member2", Kind::Export, 0).restart();
-        },
+        change: |env| env.forgets("member2", Kind::Export, 0).restart(),
         left: "member1",
     },
     Rule {
@@ -139,16 +129,14 @@ pub(super) const RULES: &[Rule] = &[
         begin: exported,
         change: |env| {
             env.server("member2").served.exports = None;
-            env.introduce("member2").list("member2");
+            env.introduce("member2").list("member2")
         },
         left: "member1 member2",
     },
     Rule {
         name: "an exporter runs a release of Kubernetes that is too old",
         begin: exported,
-        change: |env| {
-            env.upgrade("member2", "uid-of-member2", (1, 20));
-        },
+        change: |env| env.upgrade("member2", "uid-of-member2", (1, 20)),
         left: "member1 member2",
     },
     Rule {
@@ -159,47 +147,38 @@ pub(super) const RULES: &[Rule] = &[
                 let prefer = json!({labels::PREFER: "cluster/member1, any"});
                 env.on(provider, annotated(export("foo"), prefer));
             }
+            env
         },
         left: "member1 member2",
     },
     Rule {
         name: "the importer is in Pull mode without credentials",
         begin: exported,
-        change: |env| {
-            env.pull_without_credentials(CONSUMER);
-        },
+        change: |env| env.pull_without_credentials(CONSUMER),
         left: "member1 member2",
     },
     Rule {
         name: "the namespace is deleted in the importer",
         begin: exported,
-        change: |env| {
-            env.on(CONSUMER, terminating_namespace());
-        },
+        change: |env| env.on(CONSUMER, terminating_namespace()),
         left: "member1 member2",
     },
     Rule {
         name: "the importer loses its import",
         begin: exported,
-        change: |env| {
-            env.off(CONSUMER, Kind::Import, "foo");
-        },
+        change: |env| env.off(CONSUMER, Kind::Import, "foo"),
         left: "member1 member2",
     },
     Rule {
         name: "the importer loses its derived Service",
         begin: exported,
-        change: |env| {
-            env.off(CONSUMER, Kind::Service, "derived-foo");
-        },
+        change: |env| env.off(CONSUMER, Kind::Service, "derived-foo"),
         left: "member1 member2",
     },
     Rule {
         name: "a hand-made import names another port",
         begin: imported_by_hand,
-        change: |env| {
-            env.on(CONSUMER, import("foo").port("other", 81));
-        },
+        change: |env| env.on(CONSUMER, import("foo").port("other", 81)),
         left: "",
     },
     Rule {
@@ -209,6 +188,7 @@ pub(super) const RULES: &[Rule] = &[
             for provider in ["member1", "member2"] {
                 env.off(provider, Kind::Export, "foo");
             }
+            env
         },
         left: "",
     },
@@ -217,17 +197,14 @@ pub(super) const RULES: &[Rule] = &[
         begin: exported,
         change: |env| {
             let theirs = json!({"metadata": {"labels": {labels::HUB: "another-hub"}}});
-            amend(env, CONSUMER, (Kind::Import, "foo"), theirs);
+            amend(env, CONSUMER, (Kind::Import, "foo"), theirs)
         },
         left: "member1 member2",
     },
     Rule {
         name: "the exports end while an exporter is unreachable",
         begin: || exported_as(json!({labels::UNREACHABLE: "keep"})),
-        change: |env| {
-            env.lose("member2");
-            env.off("member1", Kind::Export, "foo");
-        },
+        change: |env| env.lose("member2").off("member1", Kind::Export, "foo"),
         left: "member2",
     },
     Rule {
@@ -237,8 +214,9 @@ pub(super) const RULES: &[Rule] = &[
             exported_as(keep)
         },
         change: |env| {
-            env.lose("member2").restart();
-            env.off(CONSUMER, Kind::Import, "foo");
+            env.lose("member2")
+                .restart()
+                .off(CONSUMER, Kind::Import, "foo")
         },
         left: "member1 member2",
     },
@@ -253,7 +231,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: exported,
         change: |env| {
             lose_records(env);
-            env.on(CONSUMER, service("derived-foo").port("http", 80));
+            env.on(CONSUMER, service("derived-foo").port("http", 80))
         },
         left: "",
     },
@@ -265,16 +243,14 @@ pub(super) const RULES: &[Rule] = &[
                         \"IPv4\": not configured on this cluster";
             let failure = Failure::new(FailureKind::Invalid, text);
             env.server(CONSUMER).refuses = Some((Kind::Service, failure));
-            env.off(CONSUMER, Kind::Service, "derived-foo");
+            env.off(CONSUMER, Kind::Service, "derived-foo")
         },
         left: "",
     },
     Rule {
         name: "a copy behind an import loses its labels",
         begin: exported,
-        change: |env| {
-            relabel_copy(env, "derived-foo", no_labels());
-        },
+        change: |env| relabel_copy(env, "derived-foo", no_labels()),
         left: "member1 member2",
     },
 ];

@@ -54,30 +54,26 @@ fn imported() -> Environment {
 }
 
 /// Makes the import and the derived Service of the consumer Karmada's.
-fn take_over(env: &mut Environment) {
+fn take_over(env: &mut Environment) -> &mut Environment {
     for (kind, name) in [(Kind::Import, "foo"), (Kind::Service, "derived-foo")] {
         let there = env.members[CONSUMER].get(kind, NAMESPACE, name).cloned();
         let value = there.expect("an object");
         env.on(CONSUMER, karmadas(Object { kind, value }));
     }
-    env.settle();
+    env.settle()
 }
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "Karmada delivers a slice with its endpoint",
         begin: managed,
-        change: |env| {
-            env.on(CONSUMER, delivered("", "foo", "10.2.0.1"));
-        },
+        change: |env| env.on(CONSUMER, delivered("", "foo", "10.2.0.1")),
         left: "member1",
     },
     Rule {
         name: "Karmada delivers a slice without its endpoint",
         begin: managed,
-        change: |env| {
-            env.on(CONSUMER, delivered("", "foo", "10.2.0.9"));
-        },
+        change: |env| env.on(CONSUMER, delivered("", "foo", "10.2.0.9")),
         left: "member1 member2",
     },
     Rule {
@@ -85,16 +81,14 @@ pub(super) const RULES: &[Rule] = &[
         begin: managed,
         change: |env| {
             let name = copy_of_member2(env, "foo");
-            env.off(CONSUMER, Kind::Slice, &name);
+            env.off(CONSUMER, Kind::Slice, &name)
         },
         left: "member1",
     },
     Rule {
         name: "a provider is named no more beside Karmada",
         begin: managed,
-        change: |env| {
-            env.on_hub(mcs("foo").providers(&["member1"]).consumers(&[CONSUMER]));
-        },
+        change: |env| env.on_hub(mcs("foo").providers(&["member1"]).consumers(&[CONSUMER])),
         left: "member1",
     },
     Rule {
@@ -110,17 +104,13 @@ pub(super) const RULES: &[Rule] = &[
             env.settle();
             env
         },
-        change: |env| {
-            env.lose("member2");
-        },
+        change: |env| env.lose("member2"),
         left: "member1 member2",
     },
     Rule {
         name: "the service becomes another type beside Karmada",
         begin: managed,
-        change: |env| {
-            env.on_hub(exposed().load_balancer());
-        },
+        change: |env| env.on_hub(exposed().load_balancer()),
         left: "member1 member2",
     },
     Rule {
@@ -129,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             env.say_nothing_of_works().restart();
             env.off("member2", Kind::Slice, "foo-2");
-            env.pass(Duration::from_secs(30));
+            env.pass(Duration::from_secs(30))
         },
         left: "member1",
     },
@@ -140,41 +130,36 @@ pub(super) const RULES: &[Rule] = &[
             let failure = Failure::new(FailureKind::Excess, "too many");
             env.hear_of_works(true)
                 .observe_hub(HubEvent::Works(Signal::Failed(failure)));
-            env.off("member2", Kind::Slice, "foo-2");
+            env.off("member2", Kind::Slice, "foo-2")
         },
         left: "member1 member2",
     },
     Rule {
         name: "Karmada ceases to manage the service",
         begin: managed,
-        change: |env| {
-            env.off_karmada("member1", "foo-5d5d");
-        },
+        change: |env| env.off_karmada("member1", "foo-5d5d"),
         left: "member1 member2",
     },
     Rule {
         name: "Karmada imports a service that causeway imports",
         begin: exported,
         change: |env| {
-            env.hear_works(true);
-            env.on_hub(import_foo()).on_hub(derived_foo());
+            env.hear_works(true)
+                .on_hub(import_foo())
+                .on_hub(derived_foo())
         },
         left: "member1 member2",
     },
     Rule {
         name: "Karmada imports a slice with its endpoint",
         begin: imported,
-        change: |env| {
-            env.on(CONSUMER, delivered("imported-", "derived-foo", "10.2.0.1"));
-        },
+        change: |env| env.on(CONSUMER, delivered("imported-", "derived-foo", "10.2.0.1")),
         left: "member1",
     },
     Rule {
         name: "Karmada imports a slice without its endpoint",
         begin: imported,
-        change: |env| {
-            env.on(CONSUMER, delivered("imported-", "derived-foo", "10.2.0.9"));
-        },
+        change: |env| env.on(CONSUMER, delivered("imported-", "derived-foo", "10.2.0.9")),
         left: "member1 member2",
     },
     Rule {
@@ -188,16 +173,14 @@ pub(super) const RULES: &[Rule] = &[
         begin: imported,
         change: |env| {
             take_over(env);
-            env.on(CONSUMER, delivered("imported-", "derived-foo", "10.2.0.1"));
+            env.on(CONSUMER, delivered("imported-", "derived-foo", "10.2.0.1"))
         },
         left: "member1",
     },
     Rule {
         name: "the derived Service is deleted while Karmada imports",
         begin: imported,
-        change: |env| {
-            env.off(CONSUMER, Kind::Service, "derived-foo");
-        },
+        change: |env| env.off(CONSUMER, Kind::Service, "derived-foo"),
         left: "member1 member2",
     },
     Rule {
@@ -210,7 +193,7 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             env.hear_works(true);
             env.on_hub(import_foo()).on_hub(derived_foo());
-            env.lose("member2");
+            env.lose("member2")
         },
         left: "member1 member2",
     },
@@ -220,7 +203,7 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             env.says_imports = false;
             env.restart();
-            env.off(CONSUMER, Kind::Service, "derived-foo");
+            env.off(CONSUMER, Kind::Service, "derived-foo")
         },
         left: "member1 member2",
     },

@@ -12,10 +12,10 @@ use crate::model::{HubEvent, MemberEvent, Signal};
 const TOO_MANY: usize = 1001;
 
 /// Joins member2 again, with a connection that leads to member1.
-pub(super) fn join_twice(env: &mut Environment) {
+pub(super) fn join_twice(env: &mut Environment) -> &mut Environment {
     env.engage("member2");
     env.identify("member2", "uid-of-member1", (1, 34))
-        .list("member2");
+        .list("member2")
 }
 
 fn endpoints(count: usize) -> Value {
@@ -25,28 +25,32 @@ fn endpoints(count: usize) -> Value {
 }
 
 /// Reports a slice of member2 with endpoints that are no list of addresses.
-fn unreadable(env: &mut Environment) {
+fn unreadable(env: &mut Environment) -> &mut Environment {
     let stored = env.members["member2"].get(Kind::Slice, NAMESPACE, "foo-2");
     let mut stored = stored.expect("a slice").clone();
     stored["endpoints"] = json!([{"addresses": "all"}]);
     let text = stored.to_string();
     let wire = SliceDecoder::default().decode(causeway_wire::Object::Json(&text));
     let slice: ObservedSlice = wire.expect("the slice of a service").into();
-    env.observe("member2", MemberEvent::Slices(Signal::Applied(slice)));
+    env.observe("member2", MemberEvent::Slices(Signal::Applied(slice)))
 }
 
 /// Starts another process whose protection covers the namespace, and deletes a slice.
-pub(super) fn protect(env: &mut Environment) {
+pub(super) fn protect(env: &mut Environment) -> &mut Environment {
     env.settings.protection = Protection::new(NAMESPACE, []);
     env.restart();
-    env.off("member2", Kind::Slice, "foo-2");
+    env.off("member2", Kind::Slice, "foo-2")
 }
 
 /// Changes the labels of a copy in the consumer.
-pub(super) fn relabel_copy(env: &mut Environment, service: &str, changed: Value) {
+pub(super) fn relabel_copy<'e>(
+    env: &'e mut Environment,
+    service: &str,
+    changed: Value,
+) -> &'e mut Environment {
     let name = copy_of_member2(env, service);
     let part = json!({"metadata": {"labels": changed}});
-    amend(env, CONSUMER, (Kind::Slice, &name), part);
+    amend(env, CONSUMER, (Kind::Slice, &name), part)
 }
 
 /// Returns changes that remove the labels by which a copy is known.
@@ -77,22 +81,20 @@ fn unreachable_standby() -> Object {
 }
 
 /// Gives member1 half of the traffic, member2 five pods, and then an endpoint less.
-fn give_a_share(env: &mut Environment) {
+fn give_a_share(env: &mut Environment) -> &mut Environment {
     let all = json!({"endpoints": endpoints(5)});
     amend(env, "member2", (Kind::Slice, "foo-2"), all);
     let share = json!({labels::SHARE: "cluster/member1=50%, rest"});
     env.on_hub(annotated(exposed(), share)).settle();
     let fewer = json!({"endpoints": endpoints(4)});
-    amend(env, "member2", (Kind::Slice, "foo-2"), fewer);
+    amend(env, "member2", (Kind::Slice, "foo-2"), fewer)
 }
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "a provider is a second name of another cluster",
         begin: native,
-        change: |env| {
-            join_twice(env);
-        },
+        change: |env| join_twice(env),
         left: "member1",
     },
     Rule {
@@ -104,6 +106,7 @@ pub(super) const RULES: &[Rule] = &[
                 one.value["metadata"]["name"] = json!(format!("foo-2-{number}"));
                 env.on("member2", one);
             }
+            env
         },
         left: "member1 member2",
     },
@@ -112,7 +115,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             let all = json!({"endpoints": endpoints(TOO_MANY)});
-            amend(env, "member2", (Kind::Slice, "foo-2"), all);
+            amend(env, "member2", (Kind::Slice, "foo-2"), all)
         },
         left: "member1 member2",
     },
@@ -127,7 +130,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             let ranges = json!({labels::ENDPOINT_CIDRS: "192.0.2.0/24"});
-            env.on_hub(annotated(cluster("member2"), ranges));
+            env.on_hub(annotated(cluster("member2"), ranges))
         },
         left: "member1 member2",
     },
@@ -136,7 +139,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             let other = json!({"metadata": {"labels": {labels::SERVICE_NAME: "bar"}}});
-            amend(env, "member2", (Kind::Slice, "foo-2"), other);
+            amend(env, "member2", (Kind::Slice, "foo-2"), other)
         },
         left: "member1",
     },
@@ -146,7 +149,7 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             let theirs = json!({labels::SLICE_MANAGED_BY: labels::KARMADA_SLICE_CONTROLLER});
             let theirs = json!({"metadata": {"labels": theirs}});
-            amend(env, "member2", (Kind::Slice, "foo-2"), theirs);
+            amend(env, "member2", (Kind::Slice, "foo-2"), theirs)
         },
         left: "member1",
     },
@@ -159,25 +162,19 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "the hub's Service is deleted while no process runs",
         begin: native,
-        change: |env| {
-            env.off_hub(Kind::Service, "foo").restart();
-        },
+        change: |env| env.off_hub(Kind::Service, "foo").restart(),
         left: "",
     },
     Rule {
         name: "the hub's Service and its replacement lack the port",
         begin: native,
-        change: |env| {
-            env.on_hub(service("foo").port("other", 81));
-        },
+        change: |env| env.on_hub(service("foo").port("other", 81)),
         left: "",
     },
     Rule {
         name: "the hub's Service loses the port while no process runs",
         begin: native,
-        change: |env| {
-            env.on_hub(service("foo").port("other", 81)).restart();
-        },
+        change: |env| env.on_hub(service("foo").port("other", 81)).restart(),
         left: "",
     },
     Rule {
@@ -185,7 +182,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             let none = Signal::Listed(Vec::new());
-            env.observe_hub(HubEvent::MultiClusterServices(none));
+            env.observe_hub(HubEvent::MultiClusterServices(none))
         },
         left: "member1 member2",
     },
@@ -196,39 +193,32 @@ pub(super) const RULES: &[Rule] = &[
             let none = Signal::Listed(Vec::new());
             env.observe_hub(HubEvent::MultiClusterServices(none));
             env.index.apply_confirmed_absence(key("foo"));
+            env
         },
         left: "",
     },
     Rule {
         name: "a new process lists no Cluster of the members at first",
         begin: native,
-        change: |env| {
-            env.forgets("hub", Kind::Cluster, 0).restart().remembers();
-        },
+        change: |env| env.forgets("hub", Kind::Cluster, 0).restart().remembers(),
         left: "member1 member2",
     },
     Rule {
         name: "a provider is unjoined while no process runs",
         begin: native,
-        change: |env| {
-            env.off_hub(Kind::Cluster, "member2").restart();
-        },
+        change: |env| env.off_hub(Kind::Cluster, "member2").restart(),
         left: "member1",
     },
     Rule {
         name: "a new process lists no slice of a provider at first",
         begin: native,
-        change: |env| {
-            env.forgets("member2", Kind::Slice, 0).restart().remembers();
-        },
+        change: |env| env.forgets("member2", Kind::Slice, 0).restart().remembers(),
         left: "member1 member2",
     },
     Rule {
         name: "a new process lists no slice of a provider twice",
         begin: native,
-        change: |env| {
-            env.forgets("member2", Kind::Slice, 0).restart();
-        },
+        change: |env| env.forgets("member2", Kind::Slice, 0).restart(),
         left: "member1",
     },
     Rule {
@@ -242,16 +232,14 @@ pub(super) const RULES: &[Rule] = &[
                 (Kind::Slice, "foo-2"),
                 json!({"endpoints": endpoints(2)}),
             );
-            env.settle().restore("member2", earlier);
+            env.settle().restore("member2", earlier)
         },
         left: "member1 member2",
     },
     Rule {
         name: "a farther tier stands by",
         begin: native,
-        change: |env| {
-            env.on_hub(prefer("cluster/member1, any"));
-        },
+        change: |env| env.on_hub(prefer("cluster/member1, any")),
         left: "member1 member2",
     },
     Rule {
@@ -259,7 +247,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: || native_as(unreachable_standby()),
         change: |env| {
             env.settings.provider_ttl = None;
-            env.lose("member2");
+            env.lose("member2")
         },
         left: "member1 member2",
     },
@@ -273,7 +261,7 @@ pub(super) const RULES: &[Rule] = &[
         },
         change: |env| {
             env.settings.provider_ttl = None;
-            env.lose("member2");
+            env.lose("member2")
         },
         left: "member1 member2",
     },
@@ -285,7 +273,7 @@ pub(super) const RULES: &[Rule] = &[
                 json!({labels::HUB: "another-hub", labels::MULTICLUSTER_SERVICE_NAME: "bar"});
             let derived = json!({"metadata": {"labels": derived}});
             env.off(CONSUMER, Kind::Service, "foo");
-            env.on(CONSUMER, foo().with(derived));
+            env.on(CONSUMER, foo().with(derived))
         },
         left: "",
     },
@@ -295,16 +283,14 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             let external = json!({"spec": {"type": "ExternalName", "externalName": "example.org"}});
             env.off(CONSUMER, Kind::Service, "foo");
-            env.on(CONSUMER, foo().with(external));
+            env.on(CONSUMER, foo().with(external))
         },
         left: "",
     },
     Rule {
         name: "the consumer is in Pull mode without credentials",
         begin: native,
-        change: |env| {
-            env.pull_without_credentials(CONSUMER);
-        },
+        change: |env| env.pull_without_credentials(CONSUMER),
         left: "member1 member2",
     },
     Rule {
@@ -314,25 +300,22 @@ pub(super) const RULES: &[Rule] = &[
             env.on_hub(annotated(
                 cluster(CONSUMER),
                 json!({labels::WITHDRAW: "true"}),
-            ));
+            ))
         },
         left: "member1 member2",
     },
     Rule {
         name: "the consumer is unreachable while a slice is deleted",
         begin: native,
-        change: |env| {
-            env.lose(CONSUMER);
-            env.off("member2", Kind::Slice, "foo-2");
-        },
+        change: |env| env.lose(CONSUMER).off("member2", Kind::Slice, "foo-2"),
         left: "member1 member2",
     },
     Rule {
         name: "the consumer is another cluster than before",
         begin: native,
         change: |env| {
-            env.identify(CONSUMER, "uid-of-another", (1, 34));
-            env.off("member2", Kind::Slice, "foo-2");
+            env.identify(CONSUMER, "uid-of-another", (1, 34))
+                .off("member2", Kind::Slice, "foo-2")
         },
         left: "member1 member2",
     },
@@ -340,17 +323,15 @@ pub(super) const RULES: &[Rule] = &[
         name: "the namespace is deleted in the consumer",
         begin: native,
         change: |env| {
-            env.on(CONSUMER, terminating_namespace());
-            env.off("member2", Kind::Slice, "foo-2");
+            env.on(CONSUMER, terminating_namespace())
+                .off("member2", Kind::Slice, "foo-2")
         },
         left: "member1 member2",
     },
     Rule {
         name: "a copy loses its labels",
         begin: native,
-        change: |env| {
-            relabel_copy(env, "foo", no_labels());
-        },
+        change: |env| relabel_copy(env, "foo", no_labels()),
         left: "member1 member2",
     },
     Rule {
@@ -360,7 +341,7 @@ pub(super) const RULES: &[Rule] = &[
             let name = copy_of_member2(env, "foo");
             let mut theirs = by_hand(slice(&name, "foo").port("http", 8080).endpoint("10.9.0.1"));
             theirs.value["metadata"]["labels"][labels::SERVICE_NAME] = json!("bar");
-            env.on(CONSUMER, theirs);
+            env.on(CONSUMER, theirs)
         },
         left: "member1",
     },
@@ -369,7 +350,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             relabel_copy(env, "foo", json!({labels::HUB: "another-hub"}));
-            env.off("member2", Kind::Slice, "foo-2");
+            env.off("member2", Kind::Slice, "foo-2")
         },
         left: "member1 member2",
     },
