@@ -122,7 +122,7 @@ impl Member {
         let mut health = Health::default();
         let mut identified = self.identify(&mut health).await;
         while let Some(identity) = identified {
-            let (reconnect, reconnections) = watch::channel(0);
+            let (reconnect, reconnections) = watch::channel(Instant::now());
             identified = tokio::select! {
                 () = self.watch(reconnections.clone()) => None,
                 () = self.follow_nodes(reconnections.clone()) => None,
@@ -182,18 +182,20 @@ impl Member {
         cluster_uid(&self.client, self.settings.probe_deadline).await
     }
 
-    /// Probes until nobody listens any more, or another cluster answers. A member that answers again has its watches connect
-    /// again at once: whatever they wait for, they would wait too long. Now and then a probe also asks for the version, for an
-    /// upgrade behind a load balancer need not fail any probe.
+    /// Probes until nobody listens any more, or another cluster answers. A member that answers again
+    /// has its watches connect again at once, but for those that connected after the last probe that
+    /// failed. Now and then a probe also asks for the version, for an upgrade behind a load balancer
+    /// need not fail any probe.
     async fn probe(
         &self,
         health: &mut Health,
         mut identity: Identity,
-        reconnect: watch::Sender<u64>,
+        reconnect: watch::Sender<Instant>,
     ) -> Option<Identity> {
         let pace = Pace::new(self.settings.probe_every);
         let mut pause = self.settings.probe_every;
         let mut probes = 0_u32;
+        let mut failed_at = Instant::now();
         loop {
             sleep(pause).await;
             let begun = Instant::now();
@@ -217,8 +219,11 @@ impl Member {
                 }
                 Err(failure) => health.failed(failure),
             };
+            if health.misses > 0 {
+                failed_at = Instant::now();
+            }
             if matches!(change, Some(Ok(()))) {
-                reconnect.send_modify(|count| *count += 1);
+                reconnect.send_replace(failed_at);
             }
             self.tell_health(change).await?;
             pause = pace.pause(health.misses, begun.elapsed());
@@ -232,7 +237,7 @@ impl Member {
         ticks
     }
 
-    fn watch_of<K>(&self, api: Api<K>, reconnections: &watch::Receiver<u64>) -> Watch<K>
+    fn watch_of<K>(&self, api: Api<K>, reconnections: &watch::Receiver<Instant>) -> Watch<K>
     where
         K: Resource<DynamicType: Default> + DeserializeOwned + Debug + Send + 'static,
     {
@@ -243,7 +248,7 @@ impl Member {
         &self,
         decoder: D,
         api: Api<K>,
-        reconnections: &watch::Receiver<u64>,
+        reconnections: &watch::Receiver<Instant>,
     ) -> Watch<K, D>
     where
         K: Resource<DynamicType: Default> + Debug + Send + 'static,
@@ -258,7 +263,7 @@ impl Member {
     }
 
     /// Watches until nobody listens any more.
-    async fn watch(&self, reconnections: watch::Receiver<u64>) {
+    async fn watch(&self, reconnections: watch::Receiver<Instant>) {
         let of = |event| self.event(event);
         let services = self
             .watch_of(Api::<Service>::all(self.client.clone()), &reconnections)
@@ -286,7 +291,7 @@ impl Member {
 
     /// Watches the EndpointSlices of the scope until nobody listens any more. Other watches begin if
     /// the scope becomes that of all, or of some.
-    async fn follow_slices(&self, reconnections: &watch::Receiver<u64>) {
+    async fn follow_slices(&self, reconnections: &watch::Receiver<Instant>) {
         let mut scopes = self.slice_scope.clone();
         let mut last = None;
         loop {
@@ -318,7 +323,7 @@ impl Member {
         }
     }
 
-    async fn watch_all_slices(&self, reconnections: &watch::Receiver<u64>) {
+    async fn watch_all_slices(&self, reconnections: &watch::Receiver<Instant>) {
         let api = Api::<WireSlice>::all(self.client.clone());
         let watch = self.watch_by(SliceDecoder::default(), api, reconnections);
         let wrap = |signal| self.event(MemberEvent::Slices(signal));
@@ -332,7 +337,7 @@ impl Member {
     async fn watch_named_slices(
         &self,
         names: Arc<ServiceNames>,
-        reconnections: &watch::Receiver<u64>,
+        reconnections: &watch::Receiver<Instant>,
     ) {
         let api = || Api::<WireSlice>::all(self.client.clone());
         let watch = || self.watch_by(SliceDecoder::default(), api(), reconnections);
@@ -363,7 +368,7 @@ impl Member {
     }
 
     /// Watches the Nodes while they are needed, until nobody listens any more.
-    async fn follow_nodes(&self, reconnections: watch::Receiver<u64>) {
+    async fn follow_nodes(&self, reconnections: watch::Receiver<Instant>) {
         let mut needs = self.needs.clone();
         while needs.wait_for(|needs| needs.nodes).await.is_ok() {
             let nodes = self
@@ -385,7 +390,7 @@ impl Member {
     }
 
     /// Watches the reports of causeway-agent while they are needed, until nobody listens any more.
-    async fn follow_paths(&self, reconnections: watch::Receiver<u64>) {
+    async fn follow_paths(&self, reconnections: watch::Receiver<Instant>) {
         let mut needs = self.needs.clone();
         while needs.wait_for(|needs| needs.paths).await.is_ok() {
             let leases = Api::<Lease>::namespaced(self.client.clone(), path::NAMESPACE);
@@ -439,7 +444,7 @@ impl Member {
 
     /// Asks what of the clusterset's API is served, and watches that, until nobody listens any more. What the watches of one
     /// version tell comes before it is reported that another is served.
-    async fn follow_clusterset(&self, uid: &str, reconnections: watch::Receiver<u64>) {
+    async fn follow_clusterset(&self, uid: &str, reconnections: watch::Receiver<Instant>) {
         let settings = &self.settings;
         let mut discovery = Discovery::new(
             self.name.clone(),
@@ -494,7 +499,7 @@ impl Member {
         &self,
         served: &Served,
         [exports_guard, imports_guard]: &[SharedGuard; 2],
-        reconnections: watch::Receiver<u64>,
+        reconnections: watch::Receiver<Instant>,
     ) {
         let exports = served.exports.map(|version| {
             let api = Api::<ServiceExport>::all_with(self.client.clone(), &version);

@@ -26,6 +26,7 @@ use kube::{Api, Resource};
 use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 pub use self::decoder::{Decoder, Json};
 use self::follow::Follower;
@@ -57,7 +58,7 @@ pub struct Watch<K, D = Json> {
     fields: Option<String>,
     metadata_only: bool,
     settings: Settings,
-    reconnect: Option<watch::Receiver<u64>>,
+    reconnect: Option<watch::Receiver<Instant>>,
     relist_requests: Option<watch::Receiver<RelistRequests>>,
     never_empty: bool,
     connect: Option<Connect>,
@@ -138,9 +139,10 @@ where
         }
     }
 
-    /// Whenever the value changes, a running request or pause is ended and a new one begins at once.
+    /// Whenever the value changes, a pause ends, and so does a request that is older than the value:
+    /// another one begins at once. A watch that has begun again meanwhile goes on.
     #[must_use]
-    pub fn reconnect_on(self, reconnect: watch::Receiver<u64>) -> Self {
+    pub fn reconnect_on(self, reconnect: watch::Receiver<Instant>) -> Self {
         Self {
             reconnect: Some(reconnect),
             ..self

@@ -225,10 +225,12 @@ fn router(shown: Shown) -> Router {
 }
 
 async fn livez(State(shown): State<Shown>) -> Response {
-    match shown.liveness.stalled() {
-        None => "ok\n".into_response(),
-        Some(stalled) => (StatusCode::SERVICE_UNAVAILABLE, format!("{stalled}\n")).into_response(),
+    let stalled = shown.liveness.stalled();
+    if stalled.is_empty() {
+        return "ok\n".into_response();
     }
+    let lines: String = stalled.iter().map(|one| format!("{one}\n")).collect();
+    (StatusCode::SERVICE_UNAVAILABLE, lines).into_response()
 }
 
 async fn readyz(State(shown): State<Shown>) -> Response {

@@ -21,11 +21,13 @@ impl Liveness {
         heartbeat
     }
 
-    /// Returns a heartbeat whose last beat is too old.
-    pub fn stalled(&self) -> Option<Stalled> {
+    /// Returns the heartbeats whose last beat is too old.
+    pub fn stalled(&self) -> Vec<Stalled> {
         let pulses = self.0.lock();
-        let mut pulses = pulses.iter().filter_map(Weak::upgrade);
-        pulses.find_map(|pulse| Heartbeat(pulse).stalled())
+        let pulses = pulses.iter().filter_map(Weak::upgrade);
+        pulses
+            .filter_map(|pulse| Heartbeat(pulse).stalled())
+            .collect()
     }
 }
 
@@ -86,12 +88,13 @@ mod tests {
     fn late_heartbeat_stalls_until_it_beats_or_is_dropped() {
         let liveness = Liveness::default();
         let _steady = liveness.heartbeat("steady", Duration::from_secs(3600));
-        assert_eq!(liveness.stalled(), None);
-        let late = liveness.heartbeat("late", Duration::ZERO);
-        let stalled = liveness.stalled().expect("it is late");
-        assert_eq!(stalled.to_string(), "late stalled for 0s");
+        let stalled = || liveness.stalled().into_iter().map(|one| one.to_string());
+        assert_eq!(stalled().count(), 0);
+        let late = ["late", "later"].map(|source| liveness.heartbeat(source, Duration::ZERO));
+        let all = ["late stalled for 0s", "later stalled for 0s"];
+        assert!(stalled().eq(all));
         drop(late);
-        assert_eq!(liveness.stalled(), None);
+        assert_eq!(stalled().count(), 0);
 
         let heartbeat = Heartbeat::new("loop", Duration::from_secs(60));
         *heartbeat.0.last.lock() -= Duration::from_secs(61);

@@ -58,7 +58,7 @@ pub(super) struct Follower<K, D, R, W, T, E> {
     pub(super) cluster: Arc<str>,
     pub(super) guard: SharedGuard,
     pub(super) connect: Option<Connect>,
-    pub(super) reconnect: Option<watch::Receiver<u64>>,
+    pub(super) reconnect: Option<watch::Receiver<Instant>>,
     pub(super) relist_requests: Option<watch::Receiver<RelistRequests>>,
     /// The requests that the guard knows.
     pub(super) requested: RelistRequests,
@@ -102,9 +102,10 @@ where
                 }
                 Err(meta) => (locked(&guard).object(&meta, bytes), None),
             };
+            let begun = Instant::now();
             let listed = tokio::select! {
                 listed = self.source.list(self.connect.as_ref(), read) => listed,
-                () = changed(&mut self.reconnect) => continue,
+                () = outdated(&mut self.reconnect, begun) => continue,
             };
             match listed {
                 Ok((objects, version)) => return self.report_list(objects, version).await,
@@ -262,9 +263,10 @@ where
     async fn watch(&mut self) -> Result<End, Closed> {
         let most = self.source.settings.watch_timeout;
         let lifetime = spread(most.mul_f64(5.0 / 6.0), most);
+        let begun = Instant::now();
         let opened = tokio::select! {
             opened = timeout(self.source.settings.connect_deadline, self.source.open(&self.version, lifetime)) => opened,
-            () = changed(&mut self.reconnect) => return Ok(End::Reconnect),
+            () = outdated(&mut self.reconnect, begun) => return Ok(End::Reconnect),
         };
         let stream = match opened {
             Ok(Ok(stream)) => stream,
@@ -286,7 +288,7 @@ where
             let reading = encoding::read_event(stream.as_mut(), &mut event, most);
             let read = tokio::select! {
                 read = timeout_at(dead_at.min(silent_at), reading) => read,
-                () = changed(&mut self.reconnect) => return Ok(End::Reconnect),
+                () = outdated(&mut self.reconnect, begun) => return Ok(End::Reconnect),
                 () = at(relist_at) => return Ok(End::Relist),
                 () = changed(&mut self.relist_requests) => match self.note_requests() {
                     true => return Ok(End::Reconnect),
@@ -512,6 +514,16 @@ async fn at(time: Option<Instant>) {
 }
 
 /// Waits until the value changes; for ever where there is none.
+/// Waits until a request that began then is older than the value.
+async fn outdated(value: &mut Option<watch::Receiver<Instant>>, begun: Instant) {
+    loop {
+        changed(value).await;
+        if value.as_ref().is_some_and(|value| *value.borrow() > begun) {
+            return;
+        }
+    }
+}
+
 async fn changed<T>(value: &mut Option<watch::Receiver<T>>) {
     if let Some(value) = value
         && value.changed().await.is_ok()

@@ -20,7 +20,7 @@ mod scoped;
 struct Server {
     requests: mpsc::Receiver<Received>,
     signals: mpsc::Receiver<Signal<String>>,
-    reconnect: watch::Sender<u64>,
+    reconnect: watch::Sender<Instant>,
     relist_requests: watch::Sender<RelistRequests>,
     connections: Arc<AtomicUsize>,
     unreadable: Counter,
@@ -48,7 +48,7 @@ impl Server {
             connected.fetch_add(1, Ordering::Relaxed);
             Ok(client.clone())
         });
-        let (reconnect, reconnections) = watch::channel(0);
+        let (reconnect, reconnections) = watch::channel(Instant::now());
         let (relist_requests, relist_on) = watch::channel(RelistRequests::default());
         let (tell, signals) = mpsc::channel(8);
         let unreadable = Counter::default();
@@ -483,16 +483,28 @@ async fn reconnect_request_ends_silent_watches_and_pauses() {
     };
     let mut server = Server::watched_with(settings).await;
     let silent = server.settled().await;
-    server.reconnect.send_modify(|count| *count += 1);
+    server.reconnect.send_replace(Instant::now());
     server
         .asked_to_watch_from("7")
         .await
         .refuse(503, "ServiceUnavailable", "x")
         .await;
     assert!(server.reported().await.contains("503"));
-    server.reconnect.send_modify(|count| *count += 1);
+    server.reconnect.send_replace(Instant::now());
     server.asked_to_watch_from("7").await;
     drop(silent);
+}
+
+#[tokio::test]
+async fn reconnect_request_spares_a_watch_that_is_newer() {
+    let failed_at = Instant::now();
+    let mut server = Server::watched().await;
+    let mut watch = server.settled().await;
+    server.reconnect.send_replace(failed_at);
+    watch.event("ADDED", &service("bar", 8)).await;
+    assert_eq!(server.reported().await, r#"Applied("bar")"#);
+    server.reconnect.send_replace(Instant::now());
+    server.asked_to_watch_from("8").await;
 }
 
 #[tokio::test]
@@ -617,7 +629,7 @@ async fn second_list_requested_in_a_pause_is_made() {
     })
     .await;
     let watch = server.settled().await;
-    server.reconnect.send_modify(|count| *count += 1);
+    server.reconnect.send_replace(Instant::now());
     let refused = server.asked_to_watch_from("7").await;
     refused.refuse(503, "ServiceUnavailable", "x").await;
     assert!(server.reported().await.contains("503"));
