@@ -189,12 +189,14 @@ pub(crate) fn unused(name: &ClusterName, why: Unused) -> Option<Diagnosis> {
         ),
         Unused::TtlExpired => (
             Reason::ProviderTtlExpired,
-            "is out of reach for longer than --provider-ttl of causeway-controller, so its endpoints are not used",
+            "is out of reach for longer than --provider-ttl of causeway-controller, so its \
+             endpoints are not used",
             restore(name),
         ),
         Unused::WithdrawAfter => (
             Reason::ProviderTtlExpired,
-            "is out of reach for longer than withdraw-after of the service, so its endpoints are not used",
+            "is out of reach for longer than withdraw-after of the service, so its \
+             endpoints are not used",
             restore(name),
         ),
     };

@@ -12,7 +12,14 @@ use crate::processes::process;
 use crate::workloads::{SHOP, Way, ask, deploy};
 
 /// Member of the other network.
-const APART: &str = "member2";
+pub(crate) const APART: &str = "member2";
+
+/// The way from the hub to that member.
+pub(crate) const FROM_HUB: Way = Way {
+    from: "hub",
+    url: "http://baz.shop.svc.clusterset.local",
+    answer: "baz of member2",
+};
 
 const WAYS: [Way; 4] = [
     Way {
@@ -25,11 +32,7 @@ const WAYS: [Way; 4] = [
         url: "http://bar.shop.svc.clusterset.local",
         answer: "bar of member1",
     },
-    Way {
-        from: "hub",
-        url: "http://baz.shop.svc.clusterset.local",
-        answer: "baz of member2",
-    },
+    FROM_HUB,
     Way {
         from: "member1",
         url: "http://baz.shop.svc.clusterset.local",

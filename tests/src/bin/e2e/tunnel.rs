@@ -11,24 +11,16 @@ use kube::api::ListParams;
 use serde_json::Value;
 
 use crate::Clusters;
-use crate::workloads::Way;
+use crate::networks::{APART, FROM_HUB};
 
-/// Member that nobody dials.
-const MEMBER: &str = "member2";
 /// Port of each node of the hub at which agents reach causeway-tunnel.
 const NODE_PORT: u16 = 30443;
-
-const WAY: Way = Way {
-    from: "hub",
-    url: "http://baz.shop.svc.clusterset.local",
-    answer: "baz of member2",
-};
 
 /// Joins the member in each way that an agent may take, and replaces the pods of both ends.
 pub(crate) async fn carries_a_member(clusters: &Clusters) {
     let person = &clusters.person;
-    let of_member = format!("--kubeconfig ~/.kube/{MEMBER}");
-    let unjoin = format!("kubectl mcs unjoin {MEMBER} --member-kubeconfig ~/.kube/{MEMBER}");
+    let of_member = format!("--kubeconfig ~/.kube/{APART}");
+    let unjoin = format!("kubectl mcs unjoin {APART} --member-kubeconfig ~/.kube/{APART}");
     person.types(&unjoin).await;
     let restricted = "pod-security.kubernetes.io/enforce=restricted";
     for of in ["", &of_member] {
@@ -49,19 +41,19 @@ pub(crate) async fn carries_a_member(clusters: &Clusters) {
     person.types(&patch).await;
 
     let network = "--network edge --reach node-ports";
-    let both = format!("--member-kubeconfig ~/.kube/{MEMBER} --pull {tunnel} {network}");
+    let both = format!("--member-kubeconfig ~/.kube/{APART} --pull {tunnel} {network}");
     for ways in [
         format!("{both} --report-paths"),
         format!("{both} --through-api-server"),
         format!("--pull {tunnel} {network} -o yaml | kubectl {of_member} apply -f -"),
     ] {
-        let join = format!("kubectl mcs join {MEMBER} {ways}");
+        let join = format!("kubectl mcs join {APART} {ways}");
         person.types(&join).await;
         is_connected(clusters).await;
         clusters.did(&join);
-        WAY.is_answered(clusters).await;
+        FROM_HUB.is_answered(clusters).await;
         if ways.contains("--report-paths") {
-            reports_paths(clusters.fleet.member(MEMBER)).await;
+            reports_paths(clusters.fleet.member(APART)).await;
             clusters.did("causeway-agent reports a good path to the hub's pods");
             replaces_pods(clusters, &of_member).await;
         }
@@ -75,23 +67,15 @@ async fn is_connected(clusters: &Clusters) {
         let shown = clusters.person.tries("kubectl mcs tunnel -o json").await;
         let report: Value = serde_json::from_str(&shown.stdout).map_err(|e| e.to_string())?;
         let member = &report["members"][0];
-        let is_so = member["name"] == MEMBER
+        let is_so = member["name"] == APART
             && member["connected"] == true
             && member["replicas"] == report["replicas"]
             && report["replicas"] == 2;
         is_so.then_some(()).ok_or_else(|| report.to_string())
     })
     .await;
-    eventually("the member is ready", LONG, async || {
-        let cluster = clusters.get(&format!("cluster {MEMBER}")).await;
-        let conditions = cluster["status"]["conditions"].as_array();
-        let mut conditions = conditions.into_iter().flatten();
-        let is_ready = conditions.any(|one| one["type"] == "Ready" && one["status"] == "True");
-        is_ready
-            .then_some(())
-            .ok_or_else(|| cluster["status"].to_string())
-    })
-    .await;
+    let ready = format!("kubectl wait --for=condition=Ready cluster/{APART} --timeout=180s");
+    clusters.person.types(&ready).await;
 }
 
 async fn reports_paths(member: &Cluster) {
@@ -122,7 +106,7 @@ async fn replaces_pods(clusters: &Clusters, of_member: &str) {
             ))
             .await;
         is_connected(clusters).await;
-        WAY.is_answered(clusters).await;
+        FROM_HUB.is_answered(clusters).await;
         clusters.did(&format!("the pods of {program} were replaced"));
     }
 }
