@@ -1,4 +1,4 @@
-//! Many members: memory of causeway-tunnel, and its restart.
+//! Many members: memory of causeway-tunnel, its restart, and the CPU of the controller.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::controller::environment::Environment;
 use crate::controller::sim::slices::member_name;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
 use crate::machine;
-use crate::pairs::row_of;
+use crate::pairs::{Pairs, both, row_of};
 use crate::report::Row;
 
 /// Streams of each member, as of one replica of the controller.
@@ -25,6 +25,8 @@ const MEMORY_OF_STREAM: f64 = 10.0;
 /// Maximum seconds from the end of causeway-tunnel until all members are synced, and their Clusters
 /// report it.
 const RESTART: f64 = 5.0;
+/// Maximum CPU of the controller, divided by that with members that are dialled.
+const CPU: f64 = 1.1;
 /// Time from one restart to the next: a member that fails again sooner counts as flapping
 /// (docs/troubleshooting.md#unreachable).
 const APART: Duration = Duration::from_secs(31);
@@ -68,13 +70,55 @@ pub(super) async fn memory(quick: bool) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
+/// Serves members in a ring: each provides a service to the next one.
+async fn serve(members: usize, access: Access) -> anyhow::Result<Simulation> {
+    let number = |member: usize| u16::try_from(member % members).unwrap_or_default();
+    let spec = |member: usize| ServiceSpec::new(number(member), [number(member + 1)]);
+    Simulation::serve(members, (0..members).map(spec).collect(), access).await
+}
+
+/// Measures the CPU of the controller for a start into many members, and at rest, beside that with
+/// members that are dialled.
+pub(super) async fn cpu(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
+    let (members, rounds) = (members(quick), if quick { 1 } else { 2 });
+    let [settled, rest] = if quick { [0, 1] } else { [40, 20] }.map(Duration::from_secs);
+    let dialled = serve(members, Access::Tls).await?;
+    let tunnelled = serve(members, Access::Tunnel).await?;
+    let tunnel = Tunnel::start().await?;
+    let _agents = tunnel.agents(members, tunnelled.tls()).await?;
+    let front = format!("--tunnel-front=http://{}", tunnel.front);
+    let [mut start, mut at_rest] = <[Pairs; 2]>::default();
+    for round in 0..rounds {
+        let [floor, value] = both(round, async |way| {
+            let served = [&dialled, &tunnelled][way];
+            let controller = env.synced_with(served, 0, &[&front]).await?;
+            let synced = controller.cpu()?;
+            // Half a minute after a start, what was empty is listed once more.
+            sleep(settled).await;
+            let before = controller.cpu()?;
+            sleep(rest).await;
+            let used = controller.cpu()? - before;
+            controller.end().await;
+            let of_a_core = used.as_secs_f64() / rest.as_secs_f64() * 100.0;
+            Ok([synced.as_secs_f64(), of_a_core])
+        })
+        .await?;
+        start.note(floor[0], value[0]);
+        at_rest.note(floor[1], value[1]);
+    }
+    let name = |what: &str| format!("{members} members: CPU of the controller {what}");
+    Ok(vec![
+        start.row(name("to synced"), "s").ratio_at_most(CPU),
+        at_rest
+            .row(name("at rest"), "% of a core")
+            .ratio_at_most(CPU),
+    ])
+}
+
 /// Measures restarts of causeway-tunnel below a controller that watches many members.
 pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
     let (members, rounds) = (members(quick), if quick { 1 } else { 3 });
-    let number = |member: usize| u16::try_from(member % members).unwrap_or_default();
-    let spec = |member: usize| ServiceSpec::new(number(member), [number(member + 1)]);
-    let specs = (0..members).map(spec).collect();
-    let served = Simulation::serve(members, specs, Access::Tunnel).await?;
+    let served = serve(members, Access::Tunnel).await?;
     let tunnel = Tunnel::start().await?;
     let _agents = tunnel.agents(members, served.tls()).await?;
     let front = format!("--tunnel-front=http://{}", tunnel.front);

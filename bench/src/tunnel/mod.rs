@@ -18,6 +18,7 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Vec<Row>> {
     crate::runtime()?.block_on(async {
         let mut rows = streams::measure(quick).await?;
         rows.extend(fleet::memory(quick).await?);
+        rows.extend(fleet::cpu(&env, quick).await?);
         rows.extend(fleet::restart(&env, quick).await?);
         rows.extend(changes::measure(&env, quick).await?);
         rows.extend(changes::cut(&env, quick).await?);
