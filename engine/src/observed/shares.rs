@@ -122,6 +122,7 @@ mod tests {
             ("bar", Some((Met, 200)), Some(([2, 1, 0], 900))),
             ("baz", None, Some(([2, 0, 0], 200))),
             ("bar", None, Some(([1, 0, 0], 100))),
+            ("bar", Some((Met, 200)), Some(([2, 0, 0], 200))),
         ] {
             let shares = shares.map(|(result, deviation)| NotedShares { result, deviation });
             let figures = notes.note(&key(service), shares);

@@ -279,6 +279,30 @@ fn share_result_is_noted_until_the_share_is_removed() {
     }
 }
 
+/// member2 consumes as well. In both consumers, one of seven pods is 4.29 points more than 10%.
+#[test]
+fn worst_result_of_all_consumers_is_noted_with_the_largest_deviation() {
+    let not_applied = || json!({labels::STANDBY: "false"});
+    for (unable, expected) in [
+        ([None, None], ([0, 1, 0], 429)),
+        ([Some(CONSUMER), None], ([0, 0, 1], 429)),
+        ([Some("member2"), None], ([0, 0, 1], 429)),
+        ([Some("member2"), Some(CONSUMER)], ([0, 0, 1], 0)),
+    ] {
+        let mut env = members([1, 6]);
+        for consumer in unable.into_iter().flatten() {
+            env.on_hub(annotated(cluster(consumer), not_applied()));
+        }
+        let providers = mcs("foo").providers(&["member1", "member2"]);
+        let exposed = providers.consumers(&["member2", CONSUMER]);
+        env.on_hub(foo()).on_hub(annotated(exposed, share(SHARE)));
+        env.settle();
+        let figures = env.shares.clone().expect("a service has shares");
+        let found = (figures.services.map(|(_, count)| count), figures.deviation);
+        assert_eq!(found, expected, "{unable:?}");
+    }
+}
+
 #[test]
 fn shares_hold_within_the_active_tiers() {
     let annotations = |prefer: &str| json!({labels::SHARE: SHARE, labels::PREFER: prefer});
